@@ -22,8 +22,8 @@ pub(crate) fn encode(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Decodes text to the start of `out`, which is at least as long, and returns how many bytes there
-/// are; `None` if the text is not base64 or stands for no bytes.
+/// Decodes text to the start of `out`, which is at least as long, and returns the number of decoded
+/// bytes; `None` if the text is not base64 or decodes to no bytes.
 pub(crate) fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     let digits = text.iter().filter_map(|byte| digit(*byte));
     if digits.clone().count() % 4 != 0 {
@@ -51,7 +51,7 @@ pub(crate) fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     (len > 0).then_some(len)
 }
 
-/// A digit, or padding; `None` for bytes that are neither.
+/// The value of a digit, or `Some(None)` for padding; `None` for any other byte.
 fn digit(byte: u8) -> Option<Option<u32>> {
     let digit = match byte {
         b'A'..=b'Z' => byte - b'A',

@@ -1,5 +1,5 @@
-//! Clients of other protocols: the binary one of memcached, and TLS. Each gets one answer that its
-//! library understands, before the connection closes.
+//! Clients of other protocols: memcached's binary one, and TLS. Each gets one answer that its
+//! library understands; then the connection closes.
 
 /// The first byte of a binary request, and of its answer.
 const REQUEST: u8 = 0x80;
@@ -14,7 +14,7 @@ const UNKNOWN: u16 = 0x0081;
 /// The first two bytes of a TLS connection: a handshake, version 3.
 const TLS: [u8; 2] = [0x16, 0x03];
 
-/// The protocol of a connection, as far as its first bytes tell.
+/// The protocol of a connection, as far as its first bytes show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opening {
     /// More bytes are needed to know.
@@ -35,8 +35,8 @@ pub(crate) fn opening(bytes: &[u8]) -> Opening {
     }
 }
 
-/// Answers a binary request that the command is unknown. The client gets back the bytes by which it
-/// recognises its request.
+/// Answers a binary request with "unknown command". The answer repeats the bytes by which the
+/// client recognises its request.
 pub(crate) fn refuse(request: &[u8], out: &mut Vec<u8>) {
     let text = b"Unknown command";
     let len = u32::try_from(text.len()).expect("it is short");

@@ -1,5 +1,5 @@
-//! Properties that hold for any bytes of a client, whatever their cut. The tests of this crate and
-//! the fuzz target share them.
+//! Properties that hold for any bytes of a client, however they are cut. The tests of this crate
+//! and the fuzz target share them.
 //!
 //! Each function panics if its property does not hold.
 
@@ -7,7 +7,7 @@ use dunlin_store::{Config, MAX_VALUE, Mode, Region, Seconds, Seed, Table};
 
 use crate::{Alone, Connection, MAX_KEYS_LINE, OUTPUT_MARK, Partition, Process, Wants};
 
-/// The most bytes that an answer adds after the mark: a value, its line, and the lines of a dump or
+/// The most bytes that an answer adds past the mark: a value, its line, and the lines of a dump or
 /// of statistics.
 const MOST_BEYOND_MARK: usize = MAX_VALUE + 64 * 1024;
 
@@ -30,9 +30,10 @@ pub fn server(mode: Mode, memory: usize) -> Alone {
     Alone::new(Partition::new(table), Process::default())
 }
 
-/// The answers to bytes that come in pieces, and the rest that waits when they have ended.
+/// Feeds bytes to a connection in pieces, and returns all answers.
 ///
-/// `cut` gives the length of each piece; `take`, how many bytes the client takes at a time.
+/// `cut` gives the length of each piece, `take` the number of bytes that the client takes at a
+/// time.
 ///
 /// # Panics
 /// If the connection holds more memory than it may, or gets stuck.
@@ -68,10 +69,10 @@ pub fn answers(
     }
 }
 
-/// Bytes of a client: the first of them cut the others, and no cut changes the answers.
+/// Checks that no cut changes the answers. The first bytes decide how the other bytes are cut.
 ///
 /// # Panics
-/// If it does.
+/// If a cut changes them.
 pub fn any_cut(bytes: &[u8]) {
     let (cuts, bytes) = bytes.split_at(bytes.len().min(8));
     let whole = answers(bytes, || usize::MAX, || usize::MAX);

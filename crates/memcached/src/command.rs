@@ -1,4 +1,4 @@
-//! Lines of text as commands. Faults of a line are found here, and answered in memcached's words.
+//! Parses lines of text as commands. Finds faults of a line, and answers them in memcached's words.
 
 mod ask;
 mod meta;
@@ -16,10 +16,11 @@ pub(crate) const ERROR: &str = "ERROR";
 pub(crate) const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 pub(crate) const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
 
-/// The answer to `version`: the memcached that this server is compared with, and this crate.
+/// The answer to `version`: the memcached version that this server is compared with, and this
+/// crate's.
 pub(crate) const VERSION_LINE: &str = concat!("VERSION 1.6.18-dunlin-", env!("CARGO_PKG_VERSION"));
 
-/// A line, understood.
+/// A line that was parsed.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -28,13 +29,13 @@ pub(crate) const VERSION_LINE: &str = concat!("VERSION 1.6.18-dunlin-", env!("CA
 pub(crate) enum Command<'a> {
     /// Reads any number of keys.
     Keys(Keys),
-    /// One operation.
+    /// Runs one operation.
     Ask(Ask<'a>),
-    /// An answer that needs no operation.
+    /// Answers without an operation.
     Say(&'static str),
-    /// Nothing at all.
+    /// Does nothing.
     Quiet,
-    /// An answer; the value that follows the line is thrown away.
+    /// Answers, and throws away the value that follows the line.
     Skip(Skip<'a>),
     /// Lists all items.
     Dump,
@@ -42,7 +43,7 @@ pub(crate) enum Command<'a> {
     Close,
 }
 
-/// A command that reads keys, which are the words of the line from `at` on.
+/// A command that reads keys: all words of the line from `at` on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Keys {
     pub(crate) at: usize,
@@ -57,11 +58,11 @@ pub(crate) struct Skip<'a> {
     pub(crate) is_quiet: bool,
     /// Bytes of the value, without the end of its line.
     pub(crate) len: u32,
-    /// The item of this key is deleted, because the client wanted to replace it.
+    /// The key of an item to delete, because the client wanted to replace that item.
     pub(crate) deletes: Option<crate::meta::KeyBytes<'a>>,
 }
 
-/// Reads a line, which has no line end any more.
+/// Parses a line, without its line end.
 pub(crate) fn parse(line: &[u8], now: Seconds) -> Command<'_> {
     let line = visible(line);
     let words = Words::new(line);
@@ -75,7 +76,7 @@ pub(crate) fn parse(line: &[u8], now: Seconds) -> Command<'_> {
     text::parse(name, line, words, now)
 }
 
-/// An answer unless the line asks for none.
+/// A command that gives this answer, unless the line asks for none.
 pub(super) fn say(words: &Words<'_>, text: &'static str) -> Command<'static> {
     if words.is_quiet() {
         return Command::Quiet;

@@ -1,9 +1,9 @@
 //! A client's connection: bytes in, operations, answers in order, bytes out.
 //!
-//! Invariants: a command's bytes stay in the input until it has run, so no copy of a key or value
-//! is made for it; no command runs while [`OUTPUT_MARK`] bytes wait for the client or
-//! [`MAX_WAITING`] answers of other partitions are due; the input holds at most one command and
-//! [`INPUT_MARK`] bytes more. How the bytes were cut changes nothing.
+//! Invariants: a command's bytes stay in the input until it has run, so no key or value is copied
+//! for it; no command runs while [`OUTPUT_MARK`] bytes wait for the client or [`MAX_WAITING`]
+//! answers of other partitions are due; the input holds at most one command and [`INPUT_MARK`]
+//! bytes more. The result does not depend on how the bytes were cut.
 
 mod access;
 mod input;
@@ -33,22 +33,22 @@ pub struct Connection {
     tickets: u64,
 }
 
-/// The need of a connection that cannot go on.
+/// The next thing that a connection needs to go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wants {
-    /// Bytes of the client.
+    /// Bytes from the client.
     Input,
-    /// The client has to take bytes first.
+    /// The client must take bytes first.
     Output,
-    /// Answers of other partitions are due first.
+    /// Answers of other partitions must come first.
     Answers,
-    /// Another turn: it could go on, but others shall have theirs.
+    /// Another turn: it could go on, but other connections get their turns first.
     Turn,
-    /// Nothing: it closes when its output is sent.
+    /// Nothing: it closes once its output is sent.
     End,
 }
 
-/// The use of the next bytes.
+/// How the connection uses the next bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// Finds out which protocol the client speaks.
@@ -61,7 +61,7 @@ enum Phase {
     Value { need: usize },
     /// Throws away what is left of a value.
     Skip { left: usize },
-    /// Lists items, from here on.
+    /// Lists items, starting here.
     Dump(DumpCursor),
     /// Waits for a part of the list.
     DumpDue,
@@ -69,22 +69,22 @@ enum Phase {
     End,
 }
 
-/// How far a line of keys was read.
+/// How much of a line of keys was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Reading {
-    /// Where the next key begins, or spaces before it.
+    /// The start of the next key, or of spaces before it.
     at: usize,
-    /// Where the line ends, and where the next one begins.
+    /// The end of the line, and the start of the next one.
     end: usize,
     next_line: usize,
     with_version: bool,
     touch: Option<Expiry>,
-    /// Keys that the server knows of already.
+    /// Keys that were already announced to the server.
     announced: usize,
 }
 
 impl Connection {
-    /// A connection of a client that has yet to say which of the `users` it is, if there are any.
+    /// Opens a connection. If there are `users`, the client must first authenticate as one of them.
     #[must_use]
     pub fn new(users: Option<Arc<Users>>) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// How many bytes it takes now.
+    /// The number of bytes that it takes now.
     #[must_use]
     pub fn room(&self) -> usize {
         let most = match self.phase {
@@ -108,8 +108,8 @@ impl Connection {
         most.saturating_sub(self.input.len())
     }
 
-    /// Takes bytes of the client, as many as there is room for, and returns how many. [`Self::run`]
-    /// does what they ask for. After the end, bytes are taken and forgotten.
+    /// Takes bytes from the client, as many as there is room for, and returns how many.
+    /// [`Self::run`] runs the commands in them. After the end, it takes bytes and forgets them.
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
         let len = bytes.len().min(self.room());
         if self.phase != Phase::End {
@@ -118,7 +118,8 @@ impl Connection {
         len
     }
 
-    /// Runs commands, at most [`MAX_TURN`] operations, and returns what it needs to go on.
+    /// Runs commands, at most [`MAX_TURN`] operations, and returns what it needs before it can go
+    /// on.
     pub fn run(&mut self, server: &mut impl Server, now: Seconds) -> Wants {
         for _ in 0..MAX_TURN {
             if let Some(wants) = self.obstacle() {
@@ -145,7 +146,7 @@ impl Connection {
         self.output.ready()
     }
 
-    /// Forgets bytes of the output, which the client has.
+    /// Forgets bytes of the output that the client has taken.
     pub fn sent(&mut self, len: usize) {
         self.output.sent(len);
     }
@@ -156,13 +157,13 @@ impl Connection {
         self.phase == Phase::End && self.output.is_empty()
     }
 
-    /// Gives memory of empty buffers back. For connections that have had no command for a while.
+    /// Frees the memory of empty buffers. For connections that have had no command for a while.
     pub fn trim(&mut self) {
         self.input.trim();
         self.output.trim();
     }
 
-    /// Why no command can run now, if none can.
+    /// The reason why no command can run now, if there is one.
     fn obstacle(&self) -> Option<Wants> {
         if self.phase == Phase::End {
             return Some(Wants::End);

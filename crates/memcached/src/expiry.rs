@@ -1,6 +1,6 @@
-//! The time of memcached's commands: seconds from now, or, above 30 days, a date.
+//! Times in memcached's commands: seconds from now, or, above 30 days, a date.
 //!
-//! The clock of the tables is that of dates: seconds since 1970.
+//! The clock of the tables counts like dates: seconds since 1970.
 
 use dunlin_store::Seconds;
 
@@ -10,7 +10,7 @@ use crate::operation::Expiry;
 /// The longest time that is counted from now: 30 days, in seconds.
 const LONGEST_DELAY: u32 = 60 * 60 * 24 * 30;
 
-/// When an item expires that a client gives this time: never for 0, at once for less.
+/// When an item expires for this time of a client: never for 0, at once for a negative time.
 pub(crate) fn read(word: &[u8], now: Seconds) -> Option<Expiry> {
     let time: i32 = number::read(word)?;
     Some(match u32::try_from(time) {
@@ -20,7 +20,7 @@ pub(crate) fn read(word: &[u8], now: Seconds) -> Option<Expiry> {
     })
 }
 
-/// The second of a flush: now unless the time is above 0.
+/// The second of a flush: now, unless the client gives a time above 0.
 pub(crate) fn flush(word: &[u8], now: Seconds) -> Option<Seconds> {
     let time: i32 = number::read(word)?;
     Some(match u32::try_from(time) {

@@ -109,7 +109,7 @@ impl Figures {
     }
 }
 
-/// The figures of two tables.
+/// Adds the figures of two tables.
 fn sum(one: &Stats, other: &Stats) -> Stats {
     Stats {
         items: one.items + other.items,

@@ -1,10 +1,10 @@
 //! memcached's text and meta protocols over the table of the key-value service, without sockets,
 //! threads or a clock (design §15).
 //!
-//! A [`Connection`] takes bytes in any cut and gives bytes. What a command asks of the table is an
-//! [`Operation`]; a [`Server`] runs it at once on a [`Partition`], or sends it to another thread's
-//! and brings the [`Answer`] later, and the connection keeps answers in order. Memory of a
-//! connection is bounded: it says when it takes no more ([`Connection::room`]).
+//! A [`Connection`] takes bytes in any cut and gives bytes. It turns each command into an
+//! [`Operation`]. A [`Server`] runs the operation at once on a [`Partition`], or sends it to
+//! another thread's and brings the [`Answer`] later; the connection keeps answers in order. The
+//! memory of a connection is bounded: [`Connection::room`] tells how many bytes it still takes.
 //!
 //! ```
 //! use dunlin_memcached::{Alone, Connection, Partition, Process, Wants};
@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Where answers differ from those of memcached 1.6.18 stands in `docs/memcached.md`.
+//! `docs/memcached.md` lists where answers differ from those of memcached 1.6.18.
 
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,7 @@ pub const MAX_KEYS_LINE: usize = 1 << 20;
 /// Spaces before the name of a command that may have a long line.
 pub(crate) const MAX_INDENT: usize = 100;
 
-/// Words of a line that commands look at; keys to read are not counted.
+/// Words of a line that commands look at. Keys of `get` are not counted.
 pub(crate) const MAX_WORDS: usize = 23;
 
 /// Words of a meta command: its name, the key, and flags.
@@ -23,16 +23,16 @@ pub(crate) const MAX_OPAQUE: usize = 32;
 /// The longest text with name and password.
 pub(crate) const MAX_TOKEN: usize = 1024;
 
-/// Bytes that are ready to send, from which on no further command is run.
+/// If at least this many bytes are ready to send, no further command runs.
 pub const OUTPUT_MARK: usize = 64 * 1024;
 
-/// Bytes of commands that wait, beyond which a connection takes no more.
+/// If more than this many bytes of commands wait, a connection takes no more.
 pub const INPUT_MARK: usize = 64 * 1024;
 
 /// Answers of other partitions that a connection waits for at most.
 pub const MAX_WAITING: usize = 64;
 
-/// Operations of one turn; then other connections have theirs.
+/// Operations of one turn; after them, other connections get their turns.
 pub const MAX_TURN: usize = 256;
 
 /// Buckets that one step of a dump visits.

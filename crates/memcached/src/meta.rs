@@ -11,18 +11,18 @@ const BAD_TOKEN: &str = "CLIENT_ERROR bad token in command line format";
 
 const INVALID: &str = "CLIENT_ERROR invalid flag";
 
-/// Why a meta command is refused.
+/// The reason why a meta command is refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wrong {
     /// It has too many words.
     TooMany,
-    /// A flag, with a text for the client.
+    /// A flag is wrong; the text is for the client.
     Flag(&'static str),
     /// The opaque token is too long.
     Opaque,
 }
 
-/// A key as bytes, which may have come in base64.
+/// A key as bytes; the client may have sent it in base64.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyBytes<'a> {
     text: &'a [u8],
@@ -61,7 +61,7 @@ impl<'a> KeyBytes<'a> {
         Self { text, bytes: None }
     }
 
-    /// The key of a word in base64.
+    /// Decodes the key of a word in base64.
     pub(crate) fn base64(text: &'a [u8]) -> Option<Self> {
         if text.len() > MAX_KEY {
             return None;
@@ -110,7 +110,7 @@ impl<'a> Meta<'a> {
             }
             match meta.take(flag, now) {
                 Ok(()) => {}
-                // Later flags of the line may have another error, of which the last one counts.
+                // A later flag of the line may have another error; the last error counts.
                 Err(text) if text != INVALID => error = Some(Wrong::Flag(text)),
                 Err(text) => return Err(Wrong::Flag(text)),
             }
@@ -122,7 +122,7 @@ impl<'a> Meta<'a> {
         error.map_or(Ok(meta), Err)
     }
 
-    /// Takes a flag.
+    /// Reads one flag into the options.
     fn take(&mut self, flag: &[u8], now: Seconds) -> Result<(), &'static str> {
         let (letter, token) = (flag[0], &flag[1..]);
         let options = &mut self.options;
@@ -163,7 +163,7 @@ impl<'a> Meta<'a> {
             b'u' => options.leaves_no_trace = true,
             b'q' => options.is_quiet = true,
             b'I' => options.invalidates = true,
-            // They ask for a part of the answer, or are for proxies and mean nothing here.
+            // These flags ask for a part of the answer, or are for proxies and mean nothing here.
             b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' | b'O' | b'P' | b'L' => {}
             _ => return Err(INVALID),
         }
@@ -199,7 +199,7 @@ impl Options {
     }
 
     fn on_version(&mut self, letter: u8, version: Version) {
-        // Version 0 compares with nothing, as in memcached; `cas` and `ms` treat it themselves.
+        // Version 0 compares with nothing, as in memcached; `cas` and `ms` handle it themselves.
         match letter {
             b'C' => self.if_version = Some(version),
             _ => self.version = Some(version),

@@ -1,7 +1,7 @@
-//! Numbers as C's `strtol` reads them, on which clients rely: white space and a sign may stand
+//! Numbers as C's `strtol` reads them, because clients rely on it: white space and a sign may stand
 //! before the digits, and white space after them ends the number.
 //!
-//! Unlike there, a number that its type cannot hold is refused, and never taken for another one.
+//! Unlike `strtol`, this refuses a number that its type cannot hold, and never returns another one.
 
 /// Reads a number that `T` can hold.
 pub(crate) fn read<T: TryFrom<i128>>(word: &[u8]) -> Option<T> {

@@ -1,14 +1,14 @@
-//! Orders of a connection to a partition, and their answers.
+//! Operations that a connection asks of a partition, and their answers.
 //!
-//! A command becomes one operation, or one for each of its keys. Each operation has a ticket; a
-//! server that has no table of its own for the key sends the operation elsewhere and gives the
-//! answer later. The connection keeps answers in the order of their tickets.
+//! A command becomes one operation, or one for each of its keys. Each operation has a ticket. A
+//! server whose own table does not have the key sends the operation elsewhere and gives the answer
+//! later. The connection keeps answers in the order of their tickets.
 
 use dunlin_store::{Cursor, Item, Seconds, Verb, Version, WriteError};
 
 use crate::report::Report;
 
-/// The number of an operation of one connection: one more than that of the operation before it.
+/// The number of an operation of one connection. Numbers go up by one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub(crate) u64);
 
@@ -33,16 +33,16 @@ pub enum Operation<'a> {
     Delete {
         /// Its key.
         key: &'a [u8],
-        /// Only if the item has this version.
+        /// If given, deletes the item only if it has this version.
         if_version: Option<Version>,
     },
     /// Marks an item as out of date.
     Invalidate {
         /// Its key.
         key: &'a [u8],
-        /// Only if the item has this version.
+        /// If given, marks the item only if it has this version.
         if_version: Option<Version>,
-        /// When it expires from now on; `None` leaves that as it is.
+        /// The item's new expiry; `None` leaves the old one.
         touch: Option<Expiry>,
         /// The version that it gets; `None`: the table's next one.
         version: Option<Version>,
@@ -61,18 +61,18 @@ pub enum Operation<'a> {
         /// Its key.
         key: &'a [u8],
     },
-    /// Forgets all items that were written before this second. Of all partitions.
+    /// Forgets all items of all partitions that were written before this second.
     Flush {
         /// The second.
         at: Seconds,
     },
     /// Asks for the figures of all partitions.
     Report,
-    /// Sets the figures of all partitions to zero that count since the start.
+    /// Sets to zero the figures of all partitions that count since the start.
     Reset,
     /// Lists some items.
     Dump {
-        /// Where the list goes on.
+        /// Where the list continues.
         cursor: DumpCursor,
     },
 }
@@ -80,19 +80,22 @@ pub enum Operation<'a> {
 /// How far a dump has come.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DumpCursor {
-    /// The partition that the dump is at; a server of several chooses the next one at its end.
+    /// The partition that the dump has reached. A server of several partitions moves to the next
+    /// one at its end.
     pub partition: u16,
     place: Cursor,
 }
 
-/// A step of an operation that changes when an item expires, in the order of the client's flags.
+/// A step of an operation that changes when an item expires. Steps keep the order of the client's
+/// flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// The item expires then.
+    /// The item then expires at this time.
     Touch(Expiry),
-    /// The item, if this operation has made it, expires then.
+    /// If this operation has created the item, it expires at this time.
     Vivify(Expiry),
-    /// The client writes the item anew if it expires before then and no other client does.
+    /// If the item expires before this time, and no other client has the task, this client must
+    /// write it anew.
     Recache(Expiry),
 }
 
@@ -110,9 +113,9 @@ pub struct Steps {
 pub struct Look<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// The steps that change its time.
+    /// The steps that change its expiry.
     pub steps: Steps,
-    /// False if the read does not count as one.
+    /// False if the read does not count as a read of the item.
     pub counts: bool,
     /// The version that a new item gets; `None`: the table's next one.
     pub version: Option<Version>,
@@ -131,9 +134,10 @@ pub struct Store<'a> {
     pub flags: u32,
     /// When the item expires.
     pub expiry: Expiry,
-    /// Only if there is an item with this version.
+    /// If given, the write happens only if there is an item with this version.
     pub if_version: Option<Version>,
-    /// If the item is newer, replaces it all the same, and marks the new one as out of date.
+    /// If the item has a newer version, replaces it all the same, and marks the new item as out of
+    /// date.
     pub stale_if_older: bool,
     /// The version that the item gets; `None`: the table's next one.
     pub version: Option<Version>,
@@ -144,15 +148,15 @@ pub struct Store<'a> {
 pub struct Count<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// By how much.
+    /// The amount.
     pub by: u64,
-    /// Down instead of up.
+    /// True to count down.
     pub is_down: bool,
-    /// Only if the item has this version.
+    /// If given, the counter changes only if it has this version.
     pub if_version: Option<Version>,
     /// The number of a new item, if [`Step::Vivify`] is one of the steps.
     pub initial: u64,
-    /// The steps that change its time.
+    /// The steps that change its expiry.
     pub steps: Steps,
     /// The version that the item gets; `None`: the table's next one.
     pub version: Option<Version>,
@@ -163,7 +167,7 @@ pub struct Count<'a> {
 pub enum Answer<'a> {
     /// There is no such item.
     Missing,
-    /// The item, as it was before the operation has changed its time and its marks.
+    /// The item, as it was before the operation changed its expiry and its marks.
     Found(Found<'a>),
     /// The outcome of a write.
     Written(Result<Version, WriteError>),
@@ -184,9 +188,9 @@ pub enum Answer<'a> {
 pub struct Found<'a> {
     /// The item.
     pub item: Item<'a>,
-    /// The operation has made it.
+    /// True if the operation has created the item.
     pub is_new: bool,
-    /// The client that asks shall write it anew.
+    /// True if this client must write the item anew.
     pub is_won: bool,
 }
 
@@ -197,9 +201,9 @@ pub struct Counted {
     pub number: u64,
     /// Its version now.
     pub version: Version,
-    /// When it expired before the steps.
+    /// When it expired before the steps were taken.
     pub expiry: Expiry,
-    /// The operation has made it.
+    /// True if the operation has created it.
     pub is_new: bool,
 }
 
@@ -228,13 +232,13 @@ impl Steps {
         self.steps.into_iter().flatten()
     }
 
-    /// True if an item shall be made that is not there.
+    /// True if a missing item is to be created.
     #[must_use]
     pub fn makes_item(&self) -> bool {
         self.iter().any(|step| matches!(step, Step::Vivify(_)))
     }
 
-    /// True if the item's time changes.
+    /// True if the steps change the item's expiry.
     #[must_use]
     pub fn touches(&self) -> bool {
         self.iter().any(|step| matches!(step, Step::Touch(_)))
@@ -242,7 +246,7 @@ impl Steps {
 }
 
 impl Step {
-    /// When an item expires after this step, that expired at `before`.
+    /// The expiry after this step of an item whose expiry was `before`.
     pub(crate) fn expiry(self, before: Expiry, is_new: bool) -> Expiry {
         match self {
             Self::Touch(expiry) => expiry,
@@ -253,7 +257,7 @@ impl Step {
 }
 
 impl<'a> Operation<'a> {
-    /// The key whose partition runs it; `None` if all partitions do.
+    /// The key whose partition runs the operation; `None` if all partitions run it.
     #[must_use]
     pub const fn key(&self) -> Option<&'a [u8]> {
         match self {
@@ -271,7 +275,7 @@ impl<'a> Operation<'a> {
 }
 
 impl DumpCursor {
-    /// The beginning of a partition.
+    /// The start of a partition.
     #[must_use]
     pub fn at_partition(partition: u16) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! One table, and the operations on it.
 //!
-//! A partition belongs to one thread. It adds to the table what memcached's commands need and the
-//! table does not know: figures by command, and operations of several steps.
+//! A partition belongs to one thread. It adds what memcached's commands need beyond the table:
+//! figures by command, and operations of several steps.
 
 mod count;
 mod dump;
@@ -26,7 +26,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// A partition with this table.
+    /// Makes a partition of this table.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self {
@@ -38,8 +38,8 @@ impl Partition {
 
     /// Runs an operation and shows its answer to `see`.
     ///
-    /// A report has the figures of this partition alone, and no facts about the process: the server
-    /// that has them makes its own.
+    /// A report has the figures of this partition alone, and no facts about the process; a server
+    /// that has those makes its own report.
     pub fn run<T>(
         &mut self,
         operation: &Operation<'_>,
@@ -65,7 +65,7 @@ impl Partition {
             }
             Operation::Count(count) => see(&Answer::Counted(self.count(count, now))),
             Operation::Touch { key, expiry } => {
-                // For memcached's clients, a touched item was read.
+                // memcached's clients expect that a touch counts as a read.
                 let key = self.key(key);
                 let is_there = self.table.get(&key, now).is_some();
                 self.table.touch(&key, *expiry, now);
@@ -97,7 +97,7 @@ impl Partition {
         }
     }
 
-    /// Brings what is needed to read these keys into the cache.
+    /// Brings the memory that reads of these keys need into the cache.
     pub fn ahead<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
         let mut batch = [None; dunlin_store::BATCH];
         let mut len = 0;
@@ -195,7 +195,7 @@ impl Partition {
         Answer::Done
     }
 
-    /// Gives an item the version that a client has chosen, if it has.
+    /// Gives an item the version that a client has chosen, if it has chosen one.
     fn renumber(&mut self, key: &Key<'_>, version: Option<Version>, now: Seconds) {
         if let Some(version) = version {
             self.table.renumber(key, version, now);

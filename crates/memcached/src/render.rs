@@ -10,7 +10,7 @@ use crate::command::Ask;
 use crate::operation::Answer;
 
 /// Appends the answer to a command of one operation. For `get` and its variants that is one item;
-/// the connection writes the end of the list.
+/// the connection appends the end of the list.
 pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut Vec<u8>) {
     match ask {
         Ask::Get {

@@ -18,7 +18,7 @@ pub struct Process {
     pub user_time: Duration,
     /// Processor time in the kernel.
     pub system_time: Duration,
-    /// Connections at most.
+    /// The most connections that may be open.
     pub max_connections: u64,
     /// Connections since the start.
     pub total_connections: u64,
@@ -28,7 +28,7 @@ pub struct Process {
     pub bytes_read: u64,
     /// Bytes written to clients.
     pub bytes_written: u64,
-    /// Attempts to authenticate, and those that failed.
+    /// Attempts to authenticate, including those that failed.
     pub auth_attempts: u64,
     /// Attempts that failed.
     pub auth_failures: u64,
@@ -38,7 +38,7 @@ pub struct Process {
     pub threads: u64,
     /// Connections now.
     pub connections: Vec<ConnectionFacts>,
-    /// Settings beyond the above, as name and value.
+    /// Further settings, as name and value.
     pub settings: Vec<(&'static str, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! The server of a connection, which runs its operations.
+//! The server of a connection: it runs the connection's operations.
 
 use dunlin_store::Seconds;
 
@@ -6,10 +6,10 @@ use crate::operation::{Answer, Operation, Ticket};
 use crate::partition::Partition;
 use crate::report::{Process, Report};
 
-/// The time at which an operation is answered.
+/// When an operation gets its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Started {
-    /// Its answer was shown.
+    /// Already: the answer was shown.
     Answered,
     /// [`Connection::on_answer`](crate::Connection::on_answer) gets its answer later.
     Later,
@@ -28,7 +28,7 @@ pub trait Server {
         see: impl FnOnce(&Answer<'_>),
     ) -> Started;
 
-    /// Names the keys that the connection reads next.
+    /// Announces the keys that the connection reads next.
     fn ahead<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
         let _ = keys;
     }

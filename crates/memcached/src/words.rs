@@ -50,7 +50,7 @@ pub(crate) fn each(line: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|word| !word.is_empty())
 }
 
-/// A line up to its first zero, which ends it for memcached.
+/// The line up to its first zero byte, which ends it for memcached.
 pub(crate) fn visible(line: &[u8]) -> &[u8] {
     let end = line.iter().position(|byte| *byte == 0);
     &line[..end.unwrap_or(line.len())]

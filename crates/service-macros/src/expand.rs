@@ -117,7 +117,7 @@ fn async_server(service: &Service) -> TokenStream {
     }
 }
 
-/// The arm of the futures' glue for one number.
+/// The match arm of one method number, in the glue for futures.
 fn answer_arm(service: &Service, method: &Method) -> TokenStream {
     let Service { krate, name, .. } = service;
     let Method {

@@ -1,5 +1,5 @@
-//! Reads a trait with the attribute. Every construct that a service cannot have is an error at its
-//! place.
+//! Reads a trait that has the attribute. Reports every construct that a service cannot have as an
+//! error at its place.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -11,7 +11,7 @@ use syn::{
     parse_quote,
 };
 
-/// Numbers above stand for methods with metadata.
+/// The last number of a method. Numbers above it are for methods with metadata.
 const LAST_NUMBER: u16 = 0x7FFF;
 
 /// The error goes to the client in a form of its own, so the attribute must see it.
@@ -30,7 +30,7 @@ pub(crate) struct Service {
 pub(crate) struct Method {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) name: Ident,
-    /// The type for the method: `KvGet` for `get` of `Kv`.
+    /// The type that stands for the method: `KvGet` for `get` of `Kv`.
     pub(crate) marker: Ident,
     pub(crate) number: u16,
     pub(crate) one_way: bool,
@@ -190,7 +190,7 @@ impl Method {
         })
     }
 
-    /// The method, if it has a number and names of its own.
+    /// Returns the method, if its number and its names differ from those of the others.
     fn beside(self, service: &Ident, others: &[Self]) -> Result<Self> {
         let refuse = |what: String| Err(Error::new_spanned(&self.name, what));
         if let Some(other) = others.iter().find(|it| it.number == self.number) {
@@ -292,7 +292,7 @@ fn named(argument: &syn::PatType) -> Result<(Ident, Type)> {
     }
 }
 
-/// A type of messages.
+/// Accepts a type of messages.
 fn owned(it: &Type) -> Result<Type> {
     let what = match it {
         Type::Reference(_) => {
@@ -332,7 +332,7 @@ fn output(output: &ReturnType) -> Result<Output> {
     Ok(Output { value, error })
 }
 
-/// The attributes, if all of them are documentation.
+/// Returns the attributes, if all of them are documentation.
 fn docs(attributes: Vec<Attribute>) -> Result<Vec<Attribute>> {
     let other = attributes.iter().find(|it| !it.path().is_ident("doc"));
     let what = match other {

@@ -1,5 +1,5 @@
-//! Between values and bytes: [`Codec`], for a fixed layout, postcard, and protocol buffers, each
-//! with a feature of its name. For another format, write a type and implement the trait for it.
+//! Conversion between values and bytes: [`Codec`], with a feature for each of fixed layout,
+//! postcard and protocol buffers. For another format, write a type and implement the trait for it.
 
 #[cfg(feature = "fixed")]
 pub(crate) mod fixed;
@@ -40,10 +40,10 @@ use std::fmt;
 /// assert_eq!(Text::decode(b"word").map(Text::to_owned), Ok("word".to_owned()));
 /// ```
 pub trait Codec<T> {
-    /// The reader's form of a value: a borrow of the received bytes, or the value.
+    /// The form in which a reader gets a value: a borrow of the received bytes, or the value.
     type View<'a>;
 
-    /// Room that a client makes for a response of this type, in bytes, before it knows.
+    /// Room that a client makes for a response of this type, in bytes, before it knows the length.
     const ROOM: usize = 4096;
 
     /// How many bytes the value takes.
@@ -52,23 +52,23 @@ pub trait Codec<T> {
     /// If it cannot be encoded at all.
     fn size(value: &T) -> Result<usize, EncodeError>;
 
-    /// Writes the value into exactly as many bytes as [`Self::size`] said.
+    /// Writes the value into exactly the number of bytes that [`Self::size`] returned.
     fn encode(value: &T, out: &mut [u8]);
 
-    /// Reads a value. Bytes behind it come from a newer version and are passed over.
+    /// Reads a value. Ignores bytes after it, because they come from a newer version.
     ///
     /// # Errors
-    /// If the bytes are no such value.
+    /// If the bytes are not such a value.
     fn decode(bytes: &[u8]) -> Result<Self::View<'_>, DecodeError>;
 
-    /// The value, independent of the received bytes.
+    /// Copies the value, so that it no longer needs the received bytes.
     fn to_owned(view: Self::View<'_>) -> T;
 }
 
 /// Why bytes are not a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeError {
-    /// They are too few: the other side has an older version, or cut the message.
+    /// There are too few: the other side has an older version, or cut the message.
     TooShort {
         /// How many there are.
         len: usize,

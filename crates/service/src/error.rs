@@ -13,9 +13,9 @@ use crate::codec::{DecodeError, EncodeError};
 /// Why an operation of the asynchronous face failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// The call was taken and ended without a response.
+    /// The call was accepted and ended without a response.
     Rpc(RpcError),
-    /// The call was not taken.
+    /// The call was not accepted.
     Refused(CallErrorKind),
     /// There is no memory for a msgbuf.
     Memory(AllocError),
@@ -33,9 +33,11 @@ pub enum Failure<E> {
     Method(E),
     /// The server has no such method: it is older, or newer and has dropped it.
     UnknownMethod,
-    /// The server could not decode the request: the versions of both sides do not fit.
+    /// The server could not decode the request: the two sides have versions that do not fit
+    /// together.
     BadRequest,
-    /// The response could not be decoded: the versions of both sides do not fit.
+    /// The client could not decode the response: the two sides have versions that do not fit
+    /// together.
     BadResponse(DecodeError),
     /// The request could not be encoded.
     BadValue,
@@ -68,8 +70,8 @@ impl Error {
 }
 
 impl<E> Failure<E> {
-    /// Whether the server may have run the method, and the client cannot know: decide whether it
-    /// may run twice.
+    /// Whether the server may have run the method, although the client cannot know: decide whether
+    /// it may run twice.
     pub const fn is_uncertain(&self) -> bool {
         matches!(
             self,
@@ -85,7 +87,7 @@ impl<E> Failure<E> {
 }
 
 impl Failure<Infallible> {
-    /// The same failure of any method: it is not the method's own.
+    /// The same failure as one of any method: it is not the method's own error.
     pub fn widen<E>(self) -> Failure<E> {
         match self {
             Self::Method(never) => match never {},

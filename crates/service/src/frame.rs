@@ -1,5 +1,5 @@
-//! Metadata of a request: in front of its message, if the highest bit of its type is set. Without
-//! it, a request is its message and nothing else.
+//! Metadata in front of a request's message, if the highest bit of the request's type is set.
+//! Without metadata, a request is its message and nothing else.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -19,14 +19,14 @@ pub(crate) const LEN: usize = 8;
 
 const _: () = assert!(LEN == 8, "`write` says so");
 
-/// A handler's facts about a request, beside the message.
+/// Facts about a request that a handler gets with the message.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     /// The session that the request came on.
     pub session: Session,
-    /// When the client stops waiting, on this endpoint's clock, if the request has a deadline. A
-    /// handler that calls other servers can pass on the time that is left. The time that the
-    /// request took to come here is not subtracted.
+    /// When the client stops waiting, on this endpoint's clock, if the request has a deadline. The
+    /// request's time on the way is not subtracted. A handler that calls other servers can pass on
+    /// the time that is left.
     pub deadline: Option<Nanos>,
 }
 
@@ -37,14 +37,14 @@ impl Context {
     }
 }
 
-/// Metadata as they are written.
+/// Writes metadata.
 pub(crate) fn write(out: &mut [u8; LEN], deadline: Nanos) {
     let left_us = u32::try_from(deadline.0.div_ceil(1000)).unwrap_or(u32::MAX);
     *out = [8, 0, 0, 0, 0, 0, 0, 0];
     out[4..].copy_from_slice(&left_us.max(1).to_le_bytes());
 }
 
-/// Takes metadata off a request: the time left, and the message.
+/// Splits a request into the time left and the message.
 pub(crate) fn read(bytes: &[u8]) -> Result<(Option<Nanos>, &[u8]), DecodeError> {
     let len = bytes.first().map_or(LEN, |len| usize::from(*len));
     if len < LEN {

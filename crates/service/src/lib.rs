@@ -28,9 +28,9 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `method.rs` | what a method is: number, codec, messages |
-//! | `codec.rs`, `codec/` | between values and bytes |
-//! | `outcome.rs` | what a response says: a value, or the method's own error |
+//!  `method.rs` | the types of a method: number, codec, messages |
+//!  `codec.rs`, `codec/` | conversion between values and bytes |
+//!  `outcome.rs` | the content of a response: a value, or the method's own error |
 //! | `frame.rs` | metadata in front of a request |
 //! | `error.rs` | how typed calls fail |
 //! | `poll.rs` | stubs and glue on `Cx` |
@@ -62,7 +62,7 @@ pub use link::{AsyncService, Incoming, Link, Unary, answer, notify, open};
 pub use method::{Method, ViewOf};
 pub use outcome::{Fallible, Outcome, Plain, ValueOf};
 
-/// Names of the crates below for the code that the attribute makes.
+/// Names for the crates below, for the code that the attribute makes.
 pub mod core {
     pub use dunlin_core::{CallId, CallOptions, Cx, Done, Nanos, Register, Request, Session, Tag};
     pub use dunlin_msgbuf::MsgBuf;

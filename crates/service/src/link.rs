@@ -18,7 +18,7 @@ use crate::method::{Method, ViewOf};
 use crate::outcome::{Outcome, ValueOf};
 use crate::poll;
 
-/// An endpoint as client stubs see it: `dunlin::Caller`.
+/// A client stub's access to an endpoint: `dunlin::Caller`.
 pub trait Link {
     /// A call under way.
     type Call: Future<Output = Result<Self::Reply, Self::Failed>> + Unpin;
@@ -33,7 +33,7 @@ pub trait Link {
     /// If there is no memory.
     fn buf(&self, len: usize) -> Result<MsgBuf, Error>;
 
-    /// Makes a call with room for a response of `room` bytes; polling it issues it.
+    /// Makes a call with room for a response of `room` bytes. The first poll issues it.
     fn begin(
         &self,
         session: Session,
@@ -43,7 +43,7 @@ pub trait Link {
         options: CallOptions,
     ) -> Self::Call;
 
-    /// Issues a call whose end is not waited for.
+    /// Issues a call without waiting for its end.
     ///
     /// # Errors
     /// If it is refused.
@@ -91,7 +91,7 @@ pub trait AsyncService<R: Incoming>: 'static {
     fn answer(self: Rc<Self>, request: R) -> impl Future<Output = Result<(), Error>> + 'static;
 }
 
-/// A typed call: awaiting it gives the value, or why there is none. Dropping it cancels the call.
+/// A typed call: awaiting it gives the value or a failure. Dropping it cancels the call.
 #[must_use = "a call that is not awaited is not made"]
 pub struct Unary<'a, L: Link, M: Method> {
     link: &'a L,
@@ -103,7 +103,7 @@ pub struct Unary<'a, L: Link, M: Method> {
 }
 
 impl<'a, L: Link, M: Method> Unary<'a, L, M> {
-    /// A call of this method.
+    /// Makes a call of this method.
     pub fn new(link: &'a L, session: Session, value: &'a M::Request) -> Self {
         Self {
             link,
@@ -122,15 +122,14 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
         self
     }
 
-    /// Like [`Self::deadline`], for a call that serves a request: `left` is the time that the
-    /// request has left.
+    /// Like [`Self::deadline`], for a call made to serve a request, which has the time `left`.
     pub fn within(mut self, left: Option<Nanos>) -> Self {
         self.options.deadline = left;
         self
     }
 
     /// Makes room for a response of this length, if it may be larger than the codec expects
-    /// ([`Codec::ROOM`]). One that does not fit ends the call with `ResponseTooLarge`.
+    /// ([`Codec::ROOM`]). A response that does not fit ends the call with `ResponseTooLarge`.
     pub fn room(mut self, bytes: usize) -> Self {
         self.room = bytes;
         self
@@ -168,7 +167,7 @@ impl<L: Link, M: Method> Future for Unary<'_, L, M> {
     }
 }
 
-/// Issues a call whose end is not waited for.
+/// Issues a call without waiting for its end.
 ///
 /// # Errors
 /// If the value cannot be encoded, or the call is refused.

@@ -1,4 +1,4 @@
-//! A method's types. The attribute makes one type for each, which is never a value.
+//! The types of a method. The attribute makes one type for each method; that type has no values.
 
 use dunlin_wire::ReqType;
 
@@ -8,24 +8,24 @@ use crate::outcome::Outcome;
 
 /// A method of a service.
 pub trait Method: Sized + 'static {
-    /// Its number, from 1 to 32767: the request type. It never changes, and is never used again.
+    /// Its number, from 1 to 32767: the request type. It never changes, and is never reused.
     const NUMBER: u16;
-    /// Its name, for people.
+    /// Its name, for people to read.
     const NAME: &'static str;
-    /// Its response is empty, and the client does not wait for it.
+    /// True if its response is empty, and the client does not wait for it.
     const ONE_WAY: bool;
-    /// Between its messages and bytes.
+    /// Converts its messages to bytes and back.
     type Codec: Codec<Self::Request>;
     /// Its argument.
     type Request;
     /// Its result.
     type Outcome: Outcome<Self::Codec>;
 
-    /// The request type without, and with metadata.
+    /// The request types without and with metadata.
     fn types() -> [ReqType; 2] {
         [ReqType(Self::NUMBER), ReqType(Self::NUMBER | META)]
     }
 }
 
-/// A request as its server sees it: borrowed, if the codec need not copy.
+/// A request as the server reads it: borrowed, if the codec need not copy.
 pub type ViewOf<'a, M> = <<M as Method>::Codec as Codec<<M as Method>::Request>>::View<'a>;

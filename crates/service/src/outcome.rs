@@ -1,5 +1,5 @@
-//! The content of a response. A method that cannot fail answers with its value alone; another one
-//! with its value or its error, and after it one byte that tells which.
+//! The content of a response. A method that cannot fail answers with its value alone. Other methods
+//! answer with the value or the error, followed by one byte that tells which.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::method::Method;
 pub trait Outcome<C> {
     /// The value that its handler returns.
     type Value;
-    /// The client's view of it, borrowed if the codec need not copy.
+    /// The form in which the client gets it, borrowed if the codec need not copy.
     type View<'a>;
     /// The value of success.
     type Success;
@@ -36,18 +36,18 @@ pub trait Outcome<C> {
     /// If the bytes are not such a response.
     fn decode(bytes: &[u8]) -> Result<Result<Self::View<'_>, Self::Error>, DecodeError>;
 
-    /// The value of success, independent of the received bytes.
+    /// Copies the value of success, so that it no longer needs the received bytes.
     fn to_owned(view: Self::View<'_>) -> Self::Success;
 }
 
 /// The value that the handler of a method returns.
 pub type ValueOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Value;
 
-/// A value, of a method that cannot fail.
+/// The outcome of a method that cannot fail.
 #[derive(Debug)]
 pub struct Plain<T>(PhantomData<T>);
 
-/// A value or an error.
+/// The outcome of a method that can fail: a value or an error.
 #[derive(Debug)]
 pub struct Fallible<T, E>(PhantomData<(T, E)>);
 

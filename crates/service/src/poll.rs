@@ -1,5 +1,5 @@
 //! Typed methods on the poll API: plain functions over `Cx`, which the attribute's stubs and glue
-//! call. A handler sees its request where it was received; nothing is allocated per call.
+//! call. A handler reads its request in the receive buffer; no call allocates.
 
 use std::convert::Infallible;
 
@@ -16,23 +16,23 @@ use crate::frame::{self, Context, META};
 use crate::method::{Method, ViewOf};
 use crate::outcome::{Outcome, ValueOf};
 
-/// The client's view of a response.
+/// The result of a call: the value, in the form in which the client gets it, or a failure.
 pub type Response<'a, M> = Result<
     <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::View<'a>,
     Failure<<<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Error>,
 >;
 
-/// Registers a handler for a method: without, and with metadata.
+/// Registers a handler for both request types of a method, without and with metadata.
 pub fn register<M: Method, R: Register<App>, App>(rpc: &mut R, run: DispatchFn<App>) {
     for req_type in M::types() {
         rpc.register(req_type, run);
     }
 }
 
-/// Reads a request: the message, and what is said beside it.
+/// Reads a request: the message and the metadata.
 ///
 /// # Errors
-/// If it is no such message; [`reject_undecodable`] tells the client.
+/// If the bytes are not such a message; [`reject_undecodable`] answers the client.
 #[inline]
 pub fn open<'a, M: Method>(
     request: &Request<'a>,
@@ -60,7 +60,7 @@ pub fn reply<M: Method>(request: Request<'_>, cx: &mut Cx<'_>, value: &ValueOf<M
     }
 }
 
-/// Answers a request that was kept, with what its method returned.
+/// Answers a deferred request with what its method returned.
 pub fn reply_deferred<M: Method>(deferred: DeferredRequest, cx: &mut Cx<'_>, value: &ValueOf<M>) {
     match M::Outcome::size(value) {
         Ok(len) => deferred.reply(cx, len, |out| M::Outcome::encode(value, out)),
@@ -68,7 +68,7 @@ pub fn reply_deferred<M: Method>(deferred: DeferredRequest, cx: &mut Cx<'_>, val
     }
 }
 
-/// Runs a method on a request: decodes, runs, encodes.
+/// Runs a method on a request: decodes the request, calls `run`, encodes the result.
 #[inline]
 pub fn serve<M: Method, App>(
     app: &mut App,
@@ -114,8 +114,8 @@ pub fn call<M: Method>(
     call_with_bufs::<M>(cx, session, value, bufs, tag, options)
 }
 
-/// Issues a call with these msgbufs, as an earlier call gave them back: request and response. The
-/// request's is changed for a larger one if it must be.
+/// Issues a call with msgbufs for request and response that an earlier call gave back. If the
+/// request's msgbuf is too small, a larger one takes its place.
 ///
 /// # Errors
 /// As for [`call`].
@@ -138,7 +138,7 @@ pub fn call_with_bufs<M: Method>(
     }
 }
 
-/// Reads a completion of this method: the response, or why there is none.
+/// Reads a completion of this method: the response, or the failure.
 ///
 /// # Errors
 /// See [`Failure`].
@@ -171,7 +171,7 @@ pub(crate) fn type_of<M: Method>(options: &CallOptions) -> ReqType {
     }
 }
 
-/// How long a request is with these options.
+/// The length of a request with these options.
 pub(crate) fn len_of<M: Method>(
     value: &M::Request,
     options: &CallOptions,

@@ -116,7 +116,8 @@ impl<'a> Update<'a> {
 }
 
 impl MetaSet<'_> {
-    /// True if it compares the version like `cas`. A missing item then has another error.
+    /// True if the command compares the version like `cas`. It answers a missing item with another
+    /// error.
     pub(crate) fn compares(&self) -> bool {
         let is_plain = matches!(self.verb, Verb::Set | Verb::Replace);
         is_plain && self.meta.options().if_version.is_some()

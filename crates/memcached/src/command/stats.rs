@@ -30,7 +30,7 @@ pub(super) fn parse(words: &Words<'_>) -> Command<'static> {
     Command::Ask(Ask::Stats(topic))
 }
 
-/// Figures for each prefix of keys, which this server does not count.
+/// `stats detail`: figures for each prefix of keys, which this server does not count.
 fn detail(what: &[u8]) -> &'static str {
     match what {
         b"off" => "OK",

@@ -50,7 +50,7 @@ pub(super) fn parse<'a>(
     }
 }
 
-/// A browser gets no answer, because it would show it as a page.
+/// Answers an unknown command. A browser gets no answer, because it would show it as a page.
 fn unknown(name: &[u8], words: &Words<'_>) -> Command<'static> {
     let may_be_http = !b"gsacidt".contains(&name[0]);
     if may_be_http && words.last().starts_with(b"HTTP/") {
@@ -81,7 +81,7 @@ fn keys<'a>(name: &[u8], line: &'a [u8], now: Seconds) -> Command<'a> {
     })
 }
 
-/// Where the next word of a line, from `at` on, ends.
+/// The end of the next word of a line, from `at` on.
 fn end_of_word(line: &[u8], at: usize) -> usize {
     let rest = &line[at..];
     let indent = rest.iter().take_while(|byte| **byte == b' ').count();
@@ -171,7 +171,7 @@ fn touch(words: Words<'_>, now: Seconds) -> Command<'_> {
     }))
 }
 
-/// Old clients say how long the key stays locked; only 0 is left of that.
+/// Parses `delete`. Old clients add how long the key stays locked; only 0 is still allowed.
 fn delete(words: Words<'_>) -> Command<'_> {
     let is_quiet = words.len() > 2 && words.is_quiet();
     let is_zero = words.at(2) == b"0";
@@ -215,7 +215,7 @@ fn verbosity(words: &Words<'_>) -> Command<'static> {
     say(words, if level.is_some() { "OK" } else { BAD_FORMAT })
 }
 
-/// The table sweeps by itself, so of the crawler's commands only the list of items is left.
+/// The table sweeps by itself, so the only remaining command of the crawler lists the items.
 fn crawler(words: &Words<'_>) -> Command<'static> {
     match (words.at(1), words.len()) {
         (b"metadump", 3) if matches!(words.at(2), b"all" | b"hash") => Command::Dump,

@@ -1,5 +1,5 @@
-//! A connection whose user is not known yet. It accepts a `set` with any key and a name and
-//! password as the value, and refuses everything else.
+//! A connection before its client has authenticated. It accepts a `set` with any key whose value is
+//! a name and a password, and refuses everything else.
 
 use crate::connection::{Connection, Phase};
 use crate::limits::MAX_TOKEN;
@@ -11,7 +11,7 @@ use crate::words::{Words, visible};
 const UNKNOWN: &str = "CLIENT_ERROR unauthenticated";
 
 impl Connection {
-    /// Reads a line, of which only the length of the value counts.
+    /// Reads a line; only the length of its value matters.
     pub(super) fn read_credentials(&mut self, end: usize, next: usize) {
         let words = Words::new(visible(&self.input.bytes()[..end]));
         let is_set = words.len() >= 5 && words.at(0) == b"set";

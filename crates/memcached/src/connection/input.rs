@@ -6,7 +6,7 @@ use crate::limits::{IDLE_BYTES, INPUT_MARK, MAX_INDENT, MAX_KEYS_LINE, MAX_LINE}
 pub(super) struct Input {
     bytes: Vec<u8>,
     start: usize,
-    /// Bytes from the start that have no end of a line.
+    /// Bytes from the start in which no line end was found.
     searched: usize,
 }
 
@@ -17,7 +17,7 @@ pub(super) enum Line {
     Short,
     /// It is longer than any command.
     TooLong,
-    /// Its text ends there, and the next line begins there.
+    /// Its text ends at `end`, and the next line begins at `next`.
     Whole { end: usize, next: usize },
 }
 
@@ -63,7 +63,7 @@ impl Input {
         self.bytes.capacity()
     }
 
-    /// Finds the end of the first line. A carriage return before it is a part of the end.
+    /// Finds the end of the first line. A carriage return before it belongs to the end.
     pub(super) fn line(&mut self) -> Line {
         let bytes = &self.bytes[self.start..];
         let fresh = &bytes[self.searched..];
@@ -84,13 +84,13 @@ impl Input {
         }
     }
 
-    /// True if the first line is one that may be long, and has not ended within the usual bytes.
+    /// True if the first line may be long, and has not ended within the usual number of bytes.
     pub(super) fn may_be_long(&self) -> bool {
         self.searched == self.len() && self.len() > MAX_LINE && limit(self.bytes()) > MAX_LINE
     }
 }
 
-/// How long a line may be that begins like this: lines of many keys are long.
+/// The longest line that may begin with these bytes: lines of many keys are long.
 fn limit(bytes: &[u8]) -> usize {
     let indent = bytes.iter().take_while(|byte| **byte == b' ').count();
     let line = &bytes[indent..];

@@ -1,7 +1,7 @@
 //! Answers in the order of their commands.
 //!
-//! Bytes are ready if no answer before them is due. After them is a list of answers that are due,
-//! and of bytes between those.
+//! Bytes are ready if every answer before them has come. After them is a list of answers that are
+//! due, and of the bytes between those.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(super) struct Output {
 
 #[derive(Debug)]
 enum Piece {
-    /// An answer is due. The line tells how it is written.
+    /// An answer that is due. The line determines its form.
     Due {
         ticket: Ticket,
         line: Box<[u8]>,
@@ -82,7 +82,7 @@ impl Output {
         self.ready.capacity()
     }
 
-    /// Where the next answer is written to.
+    /// The buffer to which the next answer is written.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         if matches!(self.later.back(), Some(Piece::Due { .. })) {
             self.later.push_back(Piece::Bytes(Vec::new()));
@@ -99,8 +99,8 @@ impl Output {
         self.later.push_back(Piece::Due { ticket, line });
     }
 
-    /// Writes an answer in its place, and returns where a dump goes on. An answer that is not due
-    /// is ignored.
+    /// Writes an answer in its place, and returns where a dump continues. Ignores an answer that is
+    /// not due.
     pub(super) fn on_answer(
         &mut self,
         ticket: Ticket,

@@ -1,4 +1,4 @@
-//! One step of a connection: reads a line, or goes on with what it has begun.
+//! One step of a connection: reads a line, or continues with the command that it has begun.
 
 use dunlin_store::{BATCH, Seconds};
 
@@ -15,7 +15,7 @@ use crate::words::each;
 const BAD_DATA: &str = "CLIENT_ERROR bad data chunk";
 
 impl Connection {
-    /// Goes on by one operation or line; false if it needs more bytes for that.
+    /// Runs one operation, or reads one line; returns false if it needs more bytes for that.
     pub(super) fn step(&mut self, server: &mut impl Server, now: Seconds) -> bool {
         match self.phase {
             Phase::Opening => self.open(),
@@ -207,8 +207,8 @@ fn take_ticket(tickets: &mut u64) -> Ticket {
     Ticket(*tickets)
 }
 
-/// Starts an operation and writes its answer, or leaves a place for it. A `get` comes without its
-/// line, which has other keys; a line of its own stands for it.
+/// Starts an operation and writes its answer, or leaves a place for it. A line of `get` may have
+/// more keys, so the place keeps a line with this key alone.
 fn start(
     output: &mut Output,
     ticket: Ticket,
@@ -237,7 +237,7 @@ fn start(
     output.wait(ticket, line.into());
 }
 
-/// Says why a value is refused, and lets the item go that it was meant to replace.
+/// Answers why a value is refused, and deletes the item that the value was meant to replace.
 fn refuse_value(
     output: &mut Output,
     ticket: Ticket,

@@ -125,7 +125,7 @@ fn a_line_without_an_end_closes_the_connection_and_takes_no_memory() {
     }
 }
 
-/// Bytes of a value that is refused are thrown away as they come.
+/// A value that is refused is thrown away byte by byte as it comes.
 #[test]
 fn a_value_of_two_gigabytes_takes_no_memory() {
     let (mut connection, mut server) = (Connection::new(None), alone());
@@ -142,7 +142,7 @@ fn a_value_of_two_gigabytes_takes_no_memory() {
     assert!(connection.input.held() <= 2 * INPUT_MARK);
 }
 
-/// A client that asks for much and takes nothing.
+/// The client asks for much and takes nothing.
 #[test]
 fn a_client_that_never_reads_holds_one_value_and_the_mark() {
     let (mut connection, mut server) = (Connection::new(None), alone());
@@ -164,7 +164,7 @@ fn a_client_that_never_reads_holds_one_value_and_the_mark() {
     }
     assert!(taken <= INPUT_MARK && connection.room() == 0, "{taken}");
     assert!(connection.output().len() <= OUTPUT_MARK + value.len() + 100);
-    // Each part of the output that the client takes makes room for the next answer only.
+    // Whenever the client takes a part of the output, there is room for one more answer only.
     connection.sent(connection.output().len());
     assert_eq!(connection.run(&mut server, NOW), Wants::Output);
     assert!(connection.output().len() > value.len());
@@ -274,7 +274,7 @@ impl Server for Far {
             return self.near.start(ticket, operation, now, see);
         }
         self.sent.push((ticket, format!("{operation:?}")));
-        // The other partition has run it; the test gives the answer when it likes.
+        // The other partition has run it; the test chooses when to give the answer.
         self.near.start(ticket, operation, now, |_| ());
         Started::Later
     }

@@ -1,4 +1,4 @@
-//! Numbers at the borders of their types, and what is no number.
+//! Numbers at the limits of their types, and words that are not numbers.
 
 use super::{read, write};
 

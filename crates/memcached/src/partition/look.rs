@@ -5,7 +5,7 @@ use dunlin_store::{Item, Seconds, Verb, Write};
 use crate::operation::{Answer, Expiry, Found, Look, Step, Steps};
 use crate::partition::Partition;
 
-/// The steps of a read, taken together.
+/// The result of all steps of a read.
 struct Outcome {
     expiry: Expiry,
     is_won: bool,

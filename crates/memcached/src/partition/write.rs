@@ -17,8 +17,8 @@ impl Partition {
             stale_if_older: store.stale_if_older,
             version: store.version,
         };
-        // If an item was marked out of date when it is written, the claim on it and its time
-        // remain.
+        // If the write is older than the item, and so marks it as out of date, the item keeps its
+        // claim and its expiry.
         let mut was_claimed = false;
         if let (true, Some(version)) = (store.stale_if_older, store.if_version)
             && let Some(old) = self.table.peek(&key, now)

@@ -1,5 +1,5 @@
-//! Answers of the meta protocol: a code of two letters, and what the flags have asked for, in the
-//! client's order.
+//! Answers of the meta protocol: a code of two letters, then the values that the flags ask for, in
+//! the client's order.
 
 use dunlin_store::{Item, Seconds, WriteError};
 
@@ -43,7 +43,7 @@ pub(super) fn get(meta: &Meta<'_>, answer: &Answer<'_>, now: Seconds, out: &mut 
     out.extend_from_slice(b"\r\n");
 }
 
-/// A part of an item, if the flag asks for one.
+/// Appends the part of an item that the flag asks for, if any.
 fn part(flag: u8, item: &Item<'_>, now: Seconds, out: &mut Vec<u8>) {
     let part = match flag {
         b's' => item.value().len() as u64,
@@ -57,7 +57,7 @@ fn part(flag: u8, item: &Item<'_>, now: Seconds, out: &mut Vec<u8>) {
     number::write(out, part);
 }
 
-/// Whether the item is out of date, and which client writes it anew.
+/// Appends whether the item is out of date, and which client writes it anew.
 fn marks(found: &Found<'_>, out: &mut Vec<u8>) {
     let item = &found.item;
     for (is_marked, mark) in [
@@ -126,7 +126,7 @@ pub(super) fn count(meta: &Meta<'_>, answer: &Answer<'_>, now: Seconds, out: &mu
     out.extend_from_slice(b"\r\n");
 }
 
-/// A counter that has changed. A quiet client sees only those that it has made.
+/// Appends a counter that has changed. A quiet client sees only the counters that it has created.
 fn counted_as(meta: &Meta<'_>, counted: &Counted, now: Seconds, out: &mut Vec<u8>) {
     if meta.options().is_quiet && !counted.is_new {
         return;
@@ -199,7 +199,7 @@ fn time_left(expiry: Expiry, now: Seconds, out: &mut Vec<u8>) {
     }
 }
 
-/// Key and opaque token, if the client wants them back.
+/// Appends key and opaque token, if the client wants them back.
 fn echo(meta: &Meta<'_>, out: &mut Vec<u8>) {
     for flag in meta.flags() {
         echo_flag(meta, flag, out);

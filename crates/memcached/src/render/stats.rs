@@ -1,5 +1,5 @@
-//! Statistics as lines. The names and their order are memcached's, so that its monitors read them;
-//! figures of mechanisms that this server does not have are 0.
+//! Statistics as lines. Names and order are memcached's, so that its monitors can read them.
+//! Figures of mechanisms that this server lacks are 0.
 
 use crate::command::{Topic, VERSION_LINE};
 use crate::operation::Answer;
@@ -233,7 +233,8 @@ fn settings(report: &Report, out: &mut Vec<u8>) {
     }
 }
 
-/// The table has no classes that items could be stuck in, so all items are in class 1.
+/// The table does not divide its memory into classes as memcached does, so all items are in class
+/// 1.
 fn items(report: &Report, out: &mut Vec<u8>) {
     let table = &report.figures().table;
     if table.items == 0 {

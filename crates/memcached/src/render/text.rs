@@ -10,7 +10,7 @@ pub(super) const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object";
 pub(super) const NOT_A_NUMBER: &str =
     "CLIENT_ERROR cannot increment or decrement non-numeric value";
 
-/// A line of text; nothing for no text.
+/// Appends a line of text; nothing if the text is empty.
 pub(crate) fn line(text: &str, out: &mut Vec<u8>) {
     if !text.is_empty() {
         out.extend_from_slice(text.as_bytes());
@@ -18,7 +18,7 @@ pub(crate) fn line(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// An item that was found; nothing for one that was not.
+/// Appends an item that was found; nothing if it was not.
 pub(super) fn item(key: &[u8], with_version: bool, answer: &Answer<'_>, out: &mut Vec<u8>) {
     let Answer::Found(found) = answer else {
         return;
@@ -37,7 +37,7 @@ pub(super) fn item(key: &[u8], with_version: bool, answer: &Answer<'_>, out: &mu
     data(item, out);
 }
 
-/// The end of a line, and the value with its own.
+/// Appends the rest of the item's line, and the value with its line end.
 pub(super) fn data(item: &Item<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
     item.value().append_to(out);
@@ -63,8 +63,8 @@ pub(super) fn update(update: &Update<'_>, answer: &Answer<'_>, out: &mut Vec<u8>
     line(text, out);
 }
 
-/// True if the value becomes a part of a longer one. memcached reports one that is too long
-/// as not stored.
+/// True if the value becomes a part of a longer one. memcached reports such a value, when it is too
+/// long, as not stored.
 pub(super) fn joins(verb: Verb) -> bool {
     matches!(verb, Verb::Append | Verb::Prepend)
 }

@@ -1,7 +1,7 @@
-//! The differences between our answers and memcached's, each with a script that shows it. Reasons
-//! stand in the table of `docs/memcached.md`, in this order.
+//! The differences between our answers and memcached's, each with a script that shows it. The table
+//! of `docs/memcached.md` gives their reasons, in this order.
 
-/// A script, and how the answers of both begin.
+/// A script, and the beginnings of our answers and of memcached's.
 pub(crate) struct Difference(&'static str, &'static str, &'static str);
 
 impl Difference {
@@ -16,7 +16,7 @@ impl Difference {
             .collect()
     }
 
-    /// How our answers and theirs begin.
+    /// The beginnings of our answers and of memcached's.
     pub(crate) fn answers(&self) -> [Vec<u8>; 2] {
         let bytes = |text: &str| -> Vec<u8> {
             text.chars()

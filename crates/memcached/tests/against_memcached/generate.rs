@@ -1,5 +1,5 @@
-//! Random scripts from a seed: commands that are mostly right, on a few keys, so that they meet the
-//! same items.
+//! Random scripts from a seed: commands that are mostly correct, on a few keys, so that they meet
+//! the same items.
 
 use std::fmt::Write;
 
@@ -28,11 +28,11 @@ impl Random {
     }
 }
 
-/// A script while it is written.
+/// A script that is being written.
 struct Writer {
     random: Random,
     prefix: String,
-    /// A version that the servers have given lately.
+    /// A version that the servers gave recently.
     version: u64,
     out: String,
 }
@@ -48,7 +48,7 @@ pub(crate) fn script(seed: u64, attempt: u32, version: u64, commands: usize) -> 
     for _ in 0..commands {
         writer.command();
     }
-    // The last version, for the next script.
+    // Ask for the last version: the next script uses it.
     let prefix = &writer.prefix;
     write!(writer.out, "set {prefix}z 0 0 1\r\nz\r\ngets {prefix}z\r\n").unwrap();
     writer.out.into_bytes()
@@ -80,7 +80,7 @@ impl Writer {
         format!("{}{}", self.prefix, self.random.pick(&["a", "b", "c"]))
     }
 
-    /// A key whose value is a number, as long as it is.
+    /// A key whose value starts as a number; other commands may change that.
     fn counter(&mut self) -> String {
         format!("{}{}", self.prefix, self.random.pick(&["n", "m"]))
     }
@@ -189,7 +189,7 @@ impl Writer {
         flags
     }
 
-    /// A time that is not over, because the answer shows what is left of it.
+    /// A time in the future, because the answer shows how much of it is left.
     fn future(&mut self) -> &'static str {
         self.random.pick(&["0", "10", "30", "100", "2592000"])
     }

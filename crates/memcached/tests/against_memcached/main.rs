@@ -1,5 +1,5 @@
-//! The same scripts, to Debian's `memcached` and to a connection of ours: the answers are the same,
-//! byte for byte, but for those in `differences.rs`, which are those of `docs/memcached.md`.
+//! Sends the same scripts to Debian's `memcached` and to a connection of ours. The answers are the
+//! same, byte for byte, except for those in `differences.rs`, which `docs/memcached.md` lists.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -37,7 +37,7 @@ fn compare(script: &[u8], answers: &Answers, what: &str) {
 
 #[test]
 fn scripts_by_hand_have_the_same_answers() {
-    // A flush takes a version there and none here, so each file has servers of its own.
+    // A flush takes a version in memcached and none here, so each file has servers of its own.
     for file in scripts::ALL {
         let Some(mut pair) = pair("by-hand") else {
             return;
@@ -80,7 +80,7 @@ fn random_scripts_have_the_same_answers() {
     }
 }
 
-/// A table of differences that no one has is wrong too.
+/// A difference that is in the table, but not in the answers, is a mistake too.
 #[test]
 fn the_differences_are_those_of_the_table() {
     let Some(mut pair) = pair("differences") else {
@@ -118,7 +118,7 @@ fn statistics_have_the_same_names() {
     assert_eq!(names(&answers.ours), names(&answers.theirs));
 }
 
-/// The list of items, which has an order in neither, and sizes of their memory.
+/// Compares the lists of items, which have no order in either, and the sizes of their memory.
 #[test]
 fn lists_of_items_have_the_same_lines() {
     let Some(mut pair) = pair("lists") else {

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use dunlin_memcached::{Alone, Connection, Partition, Process, Users, Wants};
 use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
 
-/// Longest silence of a server that has not sent its whole answer. No script should take this long.
+/// How long a server may stay silent before its whole answer has come. No script takes this long.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// A last command, whose answer shows that a server has read everything.
+/// The last command. Its answer shows that a server has read everything.
 const LAST: &[u8] = b"mg end.of.script k\r\n";
 const LAST_ANSWER: &[u8] = b"EN kend.of.script\r\n";
 
-/// Both servers; both have got the same commands.
+/// Both servers, which get the same commands.
 pub(crate) struct Pair {
     theirs: Theirs,
     ours: Alone,
@@ -49,8 +49,8 @@ impl Pair {
         Some(Self { theirs, ours })
     }
 
-    /// Runs a script on both, which `write` makes for an attempt. If memcached's clock has ticked
-    /// during it, they get another attempt.
+    /// Runs on both servers the script that `write` makes for an attempt. If memcached's clock has
+    /// ticked meanwhile, they get another attempt.
     pub(crate) fn run(&mut self, write: impl Fn(u32) -> Vec<u8>) -> (Vec<u8>, Answers) {
         for attempt in 0.. {
             let script = write(attempt);
@@ -65,8 +65,8 @@ impl Pair {
         unreachable!("the last attempt returns")
     }
 
-    /// Runs a script on both. It reads their answers only until `is_enough`, because some answers
-    /// never end.
+    /// Runs a script on both. Reads their answers only until `is_enough` returns true, because some
+    /// answers never end.
     pub(crate) fn begin(&mut self, script: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Answers {
         let theirs = self.theirs.ask(script, is_enough);
         let now = self.theirs.now();

@@ -1,6 +1,6 @@
-//! Scripts by hand: files of scripts with `---` between them. The test sends each line with a line
-//! end, unless it ends with `\.`; other escapes are those of Rust. `@` stands for a prefix that no
-//! other script has.
+//! Scripts written by hand: files of scripts with `---` between them. The test sends each line with
+//! a line end, unless the line ends with `\.`; other escapes are those of Rust. `@` stands for a
+//! prefix that no other script has.
 
 /// The files.
 pub(crate) const ALL: [&str; 5] = [

@@ -1,4 +1,4 @@
-//! Traits that are no service, with the compiler's errors; and services in all their forms.
+//! Traits that are not services, with the compiler's errors; and services in all their forms.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! Fixed layout: the bytes are the value, and the reader gets a reference to where they were
-//! received. Types derive zerocopy's traits; their fields are of types without alignment.
+//! Fixed layout: the bytes are the value, and the reader gets a reference to the received bytes.
+//! Types derive zerocopy's traits; the types of their fields have no alignment.
 //!
-//! A newer version may append fields. A reader with the older type passes over them; a reader with
-//! the newer type of what the older one wrote uses [`Growing`].
+//! A newer version may append fields. A reader with the older type ignores them. A reader with the
+//! newer type uses [`Growing`] to read a value of the older one.
 
 use std::ops::Deref;
 
@@ -19,16 +19,16 @@ pub enum Fixed {}
 #[derive(Debug)]
 pub enum Growing<const OLDEST: usize> {}
 
-/// A value that was received, or that was made of a shorter one.
+/// A value as it was received, or extended from a shorter one.
 #[derive(Debug)]
 pub enum Grown<'a, T> {
-    /// All of it was there.
+    /// All of its bytes were received.
     Whole(&'a T),
     /// Its last fields were missing and are zero.
     Extended(T),
 }
 
-/// Responses of newer versions are longer than what this version knows; room for them.
+/// Room for responses of newer versions, which are longer than this version's.
 const fn room(len: usize) -> usize {
     2 * len + 64
 }
@@ -115,7 +115,7 @@ impl<T> Deref for Grown<'_, T> {
     }
 }
 
-/// The same value elsewhere.
+/// Copies a value.
 #[inline]
 fn owned<T: FromBytes + IntoBytes + Immutable>(value: &T) -> T {
     T::read_from_bytes(value.as_bytes()).expect("a value has as many bytes as itself")

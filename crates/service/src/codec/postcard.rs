@@ -1,5 +1,5 @@
-//! Postcard: compact, for any type that serde knows. It does not say what its fields are, so types
-//! change little: see `docs/services.md`.
+//! Postcard: compact, for any type that serde knows. Its bytes do not describe the fields, so few
+//! changes of a type are possible: see `docs/services.md`.
 
 use postcard::ser_flavors::Size;
 use serde::{Serialize, de::DeserializeOwned};

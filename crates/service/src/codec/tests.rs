@@ -1,4 +1,4 @@
-//! Every codec: there and back, and between two versions of a type.
+//! Every codec: round trips, and messages between two versions of a type.
 
 use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::U32;
