@@ -5,7 +5,7 @@
 
 use std::ptr::NonNull;
 
-use super::cells::{Cell, Cells, cells_of};
+use super::cells::{Cell, Cells, ONE_CELL, cells_of};
 use super::doorbell::{Doorbell, MAX_BITS};
 use super::ring::{At, Consumer, ConsumerLine, Next, Producer, Refused};
 use super::sync::Ordering;
@@ -77,7 +77,13 @@ fn poll(ring: &mut Heap, times: u8) -> bool {
 
 /// Takes packets like a receiver that copies them in its loop. The other packets are left.
 fn take_in_place(ring: &mut Heap, times: u8) {
-    let mut packets: Vec<At> = ring.consumer.take_lone().into_iter().collect();
+    let mut packets = Vec::new();
+    // SAFETY: the cells are the ring's, which lives.
+    if let Some(len) = unsafe { ring.consumer.watch().next() }
+        && len as usize <= ONE_CELL
+    {
+        packets.extend(ring.consumer.take_lone(len).map(|(packet, _)| packet));
+    }
     let run = |_, packet| packets.push(packet);
     ring.consumer.take_run(usize::from(times), SHORT, run);
     packets.extend(ring.consumer.take_long(SHORT, usize::from(times % 16)));

@@ -311,7 +311,8 @@ impl Rx for ShmRx {
         self.count = 0;
         match self.alone.look(self.bell.has_rung()) {
             Look::Nothing => 0,
-            Look::Short => self.burst_short(),
+            Look::OneCell(len) => self.burst_of_one(len),
+            Look::Short => self.burst_of_several(),
             Look::Other => self.go_on(),
             Look::Thorough => self.burst_thoroughly(),
         }
@@ -372,17 +373,18 @@ impl ShmRx {
         self.count + shown
     }
 
-    /// A burst that begins with short packets from the only ring.
-    #[inline(always)]
-    fn burst_short(&mut self) -> usize {
+    /// A burst of one packet of one cell, from the only ring, unless more have come. A function of
+    /// its own, so that idle iterations save no registers for it.
+    #[inline(never)]
+    fn burst_of_one(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
             return 0;
         };
         // Packets that this ring showed before belong to an earlier burst.
         incoming.ring.give_back();
-        let Some(len) = self.alone.take_lone(incoming, &mut self.shorts) else {
+        if !self.alone.take_lone(len, incoming, &mut self.shorts) {
             return self.burst_of_several();
-        };
+        }
         self.took(1, len.into());
         1
     }
@@ -393,6 +395,7 @@ impl ShmRx {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
             return 0;
         };
+        incoming.ring.give_back();
         let (count, bytes, others) = self.alone.take_run(incoming, &mut self.shorts);
         self.took(count, bytes);
         if others { self.go_on() } else { count }

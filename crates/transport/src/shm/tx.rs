@@ -112,26 +112,51 @@ impl ShmTx {
             .reserve(self.peers.len() - self.unsettled.len());
     }
 
-    /// Sends the only packet of a burst, if nothing has to be checked. Its receiver waits for it,
-    /// and for no other work here.
+    /// Sends the only packet of a burst, if `push` finds that no other work is needed. Its receiver
+    /// waits for it. Nothing that is called here comes back, so no register has to be saved.
     #[inline(always)]
-    fn send_lone(&mut self, lane: &Lane, packet: LanePacket) -> bool {
+    fn send_lone(
+        &mut self,
+        packet: LanePacket,
+        push: impl FnOnce(&mut Producer) -> bool,
+    ) -> Option<TxSeq> {
         let index = index_of(packet.peer());
         let Some(Some(peer)) = self.peers.get_mut(index) else {
-            return false;
+            return None;
         };
-        if peer.peer != packet.peer() || !peer.ring.push_lone(lane, packet) {
-            return false;
+        if peer.peer != packet.peer() || !push(&mut peer.ring) {
+            return None;
         }
-        unsettle(peer, index, &mut self.unsettled);
         self.counters.tx_packets += 1;
         self.counters.tx_bytes += packet.size() as u64;
-        if peer.ring.seems_parked() {
-            peer.ring_bell(&mut self.counters);
-        }
         self.handed_over += 1;
-        self.end_burst();
-        true
+        self.put_off += 1;
+        if peer.unsettled && !peer.ring.seems_parked() && self.put_off < PUT_OFF {
+            return Some(TxSeq(self.handed_over));
+        }
+        Some(self.end_lone(index))
+    }
+
+    /// The same for a packet of several cells.
+    #[inline(never)]
+    fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+        let sent = self.send_lone(packet, |ring| ring.push_lone_long(lane, packet));
+        sent.unwrap_or_else(|| self.send_staged(lane, &[packet], &[]))
+    }
+
+    /// Finishes a burst of one packet: its peer may sleep, or unsettled peers may be due.
+    #[inline(never)]
+    fn end_lone(&mut self, index: usize) -> TxSeq {
+        if let Some(Some(peer)) = self.peers.get_mut(index) {
+            unsettle(peer, index, &mut self.unsettled);
+            if peer.ring.seems_parked() {
+                peer.ring_bell(&mut self.counters);
+            }
+        }
+        if self.put_off >= PUT_OFF {
+            self.look_again();
+        }
+        TxSeq(self.handed_over)
     }
 
     /// Sends some of the packets of a lane, in order, and the items after them.
@@ -232,10 +257,16 @@ impl Tx for ShmTx {
 
     #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        match (lane.packets(), items) {
-            ([packet], []) if self.send_lone(lane, *packet) => TxSeq(self.handed_over),
-            (packets, items) => self.send_staged(lane, packets, items),
+        let packets = lane.packets();
+        if let ([packet], []) = (packets, items) {
+            if packet.size() > ONE_CELL {
+                return self.send_lone_long(lane, *packet);
+            }
+            if let Some(end) = self.send_lone(*packet, |ring| ring.push_lone(lane, *packet)) {
+                return end;
+            }
         }
+        self.send_staged(lane, packets, items)
     }
 
     #[inline]

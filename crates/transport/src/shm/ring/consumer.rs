@@ -125,28 +125,23 @@ impl Consumer {
         Some(At { at, len, cells })
     }
 
-    /// Takes the packet of one cell at the head if it is the only one so far.
+    /// Takes the packet at the head if it is the only one so far. A look has found it there: it has
+    /// `len` bytes, and one cell. Returns the place of the packet after it as well.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(in crate::shm) fn take_lone(&mut self) -> Option<At> {
-        let (at, after) = (self.cells.index(self.head), self.head + 1);
-        // Acquire: the packet's bytes were written before its word.
-        let word = self.cells.word(at).load(Ordering::Acquire);
+    pub(in crate::shm) fn take_lone(&mut self, len: u32) -> Option<(At, Watch)> {
+        debug_assert!(len as usize <= ONE_CELL);
+        let after = self.head + 1;
+        let next = self.watch_at(after);
         // A packet after it is taken with it. This load may miss one, so it needs no order.
-        let next = self
-            .cells
-            .word(self.cells.index(after))
-            .load(Ordering::Relaxed);
-        let len = low(word >> LEN_SHIFT);
-        let lone = low(next) != low(sequence(&self.cells, after));
-        // Flags are the bits above the length, so the comparison also finds that there are none.
-        let is_there = low(word) == low(sequence(&self.cells, self.head));
-        if !lone || !is_there || len as usize > ONE_CELL {
+        // SAFETY: our cells are alive.
+        let word = unsafe { next.word.as_ref() }.load(Ordering::Relaxed);
+        if low(word) == next.sequence {
             return None;
         }
+        let (at, cells) = (self.cells.index(self.head) as usize, 1);
         self.head = after;
-        let (at, cells) = (at as usize, 1);
-        Some(At { at, len, cells })
+        Some((At { at, len, cells }, next))
     }
 
     /// Takes at most `most` packets of up to `longest` bytes, which must be at least a cell's,
@@ -230,9 +225,14 @@ impl Consumer {
     /// The place of the next packet, until one is taken.
     #[inline]
     pub(in crate::shm) fn watch(&self) -> Watch {
+        self.watch_at(self.head)
+    }
+
+    #[inline(always)]
+    fn watch_at(&self, position: u64) -> Watch {
         Watch {
-            word: NonNull::from(self.cells.word(self.cells.index(self.head))),
-            sequence: low(sequence(&self.cells, self.head)),
+            word: NonNull::from(self.cells.word(self.cells.index(position))),
+            sequence: low(sequence(&self.cells, position)),
         }
     }
 

@@ -12,7 +12,7 @@ use loom::thread;
 
 use super::super::cells::{Cell, Cells, ONE_CELL};
 use super::super::doorbell::Doorbell;
-use super::row::Row;
+use super::row::{Row, push_lone};
 use super::*;
 
 const COUNT: u32 = 4;
@@ -179,7 +179,7 @@ fn pop_run(consumer: &mut Consumer) -> Vec<Vec<u8>> {
 fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     let row = Row::new(packets);
     match row.packets.as_slice() {
-        [packet] if producer.push_lone(&row, *packet) => 1,
+        [packet] if push_lone(producer, &row, *packet) => 1,
         packets => producer.push_staged(&row, packets).0,
     }
 }

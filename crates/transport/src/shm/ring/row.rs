@@ -2,6 +2,7 @@
 
 use super::super::cells::{CELL, ONE_CELL, WORD};
 use super::super::staged::Staged;
+use super::Producer;
 
 /// A packet: its first line, and its length in bytes.
 pub(super) type Packet = (usize, usize);
@@ -24,6 +25,14 @@ impl Row {
         }
         let packets = places;
         Self { lines, packets }
+    }
+}
+
+/// Sends the only packet of a burst, as the sending half does. False: nothing was sent.
+pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> bool {
+    match row.size(packet) {
+        ..=ONE_CELL => producer.push_lone(row, packet),
+        _ => producer.push_lone_long(row, packet),
     }
 }
 

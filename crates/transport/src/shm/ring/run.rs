@@ -104,39 +104,40 @@ impl Producer {
         &packets[..count]
     }
 
-    /// Sends a staged packet if no other work is needed. False: nothing was sent.
+    /// Sends a staged packet of one cell if no other work is needed. False: nothing was sent.
     #[inline(always)]
     pub(in crate::shm) fn push_lone<S: Staged>(&mut self, staged: &S, packet: S::Packet) -> bool {
-        let (len, fill) = (staged.size(packet), self.fill());
-        if len > ONE_CELL {
-            return self.push_lone_long(staged.lines(&[packet]), len);
-        }
-        let free = self.tail + 2 <= self.limit;
-        if free {
-            self.tail += 1;
-            self.clean(self.tail);
-            // SAFETY: the limit says that the cell is free.
-            unsafe { fill.one(0, staged.line(packet), len) };
-        }
-        free
-    }
-
-    /// Sends a packet of several cells if no other work is needed.
-    #[inline(never)]
-    fn push_lone_long(&mut self, lines: &[[u8; CELL]], len: usize) -> bool {
-        let (fill, mut rest) = (self.fill(), lines);
-        let in_a_row = self.cells.count() as usize - fill.first;
-        let fits = len <= self.longest as usize && lines.len() <= in_a_row;
-        if !fits || self.tail + lines.len() as u64 + 1 > self.limit {
+        let after = self.tail + 1;
+        if after + 1 > self.limit || self.dirty.is_possible(after) {
             return false;
         }
-        self.tail += lines.len() as u64;
+        let fill = self.fill();
+        self.tail = after;
+        // SAFETY: the limit says that the cell is free.
+        unsafe { fill.one(0, staged.line(packet), staged.size(packet)) };
+        true
+    }
+
+    /// Sends a staged packet of several cells if no other work is needed.
+    #[inline(always)]
+    pub(in crate::shm) fn push_lone_long<S: Staged>(
+        &mut self,
+        staged: &S,
+        packet: S::Packet,
+    ) -> bool {
+        let (mut rest, len) = (staged.lines(&[packet]), staged.size(packet));
+        let (fill, count) = (self.fill(), rest.len());
+        let in_a_row = self.cells.count() as usize - fill.first;
+        let fits = len <= self.longest as usize && count <= in_a_row;
+        if !fits || self.tail + count as u64 + 1 > self.limit {
+            return false;
+        }
+        self.tail += count as u64;
         self.clean(self.tail);
         // SAFETY: the limit says that the cells are free, and the ring does not end before them.
         unsafe { fill.last(&mut rest, len) };
         let until = self.lap_after(self.tail);
-        self.dirty
-            .on_packet(index(fill.first), index(lines.len()), until);
+        self.dirty.on_packet(index(fill.first), index(count), until);
         true
     }
 
@@ -243,7 +244,8 @@ impl Fill {
         unsafe {
             match len {
                 ONE_CELL => self.cells.write_whole(at, bytes),
-                _ => self.cells.write(at, 0, bytes.as_ptr(), len),
+                // What is known to be short is copied without a call.
+                _ => self.cells.write(at, 0, bytes.as_ptr(), len.min(ONE_CELL)),
             }
         }
         self.show(at, len);

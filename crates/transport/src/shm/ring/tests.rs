@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::super::check::{self, Heap};
-use super::row::Row;
+use super::row::{Row, push_lone};
 use super::*;
 
 /// A short packet as it is staged: the bytes after it belong to others.
@@ -34,7 +34,12 @@ impl Heap {
 
     /// Takes a packet if it is the only one.
     fn pop_lone(&mut self) -> Option<Vec<u8>> {
-        let packet = self.consumer.take_lone()?;
+        // SAFETY: the cells are this test's.
+        let len = unsafe { self.consumer.watch().next() }?;
+        if len as usize > ONE_CELL {
+            return None;
+        }
+        let (packet, _) = self.consumer.take_lone(len)?;
         assert!(!self.consumer.has_next());
         Some(self.packet(packet))
     }
@@ -67,7 +72,9 @@ impl Heap {
                 let cells: Vec<_> = packets.iter().map(|packet| in_cell(packet)).collect();
                 self.producer.push_run(&cells, |(bytes, len)| (bytes, *len))
             }
-            (false, [packet]) if self.producer.push_lone(&row, *packet) => (1, packet.1 as u64),
+            (false, [packet]) if push_lone(&mut self.producer, &row, *packet) => {
+                (1, packet.1 as u64)
+            }
             _ => self.producer.push_staged(&row, &row.packets),
         };
         let bytes: usize = packets[..count].iter().map(Vec::len).sum();

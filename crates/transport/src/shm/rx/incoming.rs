@@ -255,7 +255,9 @@ pub(super) struct Alone {
 pub(super) enum Look {
     /// Nothing has come.
     Nothing,
-    /// A short packet has come.
+    /// A packet of one cell has come, with this length.
+    OneCell(u32),
+    /// A longer one has come that is short.
     Short,
     /// Another kind of packet has come.
     Other,
@@ -286,6 +288,7 @@ impl Alone {
         // SAFETY: plain bursts end before their ring goes, so its cells are alive.
         match self.watch.and_then(|watch| unsafe { watch.next() }) {
             None => Look::Nothing,
+            Some(len) if len as usize <= ONE_CELL => Look::OneCell(len),
             Some(len) if len <= SHORT => Look::Short,
             Some(_) => Look::Other,
         }
@@ -312,20 +315,24 @@ impl Alone {
         (count, bytes.into(), others)
     }
 
-    /// Copies the only packet in the only ring, if it has one cell. Returns its bytes.
+    /// Copies the packet of one cell that a look has found, if it is the only one. Returns whether
+    /// it is.
     #[inline(always)]
     pub(super) fn take_lone(
         &mut self,
+        len: u32,
         incoming: &mut Incoming,
         shorts: &mut Shorts,
-    ) -> Option<u32> {
-        let packet = incoming.ring.take_lone()?;
+    ) -> bool {
+        let Some((packet, next)) = incoming.ring.take_lone(len) else {
+            return false;
+        };
         // SAFETY: the ring has found the packet, so its cell lies inside.
         unsafe { shorts.begin_lone().copy(0, incoming.ring.cells(), packet) };
         incoming.last_busy = self.bursts;
-        self.watch = Some(incoming.ring.watch());
+        self.watch = Some(next);
         self.plain = 1;
-        Some(packet.len)
+        true
     }
 
     /// Sets the place of the only ring's next packet, after some were taken in another way.
