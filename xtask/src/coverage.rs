@@ -26,7 +26,7 @@ const RECEIVE_PATH: [&str; 27] = [
     "crates/wire/src/numbers.rs",
     "crates/wire/src/residence.rs",
     "crates/core/src/packet/receive.rs",
-    "crates/core/src/session/receive.rs",
+    "crates/core/src/session/token_check.rs",
     "crates/core/src/endpoint/event_loop.rs",
     "crates/core/src/endpoint/plain.rs",
     "crates/core/src/session/line.rs",
@@ -46,7 +46,7 @@ const RECEIVE_PATH: [&str; 27] = [
     "crates/core/src/transfer/scoreboard.rs",
     "crates/core/src/transfer/reassembly.rs",
     "crates/core/src/transfer/transfers.rs",
-    "crates/core/src/transfer/transfers/receiving.rs",
+    "crates/core/src/transfer/transfers/large_responses.rs",
     "crates/core/src/transfer/transfers/silence.rs",
 ];
 

@@ -45,12 +45,12 @@
 //! - In whatever order events come, one that does not fit is an error that the caller sees, and it
 //!   leaves no state behind.
 //!
-//! The sharing of channels is in `handshake/channels.rs`; `handshake/failures.rs` handles grants
-//! and attempts that fail. Called by `handshake/drive.rs`.
+//! The sharing of channels is in `handshake/channels.rs`; `handshake/failed_grants.rs` handles
+//! grants and attempts that fail. Called by `handshake/drive.rs`.
 
 mod channels;
 mod drive;
-mod failures;
+mod failed_grants;
 mod stages;
 mod steps;
 

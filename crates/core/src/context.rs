@@ -18,6 +18,7 @@ use crate::context::moment::Moment;
 use crate::context::notices::Notices;
 use crate::handle::{RequestId, SessionIdx, Ticket};
 use crate::observe::stats::Stats;
+use crate::packet::held_until_done::Held;
 use crate::packet::outbox::Outbox;
 use crate::rng::Rng;
 use crate::session::lifecycle::SessionEvent;
@@ -32,6 +33,7 @@ pub(crate) struct Context {
     pub(crate) limits: Limits,
     pub(crate) moment: Moment,
     pub(crate) outbox: Outbox,
+    pub(crate) held: Held,
     pub(crate) notices: Notices,
     pub(crate) agenda: Agenda,
     pub(crate) pool: Pool,
@@ -69,6 +71,7 @@ impl Context {
             limits,
             moment: Moment::new(now),
             outbox,
+            held: Held::default(),
             notices: Notices::default(),
             agenda: Agenda::new(),
             pool,
@@ -120,19 +123,19 @@ impl Context {
 
     /// Hands a completion to the loop, which delivers it when the transport is done.
     pub(crate) fn end(&mut self, done: Done, tx_end: TxSeq) {
-        self.outbox.end(done, tx_end);
+        self.held.end(done, tx_end);
         self.agenda.call_attention();
     }
 
     /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
     pub(crate) fn recycle_sent(&mut self, buf: MsgBuf, tx_end: TxSeq) {
-        if self.outbox.recycle(buf, tx_end, &mut self.pool) {
+        if self.held.recycle(buf, tx_end, &mut self.pool) {
             self.agenda.call_attention();
         }
     }
 
     /// Gives back the lingering buffers with which the transport is done.
     pub(crate) fn recycle_lingering(&mut self) {
-        self.outbox.recycle_lingering(&mut self.pool);
+        self.held.recycle_lingering(&mut self.pool);
     }
 }

@@ -112,7 +112,7 @@ impl Core {
         self.transfers.is_waiting()
             || self.reassembly.is_waiting()
             || self.requests.is_waiting()
-            || self.context.outbox.is_waiting()
+            || self.context.held.is_waiting()
             || self.context.notices.is_waiting()
     }
 

@@ -4,7 +4,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod line;
 mod marks;
 pub(crate) mod proof;
-pub(crate) mod receive;
 pub(crate) mod rtt;
 pub(crate) mod table;
 pub(crate) mod terms;
+pub(crate) mod token_check;

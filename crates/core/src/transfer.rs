@@ -1,7 +1,7 @@
 //! Messages of more than one packet, at both sides.
 //!
 //! `transfers.rs` is the client's part: `transfers/sending.rs` sends requests and asks for
-//! responses, and `transfers/receiving.rs` puts the responses together. `transfers/turns.rs`
+//! responses, and `transfers/large_responses.rs` puts the responses together. `transfers/turns.rs`
 //! decides which message of a session sends next, and `transfers/silence.rs` acts when no answer
 //! comes. `scoreboard.rs` knows which packets of one message have left and arrived, `word.rs`
 //! whether the peer of a session answers.

@@ -42,6 +42,10 @@ const PARTS: &[Part] = &[
         values: &[],
     },
     Part {
+        path: "crates/core/src/packet/held_until_done.rs",
+        values: &[],
+    },
+    Part {
         path: "crates/core/src/packet/outbox.rs",
         values: &[],
     },

@@ -203,7 +203,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             .moment
             .begin_iteration(now, self.last_burst);
         self.dispatched = Dispatched::NOTHING;
-        self.core.context.outbox.on_done(self.tx.done());
+        self.core.context.held.on_done(self.tx.done());
         self.core.context.stats.on_frames(frames);
         self.last_burst = now;
     }
@@ -336,10 +336,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             .context
             .shows(crate::mutant::Mutant::EndingsReversed)
         {
-            self.core.context.outbox.reverse_endings();
+            self.core.context.held.reverse_endings();
         }
-        for _ in 0..self.core.context.outbox.ending_count() {
-            if let Some(done) = self.core.context.outbox.pop_ending() {
+        for _ in 0..self.core.context.held.ending_count() {
+            if let Some(done) = self.core.context.held.pop_ending() {
                 self.core.context.stats.on_completion();
                 self.call_user(|app, handlers, cx| (handlers.completion)(app, done, cx));
             }
@@ -380,7 +380,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let context = &mut self.core.context;
         context.stats.on_transmit(count, count);
         context.outbox.clear_plain(end);
-        context.outbox.on_done(self.tx.done());
+        context.held.on_done(self.tx.done());
         if self.dispatched != Dispatched::NOTHING {
             // CLOCK 2, after a short burst, because its packets should not wait for it.
             let leaving = self.clock.now();
@@ -404,6 +404,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             config,
             moment,
             outbox,
+            held,
             stats,
             ..
         } = &mut self.core.context;
@@ -445,7 +446,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             self.core.calls.on_left(*call, leaving);
         }
         outbox.clear(end);
-        outbox.on_done(self.tx.done());
+        held.on_done(self.tx.done());
         self.find_slow(leaving);
     }
 

@@ -1,6 +1,5 @@
 //! The outbox: packets on their way to the transport within one iteration of the event loop (rule
-//! S8), and objects that wait for the transport: msgbufs that it still reads, and completions of
-//! calls whose requests it still reads (rule S12).
+//! S8).
 //!
 //! Slots push packets here and never see the transport. [`Outbox::stamp_answers`] writes the facts
 //! that are known only at transmission time (when a packet leaves, how long its request stayed in
@@ -10,15 +9,11 @@
 //! comes in the iteration; from then on every packet is an item of the queue. So the lane's packets
 //! come first, and all leave in the order in which they were made.
 //!
-//! Invariants: the lane is closed while the queue holds an item. No entry leaves `endings` or
-//! `lingering` before the transport is done with it.
+//! Invariant: the lane is closed while the queue holds an item.
 
-use std::collections::VecDeque;
-
-use dunlin_msgbuf::{BufRef, MsgBuf, Pool};
+use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residence};
 
-use crate::call::Done;
 use crate::handle::CallIdx;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
@@ -43,15 +38,7 @@ const SHORT: usize = MAX_INLINE - HEADER_LEN;
 /// Packets that the outbox holds before its memory grows.
 const START_CAPACITY: usize = 256;
 
-/// A call that has ended while the transport may still read its request (rule S12).
-#[derive(Debug)]
-struct Ending {
-    done: Done,
-    tx_end: TxSeq,
-}
-
-/// The packets of one iteration, in order, and the objects that wait until the transport is done
-/// with them.
+/// The packets of one iteration, in order.
 ///
 /// The entries are reused and written in place: an entry's inline bytes after `inline_len` are
 /// left over from earlier packets, so building a packet touches nothing that does not travel.
@@ -79,11 +66,6 @@ pub(crate) struct Outbox {
     fresh: Vec<Place>,
     /// Other answers, with the time at which their request arrived.
     late: Vec<(Place, Nanos)>,
-    /// How far the transport has come.
-    done: TxSeq,
-    endings: VecDeque<Ending>,
-    /// Responses that wait for the transport before they go back to the pool.
-    lingering: VecDeque<(TxSeq, MsgBuf)>,
 }
 
 /// The number of a packet among those of an iteration, the lane's first.
@@ -116,9 +98,6 @@ impl Outbox {
             sent: Vec::with_capacity(capacity),
             fresh: Vec::with_capacity(capacity),
             late: Vec::with_capacity(capacity),
-            done: TxSeq(0),
-            endings: VecDeque::new(),
-            lingering: VecDeque::new(),
         }
     }
 
@@ -410,76 +389,6 @@ impl Outbox {
         let shown = self.mutant == Some(Mutant::LaneKept) && !self.lane.is_empty();
         self.kept = shown && !self.kept;
         self.kept
-    }
-}
-
-/// Msgbufs and completions that wait for the transport.
-impl Outbox {
-    /// Notes how far the transport has come.
-    #[inline]
-    pub(crate) fn on_done(&mut self, done: TxSeq) {
-        self.done = done;
-    }
-
-    /// Whether the transport is done with all packets up to this position.
-    #[inline]
-    pub(crate) fn is_done(&self, tx_end: TxSeq) -> bool {
-        tx_end <= self.done
-    }
-
-    /// Whether an object waits for the transport.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !(self.endings.is_empty() && self.lingering.is_empty())
-    }
-
-    /// Keeps a completion for the loop to deliver, once the transport is done with the request.
-    pub(crate) fn end(&mut self, done: Done, tx_end: TxSeq) {
-        self.endings.push_back(Ending { done, tx_end });
-    }
-
-    /// Puts the waiting completions in reverse order.
-    #[cfg(feature = "mutants")]
-    pub(crate) fn reverse_endings(&mut self) {
-        self.endings.make_contiguous().reverse();
-    }
-
-    /// The number of waiting completions.
-    pub(crate) fn ending_count(&self) -> usize {
-        self.endings.len()
-    }
-
-    /// The first completion whose request the transport has released. One whose request it still
-    /// reads goes to the end of the queue.
-    pub(crate) fn pop_ending(&mut self) -> Option<Done> {
-        let mut ending = self.endings.pop_front()?;
-        if !self.is_done(ending.tx_end) {
-            self.endings.push_back(ending);
-            return None;
-        }
-        ending.done.request.revoke();
-        Some(ending.done)
-    }
-
-    /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
-    /// True if it has to wait.
-    pub(crate) fn recycle(&mut self, mut buf: MsgBuf, tx_end: TxSeq, pool: &mut Pool) -> bool {
-        if self.is_done(tx_end) {
-            buf.revoke();
-            pool.recycle(buf);
-            return false;
-        }
-        self.lingering.push_back((tx_end, buf));
-        true
-    }
-
-    /// Gives back the lingering buffers that the transport has released. The queue is nearly in
-    /// order; later entries wait for an unfinished one.
-    pub(crate) fn recycle_lingering(&mut self, pool: &mut Pool) {
-        let done = self.done;
-        while let Some((_, mut buf)) = self.lingering.pop_front_if(|(end, _)| *end <= done) {
-            buf.revoke();
-            pool.recycle(buf);
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! its flow. So the part borrows calls, sessions and pacer with each event ([`Lent`]). The
 //! endpoint's core routes events here.
 
-mod receiving;
+mod large_responses;
 mod sending;
 mod silence;
 mod turns;

@@ -71,7 +71,7 @@ impl Calls {
             idx,
         };
         let call = self.at_mut(idx);
-        let unfinished = !context.outbox.is_done(call.tx_end);
+        let unfinished = !context.held.is_done(call.tx_end);
         #[cfg(feature = "mutants")]
         let unfinished = unfinished && !context.shows(crate::mutant::Mutant::ReleasedBeforeDone);
         match &mut call.bufs {

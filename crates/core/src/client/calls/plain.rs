@@ -8,7 +8,7 @@ use crate::call::{CallOptions, Done, Tag};
 use crate::client::slot::Slot;
 use crate::context::Context;
 use crate::handle::{CallId, CallIdx, Session};
-use crate::packet::outbox::Outbox;
+use crate::packet::held_until_done::Held;
 use crate::packet::words::Words;
 use crate::session::proof::{Left, Ready};
 use crate::session::table::Sessions;
@@ -95,7 +95,7 @@ impl Calls {
         let idx = slot.awaited(words[2])?;
         let (call, free) = self.table.get_beside_free(idx)?;
         // The last look, and the first change.
-        if !call.take(data, &context.outbox) {
+        if !call.take(data, &context.held) {
             return None;
         }
         slot.vacate_awaited(known.window());
@@ -194,12 +194,12 @@ impl Call {
     /// Makes `data` the response of the call, if it fits and the transport has released the
     /// request. Otherwise it changes nothing.
     #[inline(always)]
-    fn take(&mut self, data: &[u8], outbox: &Outbox) -> bool {
+    fn take(&mut self, data: &[u8], held: &Held) -> bool {
         let copied = self.was_copied();
         let Some(bufs) = &mut self.bufs else {
             return false;
         };
-        if !copied && !outbox.is_done(self.tx_end) {
+        if !copied && !held.is_done(self.tx_end) {
             return false;
         }
         let fits = bufs.response.fill(data).is_ok();

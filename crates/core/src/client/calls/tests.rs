@@ -112,7 +112,7 @@ impl Client {
         let line = self.sessions.at_mut(self.session.index());
         self.calls
             .abort(idx, RpcError::Cancelled, line, &mut self.context);
-        self.context.outbox.pop_ending()
+        self.context.held.pop_ending()
     }
 
     /// Whether a response of `len` bytes with this last word in its header ends a call.

@@ -1,14 +1,6 @@
-//! The outbox alone: positions, what waits for the transport, and residences.
-
-use dunlin_msgbuf::PoolConfig;
+//! The outbox alone: positions and residences.
 
 use super::*;
-use crate::call::Tag;
-use crate::handle::Session;
-
-fn pool() -> Pool {
-    Pool::new(PoolConfig::default()).expect("memory for a pool")
-}
 
 fn header() -> Header {
     Header {
@@ -40,42 +32,6 @@ fn positions_go_on_after_the_transport_took_the_packets() {
     outbox.clear(second);
     assert!(outbox.is_empty());
     assert_eq!(outbox.push(PeerId(0), &header(), BufRef::EMPTY), TxSeq(3));
-}
-
-#[test]
-fn a_completion_waits_until_the_transport_is_done_with_its_request() {
-    let (mut outbox, mut pool) = (Outbox::new(), pool());
-    let mut buf = || pool.alloc(8).expect("memory");
-    let done = Done {
-        session: Session::NONE,
-        tag: Tag(7),
-        result: Ok(()),
-        request: buf(),
-        response: buf(),
-    };
-    outbox.end(done, TxSeq(5));
-    outbox.on_done(TxSeq(4));
-    assert!(outbox.pop_ending().is_none());
-    assert!(outbox.is_waiting());
-    outbox.on_done(TxSeq(5));
-    let done = outbox.pop_ending().expect("the transport is done");
-    assert_eq!(done.tag, Tag(7));
-    assert!(!outbox.is_waiting());
-}
-
-#[test]
-fn a_response_goes_back_to_the_pool_when_the_transport_is_done_with_it() {
-    let (mut outbox, mut pool) = (Outbox::new(), pool());
-    let [early, late] = [8, 8].map(|len| pool.alloc(len).expect("memory"));
-    outbox.on_done(TxSeq(1));
-    assert!(!outbox.recycle(early, TxSeq(1), &mut pool));
-    assert!(outbox.recycle(late, TxSeq(2), &mut pool));
-    assert_eq!(pool.outstanding(), 1);
-    outbox.recycle_lingering(&mut pool);
-    assert_eq!(pool.outstanding(), 1);
-    outbox.on_done(TxSeq(2));
-    outbox.recycle_lingering(&mut pool);
-    assert_eq!(pool.outstanding(), 0);
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Requests {
             .with(Marks::SAMPLE, header.flags.has(Flags::SAMPLE));
         request.begin(header.req, marks, context.moment.burst_time());
         request.req_type = header.req_type();
-        let unfinished = !context.outbox.is_done(request.tx_end);
+        let unfinished = !context.held.is_done(request.tx_end);
         #[cfg(feature = "mutants")]
         let unfinished =
             unfinished && context.config.mutant != Some(crate::mutant::Mutant::SkippedFlush);

@@ -4,7 +4,7 @@
 use super::{Marks, RequestState, Requests};
 use crate::context::Context;
 use crate::handle::{RequestIdx, Session};
-use crate::packet::outbox::Outbox;
+use crate::packet::held_until_done::Held;
 use crate::packet::words::{Words, low};
 use crate::session::proof::Known;
 use crate::session::table::Sessions;
@@ -38,7 +38,7 @@ impl Requests {
         let request = self.table.get_mut(idx)?;
         if !request.precedes(word, window) {
             let is_next = request.req.next(window) == req && low(word) == 0;
-            if !is_next || !request.is_free(&context.outbox) {
+            if !is_next || !request.is_free(&context.held) {
                 return None;
             }
         }
@@ -101,8 +101,8 @@ impl super::InboundRequest {
     /// Whether the entry can take another request: this one is over, and the transport no longer
     /// reads its response, which can then be written again.
     #[inline(always)]
-    fn is_free(&mut self, outbox: &Outbox) -> bool {
-        let is_free = self.state.is_over() && outbox.is_done(self.tx_end);
+    fn is_free(&mut self, held: &Held) -> bool {
+        let is_free = self.state.is_over() && held.is_done(self.tx_end);
         if is_free && let Some(response) = &mut self.response {
             response.revoke();
         }

@@ -138,7 +138,7 @@ impl Server {
             .collect();
         self.sent.0 += headers.len() as u64;
         self.context.outbox.clear(self.sent);
-        self.context.outbox.on_done(self.sent);
+        self.context.held.on_done(self.sent);
         headers
     }
 }
@@ -370,7 +370,7 @@ fn a_response_that_the_transport_still_reads_is_not_written_again() {
     server.reply(idx, 1000);
     let request = server.requests.at(idx);
     let first = request.response.as_ref().map(|buf| buf.data().as_ptr());
-    assert!(!server.context.outbox.is_done(request.tx_end));
+    assert!(!server.context.held.is_done(request.tx_end));
     server.accepted(FIRST + WINDOW);
     server.reply(idx, 1000);
     let request = server.requests.at(idx);
