@@ -1,5 +1,5 @@
-//! No memory is allocated for an RPC once the endpoint is set up, whatever becomes of it. This is
-//! over a transport in memory; the tests of `dunlin-transport` do the same over shared memory.
+//! An endpoint allocates no memory for an RPC once it is set up, whatever the RPC's fate. This test
+//! uses a transport in memory; the tests of `dunlin-transport` do the same over shared memory.
 
 use dunlin_testkit::allocations::{Memory, World};
 use dunlin_testkit::counting::Counting;

@@ -1,8 +1,8 @@
-//! The descriptors of blocks: a [`MsgBuf`](crate::MsgBuf) points to one, and free lists and the
-//! home of dropped msgbufs hold one in its place.
+//! The descriptors of blocks. A [`MsgBuf`](crate::MsgBuf) points to one; a free list, or the home
+//! of dropped msgbufs, holds one in place of a msgbuf.
 //!
 //! Invariants: the descriptor of a block is written when the block is carved or split, and used
-//! only by the owner of the block: its msgbuf, or the free list that it is on. It stands in memory
+//! only by the owner of the block: its msgbuf, or the free list that holds it. It stands in memory
 //! of the region that only this process maps (`docs/decisions/msgbuf-handles.md`).
 
 use std::ptr::NonNull;
@@ -24,11 +24,11 @@ pub(crate) struct Descriptor {
     pub(crate) data: NonNull<u8>,
     pub(crate) len: u32,
     pub(crate) capacity: u32,
-    /// Place of the region in its pool, then place of the block in the region.
+    /// Number of the region in its pool, then number of the block in the region.
     pub(crate) block: u32,
     pub(crate) class: u16,
-    /// Repeats the fact that the block is lent, which its generation says too, at a place where its
-    /// owner finds it at once.
+    /// Repeats that the block is lent. Its generation states it too, but the owner has this copy at
+    /// hand.
     pub(crate) lent: AtomicBool,
 }
 
@@ -38,9 +38,9 @@ pub(crate) struct Block(pub(crate) NonNull<Descriptor>);
 
 const _: () = assert!(size_of::<Descriptor>() == 32);
 
-// SAFETY: a msgbuf that no thread uses.
+// SAFETY: a `Block` has the rights of a msgbuf that no thread uses.
 unsafe impl Send for Block {}
-// SAFETY: a shared one cannot be used at all.
+// SAFETY: a shared `Block` gives no access to the block.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -78,7 +78,7 @@ impl Block {
         Self(place)
     }
 
-    /// Place of the region in its pool, then place of the block in the region.
+    /// Number of the region in its pool, then number of the block in the region.
     pub(crate) const fn number(&self) -> u32 {
         // SAFETY: the descriptor was written when the block was carved, and it has no other owner.
         unsafe { self.0.as_ref() }.block
@@ -93,7 +93,8 @@ impl Block {
 
     /// The region of the block, if the block is the only one there.
     pub(crate) fn into_own_region(self) -> Option<RegionBox> {
-        // SAFETY: a block of such a class was made in a region that was released to it.
+        // SAFETY: a block of such a class is the only one of its region, whose owner released it to
+        // this block.
         (self.class() >= SMALL_CLASSES)
             .then(|| unsafe { RegionBox::from_released(self.0.as_ref().region) })
     }

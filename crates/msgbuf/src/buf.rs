@@ -5,8 +5,8 @@
 //! - A block has at most one [`MsgBuf`]; blocks do not overlap; so a [`MsgBuf`] has exclusive
 //!   access to its bytes, and they live as long as it does.
 //! - Code that writes to a msgbuf, or gives it back, first ends the lifetime of all its `BufRef`s.
-//! - The descriptor says that its block is lent if and only if the block's generation does. Others
-//!   believe the generation; the owner asks the descriptor, which it has at hand.
+//! - The descriptor is marked as lent if and only if the block's generation is odd. Other code
+//!   relies on the generation; the owner asks the descriptor, which it has at hand.
 //! - A [`MsgBuf`] is a pointer to the [`Descriptor`] of its block, which only its owner uses; so it
 //!   is moved in a register (`docs/decisions/msgbuf-handles.md`).
 //! - `len <= capacity`, and `capacity` bytes from `data` lie inside the block, initialised.
@@ -39,7 +39,7 @@ use crate::region::RegionBox;
 /// assert_eq!(buf.data()[0], 7);
 /// ```
 ///
-/// There is one owner, so nothing can be used after it was given back:
+/// A msgbuf has one owner, so no code can use it after it was given back:
 ///
 /// ```compile_fail,E0382
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -99,7 +99,7 @@ impl MsgBuf {
         unsafe { std::slice::from_raw_parts(self.at().data.as_ptr(), self.len()) }
     }
 
-    /// The message, to be written. A msgbuf that is lent is revoked by this.
+    /// The message, for writing. This revokes the msgbuf if it is lent.
     #[inline(always)]
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.revoke();
@@ -108,8 +108,8 @@ impl MsgBuf {
         unsafe { std::slice::from_raw_parts_mut(self.at().data.as_ptr(), self.len()) }
     }
 
-    /// Sets the length of the message. Bytes that were not part of it before are what some earlier
-    /// message left there.
+    /// Sets the length of the message. Bytes that were not part of it before hold data of some
+    /// earlier message.
     ///
     /// # Errors
     /// [`TooLong`] beyond [`Self::capacity`]; the length then stays as it is.
@@ -127,7 +127,7 @@ impl MsgBuf {
         }
     }
 
-    /// Makes `bytes` the message. A msgbuf that is lent is revoked by this.
+    /// Makes `bytes` the message. This revokes the msgbuf if it is lent.
     ///
     /// # Errors
     /// [`TooLong`] beyond [`Self::capacity`]; the message then stays as it is.
@@ -136,7 +136,7 @@ impl MsgBuf {
         self.resize(bytes.len())?;
         self.revoke();
         let data = self.at().data.as_ptr();
-        // SAFETY: as in `data_mut`; this is the length now.
+        // SAFETY: as in `data_mut`; the msgbuf has this length now.
         copy::settled(
             unsafe { std::slice::from_raw_parts_mut(data, bytes.len()) },
             bytes,
@@ -180,7 +180,7 @@ impl MsgBuf {
         Some(self.name(offset, HEADER))
     }
 
-    /// Whether `BufRef`s to this msgbuf may be about.
+    /// Whether this msgbuf is lent, so that `BufRef`s to it may exist.
     #[inline]
     pub fn is_lent(&self) -> bool {
         self.at().lent.load(Ordering::Relaxed)
@@ -196,9 +196,9 @@ impl MsgBuf {
         }
     }
 
-    /// Copies the message to the front of `to`, in words, unless it is longer than that. Returns
-    /// how long it is. This does not lend the msgbuf: the transport that sends the copy is done
-    /// with it at once.
+    /// Copies the message to the front of `to`, in words, and returns its length; `None` if the
+    /// message is longer than `to`. This does not lend the msgbuf: the transport that sends the
+    /// copy needs the msgbuf no longer.
     ///
     /// ```
     /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -291,14 +291,14 @@ impl MsgBuf {
         self.at().class as usize
     }
 
-    /// Takes the msgbuf apart, without sending it home: what is left is its block.
+    /// Takes the msgbuf apart without sending it home, and returns its block.
     #[inline]
     pub(crate) fn into_block(mut self) -> Block {
         self.revoke();
         Block(ManuallyDrop::new(self).0)
     }
 
-    /// Whether the block's generation says so too.
+    /// Whether the block's generation, too, says that it is lent.
     fn is_lent_to_others(&self) -> bool {
         // SAFETY: our region lives as long as we do, and our block is a block of it.
         unsafe { self.at().region.get().is_lent(self.block_index()) }

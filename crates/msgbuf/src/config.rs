@@ -7,7 +7,7 @@ use crate::region::RegionOptions;
 /// Whether regions are put into hugepages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Hugepages {
-    /// If the system has any; else ordinary pages.
+    /// Use hugepages if the system has any; else ordinary pages.
     #[default]
     Try,
     /// Ordinary pages.
@@ -31,13 +31,13 @@ pub struct PoolConfig {
     pub first_region_bytes: usize,
     /// Most bytes of regions, mapped but not necessarily used.
     pub max_bytes: usize,
-    /// Data bytes per packet, which says where the headers of later packets lie: the least that any
-    /// session negotiates. At least [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    /// Data bytes per packet, which decide where the headers of later packets lie: the smallest
+    /// number that any session negotiates. At least [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
     pub data_size: u32,
-    /// Whether other processes can map the regions, which then cost a file descriptor each.
+    /// Whether other processes can map the regions. Each shared region costs a file descriptor.
     pub shared: bool,
-    /// Whether [`regions::read`](crate::regions::read) works, for simulators. Revoking then takes a
-    /// lock.
+    /// Whether [`regions::read`](crate::regions::read) works, which simulators need. It makes
+    /// revoking take a lock.
     pub readable: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Copies of short messages, without a call and without waiting for the stores that have just
-//! filled them. Called by `buf`.
+//! Copies of short messages, without a function call, and without waiting for the stores that have
+//! just filled them. Called by `buf`.
 //!
-//! A message that the user may have written a moment ago is read in words (`pair` says why). They
-//! are stored in pairs where that takes no loop.
+//! The user may have written the message a moment ago, so it is read in words (`pair` explains
+//! why). The words are stored in pairs where that takes no loop.
 
 use std::hint::cold_path;
 
@@ -11,7 +11,7 @@ use crate::pair::{PAIR, Pair, copy_word};
 /// Bytes of a message that is stored as two pairs.
 const TWO: usize = 2 * PAIR;
 
-/// Copies a message that lies in lines which were written a while ago.
+/// Copies a message from cache lines that were written a while ago.
 #[inline(always)]
 pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     match from.len() {
@@ -19,8 +19,8 @@ pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
         33..=64 => both_ends::<TWO>(to, from),
         8..16 => both_ends::<8>(to, from),
         16..32 => both_ends::<16>(to, from),
-        // A call would make the compiler keep in memory what the caller needs after it; a call in
-        // a cold branch does so only there.
+        // A function call here would make the compiler keep the caller's values in memory; a call
+        // in a cold branch does so only there.
         _ => {
             cold_path();
             to.copy_from_slice(from);
@@ -28,8 +28,8 @@ pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies a message that may have been written a moment ago, in words: one that is as long as `to`
-/// without a call. False if it is longer.
+/// Copies a message that may have been written a moment ago, in words. A message as long as `to`
+/// takes no function call. False if the message is longer than `to`.
 #[inline(always)]
 pub(crate) fn fresh(to: &mut [u8; TWO], from: &[u8]) -> bool {
     if let Ok(from) = from.try_into() {
@@ -43,8 +43,8 @@ pub(crate) fn fresh(to: &mut [u8; TWO], from: &[u8]) -> bool {
     })
 }
 
-/// The same for any length, as the first and the last words of it. Of a message of more than 128
-/// bytes, the user wrote most a while ago.
+/// The same for any length. Up to 128 bytes, it copies the first and the last part in words; of a
+/// longer message, the user wrote most bytes a while ago.
 #[inline]
 pub(crate) fn fresh_any(to: &mut [u8], from: &[u8]) {
     match from.len() {
@@ -95,8 +95,8 @@ fn all<const N: usize>(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies the first and the last `N` bytes of slices of one length, which leaves no gap in what is
-/// `N` to 2 × `N` bytes long.
+/// Copies the first and the last `N` bytes of slices of one length. The two parts leave no gap if
+/// the length is `N` to 2 × `N` bytes.
 #[inline(always)]
 fn both_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
     if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {

@@ -1,6 +1,6 @@
 //! Why there is no memory: the errors that several files of this crate return.
 
-/// A length beyond what a msgbuf holds. Allocate one of that length instead.
+/// A length that exceeds a msgbuf's capacity. Allocate a msgbuf of that length instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooLong {
     /// The length asked for, in bytes.

@@ -1,6 +1,6 @@
-//! The places of things in the memory of a region, as a process must know them to map it.
+//! The places of things in the memory of a region, which a process must know to map it.
 //!
-//! Invariant: what [`Extent::is_sound`] has let through lies inside the memory. Made by `region`,
+//! Invariant: an extent that [`Extent::is_sound`] accepts lies inside the memory. Made by `region`,
 //! checked by `peer`.
 
 use std::sync::atomic::AtomicU32;
@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicU32;
 pub struct Extent {
     /// Bytes of the memory.
     pub mapped: usize,
-    /// Bytes from its start that blocks lie in. The generations stand behind them.
+    /// Bytes from its start in which blocks lie. The generations follow them.
     pub bytes: usize,
-    /// How many generations there are.
+    /// Number of generations.
     pub generations: usize,
 }
 
@@ -20,7 +20,7 @@ pub struct Extent {
 pub(crate) const GENERATION: usize = size_of::<AtomicU32>();
 
 impl Extent {
-    /// True if blocks and generations fit into the memory as they should.
+    /// True if blocks and generations fit into the memory and do not overlap.
     pub(crate) fn is_sound(self) -> bool {
         let generations = self.generations.checked_mul(GENERATION);
         let end = generations.and_then(|len| len.checked_add(self.bytes));

@@ -3,8 +3,8 @@
 //! last of their msgbufs has come back.
 //!
 //! Invariant: once the pool is gone, `outstanding` counts the msgbufs that are still out, and the
-//! regions are freed by the thread that brings it to zero. So no msgbuf needs a reference count of
-//! its own.
+//! thread that brings it to zero frees the regions. So no msgbuf needs a reference count of its
+//! own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,8 +39,8 @@ impl Home {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Moves the blocks of all returned msgbufs into `into`, which is empty and whose memory the
-    /// list goes on using, so that neither side allocates each time.
+    /// Moves the blocks of all returned msgbufs into `into`, which must be empty. The list takes
+    /// over the memory of `into`, so neither side allocates each time.
     pub(crate) fn collect(&self, into: &mut Vec<Block>) {
         debug_assert!(into.is_empty());
         let mut state = self.lock();
@@ -48,7 +48,7 @@ impl Home {
         self.waiting.store(0, Ordering::Release);
     }
 
-    /// Takes the block of a msgbuf that was dropped.
+    /// Takes in the block of a dropped msgbuf.
     pub(crate) fn take(&self, block: Block) {
         let mut state = self.lock();
         let Some(orphans) = &mut state.orphans else {
@@ -56,8 +56,8 @@ impl Home {
             self.waiting.store(state.returned.len(), Ordering::Release);
             return;
         };
-        // Before it counts as back: the thread that brings the last one back frees the regions at
-        // once, and with them what the block points to.
+        // This must happen before the block counts as back: the thread that brings the last one
+        // back frees the regions at once, and with them the memory to which the block points.
         let own = block.into_own_region();
         orphans.outstanding -= 1;
         let regions = if orphans.outstanding == 0 {
@@ -66,17 +66,18 @@ impl Home {
             Vec::new()
         };
         drop(state);
-        // Unmapping takes long, and it drops the last references to this home but the caller's.
+        // Unmapping takes long, and drops the last reference to this home except the caller's.
         drop(own);
         drop(regions);
     }
 
-    /// The pool is gone. `outstanding` msgbufs are out, those of the returned list included.
+    /// Takes over from the pool, which is gone. `outstanding` counts the msgbufs that are out,
+    /// including those of the returned list.
     pub(crate) fn orphan(&self, outstanding: usize, regions: Vec<RegionBox>) {
         let mut state = self.lock();
         let returned = std::mem::take(&mut state.returned);
         let outstanding = outstanding - returned.len();
-        // While the regions are certainly there, as above.
+        // This must happen while the regions certainly exist, as above.
         let own: Vec<_> = returned.into_iter().map(Block::into_own_region).collect();
         let regions = if outstanding == 0 {
             regions
@@ -93,7 +94,7 @@ impl Home {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code here leaves the state half changed when it panics.
+        // No code here leaves the state half changed if it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

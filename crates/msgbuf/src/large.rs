@@ -2,8 +2,8 @@
 //! their class, up to a bound in bytes, and gives the rest back to the system. Owned by `pool`.
 //!
 //! A region larger than the bound is a giant. The cache keeps the last one, because the kernel
-//! clears each page of a new region at its first touch, which takes several times as long as to
-//! fill it.
+//! clears each page of a new region at its first touch, and that takes several times as long as
+//! filling the page.
 
 use crate::layout::{LARGE_CLASSES, SMALL_CLASSES};
 use crate::region::RegionBox;
@@ -32,7 +32,8 @@ impl LargeCache {
         Some(region)
     }
 
-    /// Puts a region of `class` in. Returns the region that exceeds the bound, if one does.
+    /// Puts a region of `class` in. Returns the region that no longer fits within the bound, if
+    /// there is one.
     #[must_use = "a region that is not kept is to be accounted for"]
     pub(crate) fn push(&mut self, class: usize, region: RegionBox) -> Option<RegionBox> {
         if region.get().len > MAX_CACHED {

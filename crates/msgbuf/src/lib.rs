@@ -1,14 +1,14 @@
 //! Message buffers of Dunlin: registered memory regions, hugepages, and ownership of the bytes
 //! that travel (design §8, eRPC §4.2).
 //!
-//! A [`Pool`] belongs to one endpoint and hands out [`MsgBuf`]s, which own their bytes. What core
-//! gives to a transport is a [`BufRef`]: plain integers that name bytes of a msgbuf as long as it
-//! is lent. [`regions`] is where transports find the bytes again, and where a name that has
-//! outlived its msgbuf is found out.
+//! A [`Pool`] belongs to one endpoint and hands out [`MsgBuf`]s, which own their bytes. Core gives
+//! a transport a [`BufRef`]: plain integers that name bytes of a msgbuf as long as it is lent. In
+//! [`regions`], transports find the bytes again, and a name that has outlived its msgbuf is
+//! refused.
 //!
-//! This is the only crate under the protocol with unsafe code. It rests on this: blocks are
-//! disjoint and have one owner each (`pool`, `buf`), regions outlive their msgbufs (`home`), and a
-//! generation matches only while its block is lent (`region`).
+//! Under the protocol, this is the only crate with unsafe code. That code is sound because blocks
+//! are disjoint and have one owner each (`pool`, `buf`), regions outlive their msgbufs (`home`),
+//! and a generation matches only while its block is lent (`region`).
 //!
 //! ```
 //! use dunlin_msgbuf::{Pool, PoolConfig};

@@ -1,7 +1,8 @@
-//! The names by which others know memory: [`RegionId`] of a region, [`BufRef`] of bytes in one
-//! (design §8). They are plain integers, keep nothing alive, and can be sent to another process.
+//! Names of memory: a [`RegionId`] names a region, a [`BufRef`] bytes in one (design §8). They are
+//! plain integers, keep nothing alive, and can be sent to another process.
 //!
-//! `buf` makes them; `regions` finds their bytes in this process, and `peer` in another one's.
+//! `buf` makes them; `regions` finds their bytes in this process, and `peer` in a region of
+//! another.
 
 /// Bytes of a [`BufRef`] as one process sends it to another.
 pub const REF_LEN: usize = 20;
@@ -39,13 +40,13 @@ impl BufRef {
         generation: 0,
     };
 
-    /// How many bytes it names.
+    /// How many bytes this names.
     #[inline]
     pub const fn len(self) -> usize {
         self.len as usize
     }
 
-    /// Whether it names none.
+    /// Whether this names no bytes.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.len == 0
@@ -63,19 +64,19 @@ impl BufRef {
         self.region
     }
 
-    /// Where in the region they begin, in bytes.
+    /// Offset in the region of the first byte.
     #[inline]
     pub const fn offset(self) -> u32 {
         self.offset
     }
 
-    /// Which lending of the block it belongs to.
+    /// The generation of the block at the time when it was lent.
     #[inline]
     pub const fn generation(self) -> u32 {
         self.generation
     }
 
-    /// The name without its region, for the process that has mapped that: little-endian block,
+    /// The name without its region, for a process that has mapped that region: little-endian block,
     /// generation, offset, length, and the region's id in front.
     #[inline]
     pub fn to_bytes(self) -> [u8; REF_LEN] {
@@ -93,7 +94,7 @@ impl BufRef {
         bytes
     }
 
-    /// Reads the bytes of [`Self::to_bytes`]. The name may be a forged one: only
+    /// Reads the bytes of [`Self::to_bytes`]. Because a peer may forge the name, only
     /// [`PeerRegion::find`](crate::PeerRegion::find) takes it.
     #[inline]
     pub fn from_bytes(bytes: [u8; REF_LEN]) -> Self {

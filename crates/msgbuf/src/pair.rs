@@ -1,10 +1,10 @@
 //! Two words that are read apart and stored together.
 //!
-//! A processor hands a value from a store to a load only if that one store covers all that the load
-//! asks for; else the load waits until the store has left the store buffer, which takes hundreds of
-//! nanoseconds behind stores to a line of another core. So what was stored as words a moment ago is
-//! read as words. Room in the store buffer is the first thing to run out where lines go to another
-//! core, so two words share a store. Called by `copy`, and by transports.
+//! A processor hands a value from a store to a load only if that one store covers every byte of the
+//! load. Otherwise the load waits until the store has left the store buffer, and that takes
+//! hundreds of nanoseconds if stores to a line of another core are ahead of it. So words that were
+//! stored a moment ago are read as words. Where lines go to another core, the store buffer is the
+//! first thing to fill, so two words share a store. Called by `copy`, and by transports.
 
 #[cfg(target_arch = "x86_64")]
 type Both = std::arch::x86_64::__m128i;
@@ -14,7 +14,7 @@ type Both = [u64; 2];
 /// Bytes of a pair.
 pub const PAIR: usize = size_of::<Pair>();
 
-/// Two words, in a register that is stored as one.
+/// Two words, in a register that one store writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Pair(Both);
@@ -44,7 +44,7 @@ impl Pair {
     }
 }
 
-/// Loads the lower word, and then the upper one, by these instructions.
+/// Loads the lower word, and then the upper one, by these two instructions.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 macro_rules! load_by {
     ($lower:literal, $upper:literal, $from:ident) => {{
@@ -76,7 +76,7 @@ unsafe fn load<const AT: usize>(from: *const u8) -> Both {
     return load_by!("movq {pair}", "movhps {pair}", from);
 }
 
-/// The same without instructions of our choice.
+/// The same, with instructions that the compiler chooses.
 ///
 /// # Safety
 /// As above.
@@ -87,10 +87,10 @@ unsafe fn load<const AT: usize>(from: *const u8) -> Both {
     unsafe { both(word_at(from.add(AT)), word_at(from.add(AT + 8))) }
 }
 
-/// Copies a word, by a load that the compiler does not make wider.
+/// Copies a word, by a load that the compiler does not widen.
 #[inline(always)]
 pub(crate) fn copy_word(to: &mut [u8; 8], from: &[u8; 8]) {
-    // SAFETY: all of its bytes are initialised.
+    // SAFETY: all bytes of `from` are initialised.
     *to = unsafe { word_at(from.as_ptr()) }.to_ne_bytes();
 }
 

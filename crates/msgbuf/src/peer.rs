@@ -1,14 +1,14 @@
-//! Regions of other processes, mapped for reading: data that goes by reference (design §12).
+//! Regions of other processes, mapped for reading, for data sent by reference (design §12).
 //!
 //! A sender names bytes of its region ([`BufRef`]); the receiver, which has mapped the
 //! region, finds them ([`PeerRegion::find`]) and copies them out. The sender may take the bytes
-//! back at any time. So the block's generation, which stands in the same memory, is looked at after
-//! the copy: as in a sequence lock, what was copied counts only if it is still the one that was
-//! named.
+//! back at any time. So the receiver reads the block's generation, which stands in the same memory,
+//! after the copy: as in a sequence lock, the copy counts only if the generation is still the one
+//! that the sender named.
 //!
 //! Invariants: a mapping cannot lose pages while it lives (its size is sealed, hugepages cannot be
 //! taken out of it); nothing here writes to it; no reference to its bytes exists, because the other
-//! process may change them; what a sender names is checked against the mapping before it is
+//! process may change them; a sender's name is checked against the mapping before the bytes are
 //! touched.
 
 use std::marker::PhantomData;
@@ -28,7 +28,7 @@ pub struct PeerRegion {
     extent: Extent,
 }
 
-/// Bytes that lie in another process, which may take them back: good for copying, once.
+/// Bytes that lie in another process, which may take them back. They can be copied once.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerBytes<'a> {
     bytes: NonNull<u8>,
@@ -40,7 +40,7 @@ pub struct PeerBytes<'a> {
 }
 
 impl PeerRegion {
-    /// Maps the memory behind `fd` for reading.
+    /// Maps the memory of `fd` for reading.
     ///
     /// # Errors
     /// See [`MapError`].
@@ -52,8 +52,8 @@ impl PeerRegion {
         Ok(Self { mapping, extent })
     }
 
-    /// The bytes that `name` names, if they lie in this region. That its region is this one is for
-    /// the caller to know.
+    /// The bytes that `name` names, if they lie in this region. The caller must know that the name
+    /// is one of this region.
     #[inline]
     pub fn find(&self, name: BufRef) -> Option<PeerBytes<'_>> {
         let (offset, block) = (name.offset as usize, name.block as usize);
@@ -94,29 +94,29 @@ impl<'a> PeerBytes<'a> {
         }
     }
 
-    /// How many there are.
+    /// Number of bytes.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Copies all of them to the front of `to`. False if there is no room for them, or if they were
-    /// taken back in the meantime; then `to` holds anything.
+    /// Copies all the bytes to the front of `to`. False if `to` is too short, or if the sender took
+    /// them back meanwhile; then the content of `to` is undefined.
     #[inline]
     #[must_use = "if the bytes were taken back, what was copied is garbage"]
     pub fn copy_to(&self, to: &mut [u8]) -> bool {
         let Some(to) = to.get_mut(..self.len()) else {
             return false;
         };
-        // SAFETY: they were found to lie inside a mapping that lives as long as we do. The other
-        // process may write to them now; then what is copied does not count. No code looks at
-        // the copy before that is known.
+        // SAFETY: `find` has checked that they lie inside a mapping that lives as long as we do.
+        // The other process may write to them now; then the copy does not count, and no code looks
+        // at it before that is known.
         unsafe {
             to.as_mut_ptr()
                 .copy_from_nonoverlapping(self.bytes.as_ptr(), self.len());

@@ -1,14 +1,15 @@
 //! The pool of one endpoint: hands out msgbufs and takes them back, by size class (design §8).
 //!
-//! A message of up to 64 KiB with its headers gets a block of the next power of two, carved from a
-//! region when it is first needed and kept on a last-in-first-out list afterwards, so that memory
-//! is touched only as far as it is used and the block that is still in the cache is used next.
+//! A message of up to 64 KiB with its headers gets a block of the next power of two. The pool
+//! carves it from a region when it is first needed, and later keeps it on a last-in-first-out list,
+//! so that memory is touched only as far as it is used, and a block that is still in the cache is
+//! used next.
 //! Free blocks are split only when the pool is at its limit, and never joined. A longer message
 //! gets a region of its own, of which the pool keeps a bounded amount for the next one.
 //!
 //! Invariants: every block of a region is out, on exactly one free list, or not carved yet; `out`
-//! counts the msgbufs of each class that did not come back to this pool, those that wait in its
-//! home included. Owned by one endpoint thread; nothing here is shared but the home.
+//! counts the msgbufs of each class that have not come back to this pool, including those that wait
+//! in its home. One endpoint thread owns the pool; only the home is shared.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use crate::layout::{
 };
 use crate::region::{RegionBox, RegionOptions};
 
-/// Why user memory was not adopted, and the memory.
+/// User memory that was not adopted, and the reason.
 #[derive(Debug)]
 pub struct AdoptError {
     /// Why.
@@ -53,7 +54,7 @@ pub struct Pool {
     out: [usize; CLASSES],
     /// Longest message by class of carved blocks.
     capacity: [u32; SMALL_CLASSES],
-    /// Longest message that `alloc` finds the class of without counting packets.
+    /// Longest message for which `alloc` finds the class without counting packets.
     single_limit: usize,
     regions: Vec<RegionBox>,
     home: Arc<Home>,
@@ -64,7 +65,7 @@ pub struct Pool {
     options: RegionOptions,
     max_bytes: usize,
     mapped: usize,
-    /// Empty; its memory changes places with the list of the home.
+    /// Empty; `collect` exchanges its memory with that of the home's list.
     collected: Vec<Block>,
 }
 
@@ -74,7 +75,7 @@ const _: () = {
     assert!(MAX_REGION.is_multiple_of(crate::sys::HUGEPAGE));
 };
 
-/// Blocks of a class that a new pool's lists have room for.
+/// Blocks of each class for which a new pool's lists have room.
 const FEW: usize = 64;
 
 /// Most regions that a pool carves blocks from: 64 GiB of the largest.
@@ -122,7 +123,8 @@ impl Pool {
         self.alloc_slow(len)
     }
 
-    /// Takes a msgbuf back, to be used again next. One of another pool goes home as if dropped.
+    /// Takes a msgbuf back, to be used again next. A msgbuf of another pool goes home, as if
+    /// dropped.
     #[inline]
     pub fn recycle(&mut self, buf: MsgBuf) {
         let class = buf.class();
@@ -135,9 +137,9 @@ impl Pool {
         }
     }
 
-    /// Makes a msgbuf of the user's memory, which becomes a region of its own and is given back by
-    /// [`MsgBuf::into_user`] or freed with the msgbuf. It has no room for headers, so transports
-    /// that need it in registered memory copy it.
+    /// Makes a msgbuf of the user's memory. The memory becomes a region of its own;
+    /// [`MsgBuf::into_user`] gives it back, or it is freed with the msgbuf. It has no room for
+    /// headers, so transports that need registered memory copy it.
     ///
     /// # Errors
     /// The memory comes back if it is longer than [`MAX_MESSAGE`](crate::MAX_MESSAGE), or if there
@@ -239,13 +241,13 @@ impl Pool {
     fn recycle_slow(&mut self, buf: MsgBuf) {
         let class = buf.class();
         if class >= CLASSES || !buf.is_from(&self.home) {
-            // User memory, or of another pool.
+            // The msgbuf is user memory, or belongs to another pool.
             return drop(buf);
         }
         self.take_back(buf.into_block());
     }
 
-    /// Makes a block of this pool free, which was out.
+    /// Makes a block of this pool free that was out.
     fn take_back(&mut self, block: Block) {
         let class = block.class();
         self.out[class] -= 1;
@@ -260,7 +262,7 @@ impl Pool {
         }
     }
 
-    /// Takes back what was dropped rather than recycled.
+    /// Takes back msgbufs that were dropped instead of recycled.
     fn collect(&mut self) {
         if self.home.waiting() == 0 {
             return;
@@ -285,12 +287,12 @@ impl Pool {
                 return self.split(class).ok_or(limit);
             }
         }
-        // Taking it back must never allocate: the list has room for all that are out.
+        // Taking blocks back must never allocate, so the list has room for all that are out.
         self.free[class].reserve(self.out[class] + 1);
         Ok(self.cut(class))
     }
 
-    /// A block of `class` out of a larger free one, whose other parts become free blocks.
+    /// Splits a larger free block; returns a block of `class`, and frees the other parts.
     fn split(&mut self, class: usize) -> Option<Block> {
         let from = (class + 1..SMALL_CLASSES).find(|&from| !self.free[from].is_empty())?;
         let number = self.free[from].pop()?.number();
@@ -327,7 +329,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes free blocks of what was not carved from the last region, which gets a successor.
+    /// Makes free blocks of the uncarved rest of the last region, because a new region follows it.
     fn shelve_rest(&mut self) {
         while self.units_left() > 0 {
             let class = (self.units_left().ilog2() as usize).min(SMALL_CLASSES - 1);
@@ -336,7 +338,7 @@ impl Pool {
         }
     }
 
-    /// Smallest blocks not carved from the last region.
+    /// Units of the smallest block that are not carved from the last region yet.
     fn units_left(&self) -> u32 {
         let units = self
             .regions
@@ -355,7 +357,8 @@ impl Pool {
         )
     }
 
-    /// Describes the block with this number as one of `class`; nothing else may use any of it.
+    /// Describes the block with this number as one of `class`; no other code may use any part of
+    /// it.
     fn block(&self, number: u32, class: usize) -> Block {
         let region = &self.regions[(number >> BLOCK_BITS) as usize];
         let offset = ((number & BLOCK_MASK) as usize) << MIN_BLOCK_SHIFT;
@@ -365,7 +368,7 @@ impl Pool {
         unsafe { Block::new(region.ptr(), number, offset + DATA_OFFSET, capacity, class) }
     }
 
-    /// Sees to it that `size` more bytes can be mapped, if need be by freeing what is cached.
+    /// Makes sure that `size` more bytes can be mapped, and frees cached regions if need be.
     fn make_room(&mut self, size: usize) -> Result<(), AllocError> {
         while self.mapped.saturating_add(size) > self.max_bytes {
             let freed = self.large.evict().ok_or(AllocError::Limit)?;
@@ -400,7 +403,7 @@ fn as_u16(class: usize) -> u16 {
     u16::try_from(class).expect("there are few classes")
 }
 
-/// For sizes and counts that the limits of this crate keep far below 2^32.
+/// Converts a size or a count that the limits of this crate keep far below 2^32.
 fn as_u32(n: usize) -> u32 {
     u32::try_from(n).expect("offsets, lengths and counts in a region fit 32 bits")
 }

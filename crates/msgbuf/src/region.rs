@@ -8,7 +8,7 @@
 //! - Every byte of the memory is initialised.
 //! - A generation is odd while its block is lent and even otherwise, so that a `BufRef`, which
 //!   always carries an odd one, matches only a block that is lent now. Only the owner of the block
-//!   writes it, with one exception to be safe for readers: see [`Region::revoke`].
+//!   writes it; [`Region::revoke`] says how readers are kept safe.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -40,7 +40,7 @@ pub(crate) struct RegionOptions {
     pub(crate) data_size: u32,
 }
 
-/// Memory and what is known about it.
+/// Memory, and the facts about it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Region {
@@ -54,10 +54,10 @@ pub(crate) struct Region {
     pub(crate) data_size: u32,
     pub(crate) readable: bool,
     pub(crate) numa_node: Option<u32>,
-    /// Where its msgbufs go when they are dropped, unless the region is user memory.
+    /// The home to which its msgbufs go when they are dropped, unless the region is user memory.
     pub(crate) home: Arc<Home>,
-    /// Room for one for each block, touched when its block is carved. Only the capacity of the
-    /// `Vec` is used.
+    /// Room for one descriptor for each block. A descriptor is written when its block is carved.
+    /// Only the capacity of the `Vec` is used.
     descriptors: Vec<MaybeUninit<Descriptor>>,
     first_descriptor: NonNull<Descriptor>,
     memory: Memory,
@@ -74,8 +74,8 @@ enum Memory {
     ),
 }
 
-// SAFETY: the memory is not tied to a thread; the owner of a msgbuf alone may read and write its
-// bytes, and the generations in it are atomic. Everything else is `Send`.
+// SAFETY: the memory is not tied to a thread; only the owner of a msgbuf may read and write its
+// bytes, and the generations are atomic. Everything else is `Send`.
 unsafe impl Send for Region {}
 // SAFETY: through a shared region one reads plain values, and the generations, which are atomic.
 // The `Vec` of user memory is touched only when the region is taken apart.
@@ -108,7 +108,7 @@ impl Region {
         lent
     }
 
-    /// Whether `BufRef`s to a block may be about.
+    /// Whether a block is lent, so that `BufRef`s to it may exist.
     ///
     /// # Safety
     /// `block` is a block of this region.
@@ -120,7 +120,7 @@ impl Region {
         generation.load(Ordering::Relaxed) & 1 != 0
     }
 
-    /// Moves the generation of a lent block on, so that no `BufRef` to it resolves any more.
+    /// Advances the generation of a lent block, so that no `BufRef` to it resolves any more.
     ///
     /// Called only by the owner of the block, with exclusive access to it. In a readable region
     /// it waits for a `regions::read` that is under way.
@@ -142,7 +142,7 @@ impl Region {
             generation.store(lent.wrapping_add(1), Ordering::Release);
         }
         // A reader in another process looks at the generation after it has copied the block: it
-        // must find the new one if it saw any byte that is written from now on.
+        // must find the new one if it copied any byte that is written from now on.
         fence(Ordering::Release);
     }
 
@@ -160,7 +160,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.generations.as_ptr(), self.blocks) }
     }
 
-    /// Where the descriptor of a block is. Only the owner of the block uses it.
+    /// The place of the descriptor of a block. Only the owner of the block uses it.
     #[inline]
     pub(crate) fn descriptor(&self, block: u32) -> NonNull<Descriptor> {
         debug_assert!((block as usize) < self.descriptors.capacity());
@@ -168,7 +168,7 @@ impl Region {
         unsafe { self.first_descriptor.add(block as usize) }
     }
 
-    /// How others map the memory; `None` if they cannot.
+    /// The sizes that other processes need to map the memory; `None` if they cannot map it.
     pub(crate) fn extent(&self) -> Option<Extent> {
         match &self.memory {
             Memory::Mapped(mapping) => Some(Extent {
@@ -203,11 +203,11 @@ fn describe(blocks: usize) -> Option<(Vec<MaybeUninit<Descriptor>>, NonNull<Desc
     Some((room, first.cast()))
 }
 
-/// A region that a pool, a home, or the msgbuf that this is part of keeps alive.
+/// A region that is kept alive by a pool, a home, or the msgbuf that contains this pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RegionPtr(NonNull<Region>);
 
-// SAFETY: it is a shared reference to a region in all but the lifetime, and `Region` is `Sync`.
+// SAFETY: this is a shared reference to a region in all but the lifetime, and `Region` is `Sync`.
 unsafe impl Send for RegionPtr {}
 // SAFETY: as above.
 unsafe impl Sync for RegionPtr {}
@@ -239,7 +239,7 @@ impl RegionBox {
         let whole = len + blocks * GENERATION;
         let mapping = Mapping::new(whole, options.shared, options.hugepages);
         let mapping = mapping.ok_or(AllocError::NoMemory)?;
-        // Hugepages may bring more than was asked for.
+        // With hugepages the mapping may be larger than asked for.
         let blocks = if single {
             1
         } else {
@@ -345,7 +345,8 @@ impl Drop for RegionBox {
     }
 }
 
-/// Takes a region out of the table and back into a box; its owner calls this and gives it up.
+/// Takes a region out of the table and back into a box. Its owner calls this, and must not use it
+/// again.
 fn withdraw(region: RegionPtr) -> Box<Region> {
     // SAFETY: the owner calls, so the region is alive.
     REGIONS.remove(unsafe { region.get() }.id);

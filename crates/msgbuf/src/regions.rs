@@ -1,4 +1,4 @@
-//! Looking up regions of this process, and the bytes that names mean.
+//! Looking up regions of this process, and the bytes that a name means.
 //!
 //! Transports find the bytes that a [`BufRef`] names here ([`resolve`]); the simulator copies them
 //! in safe code ([`read`]); a transport that registers memory with a device, or maps it into
@@ -60,14 +60,14 @@ pub struct RegionInfo {
 
 /// Finds the bytes that `buf` names, for the transport that is to send them.
 ///
-/// `None` if the msgbuf is not lent any more, or was never: the caller drops the packet and counts
-/// it. That goes for [`BufRef::EMPTY`] as well, so a caller asks [`BufRef::is_empty`] first. The
+/// `None` if the msgbuf is not lent any more, or never was: the caller drops the packet and counts
+/// it. [`BufRef::EMPTY`] gives `None` as well, so a caller asks [`BufRef::is_empty`] first. The
 /// pointer is good for reading `buf.len()` bytes until the msgbuf is revoked.
 ///
 /// # Safety
-/// No other thread may free the region of `buf` during the call. It cannot while the msgbuf behind
-/// `buf` is kept, nor, except for user memory, while its pool is; so a transport may resolve
-/// whatever the endpoint that owns it has lent to it, even if it was revoked since.
+/// No other thread may free the region of `buf` during the call. The region stays while the msgbuf
+/// of `buf` is kept, and, except for user memory, while its pool is. So a transport may resolve
+/// every reference that the endpoint that owns it has lent to it, even if it was revoked since.
 ///
 /// ```
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -96,9 +96,9 @@ pub unsafe fn resolve(buf: BufRef) -> Option<NonNull<u8>> {
 
 /// Appends the bytes that `buf` names to `out`: [`resolve`] for safe code, at the price of a lock.
 ///
-/// It may be called from any thread at any time. Without harm it finds that a msgbuf has been
-/// revoked; but its pool must have been made [`readable`](crate::PoolConfig::readable), so that
-/// revoking waits for readers.
+/// Any thread may call it at any time. It safely finds that a msgbuf has been revoked; for that,
+/// its pool must have been made [`readable`](crate::PoolConfig::readable), so that revoking waits
+/// for readers.
 ///
 /// # Errors
 /// See [`Stale`]. `out` is then as it was.
@@ -119,7 +119,7 @@ pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
     if buf.is_empty() {
         return Ok(());
     }
-    // Before the lock is taken, because the allocator may do anything.
+    // This comes before the lock is taken, because the allocator may run any code.
     out.reserve(buf.len());
     let _region_lives = REGIONS.lock(buf.region);
     let region = REGIONS.find(buf.region).ok_or(Stale::Revoked)?;

@@ -2,16 +2,16 @@
 //! if there are any, else ordinary pages, else anonymous memory (design §8). Other systems than
 //! Linux, and Miri, take zeroed memory from the allocator.
 //!
-//! A [`Mapping`] is zeroed, page-aligned and at least as long as asked. Pages come into being when
-//! they are first touched. A [`PeerMapping`] is another process's, for reading. Called by `region`
-//! and `peer`.
+//! A [`Mapping`] is zeroed, page-aligned and at least as long as asked. The kernel provides each
+//! page when it is first touched. A [`PeerMapping`] is memory of another process, for reading.
+//! Called by `region` and `peer`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use crate::errors::MapError;
 
-/// Bytes of the hugepages that are tried.
+/// Bytes of a hugepage of the kind that is tried.
 pub(crate) const HUGEPAGE: usize = 2 << 20;
 
 /// The pages that a region's memory is made of.
@@ -37,14 +37,14 @@ pub(crate) struct Mapping {
 }
 
 // SAFETY: a mapping is memory and a descriptor; neither is tied to a thread. All access to the
-// memory goes through raw pointers, whose users answer for it.
+// memory goes through raw pointers, whose users must keep it sound.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; a shared `Mapping` gives out nothing but its address and descriptor.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps at least `len` bytes, which is not zero; `None` if the system refuses. `shared` asks
-    /// for memory that other processes can map, and is not insisted on.
+    /// for memory that other processes can map; if the system has none, the memory is private.
     pub(crate) fn new(len: usize, shared: bool, hugepages: bool) -> Option<Self> {
         debug_assert!(len > 0);
         os::map(len, shared, hugepages)
@@ -101,12 +101,12 @@ impl Drop for PeerMapping {
     }
 }
 
-/// Maps `len` bytes of what another process has shared.
+/// Maps `len` bytes that another process has shared.
 pub(crate) fn map_peer(fd: &OwnedFd, len: usize) -> Result<PeerMapping, MapError> {
     os::map_peer(fd, len)
 }
 
-/// NUMA node that the calling thread runs on, where its first touch of a page takes it from.
+/// NUMA node on which the calling thread runs; the first touch of a page takes memory there.
 pub(crate) fn current_node() -> Option<u32> {
     os::current_node()
 }
@@ -123,7 +123,7 @@ mod os {
         if !shared {
             return map_with(len, None, Backing::Private);
         }
-        // A mapping that is small beside one hugepage would waste the most of it.
+        // A mapping that is small compared with one hugepage would waste most of it.
         let huge = if hugepages && len >= HUGEPAGE / 2 {
             let huge_len = len.next_multiple_of(HUGEPAGE);
             memfd(huge_len, libc::MFD_HUGETLB | libc::MFD_HUGE_2MB)
@@ -174,9 +174,9 @@ mod os {
         })
     }
 
-    /// A process that receives the descriptor can neither shrink the file under our feet nor write
-    /// to it, and can see that we cannot shrink it under its own. A kernel that refuses a seal
-    /// still works.
+    /// Seals the file: a process that receives the descriptor can neither shrink the file that we
+    /// have mapped nor write to it, and can see that we cannot shrink it either. If a kernel
+    /// refuses a seal, the memory still works.
     fn seal(fd: &OwnedFd) {
         let size: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
         for seals in [size, libc::F_SEAL_FUTURE_WRITE, libc::F_SEAL_SEAL] {
@@ -208,12 +208,12 @@ mod os {
         Ok(PeerMapping { base, len })
     }
 
-    /// True if this is memory of `len` bytes of which no mapping ever loses a page, because that
-    /// would be a bus error. Ordinary pages come into being when they are touched; hugepages are
-    /// set aside when they are mapped, and stay if the system cannot punch holes.
+    /// True if this is memory of `len` bytes of which no mapping ever loses a page, because access
+    /// to a lost page is a bus error. Ordinary pages appear when they are touched; hugepages are
+    /// reserved when they are mapped, and stay if the system cannot punch holes.
     fn keeps_its_pages(fd: &OwnedFd, len: usize) -> bool {
         let mut stat = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the structure is the kernel's to fill.
+        // SAFETY: the kernel fills the structure.
         if unsafe { libc::fstat(fd.as_raw_fd(), stat.as_mut_ptr()) } != 0 {
             return false;
         }
@@ -231,11 +231,11 @@ mod os {
             && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
     }
 
-    /// The kind of file system that a file lies on. The block size would not tell: a tmpfs that may
-    /// use huge pages has that of hugetlbfs.
+    /// The kind of file system on which a file lies. The block size would not show it: a tmpfs that
+    /// may use huge pages has the block size of hugetlbfs.
     fn system_of(fd: &OwnedFd) -> Option<libc::__fsword_t> {
         let mut system = MaybeUninit::<libc::statfs>::uninit();
-        // SAFETY: the structure is the kernel's to fill.
+        // SAFETY: the kernel fills the structure.
         if unsafe { libc::fstatfs(fd.as_raw_fd(), system.as_mut_ptr()) } != 0 {
             return None;
         }

@@ -1,7 +1,7 @@
 //! A table of entries by [`RegionId`], looked up without a lock.
 //!
 //! Invariants: a row with an id points to the living entry of that id. Rows change under their
-//! lock. An id comes back only after 2³² others, so a name never finds a later region in the place
+//! lock. An id is used again only after 2³² others, so a name never finds a later region in place
 //! of its own. `region` has the only table, of regions.
 
 use std::ptr::NonNull;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::name::RegionId;
 
-/// Ids, and what they name.
+/// Ids, and the entries that they name.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     rows: [Row<T>; ROWS],
@@ -18,8 +18,8 @@ pub(crate) struct Table<T> {
     next_id: AtomicU32,
 }
 
-/// One row of the table. The id stands next to the pointer, so that a search for one region never
-/// touches another one that has got its row and that another thread may be about to free.
+/// One row of the table. The id stands next to the pointer, so a search for one region never
+/// touches another one that took over its row and that another thread may be about to free.
 #[derive(Debug)]
 struct Row<T> {
     id: AtomicU32,
@@ -50,9 +50,9 @@ impl<T> Table<T> {
         NonNull::new(row.named.load(Ordering::Relaxed))
     }
 
-    /// Holds off removal of the entry of that id.
+    /// Takes the lock that keeps the entry of that id from being removed.
     pub(crate) fn lock(&self, id: RegionId) -> MutexGuard<'_, ()> {
-        // There is nothing under the lock that a panic could leave half done.
+        // The lock guards no data that a panic could leave half done.
         self.locks[row_of(id) % LOCKS]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -79,7 +79,7 @@ impl<T> Table<T> {
         false
     }
 
-    /// Takes an id out of the table. Afterwards no thread that locks it finds it.
+    /// Takes an id out of the table. Afterwards no thread that takes its lock finds the entry.
     pub(crate) fn remove(&self, id: RegionId) {
         let _no_reader = self.lock(id);
         self.rows[row_of(id)]
@@ -97,7 +97,7 @@ impl<T> Row<T> {
     }
 }
 
-/// Several ids share a row of the table, never two live ones.
+/// The row of an id. Several ids share a row, but never two live ones.
 #[inline]
 pub(crate) const fn row_of(id: RegionId) -> usize {
     id.0 as usize % ROWS

@@ -1,10 +1,11 @@
-//! The whole crate against a model that is obviously right: a list of messages as byte vectors.
+//! Compares the whole crate with a model that is obviously right: a list of messages as byte
+//! vectors.
 //!
 //! Random operations on two pools: allocate, resize, fill, write, lend, revoke, drop here and on
-//! another thread, recycle into either pool, adopt and give back user memory, drop a pool under
-//! its msgbufs. After each of them no two msgbufs overlap, every message is what was written to
-//! it, every name that should hold reads the right bytes, and every other is refused. At the end
-//! everything is returned.
+//! another thread, recycle into either pool, adopt and give back user memory, drop a pool before
+//! its msgbufs. After each of them, no two msgbufs overlap, every message has the bytes last
+//! written to it, every name that should hold reads the right bytes, and every other name is
+//! refused. At the end everything is returned.
 
 #![expect(clippy::cast_possible_truncation, reason = "patterns wrap")]
 
@@ -101,7 +102,7 @@ struct Message {
     /// The first bytes; the rest, after growing, is unspecified.
     known: Vec<u8>,
     user: bool,
-    /// Names that hold, and what they name.
+    /// Names that hold, with their bytes.
     names: Vec<(BufRef, Vec<u8>)>,
 }
 
@@ -243,7 +244,7 @@ impl World {
         }
     }
 
-    /// Ends the world, and sees that nothing is left of it.
+    /// Ends the world, and checks that nothing is left of it.
     fn finish(self) {
         let Self {
             mut pools,
@@ -323,7 +324,8 @@ impl Message {
         self.names.drain(..).map(|(name, _)| name).collect()
     }
 
-    /// Addresses that must be its own: its data, and in front of it its first header and headroom.
+    /// Addresses that no other msgbuf may use: its data, and in front of it its first header and
+    /// headroom.
     fn span(&self) -> (usize, usize) {
         let data = self.buf.data().as_ptr().addr();
         let front = if self.user { 0 } else { 88 };

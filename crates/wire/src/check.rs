@@ -13,7 +13,8 @@ use crate::{
 /// Sizes of data per packet that real sessions have, and the extremes.
 const DATA_SIZES: [u32; 6] = [1, 16, 1440, 4096, 1 << 20, u32::MAX];
 
-/// Bytes as a packet: it is accepted and encodes to the same bytes, or refused with a reason.
+/// Reads bytes as a packet: either it is accepted and encodes to the same bytes, or it is refused
+/// with a reason.
 pub fn packet(bytes: &[u8]) {
     match Header::decode(bytes) {
         Ok(header) => accepted_header(&header, bytes),
@@ -26,7 +27,8 @@ pub fn packet(bytes: &[u8]) {
     );
 }
 
-/// Bytes as a stream of control messages, read until it ends or a connection would be closed.
+/// Reads bytes as a stream of control messages, until the stream ends or a connection would be
+/// closed.
 pub fn control_stream(mut bytes: &[u8]) {
     loop {
         match frame_len(bytes) {
@@ -64,7 +66,7 @@ pub fn control_stream(mut bytes: &[u8]) {
     }
 }
 
-/// Bytes as version, type and body of one frame, with the length that they have.
+/// Reads bytes as version, type and body of one frame, in front of which the right length is put.
 ///
 /// A fuzzer that changes the length of an input seldom changes the length field before it as well.
 pub fn control_body(body: &[u8]) {
@@ -76,7 +78,7 @@ pub fn control_body(body: &[u8]) {
     control_stream(&frame[..LENGTH_LEN + body.len()]);
 }
 
-/// A residence is never above the time for which it stands, and close below it.
+/// A residence never exceeds the time for which it stands, and is only slightly below it.
 pub fn residence(nanos: u64) {
     let residence = Residence::from_nanos(nanos);
     let Some(decoded) = residence.to_nanos() else {
@@ -185,7 +187,7 @@ fn refused_header(error: HeaderError, bytes: &[u8]) {
     );
 }
 
-/// Bytes as one frame: a decoded frame encodes to the same bytes, in no less space.
+/// Reads bytes as one frame: a decoded frame encodes to the same bytes, in no less space.
 fn control_frame(frame: &[u8]) -> Result<(), ControlError> {
     let message = Message::decode(frame).inspect_err(|error| {
         assert_ne!(*error, ControlError::Space, "decoding needs no space");

@@ -1,9 +1,9 @@
-//! Control messages: what two nexus processes say to each other over a stream (rules C1 to C11,
-//! design §9). They make and end sessions, and tell whether the other process still lives.
+//! Control messages, which two nexus processes exchange over a stream (rules C1 to C11, design §9).
+//! They open and end sessions, and show whether the other process still lives.
 //!
 //! Every message is one frame: a 4-byte length, version, type, body (rule C1). [`frame_len`]
 //! finds the frames in a stream, [`Message::decode`] reads one, [`Message::encode`] writes one.
-//! Nothing allocates: what a decoded message names lies in the bytes that it was read from.
+//! Nothing allocates: a decoded message borrows from the bytes from which it was read.
 //!
 //! Both directions check the same limits, so a value that encodes also decodes to the same value,
 //! and bytes that decode encode to the same bytes. The state machines in `dunlin-control` decide
@@ -57,13 +57,13 @@ const MIN_FRAME_BODY: usize = 2;
 pub enum Message<'a> {
     /// The first message on a connection, from the side that opened it (rule C2).
     Hello(Hello<'a>),
-    /// The answer to it, with the other side's facts (rule C2).
+    /// The answer to a Hello, with the other side's facts (rule C2).
     HelloAck(Hello<'a>),
     /// Asks for a session (rule C4).
     Connect(Connect<'a>),
     /// Grants the session (rule C5).
     Accept(Accept<'a>),
-    /// Declines to grant it (rule C5).
+    /// Declines to grant the session (rule C5).
     Refuse(Refuse<'a>),
     /// Closes the receiver's session in order (rule C6).
     Disconnect(SessionRef),
@@ -81,9 +81,9 @@ pub enum Message<'a> {
         /// Grows by one with each heartbeat of a connection.
         counter: u64,
     },
-    /// "I live, and heard your heartbeat with this counter" (rule C7).
+    /// "I live, and received your heartbeat with this counter" (rule C7).
     HeartbeatAck {
-        /// The counter of the heartbeat that this answers.
+        /// The counter of the heartbeat that this one answers.
         counter: u64,
     },
     /// The last message on a connection (rule C9).
@@ -91,30 +91,30 @@ pub enum Message<'a> {
         /// Why the sender closes the connection.
         reason: GoodbyeReason,
     },
-    /// Asks which endpoint an index names, before anything is offered to it (rule C4).
+    /// Asks which endpoint an index names. Offers to that endpoint come later (rule C4).
     Lookup(Lookup),
-    /// Answers a look-up; a refusal answers one that found nothing (rule C4).
+    /// Answers a look-up. A look-up that found nothing is answered by a refusal (rule C4).
     Found(Found),
-    /// Asks for a part of what the process shows of itself (rule C10).
+    /// Asks for a part of the file that the process shows of itself (rule C10).
     InsightRead(InsightRead),
-    /// The part (rule C10).
+    /// The part of that file (rule C10).
     Insight(Insight<'a>),
-    /// Asks what has become of requests (rule C11).
+    /// Asks for the fates of requests (rule C11).
     Inquiry(Inquiry<'a>),
     /// Answers an inquiry (rule C11).
     Account(Account<'a>),
-    /// A number by which a process is known again on another connection (rule C3).
+    /// A number by which a process recognises another on a second connection (rule C3).
     Nonce {
-        /// Drawn by the side that opened the connection; the other side says it again.
+        /// Drawn by the side that opened the connection; the other side repeats it.
         nonce: u64,
     },
 }
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
 ///
-/// For a reader that collects bytes: call it again after each read, and once it returns `Some(n)`,
+/// For a reader that collects bytes: call it again after each read, and when it returns `Some(n)`,
 /// give the first `n` bytes to [`Message::decode`]. A length out of bounds is reported as soon as
-/// its 4 bytes are there, so no reader waits for, or buffers, a frame that is too large.
+/// its 4 bytes have arrived, so no reader waits for, or buffers, a frame that is too large.
 ///
 /// # Errors
 /// [`ControlError::Length`] if no frame can have the length that the stream announces.
@@ -145,8 +145,8 @@ impl<'a> Message<'a> {
     /// Reads the message in `frame`, which is exactly one frame as [`frame_len`] delimits it.
     ///
     /// # Errors
-    /// The first reason why it is not a message; the connection it came from is to be closed, and
-    /// nothing else (rule C9).
+    /// The first reason why the frame is not a message. The caller must close the connection from
+    /// which it came, and do nothing else (rule C9).
     pub fn decode(frame: &'a [u8]) -> Result<Self, ControlError> {
         if frame_len(frame)? != Some(frame.len()) {
             return Err(ControlError::Length);
@@ -169,8 +169,8 @@ impl<'a> Message<'a> {
     /// A buffer of [`MAX_FRAME`] bytes is always large enough.
     ///
     /// # Errors
-    /// [`ControlError::Space`] if `out` is too small, [`ControlError::Value`] if a field is above
-    /// its limit. The content of `out` is then worthless.
+    /// [`ControlError::Space`] if `out` is too small, [`ControlError::Value`] if a field exceeds
+    /// its limit. The content of `out` is then undefined.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, ControlError> {
         let (length, body) = out
             .split_first_chunk_mut::<LENGTH_LEN>()

@@ -1,6 +1,6 @@
 //! The code in the `size` field of an ERR packet: why a request ended without a response (the table
 //! of error codes in `docs/protocol.md`, rule W6). Written by the server side of an endpoint, read
-//! by its client side, and given to the user as it came.
+//! by its client side, and given to the user unchanged.
 
 use core::fmt;
 
@@ -9,8 +9,8 @@ mod tests;
 
 /// Why a request ended without a response.
 ///
-/// The constants are the protocol's own codes; [`ErrorCode::application`] makes the others. A code
-/// that is neither is passed on to the user as it is, so that a newer server may know more codes.
+/// The constants are the protocol's own codes; [`ErrorCode::application`] makes the others. The
+/// user gets a code that is neither unchanged, so that a newer server may have more codes.
 ///
 /// ```
 /// use dunlin_wire::ErrorCode;
@@ -43,12 +43,12 @@ impl ErrorCode {
     pub const SHUTTING_DOWN: Self = Self(9);
     /// The handler ran, and there was no memory for its response.
     pub const NO_RESPONSE_MEMORY: Self = Self(10);
-    /// The handler itself said that it is overloaded.
+    /// The handler itself refused the request, because it is overloaded.
     pub const REFUSED: Self = Self(11);
 
     const APPLICATION: u32 = 0x1_0000;
 
-    /// A code of the application's own, on the wire 0x1_0000 + `code`.
+    /// A code of the application's own; on the wire it is 0x1_0000 + `code`.
     #[inline]
     pub const fn application(code: u16) -> Self {
         Self(Self::APPLICATION | code as u32)
@@ -65,9 +65,9 @@ impl ErrorCode {
         }
     }
 
-    /// If the handler ran, given that the server uses these codes as they are written here. One
-    /// that sends `OVERLOADED` for a response without memory, or whose handlers may send any code,
-    /// proves nothing by a code that means [`Ran::No`].
+    /// Whether the handler ran, if the server uses these codes as they are described here. If a
+    /// server sends `OVERLOADED` for a response without memory, or lets handlers send any code, a
+    /// code that means [`Ran::No`] proves nothing.
     pub const fn ran(self) -> Ran {
         match self {
             Self::UNKNOWN_TYPE
@@ -77,15 +77,15 @@ impl ErrorCode {
             | Self::SHUTTING_DOWN => Ran::No,
             Self::RESPONSE_TOO_LARGE | Self::NO_RESPONSE_MEMORY | Self::REFUSED => Ran::Yes,
             _ if self.as_application().is_some() => Ran::Yes,
-            // A handler that panics fails the rest of its batch unseen. A response that has been
-            // given back may have been another error. A cancelled request may have run or not. And
-            // a newer server's code may mean anything.
+            // Several codes prove nothing. If a handler panics, the rest of its batch fails without
+            // having been seen. A response that has been given back may have been another error. A
+            // cancelled request may have run or not. A newer server's code may mean anything.
             _ => Ran::Unknown,
         }
     }
 }
 
-/// If the handler of a call that has ended ran, as far as the caller can know.
+/// Whether the handler of a call that has ended ran, as far as the caller can know.
 ///
 /// ```
 /// use dunlin_wire::{ErrorCode, Ran};
@@ -95,16 +95,16 @@ impl ErrorCode {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ran {
-    /// It did not, and will not.
+    /// The handler did not run, and will not.
     No,
-    /// It did, at least in part.
+    /// The handler ran, at least in part.
     Yes,
-    /// It may have run, or may still run.
+    /// The handler may have run, or may still run.
     Unknown,
 }
 
 impl Ran {
-    /// If the handler ran in one of two attempts at the same call.
+    /// Whether the handler ran in one of two attempts at the same call.
     #[must_use]
     pub const fn join(self, other: Self) -> Self {
         match (self, other) {

@@ -1,6 +1,6 @@
 //! Extensions, which stand between a packet's header and its data: the bitmap of a CR or RFR (rule
-//! W7), or an acknowledgement vector (rule W10). The header alone says which, and how long it is;
-//! the endpoint reads and writes them when the header says so.
+//! W7), or an acknowledgement vector (rule W10). The header alone determines which of them follows,
+//! and its length; the endpoint then reads or writes it.
 
 use crate::ReqNum;
 
@@ -10,11 +10,11 @@ mod tests;
 /// Most words of a bitmap.
 pub const MAX_BITMAP_WORDS: u32 = 4;
 
-/// Packets that a bitmap of full length speaks of.
+/// Packets that a bitmap of full length covers.
 pub const MAX_BITMAP_BITS: u32 = MAX_BITMAP_WORDS * u64::BITS;
 
-/// A sender never has packets in flight that lie so far behind the cumulative number (rule W7): two
-/// bitmaps speak of all of them.
+/// A sender never has packets in flight that are further than this from the cumulative number (rule
+/// W7): two bitmaps cover all of them.
 pub const MAX_AHEAD: u32 = 2 * MAX_BITMAP_BITS;
 
 /// Most bytes that can stand between header and data: four bitmap words.
@@ -28,15 +28,15 @@ const _: () = assert!(ACK_VECTOR_LEN <= MAX_EXTENSION);
 
 /// Up to four requests whose responses have arrived, in front of the data (rule W10).
 ///
-/// It lets the server give back response buffers of slots that the client has no use for now.
-/// A client with fewer than four to name repeats one of them.
+/// It lets the server give back response buffers of slots that the client does not use now. A
+/// client that has fewer than four requests to name repeats one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckVector(pub [ReqNum; 4]);
 
 /// Which packets have arrived after the cumulative number of a CR or RFR (rule W7).
 ///
-/// Bit `i` of word `w` stands for packet `cumulative + 64 w + i`. A bitmap holds four words in a
-/// row. Only those up to the last one that is not zero need to be sent.
+/// Bit `i` of word `w` stands for packet `cumulative + 64 w + i`. A bitmap holds four consecutive
+/// words. Only the words up to the last one that is not zero need to be sent.
 ///
 /// ```
 /// use dunlin_wire::Bitmap;
@@ -59,11 +59,11 @@ pub struct Bitmap {
     words: [u64; MAX_BITMAP_WORDS as usize],
 }
 
-/// Bits of an extent that say how many words there are; those above say which is the first.
+/// Bits of an extent that hold the number of words; the bits above hold the number of the first.
 pub(crate) const EXTENT_WORDS_BITS: u32 = 4;
 
-/// The words of an extent, if they are not too many and none lies further on than a sender may be
-/// ahead. An extent without words has no first one either.
+/// True if the extent has at most four words, and all of them lie within the distance that a sender
+/// may be ahead. An extent without words must have no first word either.
 pub(crate) const fn has_place(extent: u32) -> bool {
     let first = extent >> EXTENT_WORDS_BITS;
     let words = extent & ((1 << EXTENT_WORDS_BITS) - 1);
@@ -83,7 +83,7 @@ impl AckVector {
         out
     }
 
-    /// Reads the vector that starts `bytes`, or `None` if there are too few.
+    /// Reads the vector at the start of `bytes`; `None` if there are too few.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let raw = bytes.first_chunk::<ACK_VECTOR_LEN>()?;
@@ -96,10 +96,10 @@ impl AckVector {
 }
 
 impl Bitmap {
-    /// Nothing has arrived behind the cumulative number.
+    /// No packet after the cumulative number has arrived.
     pub const EMPTY: Self = Self::beginning_with(0);
 
-    /// The same, for packets from `cumulative + 64 word` on.
+    /// The same, in a bitmap for packets from `cumulative + 64 word` on.
     pub const fn beginning_with(word: u32) -> Self {
         Self {
             first: word,
@@ -107,8 +107,8 @@ impl Bitmap {
         }
     }
 
-    /// These words, of which the first has this number. What does not fit is left out; words that
-    /// say nothing are [`Self::EMPTY`].
+    /// A bitmap of these words, of which the first has this number. Words that do not fit are left
+    /// out; if all words are zero, the bitmap is [`Self::EMPTY`].
     pub fn of_words(first: usize, words: &[u64]) -> Self {
         let mut bitmap = Self::beginning_with(u32::try_from(first).unwrap_or(u32::MAX));
         for (place, word) in bitmap.words.iter_mut().zip(words) {
@@ -122,7 +122,7 @@ impl Bitmap {
 
     /// Notes that packet `cumulative + offset` has arrived.
     ///
-    /// False, and without effect, if the bitmap does not reach that far.
+    /// False, and without effect, if the bitmap does not cover that packet.
     #[inline]
     pub fn insert(&mut self, offset: u32) -> bool {
         let Some(index) = (offset / u64::BITS).checked_sub(self.first) else {
@@ -143,21 +143,21 @@ impl Bitmap {
         word.is_some_and(|word| word >> (offset % u64::BITS) & 1 == 1)
     }
 
-    /// Offsets of the packets that it could speak of.
+    /// Offsets of the packets that the bitmap can cover.
     #[inline]
     pub const fn offsets(&self) -> core::ops::Range<u32> {
         let start = self.first * u64::BITS;
         start..start + MAX_BITMAP_BITS
     }
 
-    /// How many words need to be sent: from 0 to [`MAX_BITMAP_WORDS`].
+    /// Number of words to send: from 0 to [`MAX_BITMAP_WORDS`].
     #[inline]
     pub fn words(&self) -> u32 {
         let zeros = self.words.iter().rev().take_while(|word| **word == 0);
         zeros.fold(MAX_BITMAP_WORDS, |words, _| words - 1)
     }
 
-    /// How many words follow a header, and with which they begin, as the header says it.
+    /// Number of words that follow a header and the number of the first, in the header's encoding.
     #[inline]
     pub fn extent(&self) -> u32 {
         match self.words() {
@@ -166,7 +166,7 @@ impl Bitmap {
         }
     }
 
-    /// All words as bytes; send as many of them as [`Self::words`] says.
+    /// All words as bytes; send the first [`Self::words`] of them.
     #[inline]
     pub fn encode(&self) -> [u8; MAX_EXTENSION] {
         let mut out = [0; MAX_EXTENSION];
@@ -176,7 +176,7 @@ impl Bitmap {
         out
     }
 
-    /// Reads the words that start `bytes`, or `None` if there are too few bytes, or no bitmap has
+    /// Reads the words at the start of `bytes`; `None` if there are too few bytes, or no bitmap has
     /// such an extent.
     #[inline]
     pub fn decode(bytes: &[u8], extent: u32) -> Option<Self> {

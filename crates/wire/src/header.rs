@@ -1,7 +1,7 @@
 //! The fixed header in front of every packet's data (rules W1 to W12, design §4).
 //!
-//! Little-endian, 24 bytes, then an extension whose length follows from the header alone, then
-//! data whose length follows from the header and the session's data size per packet.
+//! Little-endian, 24 bytes, then an extension whose length depends on the header alone, then data
+//! whose length depends on the header and the session's data size per packet.
 
 use crate::extension::{ACK_VECTOR_LEN, EXTENT_WORDS_BITS, MAX_BITMAP_BITS, has_place};
 use crate::{PktNum, ReqNum, ReqType, Residence, SessionNum, Token};
@@ -12,7 +12,7 @@ mod tests;
 /// Bytes of the fixed header.
 pub const HEADER_LEN: usize = 24;
 
-/// Version of the packet format. Others are dropped and counted (rule W2).
+/// Version of the packet format. Packets of other versions are dropped and counted (rule W2).
 pub const VERSION: u8 = 1;
 
 /// Bits of the cumulative number in the `size` field of a CR or RFR.
@@ -25,11 +25,11 @@ const _: () = assert!(CUMULATIVE_MASK == crate::control::MAX_PACKETS);
 const PLAIN_REQ: u8 = VERSION << 4 | PacketType::Req as u8;
 const PLAIN_RESP: u8 = VERSION << 4 | PacketType::Resp as u8;
 
-/// The first word of a REQ without flags, but for its type and session.
+/// The first word of a REQ without flags; its type and session are left out.
 pub const PLAIN_REQUEST: u64 = PLAIN_REQ as u64;
 
-/// The first half of the first word of a RESP without flags that does not say how long its request
-/// stayed. The session stands in the other half.
+/// The first half of the first word of a RESP without flags and without a residence. The other half
+/// holds the session.
 pub const PLAIN_RESPONSE: u64 = PLAIN_RESP as u64 | (Residence::NO_SAMPLE.0 as u64) << 16;
 
 /// The purpose of a packet (rule W3).
@@ -38,7 +38,7 @@ pub const PLAIN_RESPONSE: u64 = PLAIN_RESP as u64 | (Residence::NO_SAMPLE.0 as u
 pub enum PacketType {
     /// A packet of a request, client to server.
     Req = 0,
-    /// Credit return: the server has a request packet, and no response to send yet.
+    /// Credit return: the server has a request packet, and has no response to send yet.
     Cr = 1,
     /// Request for response: the client asks for response packets, or probes for the first.
     Rfr = 2,
@@ -70,7 +70,7 @@ impl PacketType {
     }
 }
 
-/// The flag byte. Unknown bits make a packet invalid, so that they can be given a meaning later.
+/// The flag byte. Unknown bits make a packet invalid, so that they can get a meaning later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flags(pub u8);
 
@@ -86,20 +86,20 @@ impl Flags {
     /// An acknowledgement vector stands between header and data.
     pub const ACK_VECTOR: Self = Self(8);
 
-    /// REQ: the client takes a round-trip sample from the answer, which has to say how long the
-    /// request stayed. Without it the server need not find out (rule S10).
+    /// REQ: the client takes a round-trip sample from the answer, so the answer must carry the
+    /// residence of the request. Without the flag, the server need not measure it (rule S10).
     pub const SAMPLE: Self = Self(16);
 
-    /// The flags that a CR or RFR may have: a bitmap stands where the vector would (rule W7).
+    /// The flags that a CR or RFR may have: a bitmap takes the place of the vector (rule W7).
     const WITH_BITMAP: Self = Self::ECN_ECHO.with(Self::RETRANSMISSION);
     /// The flags that every other packet may have.
     const KNOWN: Self = Self::WITH_BITMAP.with(Self::ACK_VECTOR);
     /// The flags that a REQ may have.
     const OF_REQ: Self = Self::KNOWN.with(Self::SAMPLE);
-    /// Those without which it has no extension.
+    /// The flags of a REQ that has no extension.
     const PLAIN_REQ: Self = Self::WITH_BITMAP.with(Self::SAMPLE);
 
-    /// Both sets together.
+    /// The flags of both sets.
     #[inline]
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
@@ -113,7 +113,7 @@ impl Flags {
     }
 }
 
-/// A validated header. `aux` and `size` mean different things by type; the accessors name them.
+/// A validated header. The meaning of `aux` and `size` depends on the type; the accessors name it.
 ///
 /// The fields lie in memory as on the wire, so that encoding and decoding are plain copies on
 /// little-endian machines.
@@ -151,9 +151,9 @@ pub enum HeaderError {
     Version,
     /// Not a packet type of this version.
     Type,
-    /// A flag that this version does not know, or one that does not fit the type.
+    /// A flag that this version does not know, or one that the type may not have.
     Flags,
-    /// A field that must be 0 is not, or a count is above its limit.
+    /// A field that must be 0 is not, or a count exceeds its limit.
     Field,
 }
 
@@ -205,13 +205,13 @@ impl Header {
         PktNum(self.size & CUMULATIVE_MASK)
     }
 
-    /// How many bitmap words follow a CR or RFR, from 0 to 4.
+    /// Number of bitmap words after a CR or RFR, from 0 to 4.
     #[inline]
     pub const fn bitmap_words(&self) -> u32 {
         self.bitmap_extent() & ((1 << EXTENT_WORDS_BITS) - 1)
     }
 
-    /// How many they are, and with which word behind the cumulative number they begin: for
+    /// Number of bitmap words, and of the first word after the cumulative number, for
     /// [`Bitmap::decode`](crate::Bitmap::decode).
     #[inline]
     pub const fn bitmap_extent(&self) -> u32 {
@@ -255,8 +255,8 @@ impl Header {
         Some(if left < data_size { left } else { data_size })
     }
 
-    /// Bytes of the whole packet, in a session with `data_size` bytes per packet: where the next
-    /// packet of the same frame begins (rule W11).
+    /// Bytes of the whole packet, in a session with `data_size` bytes per packet. The next packet
+    /// of the same frame begins there (rule W11).
     ///
     /// `None` if the packet number does not exist in a message of this size.
     #[inline]
@@ -270,7 +270,7 @@ impl Header {
     /// The `size` field of a CR or RFR: all packets below `cumulative` have arrived, and a bitmap
     /// of this extent follows, 0 for none (rule W7; [`Bitmap::extent`](crate::Bitmap::extent)).
     ///
-    /// `cumulative` is below 2²⁴; a session's limits see to that.
+    /// `cumulative` must be below 2²⁴; a session's limits guarantee it.
     #[inline]
     pub const fn arrivals(cumulative: PktNum, extent: u32) -> u32 {
         debug_assert!(cumulative.0 <= CUMULATIVE_MASK && has_place(extent));
@@ -280,7 +280,7 @@ impl Header {
     /// The header as bytes.
     #[inline]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
-        // Three stores: a copy of the header right after them does not wait for more.
+        // Three stores: code that copies the header right after them waits for no others.
         let first = u64::from(VERSION << 4 | self.kind as u8)
             | u64::from(self.flags.0) << 8
             | u64::from(self.aux) << 16
@@ -313,7 +313,7 @@ impl Header {
         }
     }
 
-    /// Decodes what is not plain; `available` bytes are there, beginning with `raw`.
+    /// Decodes a packet that is not plain; `available` bytes are there, beginning with `raw`.
     #[inline(never)]
     fn decode_other(raw: &[u8; HEADER_LEN], available: usize) -> Result<Self, HeaderError> {
         if raw[0] >> 4 != VERSION {

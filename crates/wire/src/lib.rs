@@ -1,10 +1,11 @@
 //! The bytes between Dunlin endpoints and between their nexus processes: the 24-byte packet
 //! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C9).
 //!
-//! Everything here is a pure function of bytes. Nothing allocates, nothing panics on any input, and
-//! nothing knows about sessions: `dunlin-core` decides whether a number makes sense for one.
+//! Everything here is a pure function of bytes. No function allocates, panics on any input, or
+//! knows about sessions: `dunlin-core` decides whether a number is valid for one.
 //!
-//! The golden vectors in `vectors/` are the same functions for implementations in other languages.
+//! The golden vectors in `vectors/` describe these functions for implementations in other
+//! languages.
 #![no_std]
 #![forbid(unsafe_code)]
 

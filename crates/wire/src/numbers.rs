@@ -1,4 +1,4 @@
-//! The numbers of the protocol as types, so that a session number is never taken for a token
+//! The numbers of the protocol as types, so that the compiler tells a session number from a token
 //! (rules W5, W9 and S1). Used by every crate that touches a packet.
 
 use core::fmt;
@@ -10,14 +10,14 @@ mod tests;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SessionNum(pub u32);
 
-/// Random number chosen at the handshake by the side that receives packets with it (rule W5).
+/// Random number drawn at the handshake by the side that receives packets with it (rule W5).
 ///
-/// It stops accidents and blind guesses. It is not cryptography.
+/// It stops accidents and blind guesses, and gives no cryptographic protection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Token(pub u32);
 
 impl fmt::Debug for Token {
-    /// A token that reaches a log must not help to forge packets.
+    /// Hides the token, because a token in a log would help to forge packets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
@@ -27,7 +27,7 @@ impl fmt::Debug for Token {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PktNum(pub u32);
 
-/// Which handler a request is for.
+/// Type of a request, which selects its handler.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ReqType(pub u16);
 

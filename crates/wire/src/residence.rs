@@ -1,15 +1,15 @@
 //! Residence: the time that a request spent in the server, as a 16-bit float (rules W4 and S10).
 //!
-//! The client subtracts it from what it measured, so that a slow handler is not taken for a slow
-//! network (design §6; eRPC counted handler time as round-trip time).
+//! The client subtracts it from the time that it measured, so that a slow handler does not look
+//! like a slow network (design §6; eRPC counted handler time as round-trip time).
 
 #[cfg(test)]
 mod tests;
 
 /// A duration in nanoseconds with 5 bits of exponent and 11 bits of mantissa.
 ///
-/// Values below 2048 ns are exact; above, the error is less than 1 in 1024, always downwards, so
-/// that a corrected round trip is never below the true one by more than the clock's error.
+/// Values below 2048 ns are exact. Above, the encoded value is too small by less than 1 in 1024, so
+/// a corrected round trip is never below the true one by more than the clock's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Residence(pub u16);
 
@@ -23,7 +23,7 @@ impl Residence {
     /// Nothing to subtract.
     pub const ZERO: Self = Self(0);
 
-    /// Encodes `nanos`, rounding down; what is too large to encode becomes [`Self::NO_SAMPLE`].
+    /// Encodes `nanos`, rounding down; a value too large to encode becomes [`Self::NO_SAMPLE`].
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,

@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use super::{FIELDS, alone, dunlin, run, text};
 
-/// A long measurement that has started processes of its own; it is the only one while the guard
-/// lives.
+/// A long measurement that has started processes of its own. No other runs while the guard lives.
 fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     let args = [
         "bench",
@@ -27,7 +26,7 @@ fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
         let children = children(parent.id());
-        // Two processes play the ping-pong, and two are measured.
+        // Two processes exchange the ping, and two are measured.
         if children.len() == 4 {
             return (alone, parent, children);
         }
@@ -59,8 +58,7 @@ pub(super) fn signal(process: u32, name: &str) {
     assert!(status.success());
 }
 
-/// Waits until the processes are gone, or are zombies for which their new parent has not waited
-/// yet.
+/// Waits until the processes are gone, or are zombies that their new parent has not reaped yet.
 pub(super) fn assert_gone(processes: &[u32]) {
     let deadline = Instant::now() + Duration::from_secs(5);
     for process in processes {
@@ -249,7 +247,7 @@ fn a_killed_run_leaves_no_process() {
 #[test]
 fn a_process_of_a_measurement_that_dies_ends_it_with_exit_code_1() {
     let (_alone, parent, children) = long_run();
-    // The client reports; if it dies, the parent would wait in vain.
+    // Kills the client, which would have reported; the parent would wait in vain.
     signal(*children.iter().max().unwrap(), "-KILL");
     let begin = Instant::now();
     let out = parent.wait_with_output().unwrap();

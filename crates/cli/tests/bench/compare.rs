@@ -1,5 +1,5 @@
-//! `bench compare` as a user runs it: this build against itself and against small programs, and the
-//! messages about programs that fail.
+//! `bench compare` as a user runs it: this build compared with itself and with small programs, and
+//! the messages about programs that fail.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::command::{assert_gone, children, signal};
 use super::{alone, dunlin, run, text};
 
-/// One case, measured for a moment.
+/// One case, measured briefly.
 const CASE: [&str; 6] = [
     "latency",
     "--transport",
@@ -28,7 +28,7 @@ const ANSWER: &str = r#"{"figures":[{"metric":"rtt_p50","unit":"ns","value":1}]}
 /// A peer that runs this script.
 fn peer(name: &str, script: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("peer-{name}"));
-    // The file is renamed into place, because a file that is open for writing cannot be run.
+    // The file is renamed into place, because the kernel runs no file that is open for writing.
     let new = path.with_extension("new");
     fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
@@ -218,7 +218,7 @@ fn ctrl_c_writes_what_there_is_and_leaves_no_process() {
     let _alone = alone();
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("asleep");
     let _ = fs::remove_file(&place);
-    // It answers once, and in the next round it sleeps.
+    // The peer answers once, and sleeps in the next round.
     let script = format!(
         "if [ -e {0} ]; then echo $$ > {0}; sleep 600; else touch {0}; echo '{ANSWER}'; fi",
         place.display()

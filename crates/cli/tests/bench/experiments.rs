@@ -1,5 +1,5 @@
-//! Every experiment measures what it promises: its rows, with its parameters, over real endpoints
-//! in real processes.
+//! Every experiment makes the rows that it promises, with its parameters, over real endpoints in
+//! real processes.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{FIELDS, run, text};
 
-/// The rows of a run, and what was said beside them. Every row is checked for its form.
+/// The rows of a run, and its other output. The form of every row is checked.
 fn rows(args: &[&str]) -> (Vec<Value>, String) {
     let fixed = ["--runs", "1", "--json", "-"];
     let out = run(&[&["bench"], args, &fixed].concat());
@@ -160,7 +160,7 @@ fn idle_measures_first_rpcs_and_processor_time() {
         params(&rows, "shm", "cpu_percent"),
         [&json!({"sessions": 100})]
     );
-    // It must not spin; how little it needs is for a quiet machine to show.
+    // The endpoint must not spin. Only a quiet machine shows how little processor time it needs.
     assert!(values(&rows, "cpu_percent").all(|percent| percent < 50.0));
     assert!(said.contains("left out, more --seconds are needed: idle shm, silence_ms 10000"));
 }
@@ -245,7 +245,7 @@ fn every_factor_is_switched_off_and_on_again() {
     assert_eq!(params(&rows, "shm", "rpc_per_s"), all);
     assert_eq!(params(&rows, "shm", "rate_ratio"), all);
     assert!(said.contains("Timely costs"), "{said}");
-    // Instructions do not depend on what else the machine does.
+    // Instruction counts do not depend on other work on the machine.
     for row in rows.iter().filter(|row| row["unit"] == "instructions") {
         let ratio = row["ratio"].as_f64().unwrap();
         let more = row["params"]["off"] == "everything";
@@ -297,7 +297,7 @@ fn large_messages_side_by_side_are_measured_beside_tcp() {
         match row["metric"].as_str().unwrap() {
             "resent" => assert!(median >= 0.0 && row["ratio"].is_null(), "{row}"),
             "gbps" => assert!(median > 0.0 && row["baseline_name"] == "TCP", "{row}"),
-            // One long pause may bring the mean above the 99th percentile.
+            // One long pause may raise the mean above the 99th percentile.
             "p99" => assert!(row["ratio"].as_f64().unwrap() > 0.0, "{row}"),
             _ => assert!(median > 0.0, "{row}"),
         }

@@ -1,5 +1,5 @@
-//! `dunlin report` as a user runs it, and its page in a browser: nothing is fetched, every chart is
-//! to be seen, and no text runs out of its place, on wide and narrow, light and dark screens.
+//! `dunlin report` as a user runs it, and its page in a browser: the page fetches nothing, every
+//! chart is visible, and no text leaves its place, on wide and narrow, light and dark screens.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ const BROWSERS: [&str; 4] = [
     "chromium-browser",
     "google-chrome",
 ];
-/// Experiments in the picture of the README.
+/// Experiments in the README's picture.
 const SHOWN: [&str; 6] = ["latency", "rate", "sessions", "bandwidth", "loss", "incast"];
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
@@ -43,8 +43,8 @@ fn recorded() -> Vec<String> {
     paths
 }
 
-/// Rows of experiments of which none are recorded, so that their charts are looked at, too: all
-/// values of the parameters that the charts know, some of them invalid.
+/// Rows of the experiments without recorded rows, so that their charts are checked, too: all values
+/// of the parameters that the charts know, some of them invalid.
 fn made_up() -> String {
     let mut rows = Vec::new();
     let mut add =
@@ -119,7 +119,7 @@ fn report(files: &[String], others: &[&str]) -> std::process::Output {
     run(&[&args[..], others].concat())
 }
 
-/// The checks' findings about a page; `None` if there is no browser.
+/// Runs the page's checks in a browser, and returns their findings; `None` if there is no browser.
 fn look_at(page: &str, name: &str, width: u32, scheme: &str) -> Option<Value> {
     let path = temporary(name);
     let checked = page.replacen("<head>", &format!("<head>\n<script>{CHECKS}</script>"), 1);
@@ -132,7 +132,7 @@ fn look_at(page: &str, name: &str, width: u32, scheme: &str) -> Option<Value> {
         return None;
     };
     let out = Command::new(browser)
-        // Its sandbox does not run as root, and there is nothing to be afraid of.
+        // The browser's sandbox does not work for root, and the page is our own.
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
         .args([scheme, &format!("--window-size={width},900")])
         .arg(format!("file://{}", path.display()))
@@ -264,7 +264,8 @@ fn ctrl_c_leaves_a_page_that_says_so() {
     let args = ["report", "--seconds", "600", "-o", path.to_str().unwrap()];
     let _ = std::fs::remove_file(&path);
     let child = dunlin(&args).spawn().unwrap();
-    // The page is made before anything is measured, and signals are watched right after that.
+    // The command writes the page before it measures anything, and watches signals right after
+    // that.
     while !path.exists() {
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,5 +1,5 @@
 //! tshark dissects the file that `dunlin trace` writes about running endpoints: small calls, large
-//! messages in both directions, and errors, over either transport.
+//! messages in both directions, and errors, over both transports.
 
 use std::path::Path;
 use std::process::Child;
@@ -23,9 +23,9 @@ const REJECTED: ErrorCode = ErrorCode::application(404);
 const SERVER: u16 = 4;
 const CLIENT: u16 = 5;
 const SMALL: usize = 32;
-/// Longer than anything here takes, on a busy machine.
+/// No wait takes this long unless a test fails, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Longer than a tracer takes to write out what it has.
+/// Longer than a tracer needs to write its buffer to the file.
 const WRITTEN: Duration = Duration::from_millis(300);
 
 /// Two endpoints of this process with a session.
@@ -51,7 +51,7 @@ impl<T: Open> Pair<T> {
             endpoint: Some(SERVER),
             ..ConnectOptions::default()
         };
-        // So that the session has another number at each end.
+        // This session gives the next one a different number at each end.
         client.connect("127.0.0.1:1").unwrap();
         let session = client.connect_with(nexus.address(), &options).unwrap();
         let mut pair = Self {
@@ -67,7 +67,7 @@ impl<T: Open> Pair<T> {
         self.client.session_info(self.session).unwrap()
     }
 
-    /// Both have their turn until `done` returns true.
+    /// Runs both endpoints in turn until `done` returns true.
     fn turn_until(&mut self, mut done: impl FnMut(&Self) -> bool) {
         let deadline = Instant::now() + LIMIT;
         while !done(self) {
@@ -82,7 +82,7 @@ impl<T: Open> Pair<T> {
         self.turn_until(|_| Instant::now() >= end);
     }
 
-    /// One call with its end.
+    /// Makes one call, and returns its completion.
     fn call(&mut self, kind: ReqType, len: usize) -> Done {
         let buffers = (self.client.buf(len).unwrap(), self.client.buf(len).unwrap());
         let (mut request, response) = buffers;
@@ -96,21 +96,21 @@ impl<T: Open> Pair<T> {
     }
 }
 
-/// Stops a tracer as Ctrl-C does.
+/// Stops a tracer with the signal that Ctrl-C sends.
 fn finish(tracer: Child) {
     signal(tracer.id(), "-INT");
     let out = tracer.wait_with_output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
 }
 
-/// Calls of every kind while `dunlin trace` writes to `path`. Returns how long the large messages
-/// are, and the session's numbers at the client and at the server.
+/// Makes calls of every kind while `dunlin trace` writes to `path`. Returns the length of the large
+/// messages, and the session's numbers at the client and at the server.
 fn trace<T: Open>(path: &Path) -> (usize, [u32; 2]) {
     let mut pair = Pair::<T>::connect();
     // Three full packets and a part of one.
     let info = pair.info();
     let large = 3 * info.data_size as usize + 100;
-    // It may be there from an earlier run.
+    // The file may exist from an earlier run.
     let _ = std::fs::remove_file(path);
     let pid = std::process::id().to_string();
     let tracer = dunlin(&["trace", &pid, "-o", path.to_str().unwrap()])
@@ -132,7 +132,7 @@ fn trace<T: Open>(path: &Path) -> (usize, [u32; 2]) {
     (large, [pair.session.number().0, info.remote.0])
 }
 
-/// A packet with the frame that it lies in.
+/// A packet and its frame.
 struct Seen {
     endpoint: u16,
     sent: bool,
@@ -175,7 +175,7 @@ const CR: u64 = 1;
 const RESP: u64 = 3;
 const ERR: u64 = 4;
 
-/// A small call is there from end to end, with its data.
+/// Checks that one small call was traced from end to end, with its data.
 fn assert_small(all: &[Seen]) {
     let small = SMALL as u64;
     let is_small = |seen: &&Seen| {
@@ -183,7 +183,7 @@ fn assert_small(all: &[Seen]) {
             && seen.number("dunlin.request_type") == 1
             && seen.number("dunlin.message_size") == small
     };
-    // When the first of them left, only one endpoint may have known that it is traced.
+    // When the first small request left, only one endpoint may have known that it is traced.
     let request = all.iter().rfind(is_small).unwrap();
     assert_eq!(request.number("dunlin.packet"), 0);
     // Each call has its number.
@@ -214,7 +214,7 @@ fn assert_small(all: &[Seen]) {
     }
 }
 
-/// All packets of a large message have left one endpoint and come to the other.
+/// Checks that all packets of a large message have left one endpoint and arrived at the other.
 fn assert_large(all: &[Seen], len: usize) {
     for (kind, from, to) in [(REQ, CLIENT, SERVER), (RESP, SERVER, CLIENT)] {
         for (endpoint, sent) in [(from, true), (to, false)] {
@@ -224,7 +224,7 @@ fn assert_large(all: &[Seen], len: usize) {
                 .filter(|seen| seen.number("dunlin.message_size") == len as u64)
                 .map(|seen| seen.number("dunlin.packet"))
                 .collect();
-            // The system may have been too slow for a time-out.
+            // A slow machine may have let a time-out expire, so a packet may appear twice.
             numbers.sort_unstable();
             numbers.dedup();
             assert_eq!(numbers, [0, 1, 2, 3], "{kind} at {endpoint}");
@@ -235,7 +235,7 @@ fn assert_large(all: &[Seen], len: usize) {
     assert!(all.iter().any(|seen| returned(&seen)), "no credits return");
 }
 
-/// Both errors, under their names.
+/// Checks that both errors appear under their names.
 fn assert_errors(all: &[Seen]) {
     let errors = all.iter().filter(|seen| seen.is(ERR, CLIENT, false));
     let mut names: Vec<&str> = errors

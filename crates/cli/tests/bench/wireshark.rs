@@ -1,5 +1,5 @@
-//! `tools/wireshark/dunlin.lua`, run by tshark, finds the same in frames as `dunlin_wire`: in the
-//! golden vectors, good and bad, and in captures of `dunlin sim --pcap`.
+//! `tools/wireshark/dunlin.lua`, run by tshark, finds the same fields in frames as `dunlin_wire`:
+//! in the golden vectors, good and bad, and in captures of `dunlin sim --pcap`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ const DATA_SIZE: u32 = 64;
 const PORTS: [u16; 2] = [31_850, 40_000];
 /// The layer that the dissector makes.
 const OURS: &str = "dunlin";
-/// Nothing is cut off.
+/// The length of a capture that cuts nothing off.
 const ALL: usize = usize::MAX;
 /// Bytes of a pcap file before its first record, of a record before its frame, and of the headers
 /// below ours.
@@ -35,7 +35,7 @@ pub(super) fn dissect(pcap: &Path, layers: &str, options: &[&str]) -> Option<Vec
         .args(["-T", "json", "--no-duplicate-keys"])
         .args(["-J", layers])
         .args(options)
-        // Without the user's preferences.
+        // Ignores the user's preferences.
         .env("WIRESHARK_CONFIG_DIR", env!("CARGO_TARGET_TMPDIR"))
         .output();
     let Ok(out) = out else {
@@ -252,7 +252,7 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn wireshark_finds_in_the_golden_vectors_what_the_decoder_finds() {
     let mut vectors = vectors();
-    // Wireshark shows nothing of an empty datagram.
+    // Wireshark ignores an empty datagram.
     vectors.retain(|(_, bytes)| !bytes.is_empty());
     assert!(vectors.len() > 35);
     let datagrams: Vec<_> = vectors
@@ -366,7 +366,7 @@ fn wireshark_reads_what_the_simulator_has_captured() {
     sets.for_each(|set| args.extend(["--set", set]));
     let out = run(&args);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    // The dissector finds the data size out, because the command line does not name that of the
+    // The dissector works the data size out, because the command line does not give that of the
     // scenario.
     let Some(frames) = dissect(&path, OURS, &[]) else {
         return;

@@ -1,5 +1,5 @@
 //! `dunlin config`, `info`, `echo-server` and `ping` as a user runs them: between processes,
-//! against what is no server, and with servers that die. Nothing here may hang.
+//! against addresses without a server, and with servers that die. Nothing here may hang.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longer than anything here takes, on a busy machine.
+/// No wait takes this long unless a test fails, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The command, ready to start, without options of the user that runs the tests.
@@ -26,7 +26,7 @@ fn dunlin(args: &[&str]) -> Command {
     command
 }
 
-/// The output of a command that ends by itself. One that does not is killed, and has no code.
+/// The output of a command that ends by itself. A command that does not is killed, and has no code.
 fn run(args: &[&str]) -> Output {
     let mut child = dunlin(args).spawn().unwrap();
     let deadline = Instant::now() + LIMIT;
@@ -90,7 +90,7 @@ impl Running {
         );
     }
 
-    /// Sends a signal; what the command says from then on, and its exit code.
+    /// Sends a signal; returns the command's further output, and its exit code.
     fn end(mut self, name: &str) -> (Vec<Value>, Option<i32>) {
         self.signal(name);
         let begin = Instant::now();
@@ -131,7 +131,7 @@ fn config_shows_where_each_value_is_from() {
         .all(|row| row["meaning"].is_string() && row["range"].is_string());
     assert!(every && rows.len() > 50);
 
-    // The TOML that it writes is a settings file, with the same values.
+    // The command writes TOML that is a settings file with the same values.
     let out = run(&["config", "--file", file, "--toml"]);
     std::fs::write(&path, &out.stdout).unwrap();
     let out = run(&["config", "--file", file, "udp"]);
@@ -203,7 +203,7 @@ fn the_file_that_the_environment_names_is_loaded() {
     assert_eq!(option["source"]["line"], 1, "{option}");
 }
 
-/// As behind `head`: the reader has gone before the first line.
+/// As in a pipe to `head`: the reader has closed its end before the first line.
 #[test]
 fn a_command_whose_reader_has_gone_ends_without_a_word() {
     let (_server, address) = Running::server(&[]);
@@ -221,7 +221,7 @@ fn a_command_whose_reader_has_gone_ends_without_a_word() {
         while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // One that goes on has no code.
+        // A command that goes on has no code.
         let _ = child.kill();
         let out = child.wait_with_output().unwrap();
         assert_eq!(text(&out.stderr), "", "{args:?}");

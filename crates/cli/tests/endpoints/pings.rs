@@ -67,7 +67,7 @@ fn an_echo_server_answers_pings_of_any_size_over_each_transport() {
     assert_eq!(counted.sum::<u64>(), 50);
     assert_eq!(lines[0]["wrong"], 0);
 
-    // The port is taken; the message names a command that finds the owner, and a remedy.
+    // The port is in use; the message names a command that finds the owner, and a remedy.
     let out = run(&["echo-server", &address]);
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
@@ -127,7 +127,7 @@ fn what_is_no_server_is_exit_code_1_and_says_what_would_be_one() {
     let addresses = [&silent, &loud].map(|listener| listener.local_addr().unwrap().to_string());
     std::thread::spawn(move || {
         for stream in loud.incoming() {
-            // The client closes the connection when it likes.
+            // The client may close the connection at any time.
             let _ = stream
                 .unwrap()
                 .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -146,7 +146,7 @@ fn what_is_no_server_is_exit_code_1_and_says_what_would_be_one() {
     assert!(said.contains("not a HOST:PORT"), "{said}");
 }
 
-/// Pings an endpoint of this process with the handlers of `register`.
+/// Pings an endpoint of this process that has the handlers of `register`.
 fn ping_here<App: 'static>(
     app: impl FnOnce() -> App + Send + 'static,
     register: fn(&mut Rpc<Auto, App>),

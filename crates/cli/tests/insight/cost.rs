@@ -1,5 +1,5 @@
-//! The cost for an endpoint when it shows its counters, and when they are read. The results are
-//! printed for people, so it is run by hand.
+//! The cost for an endpoint of showing its counters, and of readers. The results are for people, so
+//! the test is run by hand.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use dunlin::{ConnectOptions, InsightTcp, Nanos, Nexus, Rpc, Session, Shm, Tag};
 
 use super::{ECHO, dunlin};
 
-/// How long an endpoint runs each time, and how often in each way.
+/// How long an endpoint runs each time, and how often each way is measured.
 const SPAN: Duration = Duration::from_millis(100);
 const RUNS: usize = 101;
 /// Calls in flight.
@@ -56,7 +56,7 @@ impl Busy {
         }
     }
 
-    /// Calls in a second of this thread's processor time: other programs do not count.
+    /// Calls in a second of this thread's processor time, so that other programs do not count.
     fn rate(&mut self) -> f64 {
         assert!(self.client.session_info(self.session).is_some());
         let (before, start, ran) = (*self.client.app(), Instant::now(), processor_time());
@@ -109,7 +109,7 @@ fn what_being_looked_at_costs() {
     // The first calls connect.
     hidden.rate();
     shown.rate();
-    // The ways take turns, so that each meets the machine in the same state.
+    // The ways take turns, so that each runs on the machine in the same state.
     for _ in 0..RUNS {
         rates[0].push(hidden.rate());
         rates[1].push(shown.rate());

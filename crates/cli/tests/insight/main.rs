@@ -1,4 +1,4 @@
-//! `dunlin stats` and `dunlin top` against a running process: this one, or one that ends.
+//! `dunlin stats` and `dunlin top`, run on a running process: this one, or one that ends.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use dunlin::{ConnectOptions, InsightTcp, Nexus, ReqType, Rpc, Shm, Tag};
 
-/// Set in a process that is there to be looked at.
+/// Set in a process that the tests watch.
 const SHOWN: &str = "DUNLIN_TEST_SHOWN";
-/// Longer than anything here takes, on a busy machine.
+/// No wait takes this long unless a test fails, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn dunlin(args: &[&str]) -> Command {
@@ -33,7 +33,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A process with two endpoints that call each other now and then, until it is killed.
+/// A process with two endpoints that call each other from time to time, until it is killed.
 struct Shown(Child, String);
 
 const ECHO: ReqType = ReqType(1);
@@ -65,13 +65,13 @@ impl Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        // It may have been killed before.
+        // The process may have been killed before.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Not a test of its own: the process that the others look at.
+/// Not a test of its own: the process that the other tests watch.
 #[test]
 fn a_process_to_look_at() {
     if std::env::var_os(SHOWN).is_none() {
@@ -94,7 +94,7 @@ fn a_process_to_look_at() {
     for _ in 0..20_000 {
         let (mut request, response) = (client.buf(1).unwrap(), client.buf(1).unwrap());
         request.data_mut().fill(7);
-        // As long as the session connects, this fills its backlog.
+        // Until the session is connected, this fills its backlog.
         let _ = client.call(session, ECHO, request, response, Tag(0));
         client.run_for(Duration::from_millis(1));
         server.run_for(Duration::from_millis(1));
@@ -119,7 +119,7 @@ fn a_process_is_shown_and_listed() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
         .filter(|line| line["address"] == shown.1)
         .collect::<Vec<_>>();
-    // The process that lists has the file open as well.
+    // The listing process has the file open as well.
     assert_eq!(listed.len(), 1, "{output:?}");
     assert_eq!(listed[0]["pid"], shown.0.id());
     assert_eq!(listed[0]["endpoints"], 2);
@@ -154,7 +154,7 @@ fn sessions_are_shown_with_their_peers() {
     assert!(text(&output.stdout).contains(&us), "{output:?}");
 }
 
-/// The output of a watch of `target` when the process ends, and its exit code.
+/// The output of a watch of `target` after the process has died, and the watch's exit code.
 fn watched_until_death(shown: &mut Shown, target: &str) -> (Option<i32>, String) {
     let mut watch = dunlin(&["stats", target, "--watch", "0.05"])
         .spawn()
@@ -171,7 +171,7 @@ fn watched_until_death(shown: &mut Shown, target: &str) -> (Option<i32>, String)
     while watch.try_wait().unwrap().is_none() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // One that hangs has no code.
+    // A watch that hangs has no code.
     let _ = watch.kill();
     let mut error = String::new();
     watch

@@ -40,7 +40,7 @@ fn a_hold_must_outlast_three_of_the_longest_waits() {
     }
 }
 
-/// Every message names the option, by the key that files and commands have for it.
+/// Every message names the option, by its key in files and commands.
 #[test]
 fn a_refusal_names_the_option_by_its_key() {
     let changes: [Change<Config>; 8] = [

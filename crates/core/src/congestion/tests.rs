@@ -9,7 +9,7 @@ use crate::scheme::{Bypasses, Scheme, UnknownScheme};
 
 const LINE: u64 = 3_125_000_000;
 
-/// Ours, in the order of [`Scheme::ALL`].
+/// Our schemes, in the order of [`Scheme::ALL`].
 const SCHEMES: [Scheme; 4] = [
     Scheme::Timely,
     Scheme::PatchedTimely,
@@ -162,8 +162,8 @@ proptest! {
         }
     }
 
-    /// Whatever happened: once the network is empty, the session comes back to line rate, with all
-    /// of its credits.
+    /// After any history, once the network is empty, the session returns to line rate, with all of
+    /// its credits.
     #[test]
     fn an_empty_network_brings_every_scheme_back(
         scheme in prop::sample::select(SCHEMES.to_vec()),
@@ -173,7 +173,7 @@ proptest! {
         let mut now = Nanos(1);
         flow.on_answer(good(now));
         for (step, event) in events {
-            // No packet is faster than light.
+            // A round trip cannot be shorter than that of the empty network.
             let event = match event {
                 Event::Answer { rtt, congestion, packets } => Event::Answer {
                     rtt: rtt.map(|rtt| rtt.max(5000)),

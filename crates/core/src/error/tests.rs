@@ -1,5 +1,5 @@
-//! Each error says if the handler ran. The lists are whole: a new variant does not compile here
-//! before it has its line.
+//! Each error states whether the handler ran. The lists are complete: without a line for a new
+//! variant, this does not compile.
 
 use dunlin_wire::{ErrorCode, Ran};
 

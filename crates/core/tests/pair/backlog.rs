@@ -25,7 +25,7 @@ fn a_call_that_waited_for_its_session_is_resent_when_it_is_lost() {
     let [request, response] = [(); 2].map(|()| pair.client.rpc.buf(1).unwrap());
     let rpc = &mut pair.client.rpc;
     rpc.call(session, ECHO, request, response, Tag(1)).unwrap();
-    // A scan sees that the call waits, and that it has no deadline.
+    // A scan finds that the call waits, and that it has no deadline.
     pair.pass(Nanos::from_millis(1));
     pair.complete(session);
     pair.step_client();
@@ -44,7 +44,7 @@ fn a_call_that_waited_for_a_slot_is_resent_when_it_is_lost() {
     pair.server.inbox.borrow_mut().push_back(frame);
     pair.step_server();
     let answer = pair.server.out.borrow_mut().pop_front().unwrap();
-    // The answer and the time for a scan come together: it sees the second call before that is
+    // The answer arrives when the scan is due: the scan sees the second call before that call is
     // sent.
     pair.clock.pass(Nanos(1_000_000));
     pair.client.inbox.borrow_mut().push_back(answer);
@@ -58,7 +58,7 @@ fn a_call_that_waited_for_a_slot_is_resent_when_it_is_lost() {
     assert_eq!(pair.done().len(), 2);
 }
 
-/// If it did not, the next call would have to wait too, and each later one of the session.
+/// Otherwise the next call would have to wait too, and so would each later call of the session.
 #[test]
 fn a_call_that_waits_leaves_before_the_next_one_is_made() {
     for common in [true, false] {

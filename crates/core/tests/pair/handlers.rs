@@ -1,4 +1,4 @@
-//! All kinds of handlers, and what happens when they fail.
+//! All kinds of handlers, and the results when they fail.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,7 +25,7 @@ fn a_panic_ends_one_request_and_not_the_endpoint() {
     pair.assert_clean();
 }
 
-/// Counts the frames that it is shown.
+/// Counts the frames that it sees.
 struct Frames(Rc<Cell<usize>>);
 
 impl Tap for Frames {
@@ -111,7 +111,7 @@ fn a_tap_can_tell_where_packets_begin_after_a_part_of_a_large_message() {
     pair.server.inbox.borrow_mut().push_back(joined.clone());
     pair.step_server();
     assert_eq!(*starts.borrow(), expected);
-    // Nothing tells the length of a packet of a session that is not open.
+    // The length of a packet of a session that is not open is unknown.
     joined[4..8].fill(0x7f);
     pair.server.inbox.borrow_mut().push_back(joined);
     pair.step_server();

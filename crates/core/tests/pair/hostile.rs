@@ -1,4 +1,4 @@
-//! Peers that know the token of their session and misuse it: what they break is their own.
+//! Peers that know the token of their session and misuse it: they harm only their own sessions.
 
 use dunlin_core::{Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
@@ -117,7 +117,7 @@ fn who_takes_its_whole_budget_leaves_the_rest_to_others() {
     assert_eq!(pair.done().len(), 2);
     assert!(pair.done().contains(&(Tag(1), Ok(honest))));
     assert_eq!(pair.client.rpc.counters().retransmissions, 0);
-    // They never send the rest, so what they took comes back.
+    // The peers never send the rest, so the server frees the memory of their requests.
     wait(&mut pair, 200);
     assert_eq!(pair.server.rpc.receiving(), 0);
     let refused = take(&pair.server.out);
@@ -154,7 +154,7 @@ fn a_request_whose_last_packet_comes_too_late_never_runs() {
     pair.assert_clean();
 }
 
-/// A CR for the request in slot 0 that says that these packets behind `cumulative` have arrived.
+/// A CR for the request in slot 0 that reports these packets after `cumulative` as arrived.
 fn credit_return(pair: &mut Pair, cumulative: u32, offsets: &[u32]) -> Vec<u8> {
     let sent = Header::decode(&pair.client.out.borrow()[0]).unwrap();
     let to = pair.client.rpc.lifecycle().offer_of(pair.session).unwrap();
@@ -212,7 +212,7 @@ fn a_bitmap_of_packets_that_were_lost_costs_that_request_alone() {
     pair.step_client();
     let count = u32::try_from(pair.client.out.borrow().len()).unwrap();
     let forged = credit_return(&mut pair, count, &[]);
-    // All but the first are lost, and the server is said to have them.
+    // All packets but the first are lost, and a CR claims that the server has them.
     pair.client.out.borrow_mut().truncate(1);
     pair.client.inbox.borrow_mut().push_back(forged);
     for tag in 2..30 {
@@ -234,7 +234,7 @@ fn a_bitmap_of_packets_that_were_lost_costs_that_request_alone() {
 fn a_server_that_sends_all_at_once_fills_only_what_was_asked_for() {
     let mut pair = Pair::new();
     let data = call_large(&mut pair, 300 * DATA_SIZE as usize, 1);
-    // Until the first packet of the response has come, which nothing has been asked for yet.
+    // Runs until the first packet of the response has come, before the client asks for any.
     let first = loop {
         pair.clock.pass(Nanos(5_000));
         pair.step_client();
@@ -265,7 +265,7 @@ fn a_server_that_sends_all_at_once_fills_only_what_was_asked_for() {
         .inbox
         .borrow_mut()
         .extend((100..300).map(unasked));
-    // Twice what it sent: it changes nothing.
+    // The peer sends the same packet twice, which changes nothing.
     pair.client.inbox.borrow_mut().push_back(first);
     pair.step_client();
     assert_eq!(pair.client.rpc.counters().drops.unexpected, 200);

@@ -1,5 +1,5 @@
-//! Calls that get nowhere, and what the other side tells about them over the control plane (rules
-//! S11, C11).
+//! Calls that make no progress, and the account of them that the other side gives over the control
+//! plane (rules S11, C11).
 
 use dunlin_core::{Account, Config, Nanos, Question, Report, RpcError, SessionOptions, Tag};
 use dunlin_testkit::forger::{Forger, KINDS};
@@ -10,7 +10,7 @@ use dunlin_wire::{PacketType, ReqNum};
 const TIMEOUT: Nanos = Nanos::from_secs(1);
 const STEP: Nanos = Nanos::from_millis(10);
 
-/// The question that the client asks, if it does.
+/// The client's question, if it has one.
 fn question(pair: &mut Pair) -> Option<Question> {
     match pair.client.rpc.lifecycle().take_report()? {
         Report::Question(question) => Some(question),
@@ -24,7 +24,7 @@ fn account(pair: &mut Pair, account: &Account) {
     pair.client.rpc.run_once();
 }
 
-/// The server's endpoint itself answers.
+/// Lets the server's endpoint itself answer.
 fn attend(pair: &mut Pair, question: &Question) {
     let back = pair.back;
     let fates = pair.server.rpc.lifecycle();
@@ -32,8 +32,8 @@ fn attend(pair: &mut Pair, question: &Question) {
     account(pair, &fates);
 }
 
-/// When the first call ends, if that is within `span`, while `pass` lets time pass and `answer`
-/// answers.
+/// The time at which the first call ends, if that is within `span`, while `pass` lets time pass and
+/// `answer` answers.
 fn end_within(
     pair: &mut Pair,
     span: Nanos,
@@ -118,7 +118,7 @@ fn a_deadline_ends_the_call_of_a_handler_that_never_returns() {
     let ended = end_within(&mut pair, TIMEOUT.times(5), alone, away).unwrap();
     assert!(ended < deadline + STEP.times(2), "{ended:?}");
     assert_eq!(pair.done(), [(Tag(1), Err(RpcError::DeadlinePassed))]);
-    // Its slot stays taken as long as the handler does not return, and the session lives.
+    // The slot stays taken until the handler returns or the session ends.
     pair.client.rpc.app_mut().done.clear();
     assert_eq!(end_within(&mut pair, TIMEOUT.times(20), alone, away), None);
     assert_eq!(pair.client.rpc.session_count(), 1);
@@ -170,7 +170,7 @@ fn a_peer_that_cannot_be_asked_fails_by_its_silence() {
     let limit = TIMEOUT + Nanos(TIMEOUT.0 / 3);
     assert!(TIMEOUT < ended && ended < limit, "{ended:?}");
     assert_failed(&pair);
-    // One that answers probes is not silent.
+    // A server that answers probes is not silent.
     let mut pair = Pair::new();
     pair.call(HOLD, b"x", 1);
     assert_eq!(
@@ -179,8 +179,8 @@ fn a_peer_that_cannot_be_asked_fails_by_its_silence() {
     );
 }
 
-/// Sixty seconds of one forger, at both sides: calls are right or end with an error, each in time.
-/// Returns how many ended.
+/// Sixty seconds with a forger at both sides: calls are right or end with an error, each in time.
+/// Returns the number that ended.
 fn survive_forger(seed: u64, kinds: &[PacketType]) -> usize {
     const LIMIT: Nanos = TIMEOUT.times(6);
     const SIZES: [usize; 3] = [16, 5_000, 40_000];
@@ -202,7 +202,7 @@ fn survive_forger(seed: u64, kinds: &[PacketType]) -> usize {
             let data = vec![7; SIZES[req as usize % SIZES.len()]];
             super::large::call(&mut pair, ECHO, &data, u64::from(req));
             let begun = pair.clock.read();
-            // The first packets are there before the forger is.
+            // The first packets arrive before those of the forger.
             pair.step_client();
             deliver(&pair.client.out, &pair.server.inbox);
             while pair.done().is_empty() {

@@ -1,10 +1,10 @@
-//! Messages of many packets: requests and responses, losses and reordering, what misbehaves.
+//! Messages of many packets: requests and responses, losses and reordering, and misbehaving peers.
 
 use dunlin_core::{CallOptions, Config, Nanos, Rng, RpcError, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, Header, PacketType, PktNum};
 
-/// Bytes that say where they stand.
+/// Bytes that show their position.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (i ^ i >> 8 ^ i >> 16).to_le_bytes()[0])
@@ -27,7 +27,7 @@ pub(super) fn call(
         .unwrap()
 }
 
-/// Passes time in small steps, in which a fault may take packets away or turn them round.
+/// Passes time in small steps, in which a fault may remove packets or reverse their order.
 fn pass_with(pair: &mut Pair, steps: usize, fault: impl FnMut(&mut Vec<Vec<u8>>)) {
     pass_by(pair, 5_000, steps, fault);
 }
@@ -265,7 +265,7 @@ fn contradictions_are_dropped_and_counted() {
             header.size += 1;
             shows
         });
-        // A CR from the future, and one whose bitmap is.
+        // A CR that acknowledges packets not sent yet, and one whose bitmap does.
         forged[1] += forge(frames, |header| {
             let shows = header.kind == PacketType::Cr && header.cumulative().0 < 90;
             header.size = Header::arrivals(PktNum(190), 0);
@@ -330,7 +330,7 @@ fn a_silent_peer_fails_in_the_middle_of_a_message() {
         pass_with(&mut pair, 1, Vec::clear);
     }
     assert_eq!(pair.done(), [(Tag(1), Err(RpcError::PeerFailed))]);
-    // A second of silence, and another in which its process says nothing either.
+    // A second of silence, and another in which the server's process is silent too.
     let took = pair.clock.read().since(begin);
     assert!(took < Nanos::from_millis(2500), "{took:?}");
 }
@@ -339,7 +339,7 @@ fn a_silent_peer_fails_in_the_middle_of_a_message() {
 fn silence_does_not_make_a_storm() {
     let mut pair = Pair::new();
     call(&mut pair, ECHO, &pattern(1 << 20), 1);
-    // Steps that are short enough for samples of the round trip.
+    // Steps short enough for samples of the round trip.
     pass_by(&mut pair, 1_000, 10, |_| {});
     assert!(pair.done().is_empty() && pair.client.rpc.counters().rtt_samples > 0);
     let before = pair.client.rpc.counters().tx_packets;
@@ -364,13 +364,13 @@ fn own_absence_is_no_silence_of_the_peer() {
     };
     let mut pair = Pair::with(config, SessionOptions::default());
     call(&mut pair, ECHO, &pattern(4 << 20), 1);
-    // Past the first scan of calls, which large messages need no further ones of.
+    // After the first scan of calls: large messages need no further scans.
     pass_with(&mut pair, 100, |_| {});
     assert!(pair.done().is_empty());
-    // The client does not run for two seconds, and what was on its way to it is lost.
+    // The client does not run for two seconds, and packets on their way to it are lost.
     pair.clock.pass(Nanos(2_000_000_000));
     pair.client.inbox.borrow_mut().clear();
-    // Long enough for several attempts, before which no request is given up.
+    // Long enough for several attempts; no request is given up before them.
     for _ in 0..1000 {
         pair.clock.pass(Nanos(100_000));
         pair.step_client();
@@ -401,7 +401,7 @@ const WIDE: SessionOptions = options(64, 64);
 fn a_server_that_is_occupied_with_other_messages_loses_none() {
     let mut pair = Pair::with(Config::default(), WIDE);
     issue_many(&mut pair, &pattern(5_000), 60);
-    // The server needs many bursts, and far longer than the round trip that was measured.
+    // The server needs many bursts, and far longer than the measured round trip.
     for _ in 0..400 {
         pair.server.rpc.run_once();
         for _ in 0..15 {
@@ -485,7 +485,7 @@ fn equal_messages_of_a_session_take_about_as_long() {
             tags += 1;
         }
     }
-    // Without the first, which began together.
+    // Leaves out the first calls, which began together.
     let took = &mut took[8..];
     let mean = took.iter().sum::<u64>() / took.len() as u64;
     took.sort_unstable();

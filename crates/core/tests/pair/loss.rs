@@ -50,7 +50,7 @@ fn after_the_hold_a_duplicate_gets_an_error_and_no_second_run() {
     pair.server.inbox.borrow_mut().extend(request.clone());
     pair.step_server();
     take(&pair.server.out);
-    // Only the server lives through the hold.
+    // During the hold, only the server runs.
     for _ in 0..2000 {
         pair.clock.pass(Nanos(1_000_000));
         pair.step_server();
@@ -103,7 +103,7 @@ fn a_silent_peer_fails_in_time_and_is_told() {
     pair.pass_alone(Nanos::from_millis(900));
     assert!(pair.done().is_empty());
     pair.pass_alone(Nanos::from_millis(200));
-    // Its process is of an old release and cannot be asked.
+    // The server's process is of an old release and cannot answer questions.
     let Some(Report::Question(_)) = pair.client.rpc.lifecycle().take_report() else {
         panic!("nothing is asked");
     };
@@ -137,7 +137,7 @@ fn an_endpoint_that_was_away_blames_nobody() {
     pair.run();
     pair.call(HOLD, b"y", 2);
     pair.step_client();
-    // The client stands still for 5 s, and then everything is there at once.
+    // The client does not run for 5 s, and then finds everything at once.
     pair.clock.pass(Nanos(5_000_000_000));
     pair.run();
     pair.pass(Nanos::from_millis(20));

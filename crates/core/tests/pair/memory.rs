@@ -1,4 +1,4 @@
-//! Answers of a server whose memory is used up, at each place where a request needs some.
+//! Answers of a server whose memory is used up, at each place where a request needs memory.
 
 use dunlin_core::{Config, Nanos, RpcError, SessionOptions, Tag};
 use dunlin_msgbuf::MsgBuf;
@@ -31,7 +31,7 @@ fn use_up(pair: &mut Pair) -> Vec<MsgBuf> {
     taken
 }
 
-/// Gives the memory back: the next request of this type is answered.
+/// Gives the memory back, after which the next request of this type is answered.
 fn recovers(pair: &mut Pair, taken: Vec<MsgBuf>, req_type: ReqType) {
     drop(taken);
     pair.call(req_type, b"after", 99);
@@ -84,7 +84,7 @@ fn a_large_request_whose_handler_has_no_room_is_overload() {
     for req_type in [BATCH, BACKGROUND] {
         let mut pair = pair();
         call_large(&mut pair, req_type);
-        // The first packets take what the request needs.
+        // The first packets take the memory that the request needs.
         pair.client.rpc.run_once();
         let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
         let rest = frames.split_off(1);

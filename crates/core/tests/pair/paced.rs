@@ -1,5 +1,5 @@
-//! Sessions with a limited rate: packets that wait for their time, packets that do not, and the
-//! samples that congestion control gets (rule S15).
+//! Sessions with a limited rate: packets that wait for their departure, packets that do not, and
+//! the samples that congestion control gets (rule S15).
 
 use dunlin_core::{
     Bypasses, BytesPerSec, Config, CongestionControl, Nanos, Sample, Scheme, SessionOptions, Tag,
@@ -40,7 +40,7 @@ fn call(pair: &mut Pair, len: usize, tag: u64) {
         .unwrap();
 }
 
-/// Passes `micros` µs in small steps, and notes when the client sent packets of a type, in µs from
+/// Passes `micros` µs in small steps, and notes when the client sent packets of a type, in µs since
 /// the beginning.
 fn departures(pair: &mut Pair, micros: u64, kind: PacketType) -> Vec<(u64, Header)> {
     let begin = pair.clock.read();
@@ -62,7 +62,7 @@ fn departures(pair: &mut Pair, micros: u64, kind: PacketType) -> Vec<(u64, Heade
     seen
 }
 
-/// Checks that each packet left within two steps of its time.
+/// Checks that each packet left within two steps of its expected time.
 #[track_caller]
 fn assert_times(seen: &[(u64, Header)], micros: &[u64]) {
     let times: Vec<u64> = seen.iter().map(|(at, _)| *at).collect();
@@ -103,7 +103,7 @@ fn small_requests_follow_each_other_at_the_rate() {
 
 #[test]
 fn messages_of_a_session_take_turns_of_64_packets() {
-    // A packet takes 20 µs, so two steps.
+    // A packet takes 20 µs, which is two steps.
     let mut pair = paced_pair(50 * PACKET_A_MS);
     call(&mut pair, 70 * 1024, 1);
     call(&mut pair, 70 * 1024, 2);
@@ -125,7 +125,7 @@ fn messages_of_a_session_take_turns_of_64_packets() {
 fn an_rfr_takes_the_time_of_what_it_asks_for() {
     let mut pair = Pair::new();
     call(&mut pair, 10 * 1024, 1);
-    // The request leaves unpaced, and the first packet of the response is here.
+    // The request leaves unpaced, and the first packet of the response has arrived.
     while pair.ran() == 0 {
         pair.step_client();
         deliver(&pair.client.out, &pair.server.inbox);
@@ -344,7 +344,7 @@ fn a_session_has_the_scheme_that_was_chosen_last() {
     };
     let scheme = |pair: &Pair| pair.client.rpc.session_info(pair.session).unwrap().scheme;
     let options = SessionOptions::default();
-    // The transport knows nothing of its peer.
+    // The transport knows nothing about its peer.
     assert_eq!(scheme(&Pair::new()), Scheme::None);
     assert_eq!(scheme(&Pair::with(config.clone(), options)), Scheme::Timely);
     let swift = SessionOptions {
@@ -423,8 +423,8 @@ fn the_timely_bypass_spares_samples() {
     assert_eq!(samples(false), 20);
 }
 
-/// Round trips of half a microsecond, but for one of ten milliseconds. After such a one, eRPC's
-/// Timely keeps a lower rate for ever, because it believes no sample below 2 µs (design §17).
+/// Round trips of half a microsecond, except for one of ten milliseconds. After such a round trip,
+/// eRPC's Timely keeps a lower rate for ever, because it ignores samples below 2 µs (design §17).
 #[test]
 fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
     let config = Config {
@@ -442,7 +442,7 @@ fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
             pair.clock.pass(Nanos(100));
             pair.step_client();
         }
-        // The endpoint polls all the while.
+        // The endpoint polls during that time.
         for part in 0..10 {
             pair.clock.pass(Nanos(nanos / 10));
             pair.step_client();
@@ -468,7 +468,7 @@ fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
     assert!(lowered.is_some(), "a spike must have an effect");
     let back = (1..=100).find(|_| round_trip(&mut pair, 500).is_none());
     assert!(back.is_some_and(|round_trips| round_trips > 1), "{back:?}");
-    // And no request waits in the wheel any more.
+    // And no request waits in the wheel.
     let paced = pair.client.rpc.counters().paced;
     for _ in 0..20 {
         round_trip(&mut pair, 500);

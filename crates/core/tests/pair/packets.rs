@@ -1,10 +1,10 @@
-//! Packets that no sound peer sends.
+//! Packets that no correct peer sends.
 
 use dunlin_core::{Nanos, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 
-/// The header of a real request, to be changed.
+/// The header of a real request, for tests to change.
 fn request(pair: &mut Pair) -> (Header, Vec<u8>) {
     pair.call(ECHO, b"data", 1);
     pair.step_client();
@@ -19,7 +19,7 @@ fn send(pair: &mut Pair, header: Header, data: &[u8]) {
     pair.step_server();
 }
 
-/// Variations of a good header that no sound peer sends.
+/// Variations of a good header that no correct peer sends.
 fn forgeries(good: Header) -> [Header; 11] {
     // A flag that every type may have.
     let good = Header {

@@ -1,4 +1,4 @@
-//! Data that lies with its sender: packets whose frames hold a header alone.
+//! Data that stays in the sender's memory: packets whose frames hold only a header.
 
 use dunlin_core::{CallOptions, Nanos, RpcError, Tag};
 use dunlin_testkit::pair::*;

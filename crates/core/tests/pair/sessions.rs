@@ -1,4 +1,4 @@
-//! Sessions: negotiation, limits, events, numbers that are used again.
+//! Sessions: negotiation, limits, events, and reuse of numbers.
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{

@@ -1,5 +1,5 @@
-//! Handlers that take long in the dispatch thread: what their clients are told, and when those
-//! who come meanwhile are seen (rule S4).
+//! Handlers that take long in the dispatch thread: the answers that their clients get, and the time
+//! at which other clients' packets are seen meanwhile (rule S4).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,14 +10,14 @@ use dunlin_wire::{PacketType, ReqType};
 
 /// Takes [`LONG`].
 const SLOW: ReqType = ReqType(50);
-/// So does this one, for all requests of a burst together.
+/// Takes [`LONG`], for all requests of a burst together.
 const SLOW_BATCH: ReqType = ReqType(51);
 const LONG: Nanos = Nanos::from_millis(10);
 
 type Meanwhile = Option<Box<dyn FnOnce()>>;
 
 thread_local! {
-    /// A function that runs in the middle of a handler, for what happens elsewhere meanwhile.
+    /// A function that runs in the middle of a handler, for events elsewhere meanwhile.
     static MEANWHILE: RefCell<Meanwhile> = const { RefCell::new(None) };
 }
 
@@ -28,7 +28,7 @@ fn take_long(app: &App) {
     }
 }
 
-/// A pair whose server has found out that both types are slow.
+/// A pair whose server has learned that both types are slow.
 fn pair() -> Pair {
     let mut pair = Pair::new();
     pair.server.rpc.on(SLOW, |app, req, cx| {
@@ -51,13 +51,13 @@ fn pair() -> Pair {
     pair
 }
 
-/// Takes what the client has sent to the server.
+/// Passes the client's packets to the server.
 fn send(pair: &mut Pair) {
     pair.client.rpc.run_once();
     deliver(&pair.client.out, &pair.server.inbox);
 }
 
-/// Runs the server once; the kinds of what it has sent, with the slot that it is for.
+/// Runs the server once; returns the kinds of the packets that it has sent, with their slots.
 fn serve(pair: &mut Pair) -> Vec<(PacketType, u32)> {
     pair.server.rpc.run_once();
     let sent = take(&pair.server.out);
@@ -112,7 +112,7 @@ fn who_comes_while_a_slow_handler_runs_waits_for_that_one_only() {
         pair.call(SLOW, b"slow", tag);
     }
     send(&mut pair);
-    // These reach the server while the first of the three runs.
+    // These requests reach the server while the first of the three runs.
     pair.call(ECHO, b"quick", 3);
     pair.call(SLOW, b"slow", 4);
     pair.client.rpc.run_once();
@@ -149,7 +149,7 @@ fn a_slow_request_that_is_cancelled_while_it_waits_does_not_run() {
     assert_eq!(pair.ran(), ran);
     let (tag, result) = pair.done().last().unwrap();
     assert_eq!((tag.0, result), (1, &Err(RpcError::Cancelled)));
-    // The answer to the other one was lost above.
+    // The answer to the other request was lost above.
     pair.assert_clean();
     assert_eq!(pair.ran(), ran);
     assert_eq!(pair.done().len(), 4);
@@ -174,7 +174,7 @@ fn a_session_may_end_while_its_slow_requests_wait() {
 #[test]
 fn a_transport_that_takes_long_is_not_blamed_on_the_handler() {
     let mut pair = Pair::new();
-    // As a system call for each packet: eight packets take longer than `ack_delay`.
+    // Each packet costs as much as a system call: eight packets take longer than `ack_delay`.
     pair.server.cost_ns.set(10_000);
     for round in 0..3 {
         for tag in 0..8 {

@@ -1,5 +1,5 @@
-//! Packets that come at the wrong time, twice, or for what is over: each is answered as its rule
-//! says, or dropped under its name.
+//! Packets that come at the wrong time, twice, or for requests that are over: each is answered as
+//! its rule demands, or dropped under its name.
 
 use dunlin_core::{
     Bypasses, CloseReason, Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag,
@@ -29,7 +29,7 @@ fn client_side(pair: &mut Pair) -> SessionOffer {
     pair.client.rpc.lifecycle().offer_of(pair.session).unwrap()
 }
 
-/// One packet arrives at the server; what it answers.
+/// One packet arrives at the server; returns the server's answers.
 fn serve(pair: &mut Pair, header: Header, rest: &[u8]) -> Vec<Header> {
     let frame = [&header.encode(), rest].concat();
     pair.server.inbox.borrow_mut().push_back(frame);
@@ -92,7 +92,7 @@ fn asking_for_packets_of_other_requests_is_answered_like_a_probe() {
         aux: 1,
         ..header(&server_side(pair), PacketType::Rfr, req)
     };
-    // The server sends its response again.
+    // The client asks, and the server sends its response again.
     let again = ask(&mut pair, 0);
     assert_eq!(kinds(&serve(&mut pair, again, &[])), [PacketType::Resp]);
     let (stale, future) = (ask(&mut pair, 8_u32.wrapping_neg()), ask(&mut pair, 8));
@@ -152,7 +152,7 @@ fn acknowledgements_of_what_is_not_held_mean_nothing() {
     pair.call(ECHO, b"y", 2);
     pair.run();
     let before = pair.server.rpc.pool_use();
-    // One that runs, one that is over, one of the future, one of the past.
+    // Four requests: one that runs, one that is over, one of the future, one of the past.
     let acks = AckVector([
         ReqNum(0),
         ReqNum(3),
@@ -168,7 +168,7 @@ fn acknowledgements_of_what_is_not_held_mean_nothing() {
     let answers = serve(&mut pair, request, &[&acks.encode()[..], b"more"].concat());
     assert_eq!(kinds(&answers), [PacketType::Resp]);
     assert_eq!(pair.server.rpc.pool_use().1, before.1 + 1);
-    // And the one that is held.
+    // The request whose response is held.
     let acks = AckVector([ReqNum(1); 4]);
     let request = Header {
         req: ReqNum(3),
@@ -366,8 +366,8 @@ fn an_item_of_a_batch_that_was_kept_and_answered_needs_no_other_buffer() {
     pair.assert_clean();
 }
 
-/// 50 RFRs for everything in one burst: what they bring is one session's credits, and a session
-/// that has asked for a little is not behind all of it.
+/// 50 RFRs, each for everything, in one burst: they bring one session's credits in packets, and a
+/// session that has asked for little need not wait for all of the others' packets.
 #[test]
 fn a_flood_of_rfrs_is_held_to_credits_and_waits_for_its_turn() {
     const PACKETS: u16 = 100;
@@ -408,7 +408,7 @@ fn a_flood_of_rfrs_is_held_to_credits_and_waits_for_its_turn() {
     let client = client_side(&mut pair);
     let is_flooded = |answer: &&Header| answer.session == client.session;
     let credits = flooded.credits;
-    // The burst that the wire shows at once, and the rest in the next.
+    // The burst that the wire shows at once, and the rest in the next burst.
     let floods = u32::try_from(sent.iter().filter(is_flooded).count()).unwrap();
     assert!(
         (credits..=2 * credits).contains(&floods),

@@ -1,4 +1,4 @@
-//! Tests of `peer`: what another process sees of a region, and what it refuses.
+//! Tests of `peer`: the part of a region that another process sees, and the names that it refuses.
 
 use super::*;
 use crate::{MsgBuf, Pool, PoolConfig, RegionInfo, regions};
@@ -52,7 +52,7 @@ mod mapped {
         assert!(region.find(lent).expect("inside").copy_to(&mut [0; 64]));
         buf.data_mut()[0] = 8;
         assert!(!region.find(lent).expect("inside").copy_to(&mut [0; 64]));
-        // Lent again it has another generation.
+        // Lent again, the block has another generation.
         let again = buf.lend();
         assert!(!region.find(lent).expect("inside").copy_to(&mut [0; 64]));
         assert!(region.find(again).expect("inside").copy_to(&mut [0; 64]));

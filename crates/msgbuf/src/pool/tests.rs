@@ -274,7 +274,7 @@ fn the_last_region_beyond_the_bound_is_kept_and_no_other() {
     assert_eq!(again.data().as_ptr(), at);
     pool.recycle(again);
     assert_eq!(pool.bytes_mapped() - base, mapped);
-    // One of another class takes its place.
+    // A region of another class takes the place of the first.
     let other = alloc(&mut pool, 3 * MAX_CACHED);
     assert_ne!(other.data().as_ptr(), at);
     let mapped = pool.bytes_mapped() - mapped;
@@ -375,8 +375,8 @@ fn an_orphan_can_be_given_to_another_pool() {
     assert!(regions::info(id).is_none());
 }
 
-/// Msgbufs stream to threads that check and drop them, while the pool reuses what comes back and
-/// is dropped in the middle of it.
+/// Threads get a stream of msgbufs, check them and drop them, while the pool reuses those that come
+/// back and is dropped in the middle of it.
 #[test]
 fn threads_may_drop_while_the_pool_goes() {
     let rounds = if cfg!(miri) { 3 } else { 50 };

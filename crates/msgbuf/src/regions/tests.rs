@@ -32,7 +32,7 @@ fn a_region_is_known_as_long_as_it_lives() {
     drop(buf);
     assert!(super::info(lent.region()).is_none());
     assert_eq!(read(lent, &mut Vec::new()), Err(Stale::Revoked));
-    // SAFETY: nothing frees a region meanwhile that this thread could reach.
+    // SAFETY: meanwhile nothing frees a region that this thread could reach.
     assert!(unsafe { resolve(lent) }.is_none());
 }
 
@@ -118,8 +118,8 @@ fn only_lent_bytes_inside_the_region_have_a_name() {
     }
 }
 
-/// The writer changes the whole message between lendings while a reader copies it: a reader gets
-/// one message as it was written, or finds that the name is stale.
+/// The writer changes the whole message between lendings while a reader copies it. The reader gets
+/// one message complete, or finds that the name is stale.
 #[test]
 fn a_reader_never_sees_a_message_change() {
     let (len, rounds) = if cfg!(miri) { (50, 30) } else { (60_000, 1000) };
@@ -151,7 +151,8 @@ fn a_reader_never_sees_a_message_change() {
             buf.data_mut()
                 .fill(u8::try_from(round % 251).expect("it is below 251"));
             *newest.lock().expect("nobody panics") = buf.lend();
-            // Different times between lending and the next write, so that reads meet all of it.
+            // The time between lending and the next write varies, so that reads meet every stage of
+            // it.
             for _ in 0..(round % 16) * if cfg!(miri) { 1 } else { 500 } {
                 std::hint::spin_loop();
             }

@@ -1,4 +1,4 @@
-//! Tests of `sys`: what a mapping promises, with and without a file descriptor.
+//! Tests of `sys`: the promises of a mapping, with and without a file descriptor.
 
 use super::*;
 

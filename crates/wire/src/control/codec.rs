@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array(field)?))
     }
 
-    /// The next `len` bytes, of which at most `max` may be announced.
+    /// The next `len` bytes. An error if `len` exceeds `max`, or if the frame has fewer.
     pub(super) fn bytes(
         &mut self,
         len: usize,
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A buffer that is being filled from its start.
+/// A buffer that is filled from its start.
 pub(super) struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,

@@ -21,7 +21,7 @@ pub enum Field {
     UnixName,
     /// Id of an attempt to connect.
     Attempt,
-    /// Which endpoint a connect is for.
+    /// The endpoint that a connect asks for.
     Target,
     /// Identity of an endpoint.
     EndpointUid,
@@ -43,7 +43,7 @@ pub enum Field {
     OfferCount,
     /// Kind of a transport offer.
     OfferKind,
-    /// Number of descriptors that go with a transport offer.
+    /// Number of descriptors sent with a transport offer.
     OfferFds,
     /// Bytes of a transport offer.
     OfferBytes,
@@ -55,13 +55,13 @@ pub enum Field {
     Reason,
     /// Counter of a heartbeat.
     Counter,
-    /// Place, length or bytes of what a process shows of itself.
+    /// Place, length or bytes of a part of the file that a process shows of itself.
     Insight,
-    /// The number of a process that is to be known again.
+    /// The number by which a process is recognised on a second connection.
     Nonce,
     /// Requests of an inquiry.
     Requests,
-    /// Time in an account for which an endpoint was away.
+    /// In an account, the time for which an endpoint was away.
     Away,
     /// Fates of requests in an account.
     Fates,
@@ -117,11 +117,11 @@ pub enum ControlError {
     Type,
     /// The frame ends before or within this field.
     Short(Field),
-    /// This field has a value that it must not have.
+    /// This field has a forbidden value.
     Value(Field),
     /// Bytes follow the last field.
     Trailing,
-    /// The buffer to encode into is too small. Never an answer of `decode`.
+    /// The buffer to encode into is too small. `decode` never returns this.
     Space,
 }
 

@@ -1,7 +1,7 @@
 //! The identities and reasons in control messages as types (rules C2, C4 to C6 and C9).
 //!
-//! Identities are opaque numbers; reasons are closed sets, so that a number without a meaning is
-//! an error at the side that reads it.
+//! Identities are opaque numbers. Reasons are closed sets, so the side that reads a number without
+//! a meaning gets an error.
 
 use super::codec::{Reader, Writer};
 use super::{ControlError, Field};
@@ -10,25 +10,25 @@ use super::{ControlError, Field};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BootId(pub [u8; 16]);
 
-/// Random number that a process draws when it starts, so that a restarted process at the same
-/// address is not taken for the one before it (rule C8).
+/// Random number that a process draws when it starts, so that its peers tell it from the process
+/// that had the same address before (rule C8).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Incarnation(pub u64);
 
-/// Optional abilities, one bit each. Two processes use what both have; unknown bits are ignored
-/// (rule C2).
+/// Optional abilities, one bit each. Two processes use those that both have, and ignore unknown
+/// bits (rule C2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Features(pub u32);
 
 impl Features {
-    /// Inquiries are answered (rule C11).
+    /// The process answers inquiries (rule C11).
     pub const INQUIRY: Self = Self(1);
     /// A refusal may say that an address is foreign (rule C12).
     pub const FOREIGN: Self = Self(2);
-    /// Nonces are said again (rule C3).
+    /// The process repeats nonces (rule C3).
     pub const NONCE: Self = Self(4);
 
-    /// Every ability of either.
+    /// The abilities that both have.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -39,7 +39,8 @@ impl Features {
     }
 }
 
-/// Names one attempt to connect, chosen by the side that asks; its repetitions keep it (rule C4).
+/// Names one attempt to connect. The client chooses it and keeps it when it repeats the attempt
+/// (rule C4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct AttemptId(pub u64);
 
@@ -47,12 +48,12 @@ pub struct AttemptId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct EndpointUid(pub [u8; 16]);
 
-/// Which endpoint of a process a connect is for: its index in the nexus (rule C4).
+/// The endpoint of a process that a connect asks for: its index in the nexus (rule C4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct EndpointIndex(pub u16);
 
 impl EndpointIndex {
-    /// Whichever endpoint the nexus likes; it spreads sessions over its endpoints.
+    /// Any endpoint that the nexus chooses; the nexus spreads sessions over its endpoints.
     pub const ANY: Self = Self(u16::MAX);
 }
 
@@ -60,17 +61,17 @@ impl EndpointIndex {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum RefuseCode {
-    /// No endpoint has the index asked for, or there is none at all yet. Worth a retry.
+    /// No endpoint has the index asked for, or the process has no endpoint yet. Worth a retry.
     NoSuchEndpoint = 1,
     /// The endpoint has as many sessions as it may have, or its strict credits are used up.
     TooManySessions = 2,
-    /// None of the transports offered is one that the endpoint can use.
+    /// The endpoint can use none of the transports offered.
     NoCommonTransport = 3,
     /// The processes have no version in common.
     Version = 4,
     /// The endpoint cannot answer now. Worth a retry.
     Busy = 5,
-    /// A parameter is in its limits but not acceptable here; the detail names it.
+    /// A parameter is within its limits but not acceptable here; the detail names it.
     BadParameters = 6,
     /// The endpoint or its process is closing.
     Closing = 7,
@@ -82,13 +83,13 @@ pub enum RefuseCode {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum ResetReason {
-    /// The sender has no session with the number and token that it was asked about.
+    /// The sender has no session with the number and token that the receiver named.
     UnknownSession = 1,
     /// The endpoint that owned the session was closed.
     EndpointClosed = 2,
     /// The sender had declared the receiver failed (rule C8).
     DeclaredFailed = 3,
-    /// The session's packets broke the protocol in a way that it cannot continue from.
+    /// The session's packets broke the protocol, and the session cannot continue.
     Protocol = 4,
 }
 
@@ -100,13 +101,13 @@ pub enum GoodbyeReason {
     Shutdown = 1,
     /// The processes have no version in common.
     Version = 2,
-    /// The receiver sent something that is not a control message, or not one to be sent then.
+    /// The receiver sent bytes that are no control message, or a message at the wrong time.
     BadMessage = 3,
     /// The sender has declared the receiver failed (rule C8).
     DeclaredFailed = 4,
     /// The sender has as many connections as it may have.
     TooManyConnections = 5,
-    /// Another connection between the two processes takes over: the UNIX socket (rule C3).
+    /// Another connection between the two processes replaces this one: the UNIX socket (rule C3).
     Replaced = 6,
     /// The receiver did not say hello in time.
     Silent = 7,
@@ -124,7 +125,7 @@ impl RefuseCode {
         Self::ForeignAddress,
     ];
 
-    /// The code as a word or two, for messages to people.
+    /// The code in a word or two, for messages to people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoSuchEndpoint => "no such endpoint",
@@ -192,7 +193,7 @@ impl GoodbyeReason {
     }
 }
 
-/// The value with this number, where `all` lists the values from number 1 without a gap.
+/// The value with this number. `all` lists the values from number 1 without a gap.
 fn numbered<T: Copy>(all: &[T], number: u8, field: Field) -> Result<T, ControlError> {
     let index = usize::from(number).checked_sub(1);
     index

@@ -3,7 +3,7 @@
 use super::codec::{Reader, Writer};
 use super::{BootId, ControlError, Features, Field, Incarnation};
 
-/// Most bytes of the name of a UNIX socket: what `sockaddr_un` holds on Linux.
+/// Most bytes of the name of a UNIX socket: the room in `sockaddr_un` on Linux.
 pub const MAX_UNIX_NAME: u8 = 108;
 
 /// A process's identity, its first message on every connection.
@@ -15,11 +15,11 @@ pub struct Hello<'a> {
     pub max_version: u8,
     /// Its optional abilities.
     pub features: Features,
-    /// The host that it runs on, as long as that host does not restart.
+    /// The host on which the process runs, until that host restarts.
     pub boot_id: BootId,
-    /// The process itself: random for each start.
+    /// The process itself: drawn at random at each start.
     pub incarnation: Incarnation,
-    /// The TCP port that its nexus listens on; 0 if it does not listen.
+    /// The TCP port on which the process's nexus listens; 0 if it does not listen.
     pub port: u16,
     /// Its UNIX socket for processes on the same host; empty if it has none. A name that begins
     /// with NUL lies in the abstract namespace.

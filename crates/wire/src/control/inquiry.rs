@@ -1,6 +1,6 @@
 //! Inquiry and account: the fates of requests that have no answer (rule C11).
 //!
-//! Requests and their fates stay in the bytes that they were read from, so that a message is
+//! Requests and their fates stay in the bytes from which they were read, so that a message is
 //! small; [`Requests::list`] and [`Fates::list`] write such bytes.
 
 use super::codec::{Reader, Writer};
@@ -30,8 +30,9 @@ pub struct Inquiry<'a> {
 pub struct Account<'a> {
     /// The session at the receiver.
     pub session: SessionRef,
-    /// Nanoseconds, at least, for which the endpoint has taken no packets because its thread is in
-    /// a handler; then the account knows no fates. 0: the endpoint itself has given the account.
+    /// The endpoint has taken no packets for at least this number of nanoseconds, because its
+    /// thread is in a handler; then the account lists no fates. 0: the endpoint itself has given
+    /// the account.
     pub away: u64,
     /// The fates of the requests.
     pub fates: Fates<'a>,
@@ -41,20 +42,20 @@ pub struct Account<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Fate {
-    /// The server took no packet of it, or its number is not one of this time.
+    /// The server took no packet of it, or its number is too old or too new.
     Unknown = 0,
     /// Some of its packets have arrived.
     Arriving = 1,
     /// All of it has arrived, and its handler has not answered.
     Running = 2,
-    /// It has an answer, which the server keeps for its client.
+    /// It has an answer, which the server still keeps for its client.
     Answered = 3,
-    /// It is over, and its answer has been given back.
+    /// It is over, and the server has given its answer back.
     Gone = 4,
 }
 
 impl Fate {
-    /// All of them, by their numbers.
+    /// All fates, by their numbers.
     pub const ALL: [Self; 5] = [
         Self::Unknown,
         Self::Arriving,
@@ -90,12 +91,12 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// Requests and their fates: at most [`MAX_INQUIRED`].
+/// Requests and their fates: [`MAX_INQUIRED`] at most, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fates<'a>(pub(super) &'a [u8]);
 
 impl<'a> Fates<'a> {
-    /// None.
+    /// No requests.
     pub const NONE: Self = Self(&[]);
 
     /// The bytes of these requests and fates.
@@ -146,7 +147,7 @@ impl<'a> Inquiry<'a> {
         out.bytes(self.requests.0)
     }
 
-    /// An inquiry that names no request asks for nothing.
+    /// Refuses an inquiry that names no request.
     fn check(&self) -> Result<(), ControlError> {
         match self.requests.0.is_empty() {
             true => Err(ControlError::Value(Field::Requests)),
@@ -178,7 +179,7 @@ impl<'a> Account<'a> {
         out.bytes(self.fates.0)
     }
 
-    /// While an endpoint does not speak, no fates are known; and every fate has a name.
+    /// Refuses fates in an account of an endpoint that is away, and fates without a name.
     fn check(&self) -> Result<(), ControlError> {
         let (entries, _) = self.fates.0.as_chunks::<FATE_LEN>();
         let known = |[.., fate]: &[u8; FATE_LEN]| fate_of(*fate).is_some();

@@ -1,4 +1,4 @@
-//! The question for a process's memory file, and its parts in the answer (rule C10).
+//! The request for a part of a process's counters file, and the part in the answer (rule C10).
 
 use super::codec::{Reader, Writer};
 use super::{ControlError, Field};
@@ -9,18 +9,18 @@ pub const MAX_INSIGHT: usize = 4000;
 /// Asks for a part of the counters file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InsightRead {
-    /// Where in the file it begins.
+    /// Where in the file the part begins.
     pub offset: u64,
-    /// How long it is, at most [`MAX_INSIGHT`].
+    /// Length of the part, at most [`MAX_INSIGHT`].
     pub len: u16,
 }
 
 /// A part of the counters file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Insight<'a> {
-    /// Where in the file it begins.
+    /// Where in the file the part begins.
     pub offset: u64,
-    /// The bytes, fewer than were asked for where the file ends; none if the process hides.
+    /// The bytes, fewer than asked for at the end of the file; none if the process hides its file.
     pub bytes: &'a [u8],
 }
 

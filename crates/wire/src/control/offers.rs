@@ -1,7 +1,7 @@
 //! Transport offers: how a side of a session can be reached (rules C4 and C5).
 //!
-//! The control plane carries them without looking into them: the bytes belong to the transport
-//! of that kind, and so do the descriptors that a UNIX socket passes beside the message.
+//! The control plane passes them on without reading them: the bytes belong to the transport of that
+//! kind, and so do the descriptors that a UNIX socket passes with the message.
 
 use super::codec::{Reader, Writer};
 use super::{ControlError, Field};
@@ -15,10 +15,11 @@ pub const MAX_OFFER_BYTES: usize = 256;
 /// Most descriptors that go with one offer.
 pub const MAX_OFFER_FDS: u8 = 4;
 
-/// The kind of transport that an offer is about. This is the only table of kinds.
+/// The kind of transport of an offer. This is the only table of kinds.
 ///
-/// Unknown kinds are passed over, not refused. A transport over several kinds, such as `auto`, has
-/// no kind of its own: it makes an offer of each, so that it meets endpoints with one of them.
+/// Unknown kinds are ignored, not refused. A transport over several kinds, such as `auto`, has no
+/// kind of its own: it makes an offer of each, so that it meets endpoints that have only one of
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TransportKind(pub u8);
 
@@ -34,12 +35,12 @@ impl TransportKind {
 /// One way to reach a side of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Offer<'a> {
-    /// Which transport can read `bytes`.
+    /// The transport that can read `bytes`.
     pub kind: TransportKind,
-    /// How many descriptors go with it, at most [`MAX_OFFER_FDS`]. They are passed beside the
+    /// Number of descriptors of this offer, at most [`MAX_OFFER_FDS`]. They are passed with the
     /// message, in the order of the offers; without a UNIX socket, only 0 makes sense.
     pub fds: u8,
-    /// The address and whatever else the transport needs, at most [`MAX_OFFER_BYTES`] bytes.
+    /// The address, and anything else that the transport needs, at most [`MAX_OFFER_BYTES`] bytes.
     pub bytes: &'a [u8],
 }
 
@@ -54,7 +55,7 @@ impl<'a> Offers<'a> {
     /// The offers of `list`, in its order.
     ///
     /// # Errors
-    /// [`ControlError::Value`] if there are too many, or one of them is above its limits.
+    /// [`ControlError::Value`] if there are too many, or one of them exceeds its limits.
     ///
     /// ```
     /// use dunlin_wire::control::{Offer, Offers, TransportKind};
@@ -87,7 +88,7 @@ impl<'a> Offers<'a> {
         self.as_slice().iter().find(|offer| offer.kind == kind)
     }
 
-    /// How many descriptors are passed beside the message.
+    /// Number of descriptors passed with the message.
     pub fn fd_count(&self) -> usize {
         self.as_slice()
             .iter()
@@ -121,7 +122,7 @@ impl<'a> Offers<'a> {
 }
 
 impl PartialEq for Offers<'_> {
-    /// Equal if the offers are; what the unused places hold does not matter.
+    /// Compares the offers; the content of unused places does not matter.
     fn eq(&self, other: &Self) -> bool {
         self.as_slice() == other.as_slice()
     }

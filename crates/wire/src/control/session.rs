@@ -1,5 +1,5 @@
-//! Making and ending a session: connect, accept, refuse, and how the end of one is named (rules C4
-//! to C6).
+//! Opening and ending a session: connect, accept, refuse, and the name of a session in the messages
+//! about its end (rules C4 to C6).
 
 use super::codec::{Reader, Writer};
 use super::{AttemptId, ControlError, EndpointIndex, EndpointUid, Field, Offers, RefuseCode};
@@ -23,14 +23,14 @@ pub const MAX_PACKETS: u32 = (1 << 24) - 1;
 /// Most bytes of the explanation in a refusal.
 pub const MAX_DETAIL: u8 = 128;
 
-/// One side of a session to be made.
+/// One side of a session that is being opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionSide<'a> {
     /// The endpoint of this side.
     pub endpoint: EndpointUid,
-    /// This side's number for the session; packets to it carry it.
+    /// This side's number for the session; packets to this side carry it.
     pub session: SessionNum,
-    /// This side's token for the session; packets to it carry it.
+    /// This side's token for the session; packets to this side carry it.
     pub token: Token,
     /// Binary logarithm of the window, from 0 to [`MAX_WINDOW_LOG2`].
     pub window_log2: u8,
@@ -44,7 +44,7 @@ pub struct SessionSide<'a> {
     /// Base of the numbers of the requests that this side issues; a multiple of the window,
     /// normally 0 (rule S1).
     pub first_req: ReqNum,
-    /// Connect: how this side can be reached. Accept: how the other side can be reached by the
+    /// In a connect: ways to reach this side. In an accept: ways to reach the other side, by the
     /// transports that it chose among those offered.
     pub offers: Offers<'a>,
 }
@@ -55,7 +55,7 @@ pub struct SessionSide<'a> {
 /// channel for all of their sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lookup {
-    /// Names the attempt that the answer is for; the connect that follows keeps it.
+    /// Names the attempt that the answer repeats; the connect that follows keeps it.
     pub attempt: AttemptId,
     /// The index; [`EndpointIndex::ANY`] lets the other nexus choose.
     pub target: EndpointIndex,
@@ -64,7 +64,7 @@ pub struct Lookup {
 /// Answers a look-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// The attempt that this answers.
+    /// The attempt of the look-up.
     pub attempt: AttemptId,
     /// The index of the endpoint that was found; never [`EndpointIndex::ANY`].
     pub target: EndpointIndex,
@@ -77,7 +77,7 @@ pub struct Found {
 pub struct Connect<'a> {
     /// Names the attempt; the answer repeats it.
     pub attempt: AttemptId,
-    /// With which endpoint.
+    /// The endpoint that the client asks for.
     pub target: EndpointIndex,
     /// The side that asks.
     pub client: SessionSide<'a>,
@@ -86,26 +86,26 @@ pub struct Connect<'a> {
 /// Grants a session: from here on, the side that accepts expects packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Accept<'a> {
-    /// The attempt that this answers.
+    /// The attempt of the connect.
     pub attempt: AttemptId,
-    /// The side that accepts. Window, credits and data size are those of the session: none is
-    /// larger than what the client asked for.
+    /// The side that accepts. Window, credits and data size are those of the session: none exceeds
+    /// the value that the client asked for.
     pub server: SessionSide<'a>,
 }
 
 /// Declines to grant a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refuse<'a> {
-    /// The attempt that this answers.
+    /// The attempt of the connect or look-up.
     pub attempt: AttemptId,
     /// Why, for programs.
     pub code: RefuseCode,
     /// Why, for people: at most [`MAX_DETAIL`] bytes, none of them a control character, so that a
-    /// peer cannot steer the terminal or the log that it is written to.
+    /// peer cannot steer the terminal or the log to which the text is written.
     pub detail: &'a str,
 }
 
-/// Names a session at the side that receives the message, and proves to know it (rule C6).
+/// Names a session of the receiver, and proves that the sender knows it (rule C6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionRef {
     /// The receiver's number for the session.
@@ -115,7 +115,7 @@ pub struct SessionRef {
 }
 
 impl SessionSide<'_> {
-    /// The window: how many requests of one direction may be in progress.
+    /// The window: the number of requests of one direction that may be in progress.
     pub const fn window(&self) -> u32 {
         1 << self.window_log2
     }
@@ -151,7 +151,7 @@ impl<'a> SessionSide<'a> {
         self.offers.write(out)
     }
 
-    /// The limits that hold for every session, whatever an endpoint is configured to accept.
+    /// Checks the limits that hold for every session, whatever an endpoint is configured to accept.
     fn check(&self) -> Result<(), ControlError> {
         let bad = |field| Err(ControlError::Value(field));
         if self.window_log2 > MAX_WINDOW_LOG2 {

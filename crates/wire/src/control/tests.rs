@@ -1,4 +1,4 @@
-//! Control messages: round trips, limits in both directions, and no panic on anything.
+//! Control messages: round trips, limits in both directions, and no panic on any input.
 
 use std::string::{String, ToString};
 use std::vec;
@@ -13,7 +13,7 @@ mod limits;
 
 const MESSAGE_TYPES: u8 = 18;
 
-/// Everything that any message can be made of. Messages borrow from it.
+/// The material of any message. Messages borrow from it.
 #[derive(Clone, Debug)]
 struct Material {
     kind: u8,

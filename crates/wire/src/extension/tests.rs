@@ -1,4 +1,4 @@
-//! Bitmaps and acknowledgement vectors against the sets that they stand for.
+//! Bitmaps and acknowledgement vectors, compared with the sets for which they stand.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ fn a_bitmap_may_begin_with_a_later_word() {
     assert!(bitmap.offsets().contains(&256) && !bitmap.offsets().contains(&255));
     assert_eq!((bitmap.words(), bitmap.extent()), (4, 4 << 4 | 4));
     assert_eq!(Bitmap::decode(&bitmap.encode(), 0x44), Some(bitmap));
-    // Too many words, words too far behind, and a place of no words.
+    // Too many words, words too far ahead, and a first word without any words.
     for extent in [0x05, 0x54, 0x81, 0x72, 0xF1, 0x10, 0x80] {
         assert_eq!(Bitmap::decode(&[0; 64], extent), None, "{extent:x}");
     }

@@ -1,4 +1,5 @@
-//! The header: round trips of valid ones, a reason for every invalid one, and no panic on anything.
+//! The header: round trips of valid ones, a reason for every invalid one, and no panic on any
+//! input.
 
 use std::vec::Vec;
 
@@ -53,7 +54,7 @@ fn headers() -> impl Strategy<Value = Header> {
     )
 }
 
-/// A header and whatever follows it, with enough bytes for its extension.
+/// A header and the bytes that follow it, with enough bytes for its extension.
 fn packet_of(header: &Header, behind: &[u8]) -> Vec<u8> {
     let mut packet = header.encode().to_vec();
     packet.resize(HEADER_LEN + header.extension_len(), 0xA5);

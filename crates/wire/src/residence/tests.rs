@@ -1,4 +1,4 @@
-//! Residence against the time it stands for: every code, and any time.
+//! Compares residences with the times for which they stand: every code, and any time.
 
 use std::vec::Vec;
 
@@ -15,7 +15,7 @@ fn every_code_names_one_time_and_grows_with_it() {
     };
     let codes: Vec<u16> = (0..u16::MAX).filter(canonical).collect();
     // Exponent 0 uses all 2048 mantissas, the other 31 only those with the first bit set, and the
-    // last code of all says "no sample".
+    // very last code means "no sample".
     assert_eq!(codes.len(), 2048 + 31 * 1024 - 1);
     for pair in codes.windows(2) {
         assert!(Residence(pair[0]).to_nanos() < Residence(pair[1]).to_nanos());

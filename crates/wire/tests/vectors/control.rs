@@ -353,7 +353,8 @@ fn bad_attempts() -> Named {
 }
 
 fn bad_sides() -> Named {
-    // After attempt and target, then after endpoint, session and token, then after the numbers.
+    // Three offsets: after attempt and target, then after endpoint, session and token, then after
+    // the numbers.
     let window = BODY + 8 + 2 + 16 + 4 + 4;
     let offers = window + 1 + 2 + 4 + 4 + 4;
     vec![

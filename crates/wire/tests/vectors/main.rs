@@ -1,9 +1,9 @@
-//! The golden vectors in `crates/wire/vectors/`: text that implementations in any language can test
-//! themselves against (its format is described in the README beside them).
+//! The golden vectors in `crates/wire/vectors/`: text against which implementations in any language
+//! can test themselves (the README next to them describes its format).
 //!
-//! Every file is tested in both directions. Rendered anew, it must be as committed: the values
-//! encode to these bytes. And the committed bytes, decoded, must mean the values that stand beside
-//! them, or have the error.
+//! Every file is tested in both directions. Rendered anew, it must equal the committed file: the
+//! values encode to these bytes. And the committed bytes must decode to the values that stand next
+//! to them, or to the error.
 //!
 //! After a wanted change, `DUNLIN_BLESS=1 cargo test -p dunlin-wire --test vectors` writes the
 //! files anew; without it, the first line that differs fails the test.
@@ -23,7 +23,7 @@ struct File {
     heading: &'static str,
     /// The blocks that the file must contain.
     blocks: fn() -> Vec<Block>,
-    /// The block that follows from this one's input alone.
+    /// The block that follows from this block's input alone.
     reread: fn(&Block) -> Block,
 }
 

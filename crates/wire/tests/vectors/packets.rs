@@ -7,7 +7,7 @@ use dunlin_wire::{
 
 use crate::text::Block;
 
-/// Data per packet of the session that the vectors belong to.
+/// Data per packet of the session to which the vectors belong.
 const DATA_SIZE: u32 = 64;
 
 pub(crate) fn blocks() -> Vec<Block> {
@@ -37,7 +37,7 @@ fn base(kind: PacketType) -> Header {
 /// Named packets, valid or not.
 type Named = Vec<(&'static str, Vec<u8>)>;
 
-/// A packet with its data: as many counting bytes as the header says.
+/// A packet with its data: the number of counting bytes that the header states.
 fn packet(header: Header, extension: &[u8]) -> Vec<u8> {
     let data = header.data_len(DATA_SIZE).unwrap_or(0);
     let mut packet = header.encode().to_vec();
@@ -225,7 +225,7 @@ fn described(name: &str, packet: &[u8]) -> Block {
     with_rest(block, &header, packet).with_bytes("hex", packet)
 }
 
-/// Adds the meaning of `aux` and `size` for this type.
+/// Adds the meaning that `aux` and `size` have for this type.
 fn with_meaning(block: Block, header: &Header) -> Block {
     let residence = header.residence().to_nanos();
     let residence = residence.map_or("none".to_owned(), |nanos| nanos.to_string());
@@ -245,7 +245,7 @@ fn with_meaning(block: Block, header: &Header) -> Block {
     }
 }
 
-/// Extension and data, as the header says.
+/// Adds extension and data, with the lengths that the header states.
 fn with_rest(block: Block, header: &Header, packet: &[u8]) -> Block {
     let rest = &packet[dunlin_wire::HEADER_LEN..];
     let (extension, data) = rest.split_at(header.extension_len());

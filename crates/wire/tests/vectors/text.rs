@@ -1,4 +1,4 @@
-//! The text format of the golden vectors: blocks of `key: value` lines with an empty line between.
+//! The text format of the golden vectors: blocks of `key: value` lines, separated by empty lines.
 
 use std::fmt::{Display, Write};
 

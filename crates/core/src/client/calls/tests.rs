@@ -53,7 +53,7 @@ impl Client {
         self.sessions.at_mut(self.session.index())
     }
 
-    /// Issues a call of `len` bytes, and starts it if it has to wait for nothing.
+    /// Issues a call of `len` bytes, and starts it if it need not wait.
     fn issue(&mut self, tag: u64, len: usize) -> (CallId, Option<Started>) {
         let buf = |context: &mut Context, len| context.pool.alloc(len).expect("memory");
         let wish = Wish {
@@ -78,7 +78,7 @@ impl Client {
             .start(idx, line, &mut self.pacer, &mut self.context)
     }
 
-    /// Starts what waits and may start.
+    /// Starts the waiting calls that may start.
     fn drain(&mut self) {
         while self.line().can_send()
             && let Some(idx) = self.calls.first_waiting(self.session.index())
@@ -96,7 +96,7 @@ impl Client {
             .on_answer(&header, &[7; 4], line, &mut self.pacer, &mut self.context)
     }
 
-    /// The completion of the call whose response comes.
+    /// The completion of the call whose response arrives.
     fn complete(&mut self, req: ReqNum) -> Option<Done> {
         let answer = self.answer(PacketType::Resp, req);
         match answer {

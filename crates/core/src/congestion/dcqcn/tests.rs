@@ -50,7 +50,8 @@ fn a_mark_takes_half_of_alpha_and_raises_alpha() {
     assert_close(session.answer(0, true, 1), 0.5);
     assert_close(session.dcqcn.target / LINE, 1.0);
     assert_close(session.dcqcn.alpha, 1.0);
-    // 55 µs later α has fallen once, to 255/256; then a mark takes half of that.
+    // 55 µs later α has fallen once, to 255/256; then a mark takes away half of that share of the
+    // rate.
     assert_close(session.answer(55, true, 1), 0.5 * (1.0 - 255.0 / 512.0));
     assert_close(session.dcqcn.target / LINE, 0.5);
     // α = (1 − 1/256) × 255/256 + 1/256.
@@ -83,7 +84,7 @@ fn marks_of_the_rate_before_a_decrease_count_for_alpha_alone() {
     session.answer(1, false, 1);
     assert_close(session.answer(53, false, 1), 0.25);
     assert_close(session.answer(1, false, 1), 0.375);
-    // After a mark within the round trip, the next step needs another answer without one.
+    // After a mark within the round trip, the next step needs one more answer without a mark.
     assert_close(session.answer(50, true, 1), 0.375);
     assert_close(session.answer(54, false, 1), 0.375);
     assert_close(session.answer(1, false, 1), 0.4375);
@@ -109,7 +110,8 @@ fn additive_increase_follows_and_hyper_increase_follows_that() {
     for _ in 0..6 {
         session.answer(55, false, 1);
     }
-    // Of these six answers the first only allowed a step, and each other made one: fast recovery.
+    // Of these six answers, the first only allowed a step, and each later one made a step: fast
+    // recovery.
     assert_close(session.dcqcn.target / LINE, 0.5);
     assert_close(session.dcqcn.rate / LINE, 0.5 - (0.5 - low) / 32.0);
     // Then 1/5000 of the line rate for each step.
@@ -131,8 +133,8 @@ fn a_sender_at_the_least_rate_doubles_it_with_each_answer() {
     while rate > 1.0 / LEAST_RATE_DIVISOR {
         rate = session.answer(55, true, 1);
     }
-    // A packet leaves every 4 ms: the answer to the first allows steps, that to the second makes
-    // them.
+    // A packet leaves every 4 ms: the answer to the first allows steps, and the answer to the
+    // second makes them.
     session.answer(4096, false, 1);
     let after = session.answer(4096, false, 1);
     assert!((2.0..2.9).contains(&(after / rate)), "{rate} and {after}");

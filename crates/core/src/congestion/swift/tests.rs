@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// On an empty round trip of 10 µs, at 1 GB/s, with packets of 1000 bytes.
+/// A session with an empty round trip of 10 µs, at 1 GB/s, with packets of 1000 bytes.
 struct Session {
     swift: Swift,
     now: Nanos,
@@ -50,7 +50,7 @@ fn assert_close(left: f64, right: f64) {
     );
 }
 
-/// The delay, in µs, that a window aims at whose last round trip took `micros`.
+/// The target delay, in µs, of a window whose last round trip took `micros`.
 fn target(window: f64, micros: u64) -> f64 {
     let mut session = Session::new(window);
     session.swift.rtt = Nanos::from_micros(micros);
@@ -59,14 +59,14 @@ fn target(window: f64, micros: u64) -> f64 {
 
 #[test]
 fn who_has_a_smaller_share_aims_at_a_longer_queue() {
-    // A packet takes 1 µs. 16 packets of 16 µs have the link for themselves: 3.2 packets.
+    // A packet takes 1 µs. 16 packets in 16 µs have the link to themselves: 3.2 packets.
     assert_close(target(16.0, 16), 10.0 + 3.2);
     // One of 16 senders: 16^(3/4) = 8.
     assert_close(target(1.0, 16), 10.0 + 3.2 * 8.0);
     assert_close(target(2.0, 32), 10.0 + 3.2 * 8.0);
     // One of 36 × 16: 36^(3/4) = 14.6969, and 16^(1/4) = 2.
     assert_close(target(1.0, 576), 10.0 + 3.2 * 14.696_938 * 2.0);
-    // Below one packet: 45 × (1/√0.25 − 1) more.
+    // Below one packet, the target is longer by 45 × (1/√0.25 − 1).
     assert_close(target(0.25, 16), 10.0 + 3.2 * 8.0 + 45.0);
 }
 
@@ -89,14 +89,14 @@ fn a_round_trip_that_nobody_has_told_may_take_25_microseconds_more() {
 
 #[test]
 fn the_window_moves_four_tenths_of_the_way_in_a_round_trip() {
-    // 8 packets of 32 µs are one of four senders: 10 + 3.2 × 4^(3/4) = 19.0510 µs is the target,
+    // 8 packets in 32 µs are one of four senders: the target is 10 + 3.2 × 4^(3/4) = 19.0510 µs,
     // and the gap 0.595345 − 1, for one packet of eight.
     let mut session = Session::new(8.0);
     assert_close(session.sample(32_000), 8.0 - 0.4 * 0.404_656);
-    // 4 packets of 16 µs are another one of four: 19.0510 / 16 − 1.
+    // 4 packets in 16 µs are again one of four senders: 19.0510 / 16 − 1.
     let mut session = Session::new(4.0);
     assert_close(session.sample(16_000), 4.0 + 0.4 * 0.190_686);
-    // Half of that for half as many packets; and of no step more than half.
+    // Half as many packets have half of that gap; no step is larger than a half.
     let mut session = Session::new(2.0);
     let step = 0.4 * (target(2.0, 16) / 16.0 - 1.0);
     assert_close(session.sample(16_000), 2.0 + step / 2.0);
@@ -106,7 +106,8 @@ fn the_window_moves_four_tenths_of_the_way_in_a_round_trip() {
 
 #[test]
 fn an_empty_network_is_filled_faster() {
-    // 16 packets of 10.1 µs have the link: the target is 13.2 µs, and the queue 0.1 of 3.2.
+    // 16 packets in 10.1 µs have the link to themselves: the target is 13.2 µs, and the queue 0.1
+    // of 3.2.
     let mut session = Session::new(16.0);
     let gap = 13.2 / 10.1 - 1.0;
     assert_close(session.sample(10_100), 16.0 + 0.4 * gap);
@@ -123,7 +124,7 @@ fn the_window_doubles_every_round_trip_until_a_queue_is_seen() {
     session.swift.starts = true;
     assert_close(session.sample(10_500), 9.0);
     assert_close(session.sample(10_500), 10.0);
-    // Half of the target, and not more.
+    // The window falls to half of the target, and no lower.
     assert_close(session.sample(100_000), 10.0);
     assert!(session.sample(10_500) < 10.5);
 }
@@ -150,7 +151,7 @@ fn a_window_between_two_numbers_is_each_of_them_in_turn() {
 
 #[test]
 fn a_small_window_takes_small_steps() {
-    // At its target it stays, above it falls by 0.03 of the gap, for one answer.
+    // At its target the window stays; above, it falls by 0.03 of the gap for each answer.
     let mut session = Session::new(0.25);
     session.swift.rtt = Nanos::from_micros(160);
     let aim = target(0.25, 160);
@@ -159,7 +160,7 @@ fn a_small_window_takes_small_steps() {
         session.sample(160_000),
         0.25 * (1.0 + 0.03 * (aim / delay - 1.0)),
     );
-    // Far above, the decrease of the paper: 0.8 × the excess, 0.3 at most.
+    // Far above the target, the decrease is that of the paper: 0.8 × the excess, 0.3 at most.
     let mut session = Session::new(0.25);
     assert_close(session.sample(100_000_000), 0.25 * 0.7);
 }
@@ -170,11 +171,11 @@ fn a_small_window_looks_ahead() {
     let mut session = Session::new(0.25);
     session.swift.rtt = Nanos::from_micros(260);
     assert!(session.sample(200_000) > 0.25);
-    // The same delay after the same: it is above the target, and stays so.
+    // The same delay as the last time is above the target, and stays there.
     let mut session = Session::new(0.25);
     session.swift.rtt = Nanos::from_micros(200);
     assert!(session.sample(200_000) < 0.25);
-    // A large window counts what is.
+    // A large window uses the present delay.
     let mut session = Session::new(4.0);
     session.swift.rtt = Nanos::from_micros(260);
     assert!(session.sample(200_000) < 4.0);
@@ -189,7 +190,7 @@ fn below_one_packet_the_window_is_a_rate() {
     session.swift.rtt = Nanos::from_micros(16);
     session.swift.set_rate();
     assert_eq!(session.swift.window(), None);
-    // A quarter of a packet in 80.6 µs.
+    // The rate is a quarter of a packet in 80.6 µs.
     let rate = session.swift.rate().unwrap();
     assert_close(rate.as_f64(), 0.25 * 1000.0 / 80.6e-6);
 }
@@ -206,7 +207,7 @@ fn a_loss_without_a_queue_costs_little() {
 fn losses_and_timeouts_narrow_the_window_once_a_round_trip() {
     let mut session = Session::new(8.0);
     session.sample(20_000);
-    // With a queue that is longer than the target.
+    // The queue is longer than the target.
     session.swift.window = 8.0;
     session.swift.rtt = Nanos::from_micros(40);
     session.swift.on_loss(session.now);

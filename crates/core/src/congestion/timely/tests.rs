@@ -1,4 +1,4 @@
-//! Steps of Algorithm 1, computed by hand, and what eRPC's Timely gets wrong.
+//! Steps of Algorithm 1, computed by hand, and the mistakes of eRPC's Timely.
 
 use super::*;
 
@@ -29,7 +29,7 @@ impl Session {
         }
     }
 
-    /// A sample of so many µs, when the last one counts no more.
+    /// Takes a sample of `micros` µs, long enough after the last one.
     fn sample(&mut self, micros: u64) -> f64 {
         self.now += Nanos::from_millis(10);
         self.sample_now(micros)
@@ -117,12 +117,12 @@ fn the_fifth_good_round_trip_makes_larger_steps() {
         assert_close(next, rate + 0.000_125);
         rate = next;
     }
-    // The fifth sample takes five steps of 1/8000, because a queue stands; without a queue it takes
-    // a sixteenth.
+    // The fifth sample takes five steps of 1/8000 if there is a queue; without a queue it takes a
+    // sixteenth.
     let next = session.sample(40);
     assert_close(next, rate + 0.000_625);
     assert_close(session.sample(19), next + next / 16.0);
-    // One bad sample begins the count anew.
+    // One bad sample restarts the count.
     let rate = session.sample(1000);
     assert_close(session.sample(19), rate + 0.000_125);
 }
@@ -177,7 +177,7 @@ fn a_fast_fabric_is_back_at_line_rate_soon_after_a_spike() {
     assert!(round_trips > 4, "a spike must have had an effect");
 }
 
-/// The same session with the patch.
+/// The same session under Patched Timely.
 fn patched() -> Session {
     let mut session = Session::new();
     session.timely = Timely::new(&link(Nanos::from_micros(10)), Law::Patched, true);
@@ -207,14 +207,15 @@ fn the_patch_weighs_a_step_up_against_a_step_down() {
 #[test]
 fn the_patch_leaves_what_lies_outside_of_its_thresholds() {
     let mut session = patched();
-    // 1 − 0.8 × (1 − 500/1000), and a step of 1/8000 below 50 µs, where Timely looks from 36 µs on.
+    // 1 − 0.8 × (1 − 500/1000), and a step of 1/8000 below 50 µs, where Timely uses the gradient
+    // from 36 µs on.
     let rate = session.sample(1000);
     assert_close(rate, 0.6);
     session.timely.difference = 8_000.0;
     assert_close(session.sample(49), rate + 0.000_125);
 }
 
-/// Two senders in one queue. Timely gives both the same step, so that the second never catches up.
+/// Two senders in one queue. Timely gives both the same step, so the second never catches up.
 #[test]
 fn the_patch_brings_different_rates_together() {
     let after = |law: Law, rate: f64, samples: u32| {
@@ -224,7 +225,7 @@ fn the_patch_brings_different_rates_together() {
         (0..samples).fold(0.0, |_, _| session.sample(100))
     };
     let [more, less] = [0.5, 0.001].map(|rate| after(Law::Patched, rate, 2000));
-    // Where δ = β × R: 1/8000 / 0.008.
+    // The rate at which δ = β × R: 1/8000 / 0.008.
     assert!((more - 1.0 / 64.0).abs() < 2e-4, "{more}");
     assert!((less - 1.0 / 64.0).abs() < 2e-4, "{less}");
     // Timely adds the same to both, up to the line rate.

@@ -1,4 +1,4 @@
-//! The wheel against a sorted list, and what its cost must not depend on.
+//! The wheel, compared with a sorted list, and the quantities that must not change its cost.
 
 use proptest::prelude::*;
 
@@ -58,7 +58,8 @@ fn beyond_the_horizon_waits_at_the_horizon_and_is_put_in_again() {
     assert!((600..700).contains(&looks), "{looks}");
 }
 
-/// An hour has 3.6 × 10⁹ slots here. If one of them were looked at, this would not end in time.
+/// An hour has 3.6 × 10⁹ slots here. If the wheel looked at each of them, this test would not end
+/// in time.
 #[test]
 fn idle_time_costs_nothing() {
     let hour = Nanos::from_secs(3600);
@@ -91,7 +92,7 @@ fn entries_are_used_again() {
     assert!(wheel.nodes.len() < 64, "{}", wheel.nodes.len());
 }
 
-/// Either a packet to insert so far ahead, or time that passes before the wheel is looked at.
+/// A packet to insert at some time ahead, or time that passes before the wheel is looked at.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert(u64),
@@ -109,8 +110,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever is looked at is complete: all that was due a slot ago is out, nothing is out before
-    /// its time, equal times keep their order, and `next_due` never promises too late.
+    /// Each look is complete: every packet that was due a slot ago is out, none is out before its
+    /// time, equal times keep their order, and `next_due` is never too late.
     #[test]
     fn it_is_a_sorted_list_of_some_width(
         width in prop::sample::select(vec![1_u64, 7, 100, 1000]),

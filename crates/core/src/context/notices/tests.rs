@@ -1,4 +1,4 @@
-//! Notices alone: each comes out once, in order, and those of the control plane wait for it.
+//! Notices alone: each comes out once, in order, and those for the control plane wait for it.
 
 use dunlin_wire::{ReqNum, Token};
 

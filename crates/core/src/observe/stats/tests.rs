@@ -1,4 +1,4 @@
-//! Statistics alone: what is reported is what is read.
+//! Statistics alone: readers see the reported values.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The plan of checks alone: which share of the laws comes next.
+//! The plan of checks alone: the share of the laws that comes next.
 
 use super::*;
 

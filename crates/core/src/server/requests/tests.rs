@@ -23,7 +23,7 @@ struct Server {
     sessions: Sessions,
     context: Context,
     session: SessionIdx,
-    /// How far the transport has come.
+    /// The position up to which the transport has sent.
     sent: TxSeq,
 }
 
@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    /// Brings a packet to one of the part's events.
+    /// Passes a packet to one of the part's events.
     fn on<T>(
         &mut self,
         header: &Header,
@@ -77,7 +77,7 @@ impl Server {
         self.request(req).expect("a new request")
     }
 
-    /// A request of three packets, the first of which is here.
+    /// Begins a request of three packets, the first of which has arrived.
     fn begin_large(&mut self, req: u32) -> Partial {
         let header = header(PacketType::Req, req, 3000);
         let found = self.on(&header, Requests::on_large_request);
@@ -119,7 +119,7 @@ impl Server {
             .begin_iteration(now, self.context.moment.now());
     }
 
-    /// Everything is looked at that was held for long enough.
+    /// Lets the hold of every response expire, and sweeps all requests.
     fn sweep(&mut self) -> Vec<Effect> {
         self.pass(self.context.config.response_hold);
         let all = 0..u32::try_from(self.requests.table.len()).unwrap();
@@ -130,7 +130,7 @@ impl Server {
         all.map(swept).collect()
     }
 
-    /// The packets since the last time. The transport has read them.
+    /// The packets since the last call. The transport has read them.
     fn sent(&mut self) -> Vec<Header> {
         let items = self.context.outbox.items().iter();
         let headers: Vec<Header> = items
@@ -357,7 +357,7 @@ fn a_running_request_outlives_its_session_and_answers_no_one() {
     assert!(server.sent().is_empty());
     assert_eq!(server.requests.find(id), None);
     assert_eq!(server.requests.table.live(), 0);
-    // Answers that come after that change nothing.
+    // Later answers change nothing.
     server.reply(kept, 5);
     server.reject(kept, ErrorCode::OVERLOADED);
     assert_eq!(server.requests.table.live(), 0);

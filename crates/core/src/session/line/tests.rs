@@ -1,4 +1,4 @@
-//! One session alone: slots, credits, acknowledgements, and what repeats other fields.
+//! One session alone: slots, credits, acknowledgements, and fields that are computed from others.
 
 use proptest::prelude::*;
 
@@ -167,8 +167,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Slots and credits are conserved, and what repeats other fields agrees with them, whatever
-    /// happens.
+    /// Slots and credits are conserved, and fields that are computed from others agree with them,
+    /// after any event.
     #[test]
     fn nothing_is_lost(events in prop::collection::vec(event(), 0..200)) {
         let mut line = open(8, 5);

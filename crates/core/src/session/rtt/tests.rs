@@ -1,4 +1,4 @@
-//! The estimate against what its samples say.
+//! The estimate, compared with its samples.
 
 use super::*;
 
@@ -49,8 +49,9 @@ fn absurd_samples_do_not_overflow() {
     assert!(rtt.timeout(FLOOR, INITIAL) < Nanos::from_secs(60));
 }
 
-/// A probe after two round trips comes too early when the network has become slower: no packet
-/// leaves once from then on, so none is measured, unless the answer to two copies says something.
+/// When the network has become slower, a probe after two round trips comes too early. From then on
+/// every packet leaves twice, so none is measured, unless the answer to two copies raises the
+/// estimate.
 #[test]
 fn the_answer_to_two_copies_lets_the_next_packet_arrive_before_it_leaves_twice() {
     let mut rtt = Rtt::default();

@@ -1,4 +1,4 @@
-//! Reassembly alone: packets in any order, budgets, and what a CR says.
+//! Reassembly alone: packets in any order, budgets, and the content of a CR.
 
 use dunlin_msgbuf::{Pool, PoolConfig};
 use dunlin_wire::{Flags, PacketType, ReqNum, SessionNum, Token};

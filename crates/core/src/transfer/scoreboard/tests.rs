@@ -1,4 +1,4 @@
-//! The scoreboard against a model that keeps everything in plain sets, and its sense of loss.
+//! The scoreboard, compared with a model of plain sets, and its judgement of loss.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ fn a_packet_that_was_late_widens_the_window() {
     let window = Nanos(1_000);
     transfer.find_lost(RTT + window, window);
     assert_eq!(send_all(&mut transfer, RTT + window), [0, 1]);
-    // It comes sooner than the second one can.
+    // This answer comes sooner than one to the second copy can.
     let late = transfer.on_acked(0, RTT + window.times(2), RTT);
     assert!(late.is_some_and(|answered| !answered.once));
     assert_eq!(transfer.reorder, 1);
@@ -90,13 +90,13 @@ fn probes_that_are_answered_sooner_than_ever_are_believed() {
         assert_eq!(transfer.find_lost(now, Nanos(0)), Nanos::MAX);
         assert_eq!(transfer.tail(), Some(tail));
         transfer.on_probe(tail, now);
-        // The first copy was late, for all that is known.
+        // As far as the scoreboard can tell, the first copy was late.
         now += Nanos(RTT.0 / 2);
         assert!(transfer.on_acked(tail, now, RTT).is_some());
     }
     transfer.find_lost(now, Nanos(0));
     assert_eq!(send_all(&mut transfer, now), [1, 2], "both at once");
-    // One that left once shows what is early.
+    // A packet that left once shows how soon an answer can come.
     transfer.on_acked(1, now + RTT, RTT);
     assert_eq!(transfer.early_probes, 0);
 }
@@ -198,7 +198,7 @@ proptest! {
                 prop_assert_eq!(said[0] || said[1], arrived);
                 prop_assert!(!(said[0] && said[1]), "{} is said twice", offset);
             }
-            // What one CR can say, one does.
+            // A second CR is needed only for packets that the first cannot report.
             let span = |bits: Bitmap| (0..MAX_AHEAD).filter(move |it| bits.contains(*it));
             let far = second.and_then(|second| span(second).next_back());
             let near = span(first).next();

@@ -63,7 +63,7 @@ impl Client {
         run(&mut self.transfers, &mut lent, self.session.index())
     }
 
-    /// Issues a call with a request of this many packets, which begins to be sent.
+    /// Issues a call with a request of this many packets, and begins to send it.
     fn send(&mut self, packets: u32) -> CallIdx {
         let size = (packets * DATA_SIZE) as usize;
         let wish = Wish {
@@ -92,7 +92,7 @@ impl Client {
         idx
     }
 
-    /// The packets that have left since the last look.
+    /// Number of packets that have left since the last call.
     fn left(&mut self) -> usize {
         let count = self.context.outbox.items().len();
         let end = TxSeq(self.sent + count as u64);
@@ -101,7 +101,7 @@ impl Client {
         count
     }
 
-    /// CR: all packets before `cumulative` have arrived.
+    /// Takes a CR: all packets before `cumulative` have arrived.
     fn arrive(&mut self, idx: CallIdx, cumulative: u32) {
         let header = Header {
             kind: PacketType::Cr,

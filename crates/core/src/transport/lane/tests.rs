@@ -1,4 +1,4 @@
-//! Tests of `lane`: lengths, lines, room, and what is refused.
+//! Tests of `lane`: lengths, lines, room, and refusals.
 
 use dunlin_msgbuf::{Pool, PoolConfig};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The limits of single fields, when a message is written and when it is read.
+//! The limits of single fields, in messages that are written and that are read.
 
 use std::format;
 use std::string::ToString;
@@ -56,7 +56,7 @@ fn a_side_is_checked_in_both_directions() {
         ),
         (Field::FirstReq, SessionSide { first_req, ..good }),
     ];
-    // The place of the fields behind length, version, type, attempt, endpoint, session and token.
+    // The offset of the fields after length, version, type, attempt, endpoint, session and token.
     let at = 4 + 2 + 8 + 16 + 4 + 4;
     for (field, side) in bad {
         let mut out = [0; MAX_FRAME];

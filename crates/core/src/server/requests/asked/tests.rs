@@ -1,4 +1,5 @@
-//! Turns of sessions, and what is not queued: a packet twice, and more than a session's credits.
+//! Turns of sessions, and packets that are not queued: a packet asked for twice, and packets beyond
+//! a session's credits.
 
 use dunlin_wire::{Flags, ReqNum};
 
@@ -59,7 +60,7 @@ fn a_packet_that_waits_is_not_asked_for_again() {
     sent.sort_unstable();
     let first: Vec<_> = (3..10).map(|packet| (0, 1, packet)).collect();
     assert_eq!(sent, [first, vec![(0, 2, 4)]].concat());
-    // It has left, so it may be asked for.
+    // The packet has left, so the client may ask for it again.
     assert!(asked.ask(session, &asking(1, 4..5), 32));
     assert_eq!(drain(&mut asked), [(0, 1, 4)]);
 }
