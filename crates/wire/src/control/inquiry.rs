@@ -42,7 +42,7 @@ pub struct Account<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Fate {
-    /// The server took no packet of it, or its number is too old or too new.
+    /// The server took no packet of it; its number may be a wrong one.
     Unknown = 0,
     /// Some of its packets have arrived.
     Arriving = 1,
