@@ -1,6 +1,6 @@
-//! The experiments: a file for each, or for two similar ones, and one list. A new experiment is a
-//! file here, with its roles in a folder of that name if they are long, and its line in [`ALL`].
-//! Experiments outside the summary belong to the feature `full`.
+//! The experiments: one list, and a file for each experiment or for two similar ones. A new
+//! experiment is a file here, with its roles in a folder of that name if they are long, and its
+//! line in [`ALL`]. Experiments outside the summary belong to the feature `full`.
 
 #[cfg(feature = "full")]
 mod bandwidth;
@@ -74,12 +74,12 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
         .find(|it| it.name == name || it.alias == Some(name))
 }
 
-/// Those that have a part of the page.
+/// The experiments that have a part of the page.
 pub fn with_section() -> impl Iterator<Item = &'static Experiment> {
     ALL.iter().filter(|it| it.section.is_some())
 }
 
-/// The roles of all their processes.
+/// The roles of the processes of all experiments.
 pub fn roles() -> impl Iterator<Item = Role> {
     ALL.iter().flat_map(|it| it.roles).copied()
 }
@@ -90,7 +90,7 @@ pub fn lines(rows: &[Row]) -> Vec<String> {
     ratios::lines(rows).into_iter().chain(findings).collect()
 }
 
-/// A picture of all that can be drawn of these rows.
+/// A picture of everything in these rows that can be drawn.
 pub fn draw(rows: &[Row]) -> String {
     let mut experiments: Vec<&str> = Vec::new();
     for row in rows {

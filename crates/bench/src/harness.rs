@@ -1,4 +1,4 @@
-//! Probes of experiments and baselines, cases of them, rounds, and the library under test in
+//! Probes of experiments and baselines, their cases and rounds, and the library under test in
 //! processes of its own.
 
 pub mod case;

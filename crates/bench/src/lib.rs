@@ -1,9 +1,10 @@
-//! The experiments of `dunlin bench`: each is a list of cases that are measured in rounds, with
-//! baselines that use nothing of the library. Figures that count are medians of several rounds, as
-//! ratios to what this machine can do without the library, measured at the same time.
+//! The experiments of `dunlin bench`: each is a list of cases, measured in rounds, with baselines
+//! that use nothing of the library. Figures that count are medians of several rounds, as ratios to
+//! the speed of this machine without the library, measured at the same time.
 //!
-//! [`experiments`] has what is measured, [`baselines`] what it is compared with, [`harness`] what
-//! both need, and [`output`] draws and compares rows. The commands are in `cli`.
+//! [`experiments`] has the subjects, [`baselines`] the measurements that they are compared with,
+//! [`harness`] everything that both need, and [`output`] draws and compares rows. The commands are
+//! in `cli`.
 #![cfg_attr(
     not(feature = "full"),
     expect(dead_code, reason = "the harness serves all experiments")

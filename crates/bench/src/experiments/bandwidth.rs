@@ -1,6 +1,6 @@
-//! `bandwidth`: bytes of requests per second, one or four messages at a time, each answered with
-//! 32 bytes. Beside it what memory copies (shm) or raw datagrams move (udp), and in rows of their
-//! own the same messages over one TCP stream.
+//! `bandwidth`: bytes of requests per second, one or four messages at a time, each answered with 32
+//! bytes. The baselines are the rates of memory copies (shm) or of raw datagrams (udp); rows of
+//! their own have the same messages over one TCP stream.
 
 pub(crate) mod raw;
 pub(crate) mod tcp;
@@ -54,19 +54,20 @@ pub(crate) const SEND: Role = Role::new("bandwidth", send);
 /// Bytes of a request.
 const SIZES: [u32; 6] = [32, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 1 << 30];
 
-/// Messages at a time.
+/// Messages in flight together.
 const INFLIGHT: [u32; 2] = [1, 4];
 
-/// Packets in flight: many are small beside what a copy takes.
+/// The most packets in flight. Even together they are small, compared with the bytes of a copy.
 const CREDITS: u32 = 256;
 
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 64;
 
-/// How much longer the first messages may take when some of each is lost, on a busy machine.
+/// How much longer the first messages may take, on a busy machine, when some of their packets are
+/// lost.
 const LOSSY: Duration = Duration::from_secs(20);
 
-/// A message that is as large as this takes a while.
+/// A message of at least this size takes a while.
 const HUGE: u32 = 256 << 20;
 
 pub(crate) const METRICS: [Metric; 1] = [Metric {
@@ -83,9 +84,9 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Time that a measurement takes in addition to its span: messages are not cut short. On a slow
-    /// machine four of a gigabyte each take longer than the usual time, and are left out without
-    /// `--seconds`.
+    /// Time that a measurement takes in addition to its span, because messages are not cut short.
+    /// On a slow machine, four messages of a gigabyte take longer than the usual time; without
+    /// `--seconds`, such cases are left out.
     fn overhead(self) -> Duration {
         let last = if self.size >= HUGE { 4000 } else { 20 };
         subject::SET_UP + Duration::from_millis(last) * self.inflight
@@ -174,7 +175,7 @@ impl Probe for Bandwidth {
         server.largest = self.messages.size;
         client.loss = self.loss;
         if let Some(loss) = &mut self.loss {
-            // Each process of each round loses others.
+            // Each process loses other packets in each round.
             loss.seed += 1;
             server.loss = Some(*loss);
             loss.seed += 1;
@@ -251,19 +252,20 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
         });
         sender.issue(request, response, &mut cx);
     }
-    // The first messages of all buffers pay for their memory.
+    // The first messages of all buffers also wait for their memory to be mapped.
     run_until(&mut rpc, |sender, _| sender.completed >= inflight.into())?;
     let begin = Instant::now();
     let start = run_until(&mut rpc, |_, _| true)?;
     let last = run_until(&mut rpc, |_, elapsed| elapsed >= errand.span)?;
-    // Of few messages, part of one is much: the time ends with a message, as it began.
+    // With few messages, a part of one matters: the measured time begins and ends with a message.
     let end = run_until(&mut rpc, |sender, _| sender.completed > last)?;
     let values = vec![errand.job.gbps(end - start, begin.elapsed())];
     let side = Side::read(&mut rpc)?;
     parent.say(&Report { values, side })
 }
 
-/// Runs until the state and the time since now are so; returns how many messages have completed.
+/// Runs until `is_over` returns true for the state and the time since now; returns how many
+/// messages have completed.
 fn run_until<T: Medium>(
     rpc: &mut Rpc<T, Option<Sender>>,
     is_over: impl Fn(&Sender, Duration) -> bool,

@@ -1,4 +1,4 @@
-//! `cluster`: every host of the paper's 100 sends small RPCs to all others; each has 1 to 10
+//! `cluster`: each of the paper's 100 hosts sends small RPCs to all others; a host has 1 to 10
 //! endpoints (eRPC §6.3, figure 5).
 
 use std::time::Duration;
@@ -64,7 +64,7 @@ const CLUSTER: (&str, &str) = (
     include_str!("../../../../scenarios/cluster.toml"),
 );
 
-/// Numbers of endpoints of a host, each with the seconds that a run takes, about.
+/// Numbers of endpoints of a host, each with the approximate seconds of a run.
 const ENDPOINTS: [(u32, u64); 4] = [(1, 100), (2, 200), (5, 350), (10, 400)];
 
 const METRICS: [Metric; 6] = [
@@ -113,8 +113,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
         };
         let of: Vec<&Row> = rows.iter().filter(|row| wanted.is(row)).copied().collect();
         let mut lines = vec![measured_line(name, Some(colour), &of, wanted.x)];
-        // One chart has several published values, so each has the colour of the line that it stands
-        // beside.
+        // One chart has several published values, so each takes the colour of the line next to it.
         let published = wanted.published(PUBLISHED, Beside::Median).into_iter();
         lines.extend(published.map(|line| Line {
             colour: Some(colour),

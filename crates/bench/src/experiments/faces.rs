@@ -1,6 +1,6 @@
-//! `faces`: what the faces of the library cost beside the poll API that they sit on: the rate of
-//! 32-byte RPCs with 60 in flight over 8 sessions, client and server both by one face. `async`:
-//! futures on both sides; `typed`: a service of a fixed layout on the poll API.
+//! `faces`: how much slower the faces of the library are than the poll API below them. Measures the
+//! rate of 32-byte RPCs with 60 in flight over 8 sessions; client and server use the same face.
+//! `async`: futures on both sides; `typed`: a service of a fixed layout on the poll API.
 
 mod asynchronous;
 mod polled;
@@ -41,16 +41,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Serves by one of the faces.
+/// Serves through one of the faces.
 pub(crate) const SERVE: Role = Role::new("face-serve", serve);
 
-/// Calls by one of the faces.
+/// Calls through one of the faces.
 pub(crate) const CALL: Role = Role::new("face-call", call);
 
 /// Sessions between the two endpoints.
 const SESSIONS: usize = 8;
 
-/// Requests in flight over all of them.
+/// Requests in flight, over all sessions together.
 const INFLIGHT: usize = 60;
 
 /// Bytes of a request and of its response.
@@ -59,7 +59,7 @@ const SIZE: usize = 32;
 /// Time before the first RPC that counts.
 const WARM_UP: Duration = Duration::from_millis(20);
 
-/// How long nothing may complete before a measurement is given up.
+/// A measurement fails if no RPC completes for this long.
 const STUCK: Duration = Duration::from_secs(5);
 
 /// Iterations between two looks at the time.
@@ -100,12 +100,12 @@ struct Faces {
 struct Params {
     setting: Setting,
     face: Face,
-    /// The server to call; `None`: serve.
+    /// The server to call. A process without one serves.
     server: Option<SocketAddr>,
     span: Duration,
 }
 
-/// Every face over these transports, beside the poll API.
+/// Every face over these transports, against the poll API.
 pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     for &transport in transports {
@@ -201,8 +201,8 @@ fn call_on<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     }
 }
 
-/// Completions per second over `span`; `step` runs the client for a while and says how many there
-/// are in all.
+/// Completions per second over `span`; `step` runs the client for a while and returns the
+/// completions so far.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a run are far below 2^53"
@@ -224,7 +224,7 @@ fn rate(span: Duration, mut step: impl FnMut() -> anyhow::Result<u64>) -> anyhow
     }
 }
 
-/// The rate over `span`, after a while that does not count.
+/// The rate over `span`, after a warm-up that does not count.
 fn measure(
     span: Duration,
     mut step: impl FnMut() -> anyhow::Result<u64>,

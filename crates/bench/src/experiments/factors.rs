@@ -1,13 +1,13 @@
-//! `factors`: what each common-case optimisation of eRPC, table 3, is worth here, and what
-//! congestion control costs: small RPCs over shared memory with one of them switched off, beside
-//! the same with all of them on. As rates, of two processes that switch in turns, and as
+//! `factors`: the gain from each common-case optimisation of eRPC, table 3, and the price of
+//! congestion control. Small RPCs over shared memory with one of them switched off are compared
+//! with the same RPCs with all on: as rates, of two processes that switch in turns, and as
 //! instructions.
 //!
-//! Everything is switched while the endpoints run. Those of congestion control are
-//! [`dunlin::Bypasses`] and the sessions' scheme. Over shared memory there are no descriptors of
-//! an RX queue, so no multi-packet ones; what corresponds is that a receiver gives cells of a ring
-//! back together. The other two are properties of the interface: handlers here do what they would
-//! have to do without it.
+//! Everything is switched while the endpoints run. The switches of congestion control are
+//! [`dunlin::Bypasses`] and the sessions' scheme. Shared memory has no descriptors of an RX queue,
+//! so no multi-packet ones; instead, a receiver gives cells of a ring back together. Preallocated
+//! responses and zero-copy requests belong to the interface: with one of them off, handlers do the
+//! work that they would have to do without it.
 
 pub(crate) mod instructions;
 pub(crate) mod pair;
@@ -70,7 +70,7 @@ const SESSIONS: usize = 8;
 /// Requests that are issued together (eRPC, table 3).
 const BATCH: usize = 3;
 
-/// The name of the baseline of all others.
+/// The name of the baseline of all factors.
 const BASELINE: &str = "all on";
 
 const RATE: [Metric; 2] = [
@@ -94,27 +94,27 @@ const INSTRUCTIONS: [Metric; 1] = [Metric {
     },
 }];
 
-/// The switch that is off.
+/// The factor that is off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Factor {
     /// One reading of the clock serves a burst (eRPC §5.2.2).
     BatchedTimestamps,
     /// Timely does not look at round trips of sessions without congestion (§5.2.2).
     TimelyBypass,
-    /// Their packets do not go through the timing wheel (§5.2.2).
+    /// Packets of such sessions do not go through the timing wheel (§5.2.2).
     RateLimiterBypass,
-    /// These three.
+    /// The three factors above.
     AllThree,
-    /// Short messages about which nothing is unusual take a path of their own.
+    /// Short messages without anything unusual take a path of their own.
     CommonPath,
     /// Short packets are staged in lines that the transport sends in one run.
     Lanes,
-    /// Cells of a ring are given back together: what corresponds to multi-packet descriptors of an
-    /// RX queue (§4.1.1).
+    /// A receiver gives cells of a ring back together; this stands for multi-packet descriptors of
+    /// an RX queue (§4.1.1).
     CellsTogether,
-    /// Responses are written into a buffer that is there already (§4.3).
+    /// Responses are written into a buffer that exists already (§4.3).
     PreallocatedResponses,
-    /// Handlers see a request where it was received (§4.2.3).
+    /// Handlers read a request in the buffer that received it (§4.2.3).
     ZeroCopyRequests,
     /// All of the above.
     Everything,
@@ -153,7 +153,7 @@ impl Factor {
         }
     }
 
-    /// True if switching this off switches `one` off.
+    /// True if switching this off also switches `one` off.
     fn includes(self, one: Self) -> bool {
         match self {
             Self::Everything => one != Self::Control,
@@ -189,7 +189,7 @@ fn cases() -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// The price of congestion control, if it was measured.
+/// A line about the price of congestion control, if it was measured.
 fn cost_of_control(rows: &[Row]) -> Vec<String> {
     let costs = rows.iter().filter(|row| row.metric == "rate_ratio");
     let control = Some(Factor::Control.name());
@@ -251,7 +251,7 @@ impl Probe for Rates {
     }
 }
 
-/// Instructions of an RPC without a factor, and with all on.
+/// Instructions of an RPC without a factor, and with all factors on.
 struct Counted([f64; 2]);
 
 impl Probe for Counted {
@@ -271,7 +271,7 @@ impl Probe for Counted {
         false
     }
 
-    /// They are the same in every run, and were counted before.
+    /// The counts are the same in every run, and were made before.
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         Ok(self.0.to_vec().into())
     }
@@ -299,7 +299,7 @@ impl Peer {
 
 type Rpc<C> = dunlin_core::Endpoint<Shm, C, Peer>;
 
-/// Makes an endpoint answer, and go on when it is answered.
+/// Makes an endpoint answer requests, and issue new ones when its own are answered.
 fn register<C: Clock>(rpc: &mut Rpc<C>) {
     rpc.on(ECHO, answer);
     rpc.on_completion(|peer, done: Done, cx| peer.pipeline.on_done(done, cx));
@@ -310,13 +310,13 @@ fn register<C: Clock>(rpc: &mut Rpc<C>) {
     });
 }
 
-/// The pipeline of an endpoint uses these sessions.
+/// Gives these sessions to the endpoint's pipeline.
 fn use_sessions<C: Clock>(rpc: &mut Rpc<C>, sessions: Vec<Session>) {
     let pipeline = &mut rpc.app_mut().pipeline;
     pipeline.use_sessions(sessions, Choice::default());
 }
 
-/// Switches this off, and everything else on.
+/// Switches this factor off, and all others on.
 fn switch<C: Clock>(rpc: &mut Rpc<C>, off: Option<Factor>) -> anyhow::Result<()> {
     rpc.app_mut().off = off;
     let is_on = |one| !rpc.app().is_off(one);
@@ -341,10 +341,11 @@ fn switch<C: Clock>(rpc: &mut Rpc<C>, off: Option<Factor>) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Answers as an endpoint does that has what is not switched off.
+/// Answers with every optimisation of handlers that is not switched off.
 #[inline]
 fn answer(peer: &mut Peer, request: Request<'_>, cx: &mut Cx<'_>) {
-    // The same way whatever is off, so that only that makes a difference.
+    // The answer is computed in the same way for every factor, so that only the factor makes a
+    // difference.
     let data = request.data();
     let copy = match peer.is_off(Factor::ZeroCopyRequests) {
         true => cx.copy(data).map(Some),
@@ -368,7 +369,7 @@ fn answer(peer: &mut Peer, request: Request<'_>, cx: &mut Cx<'_>) {
     cx.recycle(copy.into_iter().chain(fresh));
 }
 
-/// The paper switches one off after the other: each ratio is to the row before.
+/// The paper switches off one factor after the other: each ratio is relative to the row before.
 const fn published(off: &'static str, value: f64) -> Published {
     Published {
         metric: "rate_ratio",

@@ -1,6 +1,6 @@
-//! `idle`: what a server costs while nothing comes, and what the first RPC after a silence costs,
-//! with endpoints that idle as they do by default. The baseline is a raw wake-up over the same
-//! medium, because that is what a sleeping process costs at the least.
+//! `idle`: the processor time of a server without work, and the time of the first RPC after a
+//! silence, with endpoints that idle as they do by default. The baseline is a raw wake-up over the
+//! same medium, because no sleeping process answers faster.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -45,31 +45,31 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Issues an RPC after a silence.
 pub(crate) const AFTER_SILENCE: Role = Role::new("after-silence", call_after_silence);
 
-/// Loads a server, and then is silent.
+/// Loads a server, and then stays silent.
 const LOAD_THEN_SILENCE: Role = Role::new("load-then-silence", load_then_silence);
 
 /// Lengths of silence, in milliseconds.
 const SILENCES_MS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 
-/// Silences of one measurement take about this long together.
+/// The silences of one measurement take about this long together.
 const LISTENING: Duration = Duration::from_millis(400);
 
-/// Most silences of one measurement.
+/// The most silences of one measurement.
 const MOST_SAMPLES: u32 = 100;
 
 /// RPCs before the first silence.
 const WARM_UP: u32 = 200;
 
-/// Sessions of the server that idles.
+/// Sessions of the idle server.
 const SESSIONS: u32 = 100;
 
-/// How long the server is under load before it idles.
+/// How long the server is under load before it becomes idle.
 const LOAD: Duration = Duration::from_millis(100);
 
-/// How long the idle server is watched.
+/// How long the processor time of the idle server is measured.
 const WATCHED: Duration = Duration::from_secs(3);
 
-/// Silence before processor time counts: responses are held for a second.
+/// Silence before processor time counts, because responses are held for a second.
 const REST: Duration = Duration::from_millis(1_200);
 
 const FIRST: [Metric; 2] = [
@@ -228,7 +228,7 @@ fn start_server(transport: Transport) -> anyhow::Result<Server> {
     )))
 }
 
-/// Sleeps, but not through Ctrl-C.
+/// Sleeps, but ends at Ctrl-C.
 fn pause(span: Duration) -> anyhow::Result<()> {
     let begin = Instant::now();
     while begin.elapsed() < span {
@@ -239,7 +239,7 @@ fn pause(span: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The client that is silent and then calls.
+/// The client, which is silent and then calls.
 ///
 /// # Errors
 /// A wrong answer, or none.
@@ -271,7 +271,8 @@ fn after_silence<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<
     parent.say(&Report { values, side })
 }
 
-/// The client that loads the server over many sessions, and then is silent until it is killed.
+/// The client that loads the server over many sessions, and then stays silent until the parent
+/// kills it.
 ///
 /// # Errors
 /// A wrong answer, or none.

@@ -1,5 +1,5 @@
-//! `incast`: 8 MB requests of many hosts to one, back to back, under each congestion control scheme
-//! (eRPC §6.5, table 5); and `incast-background`: 64 KB RPCs among all other hosts at the
+//! `incast`: many hosts send 8 MB requests to one host, back to back, under each congestion control
+//! scheme (eRPC §6.5, table 5). `incast-background` adds 64 KB RPCs among all other hosts at the
 //! same time.
 
 use std::time::Duration;
@@ -103,9 +103,9 @@ const BACKGROUND_SCENARIO: (&str, &str) = (
 const DEGREES: [u32; 5] = [20, 50, 100, 200, 1000];
 /// Congestion control schemes.
 const SCHEMES: [&str; 4] = ["none", "timely", "dcqcn", "swift"];
-/// Partners of the other hosts: one host each, or any.
+/// Partners of the other hosts: one fixed host each, or a host that is drawn for each RPC.
 const PARTNERS: [&str; 2] = ["fixed", "drawn"];
-/// About how long a run takes, in seconds.
+/// Approximate seconds of a run.
 const RUN: u64 = 8;
 
 const METRICS: [Metric; 9] = [
@@ -147,7 +147,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.map(case).collect()
 }
 
-/// An incast of 100 hosts under every scheme, with other RPCs beside it.
+/// An incast of 100 hosts under every scheme, with other RPCs at the same time.
 pub(crate) fn background_cases() -> Vec<Case> {
     let all = PARTNERS
         .into_iter()

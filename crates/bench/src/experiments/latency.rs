@@ -1,5 +1,5 @@
-//! `latency`: round trips of one RPC at a time, from the call to the continuation, beside a raw
-//! ping-pong of a packet of that size over the same medium. Both sides spin.
+//! `latency`: round trips of one RPC at a time, from the call to the continuation. The baseline is
+//! a raw ping-pong of a packet of that size over the same medium. Both sides spin.
 
 use std::time::{Duration, Instant};
 
@@ -55,13 +55,13 @@ const PUBLISHED: &[Published] = &[
 /// Issues one RPC after the other.
 pub(crate) const PING: Role = Role::new("ping", ping);
 
-/// Bytes of request and response, if none are asked for.
+/// Bytes of request and response, unless the command gives others.
 pub(crate) const SIZES: [u16; 5] = [8, 32, 64, 256, 1024];
 
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 256;
 
-/// How much longer than its span a measurement may take.
+/// A measurement fails if it takes this much longer than its span.
 const STUCK: Duration = Duration::from_secs(8);
 
 /// Round trips of RPCs of `size` bytes.
@@ -122,8 +122,8 @@ struct Ping {
 }
 
 impl Ping {
-    /// The clock is read before the request is written and after its answer was checked, as in
-    /// the raw ping-pong.
+    /// Issues an RPC. As in the raw ping-pong, the clock is read before the request is written and
+    /// after its answer was checked.
     #[inline]
     fn issue(&mut self, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
         self.begin = ticks::now();
@@ -201,7 +201,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
             params: &[],
         };
         let mut lines = by_transport(rows, wanted);
-        // RDMA reads have no server that answers; they are in the table.
+        // RDMA reads have no server that answers, so they are only in the table.
         let published = wanted.published(PUBLISHED, Beside::Median).into_iter();
         lines.extend(published.filter(|line| line.name.starts_with("eRPC")));
         let x = Axis::new("bytes of request and response", "B", Scale::Each);

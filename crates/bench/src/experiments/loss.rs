@@ -1,7 +1,6 @@
-//! `loss` and `reorder`: the speed of 8 MB requests while packets are lost or late. In the
-//! simulator, the network has 100 Gb/s, 6 µs and 4096 bytes a packet, and each round has a seed of
-//! its own. Over udp, both ends lose some of the datagrams that come in. The baseline is the same
-//! without faults.
+//! `loss` and `reorder`: the speed of 8 MB requests while packets are lost or late. The simulated
+//! network has 100 Gb/s, 6 µs and 4096 bytes a packet, and each round has its own seed. Over udp,
+//! both ends drop some of the incoming datagrams. The baseline is the same run without faults.
 
 use std::time::Duration;
 
@@ -59,17 +58,17 @@ pub(super) const REORDER: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Rates of loss: the packets lost in a million, and the requests of a round, enough for
-/// five rounds to lose a hundred packets.
+/// Rates of loss: the packets lost in a million, and the requests of a round: enough for five
+/// rounds to lose about a hundred packets or more.
 const LOSSES: [(u32, u32); 5] = [(0, 10), (10, 1000), (100, 100), (1_000, 20), (10_000, 10)];
 
-/// How many percent of the packets are late, by up to 100 µs.
+/// Percentages of packets that are late, by up to 100 µs.
 const LATE: [u32; 4] = [0, 1, 10, 50];
 
 /// Requests of a round that loses nothing.
 const REQUESTS: u32 = 10;
 
-/// Time of a request in the simulator, about.
+/// Approximate time that a request takes to simulate.
 const PER_REQUEST: Duration = Duration::from_millis(2);
 
 const METRICS: [Metric; 2] = [
@@ -115,7 +114,7 @@ pub(crate) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
     cases
 }
 
-/// Every rate of lateness.
+/// Every percentage of late packets.
 pub(crate) fn reorder_cases() -> Vec<Case> {
     let case = |percent: u32| {
         let bulk = Bulk {
@@ -153,7 +152,7 @@ impl Probe for Simulated {
         PER_REQUEST * self.bulk.requests
     }
 
-    /// The length of a run is a number of requests: the span is of the real clock, and the
+    /// Measures a fixed number of requests. The span is of no use: it is of the real clock, and the
     /// simulator has its own.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {

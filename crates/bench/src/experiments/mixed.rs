@@ -1,6 +1,6 @@
 //! `mixed`: round trips of small RPCs, one at a time, while 8 MB messages go over the same session,
-//! as requests or as responses; the baseline is the same without them. In the simulator (100 Gb/s,
-//! 6 µs, 4096 bytes a packet, the usual credits), and between two processes.
+//! as requests or as responses; the baseline has no large messages. Measured in the simulator (100
+//! Gb/s, 6 µs, 4096 bytes a packet, the usual credits), and between two processes.
 
 use std::time::{Duration, Instant};
 
@@ -48,13 +48,13 @@ const SMALL: u32 = 32;
 const IS_LARGE: u64 = 1 << 63;
 /// Small RPCs of a round in the simulator.
 const SIMULATED: u32 = 1_000;
-/// Time of them in the simulator, about.
+/// Approximate time that they take to simulate.
 const SIMULATING: Duration = Duration::from_millis(80);
-/// Small RPCs that do not count, while caches and buffers get warm.
+/// Small RPCs that do not count, while caches and buffers warm up.
 const WARM_UP: u64 = 500;
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 64;
-/// How much longer than its span a measurement may take.
+/// A measurement fails if it takes this much longer than its span.
 const STUCK: Duration = Duration::from_secs(8);
 
 const METRICS: [Metric; 4] = [
@@ -68,17 +68,17 @@ const METRICS: [Metric; 4] = [
     },
 ];
 
-/// The simulator counts no thousandths: every round trip is one of few.
+/// Without `rtt_p999`: the simulator has too few round trips for it.
 const SIMULATED_METRICS: [Metric; 3] = [METRICS[0], METRICS[1], METRICS[3]];
 
-/// Which of the large messages are large.
+/// The direction of the large messages: requests or responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Direction {
     Request,
     Response,
 }
 
-/// Large messages beside the small ones, or none.
+/// The direction of the large messages, if there are any.
 type Beside = Option<Direction>;
 
 /// Every direction, in the simulator and over these transports.
@@ -108,7 +108,7 @@ const fn name(beside: Beside) -> &'static str {
     }
 }
 
-/// In the simulator.
+/// A measurement in the simulator.
 #[derive(Clone, Copy, Debug)]
 struct Simulated {
     beside: Beside,
@@ -128,7 +128,7 @@ impl Probe for Simulated {
         SIMULATING
     }
 
-    /// Virtual time does not pass as the clock does, so the span says nothing here.
+    /// Virtual time does not pass as the clock does, so the span is of no use here.
     #[expect(clippy::cast_precision_loss, reason = "round trips are far below 2^53")]
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         let (request_bytes, answer_bytes) = match self.beside {
@@ -154,7 +154,7 @@ impl Probe for Simulated {
     }
 }
 
-/// Between two processes.
+/// A measurement between two processes.
 #[derive(Clone, Copy, Debug)]
 struct Mixed {
     transport: Transport,
@@ -185,7 +185,7 @@ impl Probe for Mixed {
 struct Mixer {
     session: Session,
     beside: Beside,
-    /// Of small and of large calls: the one under way.
+    /// The numbers of the small and the large call that are under way.
     small: u64,
     large: u64,
     recorder: Recorder,
@@ -215,7 +215,7 @@ impl Mixer {
         }
     }
 
-    /// True if there is a round trip to report, and one large message if there are any.
+    /// True if there is a round trip to report, and a large message if the case has any.
     fn has_enough(&self) -> bool {
         self.recorder.count() > 0 && (self.beside.is_none() || self.large > 0)
     }

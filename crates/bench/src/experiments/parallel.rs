@@ -1,6 +1,6 @@
-//! `parallel`: large messages that share a path. Eight equal requests of one session, which
-//! must take about as long as each other, and 60 echoes of 64 KiB over eight sessions, beside
-//! goodput over TCP with a connection for each session.
+//! `parallel`: large messages that share a path. Eight equal requests of one session must take
+//! about equally long. 60 echoes of 64 KiB over eight sessions are compared with the goodput of TCP
+//! with a connection for each session.
 
 mod tcp;
 
@@ -38,7 +38,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Issues large messages side by side.
+/// Issues several large messages at the same time.
 pub(crate) const CALL: Role = Role::new("parallel", call);
 
 /// Time before the first message that counts.
@@ -47,7 +47,7 @@ const WARM_UP: Duration = Duration::from_millis(50);
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 16;
 
-/// How much longer than its span a measurement may take.
+/// A measurement fails if it takes this much longer than its span.
 const STUCK: Duration = Duration::from_secs(8);
 
 const METRICS: [Metric; 4] = [
@@ -74,7 +74,7 @@ pub(crate) struct Messages {
     pub(crate) size: u32,
     pub(crate) sessions: usize,
     pub(crate) inflight: usize,
-    /// Answered with the bytes of the request, or else with [`ANSWER`] bytes.
+    /// If true, the answer has the bytes of the request; otherwise it has [`ANSWER`] bytes.
     pub(crate) echoed: bool,
 }
 
@@ -99,7 +99,7 @@ const fn requests(size: u32) -> Messages {
 }
 
 impl Messages {
-    /// Messages in flight of the session with this number.
+    /// Messages in flight on the session with this number.
     fn of_session(self, session: usize) -> usize {
         (self.inflight + self.sessions - 1 - session) / self.sessions
     }
@@ -130,7 +130,7 @@ impl Messages {
     }
 }
 
-/// Every message over these transports.
+/// Every kind of messages over these transports.
 pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
     let all = CASES.iter().flat_map(|&messages| {
         transports
@@ -193,7 +193,7 @@ impl Probe for Parallel {
 struct Sender {
     messages: Messages,
     sessions: Vec<Session>,
-    /// When each message in flight left, by its place: its tag modulo their number.
+    /// Start times of the messages in flight. The index is the message's tag modulo their number.
     begun: Vec<u64>,
     issued: u64,
     completed: u64,
@@ -266,7 +266,7 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
             sender.issue(place, request, response, &mut cx);
         }
     }
-    // The first messages of all buffers pay for their memory.
+    // The first messages of all buffers also wait for their memory to be mapped.
     run_for(&mut rpc, WARM_UP, 2 * messages.inflight as u64)?;
     client::state(&mut rpc)?.recorder = Recorder::skipping(0);
     let (begin, least) = (Instant::now(), messages.inflight as u64);
@@ -282,7 +282,7 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     parent.say(&Report { values, side })
 }
 
-/// Runs for `span`, and until `least` messages have completed; returns how many have.
+/// Runs for `span`, and longer until `least` messages have completed; returns how many have.
 fn run_for<T: Medium>(
     rpc: &mut Rpc<T, Option<Sender>>,
     span: Duration,

@@ -1,6 +1,6 @@
-//! `rate`: RPCs per second with many in flight, beside the raw packets per second of the same
-//! medium. `one_way`: one process issues, the other serves. `symmetric`: each does both, and the
-//! figure is that of the slower one.
+//! `rate`: RPCs per second with many in flight; the baseline is the raw packets per second of the
+//! same medium. `one_way`: one process issues, the other serves. `symmetric`: each does both, and
+//! the figure is that of the slower one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -53,7 +53,7 @@ const PUBLISHED: &[Published] = &[
     published(5.44e6, "eRPC, CX4, no congestion control", "eRPC, §6.2"),
 ];
 
-/// Issues many RPCs at a time, and perhaps serves as many.
+/// Issues many RPCs at a time, and in `symmetric` serves as many.
 pub(crate) const ISSUE: Role = Role::new("issue", issue);
 
 /// Requests that are issued together.
@@ -65,7 +65,7 @@ const SESSIONS: usize = 8;
 /// Time before the first RPC that counts.
 const WARM_UP: Duration = Duration::from_millis(20);
 
-/// Time for which a process issues behind the last RPC that counts.
+/// Time for which a process still issues after the last RPC that counts.
 const COOL_DOWN: Duration = Duration::from_millis(5);
 
 const METRICS: [Metric; 1] = [Metric {
@@ -77,9 +77,9 @@ const METRICS: [Metric; 1] = [Metric {
 /// The processes that issue requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pattern {
-    /// One side; the other serves.
+    /// One side issues; the other serves.
     OneWay,
-    /// Both sides.
+    /// Both sides issue.
     Symmetric,
 }
 
@@ -97,7 +97,8 @@ pub(crate) struct Rate {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// The server to connect to; a process without one listens, and issues when the other one does.
+    /// The server to connect to. A process without one listens, and begins to issue when the other
+    /// one does.
     server: Option<SocketAddr>,
     batch: u32,
     size: u16,
@@ -160,7 +161,7 @@ impl Pattern {
 }
 
 impl Rate {
-    /// Of messages of the usual size, packed.
+    /// The rate of messages of the usual size, packed.
     pub(crate) const fn usual(transport: Transport, pattern: Pattern, batch: u32) -> Self {
         Self {
             transport,
@@ -235,7 +236,7 @@ impl Probe for Rate {
     }
 }
 
-/// The state of a process that issues, and perhaps serves.
+/// The state of a process that issues, and in `symmetric` also serves.
 #[derive(Default)]
 struct Peer {
     pipeline: Pipeline,
@@ -277,7 +278,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     pipeline::rate(&mut rpc, WARM_UP)?;
     let values = vec![pipeline::rate(&mut rpc, params.span)?];
     let side = Side::read(&mut rpc)?;
-    // The other one may have begun a little later.
+    // The other process may have begun a little later.
     pipeline::rate(&mut rpc, COOL_DOWN)?;
     pipeline::stop(&mut rpc)?;
     params.setting.seat.step_back()?;
@@ -288,7 +289,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 }
 
 fn charts(rows: &[&Row]) -> Vec<Picture> {
-    // Rows of other sizes are in the table. Old rows do not name the size: it was this one.
+    // Other sizes are only in the table. Old rows do not name the size: it was the usual one.
     let is_drawn = |row: &&&Row| {
         let size = word(row, "size");
         word(row, "packing").as_deref() != Some("false") && size.is_none_or(|size| size == "32")

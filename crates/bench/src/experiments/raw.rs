@@ -1,4 +1,4 @@
-//! `raw`: what this machine can do without the library, the baselines of all experiments.
+//! `raw`: the speed of this machine without the library, and so the baselines of all experiments.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! `sessions`: what many sessions between two endpoints cost, in speed and in memory.
+//! `sessions`: the price of many sessions between two endpoints, in speed and in memory.
 //!
-//! Memory of a process is its resident pages plus the message buffers in use. The memory that it
-//! had before its first session is subtracted; the rest, of both processes together, is divided by
-//! the number of session sides. Resident pages contain the regions of message buffers (unless those
-//! are huge pages), so a buffer in use counts twice; otherwise those in huge pages would not count
-//! at all. Memory that all sessions share is counted as well: rings, code that ran for the first
-//! time, the control plane's connections.
+//! Memory of a process is its resident pages plus the message buffers in use. The memory before the
+//! first session is subtracted; the rest, of both processes together, is divided by the number of
+//! session sides. Resident pages include the regions of message buffers unless those are huge
+//! pages. So a buffer in use counts twice there; without the addition, buffers in huge pages would
+//! not count at all. Memory that all sessions share counts as well: rings, code that ran for the
+//! first time, the control plane's connections.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -61,13 +61,13 @@ pub(crate) const CALL: Role = Role::new("many-sessions", call);
 /// Sessions of one pair of endpoints.
 const SESSIONS: [u32; 5] = [1, 100, 1_000, 10_000, 20_000];
 
-/// The rate with this number of sessions is the baseline of the others.
+/// The number of sessions whose rate is the baseline of the others.
 const COMPARED: u32 = 100;
 
 /// RPCs that each session carries before memory is measured.
 const RPCS: u64 = 16;
 
-/// Silence before memory is measured; held responses are given back meanwhile.
+/// Silence before memory is measured; servers give held responses back meanwhile.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Requests that are issued together.
@@ -113,7 +113,7 @@ struct Params {
     span: Duration,
 }
 
-/// The client's report before its silence ends.
+/// The client's report, made before its silence ends.
 #[derive(Debug, Serialize, Deserialize)]
 struct Quiet {
     before: Side,
@@ -148,7 +148,7 @@ impl Probe for Sessions {
     }
 
     fn overhead(&self) -> Duration {
-        // 20 000 sessions a second, about.
+        // About 20 000 sessions connect in a second.
         subject::SET_UP + SILENCE + Duration::from_micros(50) * self.sessions
     }
 
@@ -235,7 +235,7 @@ fn per_session(before: &Side, after: &Side, sessions: u32) -> f64 {
 }
 
 /// The client process. It waits for a line from the parent before it connects, and for another
-/// one before it measures the rate, so that the server's memory can be read in between.
+/// before it measures the rate, so that the parent can read the server's memory in between.
 ///
 /// # Errors
 /// A session cannot be connected; a wrong answer, or none.
@@ -266,7 +266,7 @@ fn run<T: Medium>(parent: &Parent, params: Params) -> anyhow::Result<()> {
         connects_per_s,
     })?;
     parent.receive::<()>()?;
-    // Any number but 0 will do as the beginning of a random sequence.
+    // A random sequence may begin with any number but 0.
     let choice = Choice::Random {
         state: 0x9e37_79b9_7f4a_7c15,
     };

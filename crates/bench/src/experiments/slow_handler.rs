@@ -1,7 +1,7 @@
 //! `slow-handler`: RPCs whose handlers take long, in the dispatch thread (where they compute) and
-//! in worker threads (where they sleep, as a handler that waits for a disk does). Such requests
-//! must not be sent again although they take longer than the retransmission timeout, and those in
-//! worker threads must not hold up the small RPCs that the same endpoint serves meanwhile.
+//! in worker threads (where they sleep, as a handler does that waits for a disk). A client must not
+//! send such requests again although they take longer than the retransmission timeout. Those in
+//! worker threads must not delay the small RPCs that the same endpoint serves meanwhile.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -48,10 +48,10 @@ pub(crate) const CALL: Role = Role::new("slow-handler", call);
 /// Times that handlers take, in microseconds.
 const HANDLERS_US: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 
-/// Far below what the slowest handlers take.
+/// The smallest retransmission timeout, far below the time of the slowest handlers.
 const RTO_FLOOR: Duration = Duration::from_millis(1);
 
-/// Worker threads, and slow requests in flight beside the fast ones.
+/// Worker threads, and slow requests in flight at the same time as the fast ones.
 const WORKERS: usize = 2;
 
 /// Bytes of a request and of its response.
@@ -184,7 +184,7 @@ struct Stream {
     recorder: Recorder,
     /// `None` while a request is in flight.
     bufs: Option<[MsgBuf; 2]>,
-    /// Issue the next one when this is over.
+    /// True to issue the next request when this one is over.
     goes_on: bool,
 }
 
@@ -265,7 +265,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         });
     }
     let all: Vec<usize> = (FAST..=WORKERS).collect();
-    // The first ones warm up.
+    // The first RPCs warm up.
     phase(&mut rpc, &all[..1], params.span / 16)?;
     phase(&mut rpc, &all[..1], params.span / 4)?;
     let alone = rpc.app().streams[FAST].recorder.quantile(0.99);
@@ -278,8 +278,8 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     parent.say(&Report { values, side })
 }
 
-/// Runs these streams for `span`, and until each has enough round trips. Nothing is in flight
-/// afterwards. Returns how many requests were sent again.
+/// Runs these streams for `span`, and longer until each has enough round trips. Afterwards nothing
+/// is in flight. Returns how many requests were sent again.
 #[expect(clippy::cast_precision_loss, reason = "a few events")]
 fn phase<T: Medium>(
     rpc: &mut Rpc<T, App>,
@@ -306,7 +306,7 @@ fn phase<T: Medium>(
     Ok((rpc.counters().retransmissions - before) as f64)
 }
 
-/// Runs for `span` and until `is_over`.
+/// Runs for `span`, and longer until `is_over` returns true.
 fn run_until<T: Medium>(
     rpc: &mut Rpc<T, App>,
     span: Duration,

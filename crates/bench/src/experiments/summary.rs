@@ -1,4 +1,4 @@
-//! `summary`: latency, rate and idling in few rows, under the names of those experiments.
+//! `summary`: a few rows of latency, rate and idling, under the names of those experiments.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::harness::case::Case;
 use crate::harness::experiment::Experiment;
 use crate::harness::transport::Transport;
 
-/// Its processes are those of the experiments that it is taken from.
+/// It has no processes of its own: those experiments have them.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "summary",
     about: "Latency, rate and idling, a few rows of each: what plain `dunlin bench` measures",
@@ -18,7 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// How long the idle server is watched.
+/// How long the processor time of the idle server is measured.
 const WATCHED: Duration = Duration::from_secs(1);
 
 fn cases(transports: &[Transport]) -> Vec<Case> {

@@ -156,7 +156,8 @@ fn a_name_stands_for_one_experiment_and_for_one_role() {
     for experiment in ALL {
         assert!(!experiment.name.is_empty() && !experiment.about.is_empty());
     }
-    // A server or a baseline serves several experiments, and is the same role in all of them.
+    // A server or a baseline may serve several experiments, and must be the same role in all of
+    // them.
     for role in super::roles() {
         let same = super::roles().filter(|it| it.name() == role.name());
         let runs: BTreeSet<String> = same.map(|it| format!("{it:?}")).collect();

@@ -1,8 +1,8 @@
-//! One case of an experiment: what is measured, beside what, with which parameters, and the rows
-//! that come of its rounds. Made by the experiments, measured by [`super::plan`].
+//! One case of an experiment: its subject, its baseline, its parameters, and the rows made of its
+//! rounds. Experiments make cases, and [`super::plan`] measures them.
 //!
-//! A ping-pong says before and after each measurement in which state the machine is. The rows of a
-//! case are made of the rounds of one state, that with the most of them.
+//! A ping-pong before and after each measurement shows the state of the machine. The rows of a case
+//! come from the rounds of one state: the state with the most rounds.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use super::probe::{Against, Measurement, Metric, Probe};
 use harness::row::{Row, Spread};
 use harness::state::{State, states, steady};
 
-/// About what a ping-pong takes in all.
+/// Approximate time of a ping-pong.
 const PING_TAKES: Duration = Duration::from_millis(6);
 
-/// One line of parameters of an experiment, and what was measured for it.
+/// One line of parameters of an experiment, and the values measured for it.
 pub struct Case {
     experiment: &'static str,
     transport: &'static str,
     params: Map<String, Value>,
     subject: Measured,
     baseline: Option<Measured>,
-    /// Times of the ping-pongs of each round, in ns; empty where there are none.
+    /// Times of the ping-pongs of each round, in ns; empty if the round had none.
     pings: Vec<Vec<f64>>,
     alarms: Vec<String>,
 }
 
-/// The ping-pong, or a test's substitute: what it takes now, in ns.
+/// Plays a ping-pong, or stands for one in a test; returns its time in ns.
 pub type Pinger<'a> = &'a mut dyn FnMut() -> anyhow::Result<Option<f64>>;
 
 /// The rounds that count.
 struct Counted {
     rounds: Vec<usize>,
     state: Option<State>,
-    /// False if no round was measured in one state, so that all of them count.
+    /// False if no round stayed in one state, so that all of them count.
     is_steady: bool,
 }
 
@@ -67,7 +67,7 @@ impl Case {
         }
     }
 
-    /// The same, with a baseline that is measured right before the subject in each round.
+    /// Adds a baseline, which is measured right before the subject in each round.
     pub(crate) fn against(mut self, baseline: impl Probe + 'static) -> Self {
         self.baseline = Some(Measured::new(baseline));
         self
@@ -82,7 +82,7 @@ impl Case {
             .collect()
     }
 
-    /// How many rounds were measured, and how many of them count.
+    /// The number of rounds that were measured, and the number of those that count.
     pub fn rounds(&self) -> [usize; 2] {
         [self.pings.len(), self.counted().rounds.len()]
     }
@@ -147,7 +147,7 @@ impl Case {
         })
     }
 
-    /// The median of what a figure is compared with, and what that is.
+    /// The median of a figure's baseline, and the name of that baseline.
     fn compared(&self, against: Against, rounds: &[usize]) -> Option<(f64, &'static str)> {
         let (measured, index, name) = match against {
             Against::Nothing => return None,
@@ -160,7 +160,7 @@ impl Case {
         Some((measured.spread(index, rounds)?.median, name))
     }
 
-    /// One round. Returns what was counted in it.
+    /// Measures one round. Returns the counts that were made in it.
     pub(crate) fn measure(
         &mut self,
         round: u32,
@@ -176,7 +176,8 @@ impl Case {
             Ok(())
         };
         ping()?;
-        // Both or neither: a baseline without its subject would belong to another round.
+        // Keeps both values or neither: a baseline without its subject would belong to another
+        // round.
         let mut baseline = None;
         if let Some(it) = &mut self.baseline {
             baseline = Some(it.probe.measure(span)?);
@@ -194,7 +195,7 @@ impl Case {
         Ok(details)
     }
 
-    /// Measures what the case is about, without its baseline.
+    /// Measures the subject of the case, without its baseline.
     pub fn measure_subject(
         &mut self,
         span: Duration,
@@ -203,12 +204,12 @@ impl Case {
         Ok((probe.metrics(), probe.measure(span)?))
     }
 
-    /// True if its figures depend on the machine.
+    /// True if its figures depend on the machine's speed.
     pub fn is_timed(&self) -> bool {
         self.subject.probe.is_timed()
     }
 
-    /// Adds what a reader of the rows must know.
+    /// Adds a warning for readers of the rows.
     pub(crate) fn note(&mut self, alarm: String) {
         self.alarms.push(alarm);
     }
@@ -225,7 +226,7 @@ impl Case {
         1 + u32::from(self.baseline.is_some())
     }
 
-    /// About what a round takes beside its spans.
+    /// Approximate time of a round in addition to its spans.
     pub(crate) fn overhead(&self) -> Duration {
         let baseline = self.baseline.as_ref().map(|it| it.probe.overhead());
         let pings = match self.is_timed() {
@@ -235,7 +236,7 @@ impl Case {
         self.subject.probe.overhead() + baseline.unwrap_or_default() + pings
     }
 
-    /// Its experiment, transport and parameters, for people.
+    /// Its experiment, transport and parameters, for people to read.
     pub fn label(&self) -> String {
         let params = self.params.iter().map(|(name, value)| match value {
             Value::String(text) => format!(", {name} {text}"),

@@ -17,40 +17,40 @@ use crate::output::papers::Published;
 pub struct Experiment {
     /// Its name in commands.
     pub name: &'static str,
-    /// Its name in rows, where that is another one; commands know it as well.
+    /// Its name in rows, if that differs; commands accept it as well.
     pub alias: Option<&'static str>,
     /// Its line in the help.
     pub about: &'static str,
     /// All its cases.
     pub(crate) cases: fn(&Sweep<'_>) -> anyhow::Result<Vec<Case>>,
-    /// The processes that it starts, but for those that another experiment lists.
+    /// The processes that it starts, except those that another experiment lists.
     pub(crate) roles: &'static [Role],
-    /// Transports that it is measured over if none is asked for.
+    /// Transports over which it is measured unless the command names others.
     pub(crate) transports: &'static [Transport],
-    /// Transports that can be asked for.
+    /// Transports that a command may name.
     pub(crate) allowed: &'static [Transport],
-    /// Sizes of messages if none is asked for; empty: it has no choice of sizes.
+    /// Sizes of messages unless the command names others; empty if sizes cannot be chosen.
     pub(crate) sizes: &'static [u16],
-    /// How long all rounds take if nothing is asked for. Of what is simulated at length, the time
-    /// of all cases for each round.
+    /// How long all rounds take by default. For long simulations: how long all cases of one round
+    /// take.
     pub usual_time: Duration,
-    /// Rounds, likewise.
+    /// The number of rounds by default.
     pub usual_runs: u32,
     /// True if `all` runs it.
     pub is_in_all: bool,
     /// True if another build can measure its cases one by one.
     pub is_compared: bool,
-    /// Its part of the page; `None` if its rows are in others.
+    /// Its part of the page; `None` if its rows are in other parts.
     pub section: Option<Section>,
-    /// Its charts, of its rows.
+    /// Makes charts of its rows.
     pub(crate) charts: fn(&[&Row]) -> Vec<Picture>,
     /// Figures of papers.
     pub published: &'static [Published],
-    /// Lines below the table that need more than one row.
+    /// Makes the lines below the table that need more than one row.
     pub findings: fn(&[Row]) -> Vec<String>,
 }
 
-/// A part of the page of results: its title, and what a reader must know to judge the figures.
+/// A part of the page of results: its title, and the facts by which a reader can judge the figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
     /// Its title.
@@ -59,7 +59,7 @@ pub struct Section {
     pub text: &'static str,
 }
 
-/// The choices that the cases of an experiment are made for.
+/// The choices for which an experiment makes its cases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sweep<'a> {
     pub(crate) transports: &'a [Transport],
@@ -67,7 +67,7 @@ pub(crate) struct Sweep<'a> {
 }
 
 impl Experiment {
-    /// The base of all others: fields that a constant leaves out.
+    /// The values of the fields that an experiment's constant leaves out.
     pub(crate) const BASE: Self = Self {
         name: "",
         alias: None,
@@ -92,20 +92,20 @@ impl Experiment {
         self.alias.unwrap_or(self.name)
     }
 
-    /// True if this row is one of its own.
+    /// True if this row belongs to it.
     pub fn owns(&self, row: &Row) -> bool {
         row.experiment == self.row_name()
     }
 
-    /// True if it has a choice of sizes.
+    /// True if its sizes can be chosen.
     pub fn is_sized(&self) -> bool {
         !self.sizes.is_empty()
     }
 
-    /// Its cases, over the transports and with the sizes that were asked for.
+    /// Its cases, over the chosen transports and with the chosen sizes.
     ///
     /// # Errors
-    /// [`harness::signal::Interrupted`]; or something that is counted beforehand could not be.
+    /// [`harness::signal::Interrupted`]; or a count that must be made beforehand failed.
     pub fn cases(&self, selection: &Selection) -> anyhow::Result<Vec<Case>> {
         let sweep = Sweep {
             transports: &selection.transports(self.transports),
@@ -116,7 +116,7 @@ impl Experiment {
         Ok(cases)
     }
 
-    /// Why it cannot be measured over the transports that were asked for.
+    /// The reason why it cannot be measured over the chosen transports, if there is one.
     pub fn refusal(&self, selection: &Selection) -> Option<String> {
         let transports = selection.transports(self.transports);
         let names: Vec<&str> = self.allowed.iter().map(|it| it.name()).collect();
@@ -124,7 +124,7 @@ impl Experiment {
         is_refused.then(|| format!("{} is measured over {}", self.name, names.join(" and ")))
     }
 
-    /// Its charts of these rows; those without a line are left out.
+    /// Its charts of these rows, except for charts without a line.
     pub fn charts(&self, rows: &[Row]) -> Vec<Picture> {
         let rows: Vec<&Row> = rows.iter().filter(|row| self.owns(row)).collect();
         let has_lines = |picture: &Picture| match picture {

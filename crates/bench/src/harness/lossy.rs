@@ -1,8 +1,9 @@
-//! Kernel UDP with losses: a receiving half around that of `udp` drops some frames. The transport
-//! itself does not notice. A frame is one datagram, or several that the kernel has merged.
+//! Kernel UDP with losses: a receiving half that wraps the one of `udp` and drops some frames. The
+//! transport itself does not notice. A frame is one datagram, or several that the kernel has
+//! merged.
 //!
-//! Invariant: which frames are lost follows from the seed and their order. Called by the event loop
-//! and the nexus of an experiment's processes.
+//! Invariant: the seed and the order of frames determine which frames are lost. The event loop and
+//! the nexus of an experiment's processes call this.
 
 use std::os::fd::RawFd;
 

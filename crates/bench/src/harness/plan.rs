@@ -1,6 +1,6 @@
-//! Rounds. A round measures every case once, its baseline right before it, so that a
-//! disturbance of some seconds falls on one round of many cases and not on all rounds of one, and
-//! so that both sides of a ratio see the same machine.
+//! Rounds. A round measures every case once, and its baseline right before it. So a disturbance of
+//! some seconds affects one round of many cases, not all rounds of one case, and both sides of a
+//! ratio see the same machine.
 
 use std::time::{Duration, Instant};
 
@@ -8,22 +8,22 @@ use super::case::{Case, Pinger};
 use harness::progress::Progress;
 use harness::signal;
 
-/// The shortest measurement: below it start-up effects would count.
+/// The shortest measurement: in a shorter one, start-up effects would count.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// How much to measure.
+/// The number of rounds, and the time for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Rounds.
     pub runs: u32,
-    /// About how long all of them take.
+    /// Approximate time of all rounds.
     pub budget: Duration,
-    /// Show what was counted in each measurement.
+    /// True to show the counts of each measurement.
     pub verbose: bool,
 }
 
-/// Takes out the cases whose fixed parts alone would take longer than there is time, and names
-/// them.
+/// Removes the cases whose fixed parts alone would take longer than the available time, and returns
+/// their names.
 pub fn leave_out(cases: &mut Vec<Case>, plan: Plan) -> Vec<String> {
     let mut left_out = Vec::new();
     cases.retain(|case| {
@@ -37,8 +37,8 @@ pub fn leave_out(cases: &mut Vec<Case>, plan: Plan) -> Vec<String> {
     left_out
 }
 
-/// The cases of each experiment apart, so that its rows are there when it is done. All measurements
-/// take the same time.
+/// Splits cases by experiment, so that an experiment's rows appear when it is done. All
+/// measurements take the same time.
 pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Case], Plan)> {
     let overhead =
         move |cases: &[Case]| plan.runs * cases.iter().map(Case::overhead).sum::<Duration>();
@@ -52,8 +52,8 @@ pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Cas
     })
 }
 
-/// Measures every case in every round, between ping-pongs. The values stay in the cases, also
-/// when it ends early.
+/// Measures every case in every round, between ping-pongs. The cases keep their values even if this
+/// ends early.
 ///
 /// # Errors
 /// [`signal::Interrupted`]; or the first probe that failed.
@@ -80,7 +80,7 @@ pub fn run(cases: &mut [Case], plan: Plan, ping: Pinger<'_>) -> anyhow::Result<(
     Ok(())
 }
 
-/// How long one of `left` measurements may take, if all of them have `time`.
+/// The time of one of `left` measurements, if all of them together have `time`.
 fn span(time: Duration, left: u32) -> Duration {
     (time / left.max(1)).max(SHORTEST)
 }

@@ -1,4 +1,4 @@
-//! One thing that can be measured again and again: an experiment's subject, or its baseline.
+//! Probes: each measures one subject or baseline, again and again.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// One that stands for itself.
+    /// A metric without a baseline.
     pub(crate) const fn alone(name: &'static str, unit: &'static str) -> Self {
         Self {
             name,
@@ -27,15 +27,15 @@ impl Metric {
 /// The baseline of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Against {
-    /// Nothing: it stands for itself.
+    /// No baseline.
     Nothing,
     /// The value at this index of the case's baseline.
     Baseline(usize),
-    /// The value at this index of the same measurement.
+    /// Another value of the same measurement.
     Own {
-        /// Its place.
+        /// The index of that value.
         index: usize,
-        /// Its name for people.
+        /// Its name, for people to read.
         name: &'static str,
     },
 }
@@ -43,7 +43,7 @@ pub enum Against {
 /// The result of one measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
-    /// One value for each metric, and behind them those that metrics are compared with.
+    /// One value for each metric, followed by values that metrics are compared with.
     pub values: Vec<f64>,
     /// Unexpected events that may explain the values.
     pub alarms: Vec<String>,
@@ -60,7 +60,7 @@ impl From<Vec<f64>> for Measurement {
     }
 }
 
-/// Something to measure. Each measurement starts afresh, in processes of its own.
+/// A subject or baseline. Each measurement starts afresh, in processes of its own.
 pub(crate) trait Probe {
     /// Its name, in a few words.
     fn name(&self) -> &'static str;
@@ -74,25 +74,25 @@ pub(crate) trait Probe {
     /// [`harness::signal::Interrupted`]; or a process could not be started, failed or hung.
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement>;
 
-    /// About what a measurement takes beside the span: starting processes, silences.
+    /// Approximate time of a measurement in addition to the span: starting processes, silences.
     fn overhead(&self) -> Duration {
         SET_UP
     }
 
-    /// False if the values are the same whatever the machine does, because they are counted or
-    /// simulated: then nothing needs to say in which state it was.
+    /// False if the values are counted or simulated, and so do not depend on the machine's speed.
+    /// The machine's state is then of no interest.
     fn is_timed(&self) -> bool {
         true
     }
 
-    /// False if these medians show that the machine was disturbed, so that nothing that is
-    /// compared with them means much.
+    /// False if these medians show that the machine was disturbed. Values that are compared with
+    /// them then mean little.
     fn is_plausible(&self, _medians: &[f64]) -> bool {
         true
     }
 }
 
-/// About what starting and ending two processes takes.
+/// Approximate time to start and end two processes.
 pub(crate) const SET_UP: Duration = Duration::from_millis(30);
 
 /// How long to wait for the report of a process that measures for `span`.

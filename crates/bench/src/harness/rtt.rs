@@ -13,7 +13,7 @@ use super::ticks::Stretch;
 /// Round trips before the first that counts.
 const WARM_UP: u64 = 2_000;
 
-/// How many round trips pass between two looks at the time.
+/// The number of round trips between two looks at the time.
 const BLOCK: u64 = 64;
 
 /// The values of [`Recorder::quantiles`], in order.
@@ -33,7 +33,7 @@ const fn metric(name: &'static str, index: usize) -> Metric {
     }
 }
 
-/// Durations in ticks, and the clock that gives ticks a length.
+/// Durations in ticks, and the clock that measures the length of a tick.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     histogram: Histogram<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Leaves out the first `skip` durations, for caches and branch predictors.
+    /// Skips the first `skip` durations, for caches and branch predictors.
     pub(crate) fn skipping(skip: u64) -> Self {
         Self {
             // Two significant digits would round 400 ns to 2 ns steps; three cost 20 KB more.
@@ -52,12 +52,12 @@ impl Recorder {
         }
     }
 
-    /// Leaves out the first round trips, until code and data are warm.
+    /// Skips the first round trips, until code and data are warm.
     pub(crate) fn warming_up() -> Self {
         Self::skipping(WARM_UP)
     }
 
-    /// One duration.
+    /// Records one duration.
     #[inline]
     pub(crate) fn record(&mut self, ticks: u64) {
         if self.skip == 0 {
@@ -67,7 +67,7 @@ impl Recorder {
         }
     }
 
-    /// How many durations count so far.
+    /// The number of durations that count so far.
     pub(crate) fn count(&self) -> u64 {
         self.histogram.len()
     }
@@ -83,12 +83,12 @@ impl Recorder {
         self.histogram.mean() * self.stretch.ns_per_tick()
     }
 
-    /// Those of [`METRICS`] in ns.
+    /// The values of [`METRICS`] in ns.
     pub(crate) fn quantiles(&self) -> [f64; 3] {
         self.quantiles_of(QUANTILES)
     }
 
-    /// Quantiles in ns, all with the same length of a tick, so that they keep their order.
+    /// Quantiles in ns. All use the same length of a tick, so they keep their order.
     #[expect(
         clippy::cast_precision_loss,
         reason = "ticks of a round trip are far below 2^53"
@@ -103,7 +103,7 @@ impl Recorder {
 /// cost of one clock read is part of each.
 ///
 /// # Errors
-/// A trip said that its answer was wrong.
+/// A trip reports a wrong answer.
 pub(crate) fn measure(
     span: Duration,
     mut trip: impl FnMut(u64) -> anyhow::Result<bool>,

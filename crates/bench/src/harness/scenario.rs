@@ -1,4 +1,4 @@
-//! A shipped scenario with some keys set, as something to measure. A round is a seed.
+//! A shipped scenario with some keys set, as a probe. Each round runs with its own seed.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use super::probe::{Measurement, Metric, Probe};
 use dunlin_scenario::{Done, Source};
 use harness::signal;
 
-/// A scenario and what is read off its report.
+/// A scenario, and the function that reads values from its report.
 pub(crate) struct Simulated {
     source: Source,
     metrics: &'static [Metric],
     values: fn(&Done) -> Vec<f64>,
-    /// About how long a run takes.
+    /// Approximate time of a run.
     takes: Duration,
     seed: i64,
 }
 
 impl Simulated {
-    /// The shipped file `name`, whose text is `text`, with `sets` in place of what it says.
+    /// The shipped file `name` with the text `text`, in which `sets` replaces values.
     ///
-    /// Panics if the file is no scenario, or has no place for a key: a test runs all of them.
+    /// Panics if the file is not a scenario, or lacks a key of `sets`: a test runs all of them.
     pub(crate) fn new(name: &str, text: &str, sets: &[(&str, Value)]) -> Self {
         let shipped = "shipped scenarios can be read";
         let mut source = Source::parse(name.to_owned(), text.to_owned()).expect(shipped);
@@ -38,7 +38,7 @@ impl Simulated {
         }
     }
 
-    /// Reads a value for each metric off a report.
+    /// Reads a value for each metric from a report.
     pub(crate) fn reading(
         mut self,
         metrics: &'static [Metric],
@@ -48,7 +48,7 @@ impl Simulated {
         self
     }
 
-    /// About how long a run takes.
+    /// Sets the approximate time of a run.
     pub(crate) fn taking(mut self, seconds: u64) -> Self {
         self.takes = Duration::from_secs(seconds);
         self
@@ -72,14 +72,14 @@ impl Probe for Simulated {
         false
     }
 
-    /// Virtual time does not pass as the clock does, so the span says nothing here.
+    /// Virtual time does not pass as the clock does, so the span is of no use here.
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         self.source.set_value("seed", self.seed.into())?;
         self.seed += 1;
         let mut variants = self.source.variants()?;
         let variant = variants.pop().context("a scenario is one run at least")?;
         let done = dunlin_scenario::run(variant, None)?;
-        // A run that a signal has cut short is no measurement.
+        // A run that a signal has cut short does not count as a measurement.
         signal::check()?;
         Ok(Measurement {
             values: (self.values)(&done),

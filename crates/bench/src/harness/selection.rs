@@ -1,5 +1,5 @@
-//! Chooses the cases of an experiment that are measured: transports, sizes of messages, and values
-//! of other parameters. Used by `bench` and by `bench compare`.
+//! Chooses which cases of an experiment are measured: transports, sizes of messages, and values of
+//! other parameters. `bench` and `bench compare` use it.
 
 use clap::Args;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::case::Case;
 use super::transport::Transport;
 
-/// Bytes of a message that experiments with a choice of sizes can have.
+/// Bytes of the largest message for experiments whose sizes can be chosen.
 const LARGEST_SIZE: u16 = 8192;
 
-/// The options that say so.
+/// The command-line options that choose.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Selection {
     /// Over what; without it, what suits the experiment
@@ -24,7 +24,7 @@ pub struct Selection {
     only: Vec<Only>,
 }
 
-/// A parameter, and the values of it that are wanted.
+/// A parameter, and the values of it to keep.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Only {
     name: String,
@@ -32,7 +32,7 @@ struct Only {
 }
 
 impl Selection {
-    /// One size over one transport.
+    /// Chooses one size over one transport.
     pub fn one(transport: Option<Transport>, size: Option<u16>) -> Self {
         Self {
             transport: transport.into_iter().collect(),
@@ -41,7 +41,7 @@ impl Selection {
         }
     }
 
-    /// The transports that were asked for, or else the `usual` ones; each once.
+    /// The chosen transports, or else the `usual` ones; each once.
     pub(crate) fn transports(&self, usual: &[Transport]) -> Vec<Transport> {
         let mut transports = match &self.transport[..] {
             [] => usual.to_vec(),
@@ -52,12 +52,12 @@ impl Selection {
         transports
     }
 
-    /// The sizes that were asked for, if any were.
+    /// The chosen sizes, if there are any.
     pub fn sizes(&self) -> Option<&[u16]> {
         (!self.size.is_empty()).then_some(&self.size[..])
     }
 
-    /// Takes out the cases that are not wanted.
+    /// Removes the cases that were not chosen.
     pub(crate) fn keep(&self, cases: &mut Vec<Case>) {
         cases.retain(|case| self.only.iter().all(|only| only.allows(case)));
     }
@@ -72,7 +72,7 @@ impl Only {
     }
 }
 
-/// A parameter's value as it is written in commands.
+/// A parameter's value as commands write it.
 pub fn word(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -81,7 +81,7 @@ pub fn word(value: &Value) -> String {
 }
 
 /// # Errors
-/// It is not the size of a message that is filled word by word.
+/// The text is not the size of a message that can be filled word by word.
 fn size(text: &str) -> Result<u16, String> {
     let size: u16 = text.parse().map_err(|_| "not a number".to_owned())?;
     if !(8..=LARGEST_SIZE).contains(&size) || !size.is_multiple_of(8) {
@@ -91,7 +91,7 @@ fn size(text: &str) -> Result<u16, String> {
 }
 
 /// # Errors
-/// It is no parameter with values.
+/// The text is not a parameter with values.
 fn only(text: &str) -> Result<Only, String> {
     let (name, values) = text
         .split_once('=')

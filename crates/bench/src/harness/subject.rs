@@ -1,6 +1,6 @@
-//! The library under test, as the processes of all experiments use it: one endpoint a process,
-//! opened as a [`Setting`] says. A client connects to what a server listens at, does what its
-//! experiment asks, and reports; the server answers until the parent kills it.
+//! The library under test, as the processes of all experiments use it: one endpoint for each
+//! process, opened as a [`Setting`] says. A client connects to its server's address, does the work
+//! of its experiment, and reports. The server answers until the parent kills it.
 
 pub(crate) mod client;
 pub(crate) mod exchange;
@@ -27,16 +27,16 @@ use side::Side;
 /// Answers with a function of the whole request ([`super::work`]), in the dispatch thread.
 pub(crate) const ECHO: ReqType = ReqType(1);
 
-/// The same after a while, in the dispatch thread.
+/// Like `ECHO`, but after a while, in the dispatch thread.
 pub(crate) const SLOW: ReqType = ReqType(2);
 
-/// The same after a while, in a worker thread.
+/// Like `ECHO`, but after a while, in a worker thread.
 pub(crate) const SLOW_BACKGROUND: ReqType = ReqType(3);
 
-/// Looks at a large request here and there, and answers with few bytes.
+/// Checks the marks of a large request, and answers with few bytes.
 pub(crate) const SINK: ReqType = ReqType(4);
 
-/// Answers few bytes with a large response, marked as large requests are.
+/// Answers a short request with a large response, which has marks like large requests.
 pub(crate) const SOURCE: ReqType = ReqType(5);
 
 /// Answers with the bytes of the request.
@@ -48,13 +48,13 @@ pub(crate) const ANSWER: usize = 32;
 /// Bytes of a large response.
 pub(crate) const LARGE: u32 = 8 << 20;
 
-/// Starting two processes with an endpoint each, and connecting them.
+/// Time to start two processes with an endpoint each, and to connect them.
 pub(crate) const SET_UP: Duration = Duration::from_millis(60);
 
-/// Time after which a connection is given up.
+/// A connection fails after this time.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// Sessions that connect at a time.
+/// Sessions that connect at the same time.
 const CONNECTING: usize = 256;
 
 /// How a process of an experiment opens its endpoint. Other options have their defaults.
@@ -63,9 +63,10 @@ pub(crate) struct Setting {
     pub(crate) transport: Transport,
     /// udp: several packets in a datagram, and segmentation by the kernel (GSO, GRO).
     pub(crate) packing: bool,
-    /// Spin for ever; else as by default: a while, then block.
+    /// If true, the endpoint spins for ever; otherwise it idles as by default: it spins a while,
+    /// then blocks.
     pub(crate) spin: bool,
-    /// The place of the thread with the endpoint. Those of the nexus run anywhere.
+    /// The processor of the endpoint's thread. The threads of the nexus run anywhere.
     pub(crate) seat: Seat,
     /// Smallest retransmission timeout, if not the default.
     pub(crate) rto_floor: Option<Duration>,
@@ -73,7 +74,7 @@ pub(crate) struct Setting {
     pub(crate) workers: usize,
     /// Largest message.
     pub(crate) largest: u32,
-    /// udp: of the frames that come in, some are lost on purpose.
+    /// udp: some of the incoming frames are dropped on purpose.
     pub(crate) loss: Option<Loss>,
 }
 
@@ -92,7 +93,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The same with what both sides counted.
+    /// The report as a measurement, with the counts of both sides.
     pub(crate) fn measurement(self, server: &Side) -> Measurement {
         let alarms = [self.side.alarm("client"), server.alarm("server")];
         Measurement {
@@ -103,12 +104,12 @@ impl Report {
     }
 }
 
-/// A transport with what experiments set of its options.
+/// A transport, with the options that experiments set.
 pub(crate) trait Medium: Open {
     /// Switches packing and segmentation.
     fn pack(options: &mut Self::Options, on: bool);
 
-    /// Lets it lose frames, if it can.
+    /// Makes it lose frames, if it can.
     fn lose(_options: &mut Self::Options, _loss: Loss) {}
 }
 
@@ -153,7 +154,7 @@ macro_rules! over {
 }
 
 /// The same for any [`Setting`]. Each transport compiles the whole endpoint once more, so only
-/// functions that may lose frames have this one.
+/// functions that may lose frames use this one.
 #[cfg(not(test))]
 macro_rules! over_lossy {
     ($setting:expr, $function:ident($($argument:expr),*)) => {
@@ -165,7 +166,7 @@ macro_rules! over_lossy {
     };
 }
 
-/// In unit tests, which start no process, there is no endpoint to be compiled.
+/// Unit tests start no process, so they need not compile an endpoint.
 #[cfg(test)]
 macro_rules! over {
     ($setting:expr, $function:ident($($argument:expr),*)) => {{
@@ -174,7 +175,7 @@ macro_rules! over {
     }};
 }
 
-/// As above.
+/// Like `over` above.
 #[cfg(test)]
 macro_rules! over_lossy {
     ($setting:expr, $function:ident($($argument:expr),*)) => {{
@@ -186,7 +187,7 @@ macro_rules! over_lossy {
 pub(crate) use {over, over_lossy};
 
 impl Setting {
-    /// Endpoints that spin; for latency and rate.
+    /// Endpoints that spin, for latency and rate.
     pub(crate) fn spinning(transport: Transport, seat: Seat) -> Self {
         Self {
             spin: true,
@@ -194,7 +195,7 @@ impl Setting {
         }
     }
 
-    /// Endpoints as they are by default: they block when nothing comes.
+    /// Endpoints that idle as by default: they block when nothing comes.
     pub(crate) fn adaptive(transport: Transport, seat: Seat) -> Self {
         Self {
             transport,
@@ -208,7 +209,7 @@ impl Setting {
         }
     }
 
-    /// A nexus, and the endpoint of this thread.
+    /// Makes a nexus, and the endpoint of this thread.
     ///
     /// # Errors
     /// The system refuses something.
@@ -217,7 +218,7 @@ impl Setting {
         self.seat.prepare()?;
         let mut nexus = Nexus::builder().workers(self.workers);
         if self.seat.first {
-            // The system takes time away from such processes at once, not in small slices.
+            // The system stops such a process for a long time at once, not for many short times.
             nexus = nexus.failure_timeout(Duration::from_secs(60));
         }
         let nexus = nexus.bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -249,7 +250,7 @@ impl Setting {
     }
 }
 
-/// A server process, and where it listens.
+/// A server process, and its address.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -284,7 +285,7 @@ pub(crate) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
     (on(seats.client), on(seats.server))
 }
 
-/// Connects `count` sessions with the endpoint at `server`, many at a time.
+/// Connects `count` sessions with the endpoint at `server`, many at the same time.
 ///
 /// # Errors
 /// One of them cannot be connected.
@@ -304,11 +305,12 @@ pub(crate) fn connect<T: Medium, App>(
     Ok(sessions)
 }
 
-/// Tells the parent where this endpoint listens, and waits until another has made `count` sessions
-/// with it and issues on them. `accepted` is where those are that were accepted so far.
+/// Tells the parent the address of this endpoint, and waits until another endpoint has made `count`
+/// sessions with it and issues on them. `accepted` gives access to the sessions that were accepted
+/// so far.
 ///
-/// # Errors
-/// There are more or fewer, or nothing came for as long as connecting may take.
+/// # Errors There are more or fewer sessions, or no request comes for as long as connecting may
+/// take.
 pub(crate) fn accept<T: Medium, App>(
     parent: &Parent,
     rpc: &mut Rpc<T, App>,
@@ -324,8 +326,8 @@ pub(crate) fn accept<T: Medium, App>(
     Ok(sessions)
 }
 
-/// Like [`Rpc::wait_connected`], but it ends also if the control thread is not given time to say
-/// that it cannot connect.
+/// Like [`Rpc::wait_connected`], but also ends if the control thread gets no processor time to
+/// report that it cannot connect.
 fn wait<T: Medium, App>(rpc: &mut Rpc<T, App>, session: Session) -> anyhow::Result<()> {
     let begin = Instant::now();
     while rpc.session_info(session).is_some_and(|info| !info.open) {

@@ -1,5 +1,5 @@
-//! A clock that is cheap to read: the time stamp counter if there is one. The run itself measures
-//! its unit, with the standard clock at both ends.
+//! A clock that is cheap to read: the time stamp counter if there is one. Each run measures the
+//! length of a tick, by reading the standard clock at both ends.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// Begins now.
+    /// Begins a stretch now.
     pub(crate) fn begin() -> Self {
         Self {
             ticks: now(),

@@ -1,4 +1,4 @@
-//! The transports, as they are named in commands and rows.
+//! The transports, under their names in commands and rows.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

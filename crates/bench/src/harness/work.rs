@@ -1,4 +1,4 @@
-//! The content of requests and responses, so that no measurement is of empty work: the client
+//! The content of requests and responses, so that every measurement includes real work: the client
 //! writes every word of a request from a fresh counter, the server reads every word and answers
 //! with a function of all of them, and the client checks every word of the answer.
 //!
@@ -10,12 +10,12 @@ pub(crate) fn fill(request: &mut [u8], counter: u64) {
     write(request, counter);
 }
 
-/// Bytes of a large message between two words that say which it is.
+/// Distance in bytes between the words of a large message that hold its number.
 const MARKS: usize = 16 << 10;
 
-/// Writes the number of a large message in front and once in each 16 KiB, so that every packet of
-/// shared memory and of loopback is looked at: looking at all of it would take longer than sending
-/// it, and small messages beside it would wait for that.
+/// Writes a number, counted up from `counter`, at the start of each 16 KiB of a large message, so
+/// that the receiver checks every packet of shared memory and of loopback. Checking all bytes would
+/// take longer than sending them, and small messages would wait meanwhile.
 pub(crate) fn mark(message: &mut [u8], counter: u64) {
     for (part, index) in message.chunks_mut(MARKS).zip(0..) {
         if let Some(word) = part.first_chunk_mut() {
@@ -33,7 +33,7 @@ pub(crate) fn is_marked(message: &[u8], counter: u64) -> bool {
     message.chunks(MARKS).zip(0..).all(is_right)
 }
 
-/// True if `bytes` are request number `counter`, every word of them.
+/// True if every word of `bytes` is as in request number `counter`.
 #[inline]
 pub(crate) fn is_request(bytes: &[u8], counter: u64) -> bool {
     check(bytes, counter)
@@ -60,7 +60,7 @@ pub(crate) fn is_answer(response: &[u8], request_len: usize, counter: u64) -> bo
     check(response, !counter.wrapping_mul(words).wrapping_add(steps))
 }
 
-/// `first`, `first + 1`, and so on.
+/// Writes `first`, `first + 1`, and so on.
 #[inline]
 fn write(bytes: &mut [u8], first: u64) {
     for (chunk, index) in bytes.chunks_exact_mut(8).zip(0..) {
@@ -68,7 +68,7 @@ fn write(bytes: &mut [u8], first: u64) {
     }
 }
 
-/// Every word is looked at, without a branch for each.
+/// Checks every word, without a branch for each.
 #[inline]
 fn check(bytes: &[u8], first: u64) -> bool {
     let differs = |(chunk, index)| word(chunk) ^ first.wrapping_add(index);

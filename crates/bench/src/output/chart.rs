@@ -1,5 +1,5 @@
-//! Rows as charts. Lines of a transport have the same colour everywhere; baselines are dashed, and
-//! diamonds are figures of papers. Each experiment makes its charts of these.
+//! Rows as charts. A transport's lines have the same colour everywhere; baselines are dashed, and
+//! diamonds are figures of papers. Experiments build their charts with these functions.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use harness::draw::{Axis, Bar, Bars, Chart, Kind, Line, Picture, Point};
 use harness::figure;
 use harness::row::Row;
 
-/// Transports in the order of legends; the place of each is its colour.
+/// Transports in the order of legends; a transport's index is its colour.
 pub(crate) const TRANSPORTS: [&str; 6] = ["shm", "auto", "udp", "tcp", "none", "sim"];
 
 /// The place of a transport.
@@ -16,7 +16,7 @@ pub(crate) fn colour(transport: &str) -> Option<usize> {
     TRANSPORTS.iter().position(|it| *it == transport)
 }
 
-/// Which rows become lines, and by what they are put in order.
+/// Selects the rows of lines, and the parameter on their x axis.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) metric: &'a str,
@@ -26,14 +26,14 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// True if this row is one of them.
+    /// True if this row is selected.
     pub(crate) fn is(&self, row: &Row) -> bool {
         let has = |&(name, value): &(&str, &str)| word(row, name).as_deref() == Some(value);
         row.metric == self.metric && self.params.iter().all(has)
     }
 
-    /// Those of the experiment's `published` figures that belong to them, one line for each thing
-    /// that was measured.
+    /// The experiment's `published` figures that belong to these rows, with one line for each
+    /// quantity and machine.
     pub(crate) fn published(&self, published: &[Published], beside: Beside) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         for it in published {
@@ -68,7 +68,7 @@ impl Wanted<'_> {
 }
 
 impl Published {
-    /// It was measured with this parameter, or says nothing of it.
+    /// True if it was measured with this value, or does not have this parameter.
     fn says(&self, name: &str, value: &str) -> bool {
         let number = self.number(name).map(|number| number.to_string());
         let word = self.word(name).map(str::to_owned);
@@ -84,14 +84,14 @@ pub(crate) fn word(row: &Row, name: &str) -> Option<String> {
     })
 }
 
-/// For each transport the line of its medians, and that of its baseline.
+/// For each transport, the line of its medians and the line of its baseline.
 pub(crate) fn by_transport(rows: &[&Row], wanted: Wanted<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     for transport in TRANSPORTS {
         let of = |row: &&&Row| row.transport == transport && wanted.is(row);
         let rows: Vec<&Row> = rows.iter().filter(of).copied().collect();
         lines.push(measured_line(transport, colour(transport), &rows, wanted.x));
-        // The baseline of auto is that of shm.
+        // `auto` has the baseline of `shm`.
         if transport != "auto" {
             lines.push(baseline_line(colour(transport), &rows, wanted.x));
         }
@@ -100,7 +100,7 @@ pub(crate) fn by_transport(rows: &[&Row], wanted: Wanted<'_>) -> Vec<Line> {
     lines
 }
 
-/// Medians with their spread.
+/// A line of medians with their spread.
 pub(crate) fn measured_line(name: &str, colour: Option<usize>, rows: &[&Row], x: &str) -> Line {
     let point = |row: &&Row| {
         Some(Point {
@@ -114,7 +114,7 @@ pub(crate) fn measured_line(name: &str, colour: Option<usize>, rows: &[&Row], x:
     line(name, colour, Kind::Measured, rows.iter().filter_map(point))
 }
 
-/// The line of their baselines.
+/// A line of the rows' baselines.
 pub(crate) fn baseline_line(colour: Option<usize>, rows: &[&Row], x: &str) -> Line {
     let point = |row: &&Row| Some(Point::at(row.params.get(x)?.as_f64()?, row.baseline?));
     let name = rows.iter().find_map(|row| row.baseline_name.as_deref());
@@ -122,7 +122,7 @@ pub(crate) fn baseline_line(colour: Option<usize>, rows: &[&Row], x: &str) -> Li
     line(name.unwrap_or_default(), colour, Kind::Baseline, points)
 }
 
-/// How many times the baseline.
+/// A line of ratios to the baseline.
 pub(crate) fn ratio_line(name: &str, colour: Option<usize>, rows: &[&Row], x: &str) -> Line {
     let point = |row: &&Row| {
         Some(Point {
@@ -151,7 +151,7 @@ fn line(
     }
 }
 
-/// All of a row that a reader may want to know.
+/// Everything about a row that a reader may want to know.
 fn hint(row: &Row) -> String {
     let [median, min, max] = [row.median, row.min, row.max].map(|it| figure::figure(it, &row.unit));
     let params = row.params.iter().map(|(name, value)| match value {
@@ -169,7 +169,7 @@ fn hint(row: &Row) -> String {
     text
 }
 
-/// A bar of a row.
+/// A bar for a row.
 pub(crate) fn bar(row: &Row, name: String, colour: Option<usize>) -> Bar {
     Bar {
         name,
@@ -188,7 +188,7 @@ pub(crate) fn chart(title: &str, x: Axis, y: Axis, lines: Vec<Line>) -> Picture 
     Picture::Lines(Chart { title, x, y, lines })
 }
 
-/// Bars, whose baseline is the same for all.
+/// A chart of bars with one baseline for all.
 pub(crate) fn bars(title: &str, axis: Axis, baseline: &str, bars: Vec<Bar>) -> Picture {
     Picture::Bars(Bars {
         title: title.to_owned(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use harness::figure::short;
 use harness::row::Row;
 
-/// A parameter of an experiment, as rows have it.
+/// A parameter of an experiment, in the form of rows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Param {
     /// A number.
@@ -17,15 +17,15 @@ pub enum Param {
     Word(&'static str),
 }
 
-/// Those that a row must have, and their values.
+/// Parameters that a row must have, with their values.
 type Params = [Option<(&'static str, Param)>; 3];
 
-/// Which figure of a row it stands beside.
+/// The figure of a row that a published figure is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Beside {
     /// The median.
     Median,
-    /// The ratio to the baseline, which is of the same kind as what the paper compared with.
+    /// The ratio to the baseline, which is of the same kind as the paper's.
     Ratio,
 }
 
@@ -36,7 +36,7 @@ pub struct Published {
     pub metric: &'static str,
     /// Its parameters.
     pub params: Params,
-    /// The figure of a row that it is shown with.
+    /// The figure of a row with which it is shown.
     pub beside: Beside,
     /// In the unit of the rows.
     pub value: f64,
@@ -49,7 +49,7 @@ pub struct Published {
 use Param::{Number, Word};
 
 impl Published {
-    /// Whether a row of its experiment measures the same, as far as its parameters say.
+    /// Whether a row of its experiment measures the same, as far as the parameters tell.
     pub fn is_beside(&self, row: &Row) -> bool {
         row.metric == self.metric
             && self
@@ -73,7 +73,7 @@ impl Published {
         })
     }
 
-    /// All parameters, as they are written in rows.
+    /// All parameters, as rows write them.
     pub fn all_params(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.params().map(|(name, param)| match param {
             Number(number) => (name, number.to_string()),
@@ -81,7 +81,7 @@ impl Published {
         })
     }
 
-    /// Metric and parameters, for people.
+    /// Metric and parameters, for people to read.
     pub fn label(&self) -> String {
         let params = self.all_params().map(|(name, value)| {
             let unit = match name {
@@ -110,7 +110,7 @@ impl Param {
     }
 }
 
-/// A metric of which something is published; rows have the short name.
+/// The long name of a metric that papers publish; rows have the short name.
 fn in_words(metric: &str) -> &str {
     match metric {
         "rtt_p50" | "rtt_p50_us" => "round trip, median",

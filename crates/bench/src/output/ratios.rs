@@ -1,4 +1,4 @@
-//! Ratios between rows of one run that people look for and would have to work out: `auto` against
+//! Ratios between rows of one run that readers look for and would have to compute: `auto` against
 //! `shm`, and packing against no packing.
 
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(crate) fn lines(rows: &[Row]) -> Vec<String> {
     autos.chain(packed).collect()
 }
 
-/// The row that differs from `row` in transport and packing alone.
+/// Finds the row that differs from `row` only in transport and packing.
 fn find<'a>(rows: &'a [Row], row: &Row, transport: &str, packing: Option<bool>) -> Option<&'a Row> {
     rows.iter().find(|other| {
         other.what() == [&row.experiment, &row.metric, transport]
@@ -37,7 +37,7 @@ fn packs(row: &Row) -> Option<bool> {
     row.params.get("packing").and_then(Value::as_bool)
 }
 
-/// Parameters besides packing.
+/// The parameters other than packing.
 fn others(row: &Row) -> impl Iterator<Item = (&String, &Value)> {
     row.params.iter().filter(|(name, _)| *name != "packing")
 }

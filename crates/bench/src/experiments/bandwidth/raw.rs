@@ -1,4 +1,4 @@
-//! Baselines of bandwidth, in its unit: a copy of the same bytes, and full datagrams.
+//! Baselines of bandwidth, in the same unit: a copy of the same bytes, and full datagrams.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::harness::probe::{Measurement, Metric, Probe};
 /// Bytes of a datagram: as much data as a packet of the library has over UDP.
 const DATAGRAM: u16 = 1440;
 
-/// Datagrams that the kernel takes as one: as many as fit into 64 KiB.
+/// Datagrams that the kernel takes in one write: as many as fit into 64 KiB.
 const SEGMENTS: u32 = 45;
 
-/// Copies of messages, between as many buffers as are in flight.
+/// Copies of messages, among as many buffers as there are messages in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) Messages);
 

@@ -1,5 +1,5 @@
-//! The same messages over one TCP stream of the kernel, as a program would send them that has
-//! nothing better: writes of whole messages, answers of 32 bytes.
+//! The same messages over one TCP stream of the kernel, sent as a plain program would send them:
+//! writes of whole messages, answers of 32 bytes.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -100,7 +100,7 @@ pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
         );
         answered += 1;
         if first == 0 {
-            // The first message pays for its memory.
+            // The first message also waits for its memory to be mapped.
             (first, begin) = (answered, Instant::now());
         }
     }
@@ -120,7 +120,7 @@ pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
     let mut message = vec![0; messages.size as usize];
     for counter in 0.. {
         if stream.read_exact(&mut message).is_err() {
-            // The sender has all that it wanted.
+            // The sender is done.
             return Ok(());
         }
         ensure!(work::is_marked(&message, counter), "a wrong message");

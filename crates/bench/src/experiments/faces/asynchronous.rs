@@ -1,5 +1,5 @@
-//! Client and server as futures: a future for each request in flight, and one for each request that
-//! is served.
+//! Client and server as futures: one for each request in flight, and one for each request that the
+//! server handles.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -80,7 +80,7 @@ pub(super) fn call<T: Medium>(
     parent.say(&Report { values, side })
 }
 
-/// One request after the other; ends at the first that fails.
+/// Issues one request after the other; ends at the first that fails.
 async fn one_at_a_time(
     cx: Caller,
     session: Session,

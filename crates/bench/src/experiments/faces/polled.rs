@@ -1,5 +1,5 @@
-//! Client and server on the poll API, with and without types: the same code but for how a request
-//! is written and read.
+//! Client and server on the poll API, with and without types: the same code except for writing and
+//! reading requests.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -21,10 +21,10 @@ use harness::process::Parent;
 #[repr(C)]
 struct Words([U64; SIZE / 8]);
 
-/// The experiment's work as a service.
+/// The work of the experiment as a service.
 #[service(codec = Fixed)]
 trait Echo {
-    /// A function of all words.
+    /// Answers with a function of all words.
     #[method(0x100)]
     fn answer(words: Words) -> Words;
 }
@@ -43,7 +43,7 @@ impl EchoPoll for Server {
 /// The state of a client.
 struct Client<const TYPED: bool> {
     sessions: Vec<Session>,
-    /// Which of them the next request goes to.
+    /// The session of the next request.
     next: usize,
     /// The content of the request.
     counter: u64,

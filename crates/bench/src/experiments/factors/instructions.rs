@@ -1,6 +1,6 @@
-//! Instructions of an RPC, of client and server together: with all on, and with each factor off.
+//! Instructions of an RPC, client and server together: with all factors on, and with each one off.
 //!
-//! A child under valgrind has both endpoints in one thread and a clock that goes on by the same
+//! A child under valgrind has both endpoints in one thread and a clock that advances by the same
 //! time in every turn, so that every run executes the same instructions.
 
 use std::cell::Cell;
@@ -20,7 +20,7 @@ use harness::callgrind::Callgrind;
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
 
-/// Runs RPCs with each of it off, under valgrind.
+/// Runs RPCs under valgrind, with each factor off in turn.
 pub(crate) const COUNT: Role = Role::new("factors-count", run);
 
 /// RPCs before those that count, while pools fill.
@@ -32,13 +32,13 @@ const RPCS: u64 = 1500;
 /// The function whose calls count: [`run_counted`].
 const MEASURED: &str = "run_counted";
 
-/// A turn of one endpoint: with 60 RPCs under way, four million a second.
+/// Time of one turn of an endpoint: with 60 RPCs under way, four million RPCs a second.
 const TURN: Nanos = Nanos(7500);
 
 /// Valgrind is about fifty times as slow as the machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// With all on, and then without each factor; `None` if there is no valgrind.
+/// Counts with all factors on, and then without each one; `None` if there is no valgrind.
 ///
 /// # Errors
 /// [`harness::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
@@ -78,7 +78,7 @@ fn run_counted(pair: &mut Pair) -> anyhow::Result<u64> {
     pair.run(RPCS)
 }
 
-/// Time as the pair says. A reading takes as many instructions as that of the real clock.
+/// A clock that the pair advances. A reading takes as many instructions as one of the real clock.
 struct Turns(Rc<Cell<u64>>);
 
 impl Clock for Turns {
@@ -138,7 +138,7 @@ impl Pair {
         switch(&mut self.server, off)
     }
 
-    /// Runs until `rpcs` RPCs are done, or a few more; returns how many.
+    /// Runs until `rpcs` RPCs or a few more are done; returns how many.
     fn run(&mut self, rpcs: u64) -> anyhow::Result<u64> {
         let begin = self.client.app_mut().pipeline.completed()?;
         loop {
@@ -156,7 +156,7 @@ impl Pair {
 
 type End = (Halves<ShmRx, ShmTx>, PeerId);
 
-/// Two ends of a channel as two processes have them.
+/// The two ends of a channel, as two processes have them.
 fn ends() -> anyhow::Result<(End, End)> {
     let open = || Shm::open(Options::default());
     let (mut a, mut b) = (open()?, open()?);

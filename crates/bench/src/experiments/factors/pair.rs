@@ -1,6 +1,7 @@
 //! Two processes with an endpoint each that issue and serve, as in eRPC §6.2. Time is cut into
 //! slices, the same for both: in even ones all factors are on, in odd ones one is off. So other
-//! work on the machine, and the place of the processes' memory, affect both sides of a ratio alike.
+//! work on the machine, and the placement of the processes' memory, affect both sides of a ratio
+//! alike.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,14 +36,14 @@ const SETTLE: Duration = Duration::from_millis(1);
 /// Fewest slices of a measurement.
 const FEWEST: u64 = 4;
 
-/// A process gives up this long after the last slice, if it has not run in two neighbouring slices.
+/// A process gives up this long after the last slice, unless it ran in two neighbouring slices.
 const STUCK: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// The server to connect to. A process without one listens, and issues requests when the other
-    /// process does.
+    /// The server to connect to. A process without one listens, and begins to issue requests when
+    /// the other process does.
     server: Option<SocketAddr>,
     off: Factor,
     slices: u64,
@@ -61,7 +62,8 @@ pub(super) const fn is_off(slice: u64) -> bool {
     slice % 2 == 1
 }
 
-/// The rates of slices with all factors on, each with the rate of the next slice, with one off.
+/// The rates of slices with all factors on, each with the rate of the next slice, in which one is
+/// off.
 pub(super) fn pairs_of(rates: &BTreeMap<u64, f64>) -> Vec<[f64; 2]> {
     let (mut pairs, mut before) = (Vec::new(), None);
     for (slice, rate) in rates {
@@ -113,7 +115,7 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     pipeline::rate(&mut rpc, WARM_UP)?;
     let rates = slices(&mut rpc, &params)?;
     let side = Side::read(&mut rpc)?;
-    // The other one may have begun a little later.
+    // The other process may have begun a little later.
     pipeline::rate(&mut rpc, 2 * SLICE)?;
     params.setting.seat.step_back()?;
     parent.say(&Report { rates, side })?;
@@ -143,7 +145,7 @@ fn slices(rpc: &mut dunlin::Rpc<Shm, Peer>, params: &Params) -> anyhow::Result<B
         pipeline::rate(rpc, SETTLE)?;
         let end = SLICE * u32::try_from(slice + 1)?;
         let left = end.saturating_sub(sys::monotonic_time()?);
-        // On a busy machine the slice may be over before it has begun here.
+        // On a busy machine, the slice may be over before this process gets to run in it.
         rates.insert(slice, pipeline::rate(rpc, left.max(SLICE / 4))?);
     }
 }

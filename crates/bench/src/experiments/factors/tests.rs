@@ -1,4 +1,4 @@
-//! Which factors others include, and which slices belong together.
+//! Factors that include others, and slices that belong together.
 
 use super::*;
 

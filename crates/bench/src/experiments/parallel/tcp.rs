@@ -22,7 +22,7 @@ pub(crate) const CALL: Role = Role::new("tcp-call", call);
 /// Answers them.
 pub(crate) const ANSWER_CALLS: Role = Role::new("tcp-answer", answer);
 
-/// Bytes of buffers to ask for, in the half that does not use those that the system chooses.
+/// Bytes of buffers to ask for, in the half of the span in which the system does not choose them.
 const BUFFERS: i32 = 4 << 20;
 
 /// Messages over TCP.
@@ -32,7 +32,7 @@ pub(super) struct Tcp(pub(super) Messages);
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Setting {
     messages: Messages,
-    /// Bytes of each socket's buffers; `None`: the system chooses.
+    /// Bytes of each socket's buffers. With `None`, the system chooses.
     buffers: Option<i32>,
 }
 
@@ -91,14 +91,14 @@ fn prepare(stream: TcpStream, buffers: Option<i32>) -> anyhow::Result<TcpStream>
     Ok(stream)
 }
 
-/// One direction of a stream: bytes that move as far as the system takes or has them.
+/// One direction of a stream: it moves as many bytes as the system takes or has.
 #[derive(Debug, Default)]
 struct Part {
-    /// Bytes of the message under way that have moved.
+    /// Bytes of the current message that have moved.
     moved: usize,
 }
 
-/// The fate of a message.
+/// How far a message has moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Moved {
     Whole,
@@ -148,7 +148,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// Moves what can be moved; returns how many messages were answered.
+    /// Moves as much as possible; returns how many messages were answered.
     fn turn(&mut self, messages: Messages) -> anyhow::Result<u64> {
         if self.sent < self.answered + self.most {
             if self.out.moved == 0 {
@@ -207,19 +207,19 @@ pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     parent.say(&run_for(span)?)
 }
 
-/// A connection of the server: the request that comes in, or its answer that leaves.
+/// A connection of the server: an incoming request, or its outgoing answer.
 #[derive(Debug)]
 struct Answerer {
     stream: TcpStream,
     counter: u64,
     part: Part,
     request: Vec<u8>,
-    /// As long as the answer, while it leaves.
+    /// True while the answer leaves.
     leaving: bool,
 }
 
 impl Answerer {
-    /// Moves what can be moved. False if the client has closed the stream.
+    /// Moves as much as possible. Returns false if the client has closed the stream.
     fn turn(&mut self, messages: Messages) -> anyhow::Result<bool> {
         if !self.leaving {
             let moved = self.part.read(&mut self.stream, &mut self.request)?;
@@ -265,7 +265,7 @@ pub(crate) fn answer(parent: &Parent) -> anyhow::Result<()> {
     loop {
         for answerer in &mut answerers {
             if !answerer.turn(messages)? {
-                // The client has all that it wanted.
+                // The client is done.
                 return Ok(());
             }
         }

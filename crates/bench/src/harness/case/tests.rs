@@ -46,12 +46,12 @@ impl Probe for Script {
     }
 }
 
-/// Measures in one state.
+/// Measures all rounds in one state of the machine.
 fn run(cases: &mut [Case], plan: Plan) -> anyhow::Result<()> {
     plan::run(cases, plan, &mut || Ok(Some(100.0)))
 }
 
-/// As short as can be.
+/// A plan as short as possible.
 fn rounds(runs: u32) -> Plan {
     Plan {
         runs,
@@ -156,7 +156,7 @@ fn a_case_that_takes_longer_than_there_is_time_is_left_out() {
     assert!(cases.is_empty());
 }
 
-/// Compared with a value of its own.
+/// A metric that is compared with another value of the same measurement.
 struct Alone;
 
 impl Probe for Alone {
@@ -190,7 +190,7 @@ fn a_figure_can_be_compared_with_another_of_the_same_measurement() {
     assert_eq!(rows[0].baseline_name.as_deref(), Some("itself"));
 }
 
-/// Measures in as many rounds as there are triples of ping-pongs.
+/// Measures one round for each triple of ping-pongs.
 fn run_between(pings: &[[f64; 3]], case: Case) -> Case {
     let mut all = pings.as_flattened().iter().copied();
     let plan = rounds(u32::try_from(pings.len()).unwrap());

@@ -1,4 +1,4 @@
-//! The time of a measurement. Rounds are tested with the cases that they measure.
+//! The time of a measurement. The tests of cases cover rounds.
 
 use super::*;
 

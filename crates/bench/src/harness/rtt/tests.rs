@@ -1,4 +1,4 @@
-//! The loop times what it is given and notices wrong answers.
+//! The loop times the trips that it is given, and notices wrong answers.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn quantiles_are_of_the_trips_that_were_made() {
-    // Every 64th trip is slow: that is the p99, and not the median.
+    // Every 64th trip is slow: that changes the p99, but not the median.
     let trip = |counter: u64| {
         let begin = Instant::now();
         let ns = if counter.is_multiple_of(64) {

@@ -1,4 +1,4 @@
-//! Options choose cases, and values that choose nothing are refused.
+//! Options choose cases, and a choice that leaves no case is refused.
 
 use super::*;
 use crate::experiments;

@@ -1,6 +1,6 @@
 //! A process that calls, and its state: the client half of `latency`, `mixed`, `bandwidth` and
-//! `parallel`. The parent starts it with an [`Errand`]; it opens an endpoint, makes its state once
-//! its sessions are open, runs until it has seen enough, and reports.
+//! `parallel`. The parent starts it with an [`Errand`]; the client opens an endpoint, makes its
+//! state once its sessions are open, runs until its state has enough results, and reports.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::{Medium, Report, Server, Setting, server};
 use harness::process::{Process, Role};
 use harness::seat::Seat;
 
-/// The parent's line to a client: where it runs, where it calls, for how long, and what is its
-/// experiment's own.
+/// The parent's line to a client: its processor, the server, the span, and the experiment's own
+/// parameters.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Errand<Job> {
     pub(crate) setting: Setting,
@@ -24,8 +24,8 @@ pub(crate) struct Errand<Job> {
     pub(crate) job: Job,
 }
 
-/// Starts a server that answers at once and a client of this role, and waits up to `patience` for
-/// the client's report. Returns it with the server's side.
+/// Starts a server that answers at once and a client of this role. Waits up to `patience` for the
+/// client's report, and returns it together with the server's side.
 ///
 /// # Errors
 /// A process does not start, fails, or reports nothing in time.
@@ -48,16 +48,16 @@ pub(crate) fn report<Job: Serialize>(
     Ok((report, server.side()?))
 }
 
-/// The state of a client, which issues a call for each that completes.
+/// The state of a client, which issues a new call for each one that completes.
 pub(crate) trait Caller: Sized + 'static {
     /// Checks the answer, and issues the next call.
     fn on_done(&mut self, done: Done, cx: &mut Cx<'_>);
 
-    /// Takes out what was wrong with a call or an answer.
+    /// Takes out the description of a wrong call or answer, if there was one.
     fn take_wrong(&mut self) -> Option<String>;
 }
 
-/// Opens the endpoint of a client. It has no state yet, because that begins with a session.
+/// Opens the endpoint of a client. The client has no state yet, because its state needs a session.
 ///
 /// # Errors
 /// The system refuses something.
@@ -74,16 +74,15 @@ pub(crate) fn open<T: Medium, C: Caller>(setting: &Setting) -> anyhow::Result<Rp
 /// The state of a client.
 ///
 /// # Errors
-/// It has none yet.
+/// The client has no state yet.
 pub(crate) fn state<T: Open, C>(rpc: &mut Rpc<T, Option<C>>) -> anyhow::Result<&mut C> {
     rpc.app_mut().as_mut().context("the client has no state")
 }
 
-/// Runs the event loop until `outcome`, which sees the state after each `block` iterations, gives
-/// a value or an error.
+/// Runs the event loop until `outcome` returns a value or an error. `outcome` gets the state after
+/// each `block` iterations.
 ///
-/// # Errors
-/// A call or an answer was wrong; that of `outcome`.
+/// # Errors A call or an answer was wrong; or `outcome` returned an error.
 pub(crate) fn run_until<T: Open, C: Caller, R>(
     rpc: &mut Rpc<T, Option<C>>,
     block: u32,

@@ -26,7 +26,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Makes ready to call on a session.
+    /// Prepares to call on a session.
     ///
     /// # Errors
     /// There is no memory for message buffers.
@@ -40,7 +40,7 @@ impl Exchange {
         })
     }
 
-    /// One RPC.
+    /// Makes one RPC.
     ///
     /// # Errors
     /// A wrong answer, or none.

@@ -12,13 +12,13 @@ use crate::harness::work;
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 64;
 
-/// Bytes of a request and of its response, if nothing else is said.
+/// Bytes of a request and of its response, unless an experiment sets others.
 pub(crate) const SIZE: u16 = 32;
 
 /// Requests in flight over all sessions.
 pub(crate) const INFLIGHT: usize = 60;
 
-/// How long nothing may complete before a measurement is given up.
+/// A measurement fails if no RPC completes for this long.
 const STUCK: Duration = Duration::from_secs(5);
 
 /// The state of a client with many requests in flight.
@@ -40,12 +40,12 @@ pub(crate) struct Pipeline {
     wrong: Option<String>,
 }
 
-/// Which session a request goes to.
+/// Chooses the session of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
-    /// The one behind the last one's.
+    /// The session after the last request's.
     InTurn { next: usize },
-    /// Any; the state of a generator of random numbers.
+    /// Any session; `state` is that of a generator of random numbers.
     Random { state: u64 },
 }
 
@@ -73,7 +73,7 @@ impl Default for Pipeline {
 }
 
 impl Pipeline {
-    /// One whose requests and responses have `size` bytes.
+    /// A pipeline whose requests and responses have `size` bytes.
     pub(crate) fn of_size(size: u16) -> Self {
         Self {
             size: size.into(),
@@ -94,7 +94,7 @@ impl Pipeline {
         self.choice = choice;
     }
 
-    /// Begins to issue: batches of `batch`, `requests` in all.
+    /// Begins to issue, in batches of `batch`, and stops after `requests`.
     ///
     /// # Errors
     /// There is no memory for message buffers.
@@ -145,7 +145,7 @@ impl Pipeline {
         }
     }
 
-    /// Issues whole batches as long as there are buffers for them, and what is left at the end.
+    /// Issues whole batches while it has buffers for them, and a last batch that may be smaller.
     fn issue(&mut self, cx: &mut Cx<'_>) {
         while self.left > 0 && self.free.len() >= self.batch {
             for _ in 0..self
@@ -202,18 +202,18 @@ impl Choice {
     }
 }
 
-/// True if these bytes answer a request of as many.
+/// True if these bytes answer a request of the same length.
 #[inline]
 fn is_answer(answer: &[u8], counter: u64) -> bool {
     const USUAL: usize = SIZE as usize;
-    // Of a length that it knows, the compiler checks all words without a loop.
+    // With a constant length, the compiler checks all words without a loop.
     match answer.len() {
         USUAL => work::is_answer(answer, USUAL, counter),
         size => work::is_answer(answer, size, counter),
     }
 }
 
-/// Begins to issue: batches of `batch`, `requests` in all.
+/// Begins to issue, in batches of `batch`, and stops after `requests`.
 ///
 /// # Errors
 /// There is no memory for message buffers.
@@ -226,7 +226,7 @@ pub(crate) fn begin<T: Open, App: HasPipeline>(
     app.pipeline().begin(batch, requests, &mut cx)
 }
 
-/// Runs until nothing is left and nothing is in flight.
+/// Runs until no request is left to issue and none is in flight.
 ///
 /// # Errors
 /// A wrong answer, or none.
@@ -247,7 +247,7 @@ pub(crate) fn finish<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow
     }
 }
 
-/// Stops to issue, and runs until nothing is in flight.
+/// Stops issuing, and runs until no request is in flight.
 ///
 /// # Errors
 /// A wrong answer, or none.
@@ -256,7 +256,7 @@ pub(crate) fn stop<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::
     finish(rpc)
 }
 
-/// Completions per second over `span`, of a pipeline that was begun without an end.
+/// Completions per second over `span`, of a pipeline that issues without end.
 ///
 /// # Errors
 /// A wrong answer, or none.
@@ -271,7 +271,7 @@ pub(crate) fn rate<T: Open, App: HasPipeline>(
     let begin = Instant::now();
     let first = rpc.app_mut().pipeline().completed;
     run_block(rpc, span, |_| false)?;
-    // On a busy machine the other side may have been away for all of a short span.
+    // On a busy machine, the other side may not have run at all during a short span.
     run_block(rpc, STUCK, |pipeline| pipeline.completed > first)?;
     let completed = rpc.app_mut().pipeline().completed - first;
     ensure!(
@@ -282,7 +282,7 @@ pub(crate) fn rate<T: Open, App: HasPipeline>(
     Ok(completed as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Runs the event loop for `span`, or until `is_enough`.
+/// Runs the event loop for `span`, or until `is_enough` returns true.
 fn run_block<T: Open, App: HasPipeline>(
     rpc: &mut Rpc<T, App>,
     span: Duration,

@@ -1,4 +1,4 @@
-//! The passive process of an experiment: it answers, and tells on demand what it has counted.
+//! The passive process of an experiment: it answers requests, and reports its counts when asked.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,16 +20,16 @@ use harness::sys;
 /// Serves RPCs.
 pub(crate) const ROLE: Role = Role::new("serve", run);
 
-/// Orders for a server.
+/// Parameters of a server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Params {
     pub(crate) setting: Setting,
-    /// Time that its slow handlers take.
+    /// The time that its slow handlers take.
     pub(crate) handler: Duration,
 }
 
 impl Params {
-    /// Orders for a server whose handlers all answer at once.
+    /// Parameters of a server whose handlers all answer at once.
     pub(crate) fn prompt(setting: Setting) -> Self {
         Self {
             setting,
@@ -41,7 +41,7 @@ impl Params {
 /// Most bytes of a response of a background handler.
 const MAX_RESPONSE: usize = 1024;
 
-/// Times that slow handlers have taken, in ns; worker threads write it as well.
+/// Times that slow handlers took, in ns; worker threads write it as well.
 type Took = Arc<Mutex<Histogram<u64>>>;
 
 struct App {
@@ -110,7 +110,7 @@ pub(crate) fn on_echo<T: Medium, App>(rpc: &mut Rpc<T, App>) {
     });
 }
 
-/// Registers the handlers of large requests, and of those that have large responses.
+/// Registers the handlers of large requests, and of requests with large responses.
 fn on_large<T: Medium, App>(rpc: &mut Rpc<T, App>) {
     rpc.on(SINK, |_, request, cx| {
         let data = request.data();
@@ -133,7 +133,7 @@ fn on_large<T: Medium, App>(rpc: &mut Rpc<T, App>) {
     });
 }
 
-/// A flag that is set when the parent sends a line.
+/// A flag that becomes true when the parent sends a line.
 pub(crate) fn listen_to_parent() -> Arc<AtomicBool> {
     let asked = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&asked);

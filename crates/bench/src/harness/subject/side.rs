@@ -1,5 +1,5 @@
-//! Counts and use of resources of one process of an experiment, as it reports them to the parent:
-//! figures that are rows themselves, and signs that something went wrong.
+//! Counts and resource use of one process of an experiment, as the process reports them to the
+//! parent: figures for rows, and signs that something went wrong.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use harness::sys;
 
-/// One process.
+/// The report of one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Side {
-    /// When this was read, on the clock of all processes.
+    /// When the process read this, on the clock that all processes share.
     pub(crate) at: Duration,
-    /// Time that all of its threads have run.
+    /// Processor time of all of its threads.
     pub(crate) processor: Duration,
-    /// Bytes of memory that are present.
+    /// Bytes of resident memory.
     pub(crate) resident: u64,
     /// Bytes of message buffers in use.
     pub(crate) region: u64,
-    /// Median of what slow handlers took, in ns.
+    /// The median time of slow handlers, in ns.
     pub(crate) handler: Option<f64>,
     /// Counters that are not 0, of endpoint, transport and control plane.
     pub(crate) counters: BTreeMap<String, u64>,
 }
 
-/// Counters that stay 0 as long as all is well.
+/// Counters that stay 0 unless something goes wrong.
 const ALARMING: [&str; 12] = [
     "retransmissions",
     "responses_resent",
@@ -46,7 +46,7 @@ impl Side {
     /// Reads everything now.
     ///
     /// # Errors
-    /// The system does not say what this process uses.
+    /// The system does not report this process's use of resources.
     pub(crate) fn read<T: Open, App>(rpc: &mut Rpc<T, App>) -> anyhow::Result<Self> {
         let mut counters = endpoint_counters(rpc.counters());
         counters.extend(transport_counters(&rpc.transport_counters()));
@@ -74,7 +74,7 @@ impl Side {
         self.resident + self.region
     }
 
-    /// The unexpected event, if there was one.
+    /// A description of the unexpected event, if there was one.
     pub(crate) fn alarm(&self, who: &str) -> Option<String> {
         let counts = ALARMING.iter().map(|name| (name, self.count(name)));
         let alarming: Vec<String> = counts

@@ -1,4 +1,4 @@
-//! Answers are accepted, and a change of any one byte of request or response is noticed.
+//! Correct answers are accepted, and a change of any one byte of request or response is noticed.
 
 use super::*;
 

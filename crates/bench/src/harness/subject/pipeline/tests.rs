@@ -1,4 +1,4 @@
-//! Sessions are chosen as they should be. The rest is tested with endpoints, by the experiments.
+//! How sessions are chosen. The experiments test the rest, with endpoints.
 
 use super::*;
 
