@@ -1,9 +1,10 @@
-//! Addresses of the locals of lanes. A local whose address is taken is reached by other ways than
-//! its name, so it gets an array if any switch is in its scope. An address that leaves the lane is
-//! refused: in the original it dies with the item, here other items run before that.
+//! Addresses of the locals of lanes. A local whose address is taken can be reached without its
+//! name, so it gets an array if there is any switch in its scope. An address that leaves the lane
+//! is refused: in the original it is valid until the item ends, but here other items run before
+//! that.
 //!
-//! The result of a call does not count as an address, even if one went in: most look-ups hash a
-//! local key and store the result.
+//! The result of a call does not count as an address, even if an argument was one: most look-ups
+//! hash a local key and store the result.
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ use crate::flow::root;
 use crate::names::{Names, Place, children};
 use crate::source::Source;
 
-/// Variables of lanes whose address is taken, or the refusals.
+/// The variables of lanes whose address is taken, or the refusals.
 pub(crate) fn check(
     source: &Source<'_>,
     names: &Names<'_>,
@@ -47,7 +48,8 @@ struct Pass<'a, 't> {
     source: &'a Source<'a>,
     names: &'a Names<'t>,
     taken: HashSet<usize>,
-    /// Locals of lanes that may hold the address of one, with the last field it was stored in.
+    /// Locals of lanes that may hold the address of a local, each with the last field that it was
+    /// stored in.
     carriers: HashSet<(usize, Option<String>)>,
     escapes: Vec<Diagnostic>,
 }
@@ -90,7 +92,7 @@ impl Pass<'_, '_> {
             .push(Diagnostic::refused(self.source.text, at, reason));
     }
 
-    /// A macro may take the address of what it is given.
+    /// A macro may take the address of its argument.
     fn macro_arguments(&mut self, node: Node<'_>) {
         let function = node.child_by_field_name("function");
         let name = function.map_or("", |function| self.text(function));
@@ -203,14 +205,15 @@ impl Pass<'_, '_> {
         found
     }
 
-    /// `(a) & b` is read as a cast where `a` is a variable.
+    /// Whether the type of a cast names a variable: the parser reads `(a) & b` as a cast in any
+    /// case.
     fn is_variable(&self, descriptor: Node<'_>) -> bool {
         let name = descriptor.child_by_field_name("type");
         let variable = name.and_then(|name| self.names.of(name));
         variable.is_some_and(|variable| self.names.variables[variable].place != Place::Fixed)
     }
 
-    /// A name behind which `indexed` subscripts stand.
+    /// Whether a name that is followed by `indexed` subscripts may carry an address.
     fn name_carries(&mut self, node: Node<'_>, indexed: usize) -> bool {
         let Some(variable) = self.names.of(node).filter(|it| self.is_local(*it)) else {
             return false;

@@ -1,5 +1,6 @@
-//! Declarations in a lane: those whose variable gets an array split into the array, which stands
-//! before the lanes, and an assignment in their old place; types move before the lanes as well.
+//! Declarations in a lane. The declaration of a variable with an array is split into the array,
+//! which stands before the lanes, and an assignment in the old place. Types also move before the
+//! lanes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -17,12 +18,12 @@ pub(crate) struct Declarations<'e, 'a, 't> {
     pub(crate) lane: usize,
     pub(crate) arrays: &'e BTreeSet<usize>,
     pub(crate) called: &'e HashMap<usize, String>,
-    /// Text that stands before the lanes, with its place in the source.
+    /// Text that goes before the lanes, with its place in the source.
     pub(crate) hoisted: Vec<(usize, Vec<Piece>)>,
 }
 
 impl<'t> Declarations<'_, '_, 't> {
-    /// Edits the declarations; gives back what stands before the lanes.
+    /// Edits the declarations; returns the text that goes before the lanes.
     pub(crate) fn declare(&mut self) -> Vec<Piece> {
         let mut pieces = self.outer();
         let body = self.plan.names.foreach[self.lane].body.byte_range();
@@ -52,7 +53,7 @@ impl<'t> Declarations<'_, '_, 't> {
         pieces
     }
 
-    /// Arrays of the index, and of locals of the function that lanes use as their own.
+    /// Arrays of the index, and of the function's locals that each lane uses as its own.
     fn outer(&self) -> Vec<Piece> {
         let lanes = self.emitter.lanes;
         let mut pieces = Vec::new();
@@ -80,7 +81,7 @@ impl<'t> Declarations<'_, '_, 't> {
         let mut end = 0;
         for node in &self.plan.names.types {
             let range = node.byte_range();
-            // One inside of another moves with it.
+            // A type inside another one moves with it.
             if !body.contains(&range.start) || range.start < end {
                 continue;
             }
@@ -95,7 +96,7 @@ impl<'t> Declarations<'_, '_, 't> {
         }
     }
 
-    /// A struct, union or enum with a body: the body moves, the tag stays.
+    /// A struct, union or enum with a body: the body moves, and the tag stays.
     fn specifier(&mut self, node: Node<'t>) {
         let Some(inner) = node.child_by_field_name("body") else {
             return;
@@ -222,7 +223,7 @@ impl<'t> Declarations<'_, '_, 't> {
     }
 }
 
-/// A variable that stays where it is, in a declaration of its own.
+/// A variable that stays in its place, in a declaration of its own.
 fn stays(declared: &Declarator<'_>) -> Vec<Piece> {
     let begin = declared.declaration.start_byte();
     let first = declared.declaration.child_by_field_name("declarator");

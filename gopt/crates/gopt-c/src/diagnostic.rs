@@ -1,9 +1,9 @@
-//! The tool's message about a place in the source: why it refuses it, or what to look at. Every
-//! pass makes them; the binary prints them.
+//! The tool's messages about places in the source: why it refuses them, or why to look at them.
+//! Every pass makes messages; the binary prints them.
 
 use std::fmt;
 
-/// Whether the text can be transformed all the same.
+/// Whether the text can still be transformed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
     /// There is no output.
@@ -12,13 +12,13 @@ pub enum Severity {
     Warning,
 }
 
-/// A line that names the file and the line that the next one is from, as preprocessors write it:
-/// `# 12 "in.c" 2`, or `#line 12 "in.c"`.
+/// A line that names the origin of the next line, a file and a line number, as preprocessors write
+/// it: `# 12 "in.c" 2`, or `#line 12 "in.c"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LineMarker<'a> {
     pub(crate) line: usize,
     pub(crate) file: &'a str,
-    /// The file is a header of the system.
+    /// True if the file is a header of the system.
     pub(crate) is_system: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'a> LineMarker<'a> {
         })
     }
 
-    /// The file and the line that this byte is from, if a marker before it says so.
+    /// The file and the line from which this byte comes, if a marker before it names them.
     fn origin(text: &'a str, at: usize) -> Option<(&'a str, usize)> {
         let before = &text[..text[..at].rfind('\n').map_or(0, |newline| newline + 1)];
         let mut lines = before.lines().rev().zip(0..);
@@ -50,7 +50,7 @@ impl<'a> LineMarker<'a> {
 /// One message about one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// Whether there is output all the same.
+    /// Whether there is still an output.
     pub severity: Severity,
     /// The file that a line marker names before the place; `None` without one.
     pub file: Option<String>,

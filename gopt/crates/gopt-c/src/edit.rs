@@ -1,15 +1,15 @@
-//! Edits of a text by byte ranges. Bytes that no edit touches are copied, so comments, macros,
-//! `#` lines and layout survive. An edit is made of new text and of ranges of the old one, which
-//! are rendered with the edits inside of them.
+//! Edits of a text by byte ranges. Bytes that no edit touches are copied, so comments, macros, `#`
+//! lines and layout stay. An edit consists of new text and of ranges of the old text, which are
+//! rendered with the edits inside them.
 
 use std::ops::Range;
 
-/// A part of what an edit puts in.
+/// A part of an edit's replacement.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     New(String),
     Old(Range<usize>),
-    /// Like `Old`, without the edit of the whole range: the old text has moved here.
+    /// Like `Old`, but without an edit of the whole range: the old text has moved here.
     Moved(Range<usize>),
 }
 
@@ -53,7 +53,8 @@ impl Edits {
 
     /// The whole text, edited.
     pub(crate) fn render(mut self, text: &str) -> String {
-        // Of two edits that begin together, the longer one holds the other; insertions come first.
+        // Of two edits that begin together, the longer one contains the other; insertions come
+        // first.
         self.edits.sort_by_key(|edit| {
             let length = edit.range.len();
             (edit.range.start, length != 0, std::cmp::Reverse(length))
@@ -63,7 +64,7 @@ impl Edits {
         out
     }
 
-    /// Copies a range with the edits inside of it, but for those that are left out.
+    /// Copies a range with the edits inside it, except for edits that are left out.
     fn copy(
         &self,
         text: &str,
@@ -80,7 +81,7 @@ impl Edits {
                 break;
             }
             let is_inside = edit.range.start >= at && edit.range.end <= range.end;
-            // What starts where a copied piece ends belongs to what follows it.
+            // An edit that starts where a copied piece ends belongs to the text after the piece.
             let is_behind = edit.range.start == range.end && range.end != text.len();
             if is_left_out(number) || !is_inside || is_behind {
                 continue;

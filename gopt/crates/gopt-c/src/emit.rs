@@ -1,10 +1,10 @@
-//! The output: what each `foreach` becomes. Called once for a function, with its plan.
+//! The output for each `foreach`. Called once for each function, with its plan.
 //!
-//! A lane is a label to go on at, and its elements of the arrays. All of a `foreach`'s lanes start
-//! at its begin label, where a lane takes the next item; a lane that finds none leaves the mask. So
-//! finished lanes are never visited, and a batch may have any length. At a mark, a lane prefetches,
-//! stores the label behind the mark, and jumps to the label of the next lane in the mask
-//! (G-Opt §3.2, "prefetch, save, and switch").
+//! A lane consists of the label where it continues, and of its elements of the arrays. All lanes of
+//! a `foreach` start at its begin label, where a lane takes the next item. A lane that finds no
+//! item leaves the mask, so finished lanes are never visited, and a batch may have any length. At a
+//! mark, a lane prefetches, stores the label after the mark, and jumps to the label of the next
+//! lane in the mask (G-Opt §3.2, "prefetch, save, and switch").
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,16 +15,16 @@ use crate::lanes::Plan;
 use crate::source::Source;
 
 /// A function with more `foreach` than this has no computed `goto`. A compiler must assume that
-/// each of those leads to every label of the function; clang's time grows with the fourth power of
-/// the number of loops (40 loops: 33 s, by `switch`: under one).
+/// each computed `goto` leads to every label of the function; clang's time grows with the fourth
+/// power of the number of loops (40 loops: 33 s, with `switch` less than 1 s).
 const FEW_LOOPS: usize = 8;
 
-/// How a lane goes on at its label.
+/// How a lane continues at its label.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dispatch {
-    /// The array of labels has their addresses.
+    /// The array holds the addresses of labels.
     Computed,
-    /// It has numbers, and one `switch` for each `foreach` leads to its labels and to no others.
+    /// The array holds numbers, and one `switch` for each `foreach` leads to its own labels only.
     Switched,
 }
 
@@ -63,7 +63,7 @@ impl Dispatch {
         }
     }
 
-    /// The jump to the label of the present lane.
+    /// The jump to the label of the current lane.
     fn jump(self, number: usize) -> String {
         match self {
             Self::Computed => "goto *gopt_labels[gopt_lane];".to_owned(),
@@ -71,7 +71,7 @@ impl Dispatch {
         }
     }
 
-    /// The code that such jumps lead to; empty where they go to labels themselves.
+    /// The code that such jumps lead to; empty if they go to the labels themselves.
     fn table(self, number: usize, marks: impl Iterator<Item = usize>) -> String {
         if self == Self::Computed {
             return String::new();
@@ -157,8 +157,8 @@ impl<'a> Emitter<'a> {
         self.edits.insert(end, epilogue.replace('\n', &indent));
     }
 
-    /// The end of a line, and the blanks of the one where this stands. Where line markers number
-    /// the lines, what is added must not add any.
+    /// The end of a line, and the indentation of the line at `at`. If line markers number the
+    /// lines, added text must not add lines.
     fn indent(&self, at: usize) -> String {
         if self.source.is_preprocessed() {
             return " ".to_owned();
@@ -262,7 +262,7 @@ impl<'a> Emitter<'a> {
         pieces
     }
 
-    /// Fills the mask with as many lanes as there are items, and starts the first.
+    /// Fills the mask with as many lanes as there are items, and starts the first lane.
     fn start(
         &self,
         plan: &Plan<'_>,
@@ -389,7 +389,7 @@ fn has_value(plan: &Plan<'_>) -> bool {
     returns.any(|(statement, _, _)| statement.named_child_count() > 0)
 }
 
-/// A variable of the type that the function returns.
+/// A variable of the function's return type.
 fn return_value(plan: &Plan<'_>) -> Vec<Piece> {
     if !has_value(plan) {
         return Vec::new();
@@ -412,7 +412,7 @@ fn return_value(plan: &Plan<'_>) -> Vec<Piece> {
             && specifier.kind() != "attribute_declaration";
         if is_type {
             let is_type_itself = Some(specifier) == plan.function.child_by_field_name("type");
-            // A value that is assigned cannot be const; one behind a pointer stays so.
+            // The assigned value cannot be const; a value behind a pointer stays const.
             if is_type_itself || !stars.is_empty() {
                 pieces.push(specifier.byte_range().into());
                 pieces.push(" ".into());
@@ -430,7 +430,7 @@ const NEXT: &str = "\
      gopt_lane = (unsigned long)__builtin_ctzll(gopt_rest))
 ";
 
-/// The same where the mask has `WORDS` words.
+/// The same for a mask of `WORDS` words.
 const NEXT_OF_MANY: &str = "\
 #define GOPT_NEXT() \\
     do { \\
@@ -452,8 +452,8 @@ const SWITCH: &str = "\
     } while (0)
 ";
 
-/// gcc believes that a switch may lead to any label of the function, so what one path writes and
-/// reads seems to be read without having been written on another.
+/// gcc believes that a switch may lead to any label of the function. So it warns that a variable
+/// which one path writes and reads may be read on another path that did not write it.
 const QUIET: &str = "\
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"

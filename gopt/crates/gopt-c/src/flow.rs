@@ -1,9 +1,10 @@
-//! In which order the statements of a function can run, and which variables are live across a
-//! switch: written before it and read after it. Those need an array, the others stay as they are.
+//! The orders in which the statements of a function can run, and the variables that are live across
+//! a switch: written before it and read after it. Those variables need an array; the others stay as
+//! they are.
 //!
-//! The graph may have paths that the program does not have, never the other way round: a loop can
-//! always end, what stands between `#if` and `#endif` can always be left out, and an assignment
-//! that may be skipped ends no life. So the answer errs on the side of an array.
+//! The graph may have paths that the program does not have, but has all paths of the program: a
+//! loop can always end, text between `#if` and `#endif` can always be left out, and an assignment
+//! that may be skipped ends no life. So if in doubt, a variable gets an array.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,17 +30,17 @@ type Point = usize;
 enum Step {
     Nothing,
     Read(usize),
-    /// Read for no other purpose than to get a new value made of the old one.
+    /// The variable is read only to compute its own new value.
     Update(usize),
     /// The whole variable gets a new value, whatever happened before.
     Write(usize),
-    /// The write of this number to what lanes share.
+    /// The write with this number to a place that lanes share.
     Store(usize),
-    /// The lane waits for an address, and others run.
+    /// The lane waits for an address, and other lanes run.
     Switch(usize),
 }
 
-/// How a lane leaves its block, other than by reaching its end.
+/// How a lane leaves its block before reaching its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Jump {
     /// `continue`: the lane takes its next item.
@@ -57,14 +58,14 @@ pub(crate) struct Mark<'t> {
     pub(crate) lane: usize,
 }
 
-/// Points of one `foreach` that others ask for.
+/// Points of one `foreach` that other passes need.
 #[derive(Clone, Copy)]
 pub(crate) struct LanePoints {
-    /// Where a lane is about to take an item or to leave.
+    /// The point where a lane takes an item or leaves.
     head: Point,
-    /// The begin of the body, behind the index.
+    /// The beginning of the body, after the index is set.
     begin: Point,
-    /// Behind the loop.
+    /// The point after the loop.
     exit: Point,
 }
 
@@ -77,11 +78,11 @@ pub(crate) struct Flow<'t> {
     pub(crate) lanes: Vec<LanePoints>,
     /// Writes in lanes to variables that lanes share.
     pub(crate) shared_writes: Vec<SharedWrite>,
-    /// Lanes with a label: their paths are not those of the blocks.
+    /// Lanes with a label: they have paths that follow no block.
     pub(crate) has_label: bool,
 }
 
-/// See [`Flow::shared_writes`].
+/// A write in [`Flow::shared_writes`].
 #[derive(Clone, Copy)]
 pub(crate) struct SharedWrite {
     pub(crate) variable: usize,
@@ -90,14 +91,14 @@ pub(crate) struct SharedWrite {
     pub(crate) kind: WriteKind,
 }
 
-/// How a shared variable is written.
+/// How a lane writes to a shared variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WriteKind {
     /// A new value for all of it, or for a part that is the same for every item.
     Same,
     /// A new value for a part that an index chooses: items may write different ones.
     Part,
-    /// A new value for the part that the number of the item chooses: every item has its own.
+    /// A new value for the part that the item's number chooses: every item has its own part.
     Own,
     /// `+=`, `++` and such.
     Update,
@@ -116,14 +117,14 @@ struct Builder<'a, 't> {
     names: &'a Names<'t>,
     flow: Flow<'t>,
     targets: Vec<Target>,
-    /// The head of each `switch` around, and whether it has a default.
+    /// The heads of the enclosing `switch` statements.
     switches: Vec<Point>,
     labels: HashMap<&'a str, (Point, usize)>,
     gotos: Vec<(Point, Node<'t>)>,
     /// Ranges between `#if` and `#endif` in this function.
     optional: Vec<Range<usize>>,
     lane: Option<usize>,
-    /// How many statement expressions are around.
+    /// The number of enclosing statement expressions.
     in_expression: usize,
     faults: Vec<Diagnostic>,
 }

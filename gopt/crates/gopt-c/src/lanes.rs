@@ -1,5 +1,5 @@
-//! The new form of each variable of a function, and every reason to refuse it. The last pass before
-//! the output; called once for a function that has a `foreach`.
+//! The new form of each variable of a function, and every reason to refuse the function. The last
+//! pass before the output; called once for each function that has a `foreach`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -22,13 +22,13 @@ pub(crate) struct Plan<'t> {
 }
 
 impl Plan<'_> {
-    /// Some lane of this `foreach` leaves it by `break` or `return`.
+    /// Whether a lane of this `foreach` leaves it by `break` or `return`.
     pub(crate) fn stops(&self, lane: usize) -> bool {
         let mut jumps = self.flow.jumps.iter();
         jumps.any(|(_, jump, of)| *of == lane && *jump != Jump::Next)
     }
 
-    /// Some lane of this `foreach` ends the function.
+    /// Whether a lane of this `foreach` ends the function.
     pub(crate) fn returns(&self, lane: usize) -> bool {
         let mut jumps = self.flow.jumps.iter();
         jumps.any(|(_, jump, of)| *of == lane && *jump == Jump::Return)
@@ -115,9 +115,9 @@ impl<'t> Planner<'_, 't> {
         arrays
     }
 
-    /// Locals of the function that this `foreach` uses as if they were its lanes' own: every item
-    /// writes them before it reads them, and no code after the loop does. Warns of other
-    /// variables that several lanes write.
+    /// Locals of the function that each lane of this `foreach` uses as its own: every item writes
+    /// them before it reads them, and no code after the loop reads them. Warns of other variables
+    /// that several lanes write.
     fn private(&mut self, lane: usize) -> BTreeSet<usize> {
         let mut writes: BTreeMap<usize, Vec<&SharedWrite>> = BTreeMap::new();
         let of_lane = self.flow.shared_writes.iter();
@@ -170,8 +170,8 @@ impl<'t> Planner<'_, 't> {
         private
     }
 
-    /// The declaration of an array stands outside of the lane, so what its type or its size
-    /// mentions must be there, too.
+    /// An array is declared outside of the lane, so the names in its type and its size must be
+    /// declared there, too.
     fn close(&self, lane: usize, arrays: &mut BTreeSet<usize>) {
         loop {
             let known = arrays.len();
@@ -190,7 +190,7 @@ impl<'t> Planner<'_, 't> {
                 for variable in mentioned.map(|(_, variable)| *variable) {
                     let is_ours = self.names.variables[variable].place.is_of(lane);
                     let declared_here = self.names.variables[variable].declared.start;
-                    // Other names of the same declaration are not part of this one's type.
+                    // Other names in the same declaration are not part of this variable's type.
                     let is_type = !declared.declaration.byte_range().contains(&declared_here);
                     if is_ours && is_type {
                         arrays.insert(variable);
@@ -203,7 +203,8 @@ impl<'t> Planner<'_, 't> {
         }
     }
 
-    /// The head of a `for` has room for one declaration or for assignments, not for both.
+    /// The other variables of a `for` head. It has room for one declaration or for assignments, not
+    /// for both.
     fn beside(&self, declared: &Declarator<'t>) -> Vec<usize> {
         let declaration = declared.declaration;
         let parent = declaration.parent();
@@ -256,7 +257,7 @@ impl<'t> Planner<'_, 't> {
                 self.refuse(at, "an array of variable length in a lane");
             }
             let range = declared.declaration.byte_range();
-            // Declarations between the braces of a type are those of its members.
+            // Declarations between the braces of a type declare the type's members.
             let specifier = declared.declaration.child_by_field_name("type");
             let members = specifier.and_then(|it| it.child_by_field_name("body"));
             let members = members.map_or(0..0, |body| body.byte_range());
@@ -295,7 +296,7 @@ impl<'t> Planner<'_, 't> {
         }
     }
 
-    /// Refuses variables that cannot be declared as an array of one for each lane.
+    /// Refuses variables that cannot become an array with an element for each lane.
     fn check_array(&mut self, declared: &Declarator<'t>, attributes: &[&str]) {
         let at = declared.identifier.start_byte();
         let range = declared.declaration.start_byte()..declared.declarator.end_byte();
@@ -311,7 +312,7 @@ impl<'t> Planner<'_, 't> {
         }
     }
 
-    /// A macro may hide what this tool must see.
+    /// Refuses macros that may hide something that this tool must see.
     fn check_macros(&mut self, body: Node<'_>, lane: usize, arrays: &BTreeSet<usize>) {
         let ours = |variable: &&names::Variable| variable.place.is_of(lane);
         let locals = self.names.variables.iter().filter(ours);
@@ -343,7 +344,7 @@ impl<'t> Planner<'_, 't> {
         }
     }
 
-    /// Types that are declared in lanes move out of them, so their names must be unique.
+    /// Types that lanes declare move out of the lanes, so their names must be unique.
     fn check_types(&mut self) {
         let mut known: HashSet<&str> = HashSet::new();
         for node in &self.names.types {

@@ -20,9 +20,9 @@
 //! assert!(output.text.contains("__builtin_prefetch(gopt_of_entry[gopt_lane])"));
 //! ```
 //!
-//! The passes, in order: `source` (what the preprocessor sees), `parse`, then for each function
-//! with a `foreach` `names`, `flow`, `address`, `lanes` (what gets an array, what is
-//! refused), and `emit` with `declare`, which only collect edits.
+//! The passes, in order: `source` (the preprocessor's view), `parse`, then for each function with a
+//! `foreach` `names`, `flow`, `address`, `lanes` (which variables get an array, which are refused),
+//! and `emit` with `declare`. They collect edits, and the output is rendered at the end.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ use tree_sitter::Node;
 
 pub use diagnostic::{Diagnostic, Severity};
 
-/// The definitions under which the input means the same without this tool.
+/// The definitions with which the input compiles to the same program without this tool.
 pub const HEADER: &str = include_str!("../include/gopt.h");
 
 /// Lanes in flight, unless the user gives a number.
@@ -53,12 +53,12 @@ pub const MAX_LANES: usize = 1024;
 /// Largest input, in bytes.
 pub const MAX_BYTES: usize = 8 << 20;
 
-/// The result for a text that was not refused.
+/// The result for a text that is not refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Output {
     /// The transformed text.
     pub text: String,
-    /// How many `foreach` were transformed.
+    /// The number of `foreach` loops that were transformed.
     pub loops: usize,
     /// Places where the output may not mean what the input means.
     pub warnings: Vec<Diagnostic>,
@@ -67,7 +67,7 @@ pub struct Output {
 /// Transforms a C file, with `lanes` items of each `foreach` in flight.
 ///
 /// # Errors
-/// Why the text is refused, in the order of the text. At least one of them is
+/// The reasons why the text is refused, in the order of the text. At least one of them is
 /// [`Severity::Refused`].
 pub fn transform(text: &str, lanes: usize) -> Result<Output, Vec<Diagnostic>> {
     let refused = |reason: String| vec![Diagnostic::refused(text, 0, reason)];
@@ -136,7 +136,8 @@ fn top_level(root: Node<'_>) -> Vec<Node<'_>> {
         .collect()
 }
 
-/// Marks and loops where they mean nothing, and names of the tool that are declared.
+/// Refuses marks and loops in places where they have no meaning, and declarations of the tool's
+/// names.
 fn outside(source: &source::Source<'_>, root: Node<'_>) -> Vec<Diagnostic> {
     let functions = functions(source, root);
     let is_inside = |at: usize| functions.iter().any(|node| node.byte_range().contains(&at));

@@ -1,6 +1,6 @@
-//! Finds the declaration that each name of a function means. C lets a name be declared anywhere and
-//! shadow another; renaming is only safe on top of this. Built once for a function that has a
-//! `foreach`, read by every later pass.
+//! Finds the declaration of each name in a function. C lets a name be declared anywhere and shadow
+//! another, so only these results make renaming safe. Built once for each function that has a
+//! `foreach`; every later pass reads it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Whether every lane of this `foreach` has its own.
+    /// Whether every lane of this `foreach` has its own copy.
     pub(crate) fn is_of(self, lane: usize) -> bool {
         self == Self::Lane(lane) || self == Self::Index(lane)
     }
@@ -33,13 +33,13 @@ impl Place {
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) place: Place,
-    /// Where its name is declared.
+    /// The place where its name is declared.
     pub(crate) declared: Range<usize>,
     /// The end of its scope.
     pub(crate) scope_end: usize,
-    /// How many array dimensions it has before anything else.
+    /// The number of its outermost array dimensions.
     pub(crate) dimensions: usize,
-    /// It is an enumerator, or may be one: constant where an array's size is asked for.
+    /// True if it is, or may be, an enumerator: a constant that may be an array's size.
     pub(crate) is_constant: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Foreach<'t> {
     pub(crate) count: Node<'t>,
     pub(crate) body: Node<'t>,
     pub(crate) variable: usize,
-    /// A local of the function with the same name as the index.
+    /// A local of the function that has the same name as the index.
     pub(crate) same_outside: Option<usize>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Names<'t> {
     pub(crate) variables: Vec<Variable>,
     pub(crate) declarators: Vec<Declarator<'t>>,
     pub(crate) foreach: Vec<Foreach<'t>>,
-    /// By the first byte of a name in the text: the variable that it means.
+    /// The variable of each use, by the first byte of the name in the text.
     pub(crate) uses: HashMap<usize, usize>,
     /// Declarations of types in lanes: a `typedef`, or a specifier with a body.
     pub(crate) types: Vec<Node<'t>>,
@@ -108,7 +108,7 @@ pub(crate) fn declared_identifier(mut node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-/// The variables of the file: their names, and how many array dimensions each has.
+/// The variables of the file, with their numbers of array dimensions.
 pub(crate) type Globals<'a> = HashMap<&'a str, usize>;
 
 /// Array dimensions of a name that only a header can declare: it may be an array.
@@ -288,7 +288,7 @@ impl<'t> Resolver<'_, 't> {
         }
     }
 
-    /// A name that is used. If the file does not declare it, a header may.
+    /// A use of a name. If the file does not declare the name, a header may.
     fn name(&mut self, node: Node<'t>, may_be_of_header: bool) {
         let name = self.text(node);
         let may_be_of_header = may_be_of_header && !self.source.macros.contains_key(name);
@@ -301,7 +301,7 @@ impl<'t> Resolver<'_, 't> {
         self.names.uses.insert(node.start_byte(), variable);
     }
 
-    /// A variable of the file becomes one of the function when it is first named.
+    /// Makes a variable of the file one of the function when the function first names it.
     fn global(&mut self, node: Node<'t>, dimensions: usize, is_constant: bool) -> usize {
         let name = self.text(node).to_owned();
         let variable = self.names.variables.len();
@@ -337,7 +337,7 @@ impl<'t> Resolver<'_, 't> {
         if let Some(specifier) = node.child_by_field_name("type") {
             let known = self.names.types.len();
             self.walk(specifier);
-            // A body in it moves with the whole definition.
+            // A body inside it moves with the whole definition.
             self.names.types.truncate(known);
         }
         let declarators: Vec<_> = node

@@ -10,7 +10,7 @@ use crate::source::Source;
 /// Statements and expressions nested deeper than this are refused: the passes recurse.
 const DEPTH: usize = 400;
 
-/// The least that can be said.
+/// The message if nothing more is known.
 const NO_C: &str = "this is not C, or it is none without its `#` lines, which `--preprocess` obeys";
 
 pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
@@ -30,7 +30,7 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
     }
 }
 
-/// The first node that is no C, or is too deep. Walks without recursion.
+/// The first node that is not C, or is nested too deeply. Walks without recursion.
 fn first_fault(tree: &Tree) -> Option<(Node<'_>, String)> {
     let mut cursor = tree.walk();
     loop {

@@ -1,6 +1,6 @@
-//! The text as it came, and what the C preprocessor would see in it: directives, macros, comments.
-//! The parser gets a copy of the same length in which `#` lines, comments and attributes are blank
-//! and each `foreach` reads `while  `, so that a position in the tree is one in the text.
+//! The original text, and the preprocessor's view of it: directives, macros, comments. The parser
+//! gets a copy of the same length in which `#` lines, comments and attributes are blank and each
+//! `foreach` reads `while  `, so a position in the tree is also a position in the text.
 
 mod mask;
 
@@ -9,13 +9,13 @@ use std::ops::Range;
 
 use crate::diagnostic::{Diagnostic, LineMarker};
 
-/// Every name that the output adds begins with this, in capitals for macros.
+/// The prefix of every name that the output adds, in capitals for macros.
 pub(crate) const RESERVED: &str = "gopt_";
 
-/// The names of the mark: the paper's, and the one that was used before it.
+/// The names of the mark: the paper's, and an older one.
 pub(crate) const MARKS: [&str; 2] = ["g_expensive", "FPP_EXPENSIVE"];
 
-/// The remedy where only the preprocessor understands a text.
+/// The remedy for a text that only the preprocessor understands.
 pub(crate) const REMEDY: &str =
     "write it in one piece, or let `--preprocess` run the C preprocessor first";
 
@@ -24,7 +24,7 @@ pub(crate) const REMEDY: &str =
 pub(crate) struct Macro {
     /// The identifiers of its body that are not its parameters.
     pub(crate) names: Vec<String>,
-    /// Its body has the operator `&`, so it may take the address of an argument.
+    /// True if its body has the operator `&`, so it may take the address of an argument.
     pub(crate) takes_address: bool,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct Source<'a> {
     pub(crate) masked: String,
     pub(crate) directives: Vec<Directive>,
     pub(crate) macros: HashMap<String, Macro>,
-    /// Where a `foreach` begins.
+    /// The places where a `foreach` begins.
     pub(crate) foreach: Vec<usize>,
-    /// Where an `__attribute__` stands, with its parentheses.
+    /// The places of `__attribute__`, with its parentheses.
     pub(crate) attributes: Vec<Range<usize>>,
     /// The identifiers outside of comments, strings and directives.
     pub(crate) identifiers: Vec<Range<usize>>,
@@ -77,15 +77,15 @@ impl<'a> Source<'a> {
         &self.identifiers[find(range.start)..find(range.end)]
     }
 
-    /// Whether the text has line markers, and no `#if` any more.
+    /// Whether the text has line markers, and no `#if` left.
     pub(crate) fn is_preprocessed(&self) -> bool {
         let is_marker = |it: &Directive| LineMarker::read(&self.text[it.range.clone()]).is_some();
         let directives = || self.directives.iter();
         directives().any(is_marker) && directives().all(|it| it.keyword != "if")
     }
 
-    /// The `#if` groups around `at` that begin behind `from`, outermost first; of each the lines
-    /// that were passed: `#if`, and the `#elif` and `#else` before `at`.
+    /// The `#if` groups around `at` that begin after `from`, outermost first. Each has the lines
+    /// that a reader passes before `at`: the `#if`, then `#elif` and `#else`.
     pub(crate) fn conditions(&self, from: usize, at: usize) -> Vec<Vec<&'a str>> {
         let mut stack: Vec<Vec<&str>> = Vec::new();
         let inside = |directive: &&Directive| directive.range.start > from;
@@ -151,8 +151,9 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// A backslash at the end of a line joins it with the next one: between two words it is blank
-    /// like the end of the line, within one the parser would see two.
+    /// A backslash at the end of a line joins it with the next one. Between two words it becomes
+    /// blank, as the end of the line does; inside a word, the parser would see two words, so it is
+    /// refused.
     fn splice_end(&self, at: usize, masked: &mut [u8]) -> Result<usize, Diagnostic> {
         let bytes = self.text.as_bytes();
         let rest = bytes[at + 1..]
@@ -184,7 +185,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A directive ends with its line; a comment in it may hold the end of a line.
+    /// The end of a directive: the end of its line, except that a comment in it may contain line
+    /// ends.
     fn directive_end(&self, mut at: usize) -> Result<usize, Diagnostic> {
         let bytes = self.text.as_bytes();
         let end = line_end(bytes, at);
@@ -249,13 +251,13 @@ impl<'a> Source<'a> {
                 _ => at + 1,
             };
         }
-        // A macro may be defined twice, in the branches of an `#if`: what either does counts.
+        // A macro may be defined twice, in two branches of an `#if`: both definitions count.
         let known = self.macros.entry(name.to_owned()).or_default();
         known.names.append(&mut found.names);
         known.takes_address |= found.takes_address;
     }
 
-    /// Text after `#if 0` need not be C.
+    /// Blanks the text after `#if 0`, because it need not be C.
     fn leave_out(&mut self, masked: &mut [u8]) {
         let (mut depth, mut begin) = (0_usize, None);
         for directive in &self.directives {
@@ -331,7 +333,7 @@ fn next_byte(bytes: &[u8], at: usize) -> Option<u8> {
     rest.find(|byte| !byte.is_ascii_whitespace()).copied()
 }
 
-/// The end of the parentheses that open behind `at`.
+/// The end of the parentheses that open after `at`.
 fn parentheses_end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (offset, byte) in bytes[at..].iter().enumerate() {

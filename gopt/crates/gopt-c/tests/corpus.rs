@@ -20,7 +20,8 @@ fn check(name: &str) {
             !expected.stdout.is_empty(),
             "the program must print what it did"
         );
-        // One compiler sees every width, the others that which most people will use.
+        // One compiler checks every width; the other checks only the widths that most people will
+        // use.
         let lanes = if compiler == "gcc" {
             &LANES[..]
         } else {
@@ -43,7 +44,7 @@ macro_rules! corpus {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*
 
-        /// A file that no test names would never be looked at.
+        /// A file in the folder that no test names would never be checked.
         #[test]
         fn every_program_is_checked() {
             let named = [$(stringify!($name)),*];

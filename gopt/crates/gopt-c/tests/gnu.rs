@@ -1,4 +1,4 @@
-//! GNU C: the constructs that the tool takes, and its messages about those that only the
+//! GNU C: the constructs that the tool accepts, and its messages about those that only the
 //! preprocessor understands.
 
 mod programs;

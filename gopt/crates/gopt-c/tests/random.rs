@@ -1,5 +1,5 @@
-//! Random lane bodies: whatever the statements, declarations and nesting, the transformed function
-//! does what the sequential one does.
+//! Random lane bodies: for any statements, declarations and nesting, the transformed function has
+//! the same results as the sequential one.
 
 mod programs;
 
@@ -13,7 +13,7 @@ struct Maker<'a> {
     text: String,
     /// The readable variables in scope, innermost last.
     scope: Vec<String>,
-    /// Those that loops count with, which nothing else may write.
+    /// Counters of loops, which no other statement may write.
     counters: Vec<String>,
     depth: usize,
     loops: usize,
@@ -51,7 +51,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Something that may be assigned to.
+    /// A variable or element that may be assigned to.
     fn place(&mut self) -> Option<String> {
         let name = self.variable();
         (!self.counters.contains(&name)).then_some(name)
@@ -76,7 +76,7 @@ impl Maker<'_> {
     fn declare(&mut self) {
         let name = ["a", "b", "c", "d", "e"][usize::from(self.pick(5))].to_owned();
         let value = self.value();
-        // A block of its own, because C allows a name once in each.
+        // A block of its own, because C allows each name once in a block.
         self.text.push_str("{\n");
         let known = self.scope.len();
         match self.pick(4) {

@@ -1,9 +1,9 @@
-//! Sources that are refused, and the places that messages point at. Each case has a `@` in front of
-//! the place; it is taken out before the tool sees the text.
+//! Sources that are refused, and the places that the messages name. Each case has a `@` before the
+//! place; the test removes it before the tool gets the text.
 
 use gopt_c::{DEFAULT_LANES, Severity, transform};
 
-/// A batched function around this body of a lane.
+/// A batched function whose lane has this body.
 fn lane(body: &str) -> String {
     format!("void f(int *t, int *out, int n)\n{{\n    foreach (i, n) {{\n{body}\n    }}\n}}\n")
 }
@@ -229,7 +229,7 @@ fn nesting_without_end_is_refused() {
     }
 }
 
-/// Whatever the text is, the answer is output or a refusal with a place in the text.
+/// For any text, the answer is an output or a refusal with a place in the text.
 #[test]
 fn every_prefix_of_a_program_is_answered() {
     let text = include_str!("corpus/declare.c");

@@ -1,9 +1,9 @@
-//! The tool warns of what lanes share. Each case has a `@` in front of the place; it
-//! is taken out before the tool sees the text.
+//! The tool warns of places that lanes share. Each case has a `@` before the place; the test
+//! removes it before the tool gets the text.
 
 use gopt_c::{DEFAULT_LANES, Severity, transform};
 
-/// A batched function with these declarations of the file, of the function, and this lane.
+/// A batched function with these declarations in the file and in the function, and with this lane.
 fn program(file: &str, function: &str, lane: &str) -> String {
     format!(
         "{file}\nvoid f(const int *t, const int *k, int *o, int n)\n{{\n{function}\n    \

@@ -1,8 +1,8 @@
 //! `gopt bench`: look-ups that miss the cache, one after the other and interleaved (G-Opt §3.3,
-//! §4.4, §5), beside the rate at which this machine brings random cache lines.
+//! §4.4, §5), compared with the rate at which this machine reads random cache lines.
 //!
-//! Each look-up has a process of its own, which makes the table and measures all forms of it in
-//! turns; so rounds are rounds of one look-up, and two tables are never in memory together.
+//! Each look-up runs in a process of its own, which makes the table and measures all forms in
+//! turns. So a round measures one look-up, and two tables are never in memory at the same time.
 
 mod automata;
 mod chart;
@@ -30,13 +30,14 @@ use measure::{Job, Made};
 pub(crate) use options::Args;
 use rows::{LineRates, Rates};
 
-/// How long to wait for a table, and then for each round. Builds without optimisation are slow.
+/// How long the parent waits for a table, and then for each round. Builds without optimisation are
+/// slow.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// Lines that a table must have so that no last-level cache of today holds most of them.
+/// Lines that a table must have: then no last-level cache of today holds most of them.
 const ENOUGH_LINES: u64 = 20_000_000;
 
-/// Memory that is needed beside tables.
+/// Memory that is needed in addition to the tables.
 const OVERHEAD_MIB: u64 = 768;
 
 /// The processes of this experiment.
@@ -45,10 +46,10 @@ pub(crate) const ROLES: [Role; 2] = [LOOKUPS, instructions::COUNT];
 /// Makes a table, and measures look-ups in it.
 const LOOKUPS: Role = Role::new("lookups", measure::run);
 
-/// Measures the look-ups that were asked for, or reads what was measured, and writes the rows.
+/// Measures the chosen look-ups, or reads rows of earlier runs, and writes the rows.
 ///
 /// # Errors
-/// [`signal::Interrupted`], after what was measured so far has been written; there is not enough
+/// [`signal::Interrupted`], after the rows measured so far were written; there is too little
 /// memory; a process failed or hung; rows cannot be read or written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     signal::watch()?;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         seat::use_realtime();
     }
     let mut results = Results::begin();
-    // Before anything is made: a file of rows may be both.
+    // Read before an output is opened: the same file may be input and output.
     results.rows = read::all(&args.from)?;
     let mut output = Output::open(args.json.as_ref(), args.svg.as_deref())?;
     let ended = match args.from[..] {
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ended
 }
 
-/// The rows of the table: of each form those at its best width, unless all are wanted.
+/// The rows of the table: for each form, those at its best width, unless all were asked for.
 fn shown(rows: &[Row], all: bool) -> Vec<Row> {
     let is_shown = |row: &&Row| all || rows::is_best(row, rows);
     rows.iter().filter(is_shown).cloned().collect()
@@ -82,7 +83,7 @@ fn lines(rows: &[Row]) -> Vec<String> {
     lines
 }
 
-/// Rows are in the results as soon as they are measured, also when it ends early.
+/// Measures. Rows go into the results as soon as they are measured, even if the run ends early.
 fn measure(args: &Args, results: &mut Results) -> anyhow::Result<()> {
     let jobs = jobs(args);
     ensure_memory(args.table_mib)?;
@@ -198,7 +199,7 @@ fn alarms(job: &Job, made: Made) -> Vec<String> {
 }
 
 /// # Errors
-/// The machine has less memory to give than two tables take: one is for the rate of lines, or is
+/// The machine has less free memory than two tables take: one is for the rate of lines, or is
 /// needed while automata are built.
 fn ensure_memory(table_mib: u32) -> anyhow::Result<()> {
     let meminfo = std::fs::read_to_string("/proc/meminfo")?;
@@ -207,7 +208,7 @@ fn ensure_memory(table_mib: u32) -> anyhow::Result<()> {
         .find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     let needed = 2 * u64::from(table_mib) + OVERHEAD_MIB;
-    // A system that does not say is given the benefit of the doubt.
+    // If the system does not report free memory, assume that there is enough.
     let available = kib.map_or(u64::MAX, |kib| kib >> 10);
     ensure!(
         needed <= available,

@@ -1,4 +1,4 @@
-//! Every command that the pages and the help texts show is one that `gopt` knows.
+//! `gopt` accepts every command that the pages and the help texts show.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use super::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// How a command begins on a page, and how the program is called.
+/// The beginnings of commands on a page, which both run the program.
 const BEGINNINGS: [&str; 2] = ["gopt ", "cargo run --release -- "];
 
-/// The lines of the blocks of commands of a page.
+/// The lines of a page's blocks of commands.
 fn commands(page: &str) -> Vec<&str> {
     let mut is_shown = false;
     let mut shown = Vec::new();
@@ -30,7 +30,7 @@ fn commands(page: &str) -> Vec<&str> {
 fn refusal(line: &str) -> Option<clap::Error> {
     let line = line.trim();
     let rest = BEGINNINGS.iter().find_map(|it| line.strip_prefix(it))?;
-    // Text far to the right of a command explains it.
+    // Text far to the right of a command is an explanation.
     let rest = rest.split("  ").next()?.split(['#', '|', '>']).next()?;
     let words = std::iter::once("gopt").chain(rest.split_whitespace());
     let error = Args::try_parse_from(words).err()?;

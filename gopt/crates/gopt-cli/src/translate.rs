@@ -1,5 +1,5 @@
-//! `gopt IN.c`: arguments and files. The transformation itself is the library `gopt_c`. Where it
-//! fails, no file was touched.
+//! `gopt IN.c`: arguments and files. The library `gopt_c` does the transformation. If it fails, no
+//! file is changed.
 
 mod check;
 mod output;

@@ -1,4 +1,4 @@
-//! `gopt bench` as a user runs it. Tables are small: what is tested is not speed.
+//! `gopt bench` as a user runs it. Tables are small, because these tests are not about speed.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -31,7 +31,7 @@ fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// The rows of one round, and what people are shown.
+/// The rows of one round, and the text for people.
 fn rows(args: &[&str]) -> (Vec<Value>, String) {
     let out = run(&[args, &["--runs", "1", "--json", "-"]].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -178,7 +178,7 @@ fn help_has_examples_and_no_roles() {
     assert!(!help.contains("__role"), "the roles are no interface");
 }
 
-/// Once a process has a child, it measures.
+/// Waits until a process has a child: then it measures.
 fn wait_for_child(id: &str) {
     let children = Path::new("/proc")
         .join(id)

@@ -3,16 +3,16 @@
 use super::{Builder, Node, Point, SharedWrite, Step, WriteKind, children};
 use crate::names::{Names, Place};
 
-/// The variable that an lvalue is or is part of, without following a pointer; and whether it is
-/// the whole variable.
+/// The variable that an lvalue names, in whole or in part, without following a pointer; and whether
+/// it names the whole variable.
 pub(crate) fn root(names: &Names<'_>, node: Node<'_>) -> Option<(usize, bool)> {
     let (mut node, mut indexed, mut is_whole) = (node, 0, true);
     loop {
         match node.kind() {
             "identifier" | "type_identifier" => {
                 let variable = names.of(node)?;
-                // An index into something that is no array follows a pointer; the type of a field
-                // is not known here, so an index behind one counts as a part.
+                // An index into a value that is no array follows a pointer. The type of a field is
+                // not known here, so an index after a field counts as a part.
                 let is_array = indexed <= names.variables[variable].dimensions;
                 return is_array.then_some((variable, is_whole));
             }
@@ -34,7 +34,8 @@ pub(crate) fn root(names: &Names<'_>, node: Node<'_>) -> Option<(usize, bool)> {
 }
 
 impl<'t> Builder<'_, 't> {
-    /// `maybe`: it may be skipped, so what it writes may keep its old value.
+    /// With `maybe`, the expression may be skipped, so variables that it writes may keep their old
+    /// values.
     pub(super) fn expression(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
         match node.kind() {
             "identifier" | "type_identifier" => match self.names.of(node) {
@@ -125,7 +126,7 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    /// The reads of a write to a part of a variable: the indices.
+    /// The reads of indices in a write to a part of a variable.
     fn indices(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
         let at = match node.kind() {
             "subscript_expression" => self.operand(node, "index", at, maybe),
@@ -138,7 +139,7 @@ impl<'t> Builder<'_, 't> {
         inner.map_or(at, |inner| self.indices(inner, at, maybe))
     }
 
-    /// Notes a write to what other lanes see as well.
+    /// Notes a write to a place that other lanes see as well.
     fn store(&mut self, left: Node<'t>, variable: usize, is_update: bool, at: Point) -> Point {
         let Some(lane) = self.lane else { return at };
         match self.names.variables[variable].place {
@@ -162,7 +163,7 @@ impl<'t> Builder<'_, 't> {
         self.after(at, Step::Store(self.flow.shared_writes.len() - 1))
     }
 
-    /// Which part of a variable an lvalue is.
+    /// The part of a variable that an lvalue is.
     fn part(&self, node: Node<'t>, lane: usize) -> WriteKind {
         let inner = match node.kind() {
             "subscript_expression" | "field_expression" => node.child_by_field_name("argument"),
@@ -183,8 +184,8 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    /// Whether every item has another value of this: its number, moved or scaled by numbers that
-    /// all items share.
+    /// Whether every item has a different value of this expression: its number, moved or scaled by
+    /// numbers that all items share.
     fn is_own(&self, node: Node<'t>, lane: usize) -> bool {
         let of_lane = |place: Place| place.is_of(lane);
         let inner = |name| node.child_by_field_name(name);
@@ -212,7 +213,7 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    /// Whether the expression names a variable that is declared in such a place.
+    /// Whether the expression names a variable that is declared in a wanted place.
     fn names_any(&self, node: Node<'t>, is_wanted: &dyn Fn(Place) -> bool) -> bool {
         let variable = self.names.of(node).map(|it| &self.names.variables[it]);
         variable.is_some_and(|it| !it.is_constant && is_wanted(it.place))

@@ -1,4 +1,4 @@
-//! Which variables are live where: a backward pass over the graph until nothing changes.
+//! The variables that are live at each point: a backward pass over the graph until nothing changes.
 
 use super::{Flow, Point, Step};
 
@@ -33,14 +33,14 @@ impl Set {
     }
 }
 
-/// Memory for the sets of one function. One that needs more is refused; it would have some ten
-/// thousand statements and a thousand variables.
+/// Memory for the sets of one function. A function that needs more is refused; it would have some
+/// ten thousand statements and a thousand variables.
 const LIMIT_BYTES: usize = 256 << 20;
 
 /// Variables that are live at the beginning of each point.
 pub(crate) struct Live {
     sets: Vec<Set>,
-    /// For each `foreach`, what is live across some switch of its lanes.
+    /// For each `foreach`, the variables that are live across some switch of its lanes.
     pub(crate) across: Vec<Set>,
 }
 
@@ -80,12 +80,13 @@ impl Live {
         Some(Self { sets, across })
     }
 
-    /// An item may read what an earlier item, or the code before the loop, left in the variable.
+    /// Whether an item may read a value that an earlier item, or the code before the loop, left in
+    /// the variable.
     pub(crate) fn enters_lane(&self, flow: &Flow<'_>, lane: usize, variable: usize) -> bool {
         self.sets[flow.lanes[lane].begin].has(variable)
     }
 
-    /// The code behind the loop may read what is in the variable.
+    /// Whether the code after the loop may read the variable's value.
     pub(crate) fn leaves_loop(&self, flow: &Flow<'_>, lane: usize, variable: usize) -> bool {
         self.sets[flow.lanes[lane].exit].has(variable)
     }

@@ -1,16 +1,16 @@
-//! Finds where a lane writes a place that other lanes write as well, and reads it after a switch:
-//! the value that it reads may be another item's. Called by `lanes.rs`.
+//! Finds places that a lane writes, that other lanes write as well, and that the lane reads after a
+//! switch: the value that it reads may be another item's. Called by `lanes.rs`.
 
 use std::collections::BTreeMap;
 
 use super::{Flow, Point, Step, WriteKind};
 
-/// The point where a search begins or has come to, and whether it has passed a switch.
+/// The point that a search has reached, and whether it has passed a switch.
 type State = (Point, bool);
 
 impl Flow<'_> {
-    /// The writes of this `foreach` whose value another item may replace before it is read, by
-    /// their numbers in [`Flow::shared_writes`].
+    /// The writes of this `foreach` whose value another item may replace before it is read, as
+    /// indices into [`Flow::shared_writes`].
     pub(crate) fn overwritten(&self, lane: usize) -> Vec<usize> {
         let mut stores: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
         for (point, step) in self.steps.iter().enumerate() {
@@ -26,8 +26,8 @@ impl Flow<'_> {
         found.collect()
     }
 
-    /// The first of the stores to one variable from which a switch and then a read is reached
-    /// within the same item.
+    /// The first of the stores to one variable from which, within the same item, a path leads to a
+    /// switch and then to a read.
     fn lost(&self, lane: usize, variable: usize, stores: &[Point]) -> Option<usize> {
         for &store in stores {
             let Step::Store(number) = self.steps[store] else {
@@ -41,8 +41,8 @@ impl Flow<'_> {
         None
     }
 
-    /// A read after a switch is on a path from `store` that stays in the item and does not pass
-    /// another write of the whole variable. One update may use what another one has left.
+    /// Whether a read after a switch is on a path from `store` that stays in the item and passes no
+    /// other write of the whole variable. An update may use the value that another update has left.
     fn reaches_read(&self, lane: usize, variable: usize, store: Point, is_update: bool) -> bool {
         let points = self.lanes[lane];
         let mut seen = vec![[false; 2]; self.steps.len()];

@@ -1,5 +1,5 @@
-//! The paths through statements. Every function takes the point where a statement begins and gives
-//! back the one where what follows it begins.
+//! The paths through statements. Every function takes the point where a statement begins and
+//! returns the point where the next one begins.
 
 use super::{Builder, Jump, LanePoints, MARKS, Mark, Node, Point, Step, Target, children};
 
@@ -31,7 +31,7 @@ impl<'t> Builder<'_, 't> {
             }
             _ => self.expression(node, at, true),
         };
-        // A jump that `#if` may leave out does not end the path.
+        // `#if` may leave a jump out; such a jump does not end the path.
         if node.kind().ends_with("_statement") && self.is_optional(node) {
             self.edge(begin, end);
         }
@@ -108,7 +108,7 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    /// Reads the sizes of arrays in a declarator, and not the name that it declares.
+    /// Reads the array sizes in a declarator, but not the name that it declares.
     fn sizes(&mut self, node: Node<'t>, identifier: Node<'t>, at: Point) -> Point {
         if node == identifier {
             return at;
@@ -236,7 +236,7 @@ impl<'t> Builder<'_, 't> {
         at
     }
 
-    /// Where a `break` or `continue` leads, if that is not out of a lane.
+    /// Where a `break` or `continue` leads, unless it leads out of a lane.
     fn target(&self, jump: Jump) -> Result<Option<Point>, usize> {
         for target in self.targets.iter().rev() {
             match *target {

@@ -1,11 +1,11 @@
-//! Why the parser stumbled, where that can be told: the parser names a place, which often stands
-//! after the word that is to blame. Called by `parse.rs` alone.
+//! Explains a fault of the parser where possible: the place that the parser names often stands
+//! after the word that caused the fault. Called by `parse.rs` alone.
 
 use std::ops::Range;
 
 use crate::source::{REMEDY, Source};
 
-/// Words that only a type begins with.
+/// Words with which only a type begins.
 const TYPES: [&str; 14] = [
     "struct", "union", "enum", "void", "char", "short", "int", "long", "float", "double", "signed",
     "unsigned", "const", "volatile",
@@ -17,7 +17,7 @@ const WORDS: [&str; 12] = [
     "continue",
 ];
 
-/// The place and the reason that are best shown for a fault that the parser has seen in `range`.
+/// The best place and reason to show for a fault that the parser has found in `range`.
 pub(super) fn fault(source: &Source<'_>, range: Range<usize>, reason: String) -> (usize, String) {
     let statement = statement(source, &range);
     if let Some(at) = computed_goto(source, &statement) {
@@ -39,7 +39,7 @@ pub(super) fn fault(source: &Source<'_>, range: Range<usize>, reason: String) ->
     (range.start, reason)
 }
 
-/// From the end of the statement or block before a place to the end of its own.
+/// The text from the end of the statement or block before a place to the end of its own.
 fn statement(source: &Source<'_>, range: &Range<usize>) -> Range<usize> {
     let is_border = |c: char| matches!(c, ';' | '{' | '}');
     let begin = source.masked[..range.start].rfind(is_border);
@@ -64,7 +64,7 @@ fn computed_goto(source: &Source<'_>, statement: &Range<usize>) -> Option<usize>
     Some(jump.or(address)?.start)
 }
 
-/// A name with parentheses in which a type stands alone.
+/// A name with parentheses that contain only a type.
 fn type_argument<'a>(source: &Source<'a>, statement: &Range<usize>) -> Option<(usize, &'a str)> {
     let bytes = source.masked.as_bytes();
     for place in source.identifiers_in(statement) {
@@ -89,13 +89,13 @@ fn type_argument<'a>(source: &Source<'a>, statement: &Range<usize>) -> Option<(u
     None
 }
 
-/// How many parentheses are open at the end.
+/// The number of parentheses that are open at the end.
 fn depth(bytes: &[u8]) -> usize {
     let count = |wanted: u8| bytes.iter().filter(|byte| **byte == wanted).count();
     count(b'(').saturating_sub(count(b')'))
 }
 
-/// The macro of this statement that is next to the fault and has no operator before it.
+/// The macro of this statement that is nearest to the fault and has no operator before it.
 fn misplaced_macro<'a>(
     source: &Source<'a>,
     statement: &Range<usize>,

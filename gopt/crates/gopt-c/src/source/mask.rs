@@ -1,5 +1,5 @@
-//! The copy that the parser gets: words that the grammar does not know are replaced by words of the
-//! same length that it knows, and text that no pass needs is left out. The output is made of the
+//! The copy that the parser gets. Words that the grammar does not know are replaced by words of the
+//! same length that it knows, and text that no pass needs is left out. The output is made from the
 //! original. Called by `source.rs`.
 
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::{MARKS, RESERVED, Source, blank, is_word, next_byte, parentheses_end}
 use crate::diagnostic::{Diagnostic, LineMarker};
 
 impl Source<'_> {
-    /// Finds the words that the grammar does not know, and puts others in their place.
+    /// Finds the words that the grammar does not know, and replaces them.
     pub(super) fn mask_words(&mut self, masked: &mut [u8]) -> Result<(), Diagnostic> {
         for range in &self.identifiers {
             let word = &self.text[range.clone()];
@@ -24,11 +24,11 @@ impl Source<'_> {
                 "__extension__" | "_Thread_local" | "__thread" => {
                     blank(&mut masked[range.clone()]);
                 }
-                // A qualifier that stands wherever this one may.
+                // `volatile` may stand wherever one of these words may.
                 "_Complex" | "__complex__" | "__complex" => put(masked, range, "volatile"),
                 "case" => mask_range(masked, range.end),
                 "__real__" | "__imag__" | "__real" | "__imag" => put(masked, range, "+"),
-                // Their arguments are types, and their values constants.
+                // Their arguments are types, and their values are constants.
                 "__builtin_offsetof" | "__builtin_types_compatible_p" => {
                     if let Some(end) = parentheses_end(masked, range.end) {
                         put(masked, &(range.start..end), "0");
@@ -49,7 +49,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Macros may not have the names that the output adds.
+    /// Refuses macros whose names the output adds.
     pub(super) fn check_directives(&self) -> Result<(), Diagnostic> {
         for directive in &self.directives {
             let line = &self.text[directive.range.clone()];
@@ -66,8 +66,8 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Leaves out what the preprocessor has put in from headers of the system: nothing in them is a
-    /// lane, and no grammar knows all that is in them.
+    /// Leaves out the text that the preprocessor has inserted from headers of the system: it has no
+    /// lanes, and no grammar knows all constructs in it.
     pub(super) fn mask_headers(&mut self, masked: &mut [u8]) {
         let mut main = None;
         let mut header: Option<usize> = None;
@@ -93,8 +93,8 @@ impl Source<'_> {
         self.identifiers.retain(|place| !is_left_out(place.start));
     }
 
-    /// Leaves out the bodies of functions, structs and initialisers of the file that have neither a
-    /// lane nor a mark: they stay as they are, and need not be known to the grammar.
+    /// Leaves out the bodies of functions, structs and initialisers in the file that have neither a
+    /// lane nor a mark: they stay unchanged, so the grammar need not know them.
     pub(super) fn mask_blocks(&self, masked: &mut [u8]) {
         let mut at = 0;
         while let Some(offset) = masked[at..].iter().position(|byte| *byte == b'{') {
@@ -108,7 +108,7 @@ impl Source<'_> {
                 word == "foreach" || MARKS.contains(&word)
             };
             let is_needed = self.identifiers_in(&inside).iter().any(is_ours);
-            // Both branches of an `#if` stand in the copy; their braces need not match.
+            // Both branches of an `#if` are in the copy, so their braces need not match.
             let has_branches = self.directives.iter().any(|it| {
                 let is_inside = inside.contains(&it.range.start);
                 is_inside && LineMarker::read(&self.text[it.range.clone()]).is_none()
@@ -121,13 +121,13 @@ impl Source<'_> {
     }
 }
 
-/// Puts a word in the place of one that is not shorter.
+/// Puts a word in the place of another one that is at least as long.
 fn put(masked: &mut [u8], range: &Range<usize>, word: &str) {
     blank(&mut masked[range.clone()]);
     masked[range.start..range.start + word.len()].copy_from_slice(word.as_bytes());
 }
 
-/// `case 0 ... 9:` has a sum where the range stands.
+/// Replaces the range in `case 0 ... 9:` by a sum.
 fn mask_range(masked: &mut [u8], begin: usize) {
     let Some(length) = masked[begin..].iter().position(|byte| *byte == b':') else {
         return;
@@ -138,7 +138,7 @@ fn mask_range(masked: &mut [u8], begin: usize) {
     }
 }
 
-/// The brace that closes the one at `open`. Strings and characters are passed over.
+/// The brace that closes the one at `open`. Skips strings and characters.
 fn braces_end(masked: &[u8], open: usize) -> Option<usize> {
     let (mut depth, mut at) = (0_usize, open);
     while at < masked.len() {

@@ -15,7 +15,7 @@ pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
 }
 
-/// gcc must be there; clang is used where it is.
+/// The compilers: gcc, which must be installed, and clang if it is.
 pub(crate) fn compilers() -> Vec<&'static str> {
     let is_there = |name: &&str| {
         let version = Command::new(name)
@@ -65,7 +65,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The programs of a failed test are worth a look.
+        // The programs of a failed test stay, because they are worth a look.
         if !std::thread::panicking() {
             drop(std::fs::remove_dir_all(&self.0));
         }

@@ -12,7 +12,7 @@ use super::form::{Cell, Form};
 /// Packets of a batch, as in the paper (§5.3).
 const PACKETS: usize = 8192;
 
-/// Bytes of a packet: the fewest, and the bound of the random number that is added.
+/// Bytes of a packet: the least number, and the limit of the random number that is added to it.
 const BYTES: [usize; 2] = [64, 600];
 
 /// Packets that consist of beginnings of patterns, each with the automaton that searches it.
@@ -39,12 +39,12 @@ impl Traffic {
         }
     }
 
-    /// Bytes of all packets: each is one look-up.
+    /// Bytes of all packets. Each byte is one look-up.
     pub(super) fn bytes(&self) -> usize {
         self.payloads.iter().map(|(_, payload)| payload.len()).sum()
     }
 
-    /// The packets in the form for automata.
+    /// The packets in the form that automata take.
     pub(super) fn packets(&self) -> Vec<Packet<'_>> {
         let packets = self.payloads.iter().map(|(automaton, payload)| Packet {
             automaton: *automaton,
@@ -75,7 +75,7 @@ pub(super) fn run_form(cell: Cell, automata: &Automata, packets: &[Packet<'_>]) 
     matches
 }
 
-/// Checks that all forms find as many matches as `plain`.
+/// Checks that all forms find the same number of matches as `plain`.
 ///
 /// # Errors
 /// A form finds another number.

@@ -1,10 +1,10 @@
-//! Pictures of the rows: how much faster each look-up is than `plain`, by width.
+//! Pictures of the rows: the speed-up of each look-up over `plain`, by width.
 
 use harness::draw::{Axis, Chart, Kind, Line, Picture, Point, Scale};
 use harness::row::Row;
 use serde_json::Value;
 
-/// Look-ups; the place of each is its colour.
+/// Look-ups; the index of each is its colour.
 const LOOKUPS: [&str; 7] = [
     "pointer-chasing",
     "cuckoo",
@@ -15,8 +15,8 @@ const LOOKUPS: [&str; 7] = [
     "aho-corasick",
 ];
 
-/// A chart for look-ups alone and one for those in handlers, in Rust and in C; those without a
-/// line are left out.
+/// Charts for look-ups alone and for look-ups in handlers, in Rust and in C. Charts without a line
+/// are left out.
 pub(super) fn charts(rows: &[Row]) -> Vec<Picture> {
     let rust = ["gopt", "hand", "batch"];
     let c = ["c-gopt", "c-hand", "c-batch"];

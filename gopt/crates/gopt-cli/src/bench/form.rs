@@ -1,4 +1,4 @@
-//! The forms of a look-up, and the function that runs each: the only one whose time and whose
+//! The forms of a look-up, and the function that runs each form: the only function whose time and
 //! instructions are measured.
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use gopt_lookups::work::{Handled, Handler, Packet, Tight, Work};
 /// The name of [`run_form`], by which callgrind finds all its instances.
 pub(super) const MEASURED: &str = "run_form";
 
-/// Which code runs.
+/// The code that runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Form {
     Plain,
@@ -20,7 +20,7 @@ pub(super) enum Form {
     CPlain,
     CGopt,
     CHand,
-    /// Of Aho-Corasick, which has no forms `gopt` and `hand`.
+    /// The batched form of Aho-Corasick, which has no forms `gopt` and `hand`.
     Batch,
     CBatch,
     /// No look-up: random lines, in groups.
@@ -64,7 +64,7 @@ impl Form {
         matches!(self, Self::Hand | Self::CHand)
     }
 
-    /// True if there is code for this width. That in C exists for a few only.
+    /// True if there is code for this width. In C, only a few widths have code.
     fn exists_at(self, width: usize) -> bool {
         !matches!(self, Self::CGopt | Self::CHand) || c::WIDTHS.contains(&width)
     }
@@ -91,7 +91,7 @@ impl Cell {
     }
 }
 
-/// A shape in which look-ups exist in C, too.
+/// A shape whose look-ups also exist in C.
 pub(super) trait WorkInC<L: InC>: Work<L::Key, L::Value> {
     /// Looks all items up.
     fn in_c(

@@ -1,5 +1,5 @@
-//! Instructions per look-up, counted by callgrind: they are the same on every machine and in every
-//! run, and say what interleaving costs beside what it gains.
+//! Instructions per look-up, counted by callgrind. They are the same on every machine and in every
+//! run, and show the price of interleaving next to its gain.
 //!
 //! A second process runs under valgrind, with a small table, because the number of instructions
 //! hardly depends on its size. Only the functions called `run_form` count.
@@ -30,7 +30,7 @@ const TABLE_MIB: u32 = 2;
 /// Items of each call.
 const ITEMS: usize = 1024;
 
-/// The width of the interleaved forms, if it is one of those that are measured.
+/// The width of the interleaved forms, if the command's widths include it.
 const WIDTH: usize = 16;
 
 /// Valgrind is about fifty times as slow as the machine.
@@ -45,7 +45,7 @@ pub(super) struct Counted {
     pub(super) instructions: f64,
 }
 
-/// One call of a function that is measured.
+/// One call of a measured function.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Call {
     shape: Shape,
@@ -84,7 +84,8 @@ pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
     Ok(Some(counted.collect()))
 }
 
-/// The work of the process under valgrind: one call of each form, then it reports which these were.
+/// The work of the process under valgrind: it calls each form once, then reports which forms these
+/// were.
 ///
 /// # Errors
 /// There is not enough memory; the parent has ended.

@@ -1,9 +1,9 @@
 //! The process that measures one look-up: it makes the table, then runs all forms in turns, and
 //! reports the rate of each after every round.
 //!
-//! A figure is the median of several samples of a few milliseconds, timed by the clock of this
-//! thread's processor time, so that other processes of a busy machine do not count. The samples of
-//! all forms alternate, and each has queries of its own.
+//! A figure is the median of several samples of a few milliseconds each. A sample counts this
+//! thread's processor time, so other processes of a busy machine do not matter. The samples of all
+//! forms alternate, and each has queries of its own.
 
 use std::hint::black_box;
 use std::io;
@@ -31,13 +31,14 @@ use super::tables::{self, Visit};
 /// Samples of a round.
 const SAMPLES: usize = 7;
 
-/// About how long a sample of `plain` takes; the other forms have the same number of items.
+/// Approximate time of a sample of `plain`; samples of the other forms have the same number of
+/// items.
 const SAMPLE: Duration = Duration::from_millis(2);
 
-/// Items of a sample. All of them with their values stay in the second-level cache.
+/// Items of a sample. All items and their values stay in the second-level cache.
 const ITEMS: RangeInclusive<usize> = 512..=16_384;
 
-/// Queries whose lines are counted, and in whose values all forms must agree.
+/// Queries whose lines are counted, and for whose values all forms must agree.
 const CHECKED: usize = 4096;
 
 const MIB: usize = 1 << 20;
@@ -57,14 +58,14 @@ pub(super) struct Job {
     pub(super) runs: u32,
 }
 
-/// Facts that are printed once the table is there.
+/// Facts that are printed once the table is made.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Made {
     /// Memory of the table.
     pub(super) bytes: u64,
-    /// Memory of it on huge pages.
+    /// The part of it on huge pages.
     pub(super) huge_bytes: u64,
-    /// Lines that a look-up reads and that no second-level cache holds, on average.
+    /// The average number of lines that a look-up reads and that no second-level cache holds.
     pub(super) lines: f64,
 }
 
@@ -147,7 +148,7 @@ impl Visit for Measure<'_> {
         let mut random = Random::new(0xBEEF);
         let cells = self.job.lookup_cells();
         automata::check(automata, &cells, &Traffic::new(sets, &mut random))?;
-        // What building them took stays with the process, and is no part of the table.
+        // Memory that building took stays with the process, but is not part of the table.
         let bytes = automata.states() as u64 * STATE_BYTES;
         self.made(Some(bytes), 1.0)?;
         self.rounds(|_| {
@@ -165,7 +166,7 @@ impl Visit for Measure<'_> {
 }
 
 impl Measure<'_> {
-    /// The table is there; without a size it is all that the process has.
+    /// Reports the table. If its size is not given, all memory of the process counts.
     fn made(&self, bytes: Option<u64>, lines: f64) -> anyhow::Result<()> {
         let (resident, huge_bytes) = sys::resident_and_huge_bytes()?;
         self.parent.say(&Made {
@@ -175,8 +176,8 @@ impl Measure<'_> {
         })
     }
 
-    /// All rounds: what `measure` finds for each shape, and beside look-ups alone the rate of
-    /// lines.
+    /// Runs all rounds: the rates that `measure` finds for each shape, and with the shape of
+    /// look-ups alone also the rate of lines.
     fn rounds(
         &self,
         mut measure: impl FnMut(Shape) -> anyhow::Result<Vec<f64>>,
@@ -203,7 +204,7 @@ impl Measure<'_> {
     }
 }
 
-/// Look-ups per second of each cell. `nothing` fills the places of the values.
+/// Look-ups per second of each cell. `nothing` initialises the places of the values.
 fn rates<I, O: Copy>(
     cells: &[Cell],
     nothing: O,
@@ -249,7 +250,7 @@ fn timed(run: impl FnOnce()) -> io::Result<Duration> {
     Ok(took.max(Duration::from_nanos(1)))
 }
 
-/// All forms find what `plain` finds. Returns one of the values.
+/// Checks that all forms find the values that `plain` finds. Returns one of the values.
 fn check<L>(table: &L, cells: &[Cell], keys: &[L::Key]) -> anyhow::Result<L::Value>
 where
     L: InC,
@@ -267,7 +268,7 @@ where
     Ok(table.find(first))
 }
 
-/// Lines that are expected to miss, for each look-up on average.
+/// The average number of lines per look-up that are expected to miss.
 fn lines_of<L: gopt_lookups::Lookup>(table: &L, keys: &[L::Key]) -> f64 {
     let mut touched = Touched::default();
     let mut lines = 0;

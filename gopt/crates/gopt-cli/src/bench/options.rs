@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use harness::output::Target;
 use serde::{Deserialize, Serialize};
 
-/// Widths that are measured unless others are asked for.
+/// Widths that are measured by default.
 const WIDTHS: [usize; 9] = [1, 2, 4, 8, 16, 24, 32, 48, 64];
 
 const EXAMPLES: &str = "\
@@ -101,7 +101,8 @@ impl Args {
         once(&self.lookup, Lookup::value_variants())
     }
 
-    /// The shapes that a look-up has: a traversal has no item to work on between its look-ups.
+    /// The shapes of a look-up. A traversal has no item to work on between its look-ups, so it has
+    /// one shape.
     pub(super) fn shapes(&self, lookup: Lookup) -> Vec<Shape> {
         let mut shapes = once(&self.shape, Shape::value_variants());
         shapes.retain(|&shape| shape == Shape::Tight || lookup != Lookup::AhoCorasick);

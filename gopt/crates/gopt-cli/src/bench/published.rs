@@ -1,5 +1,5 @@
-//! Figures of the paper, to stand beside what was measured here. It used another machine: they say
-//! what was possible there, and are no baseline.
+//! Figures of the paper, shown next to those measured here. The paper used another machine, so its
+//! figures show the gain there, and are not a baseline.
 //!
 //! G-Opt: Kalia, Zhou, Kaminsky, Andersen, "Raising the Bar for Using GPUs in Software Packet
 //! Processing", NSDI 2015.
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::rows::RATE;
 
-/// The form that the paper's tool corresponds to.
+/// The form that corresponds to the paper's tool.
 const FORM: &str = "c-gopt";
 
-/// How many times as fast as the plain loop a look-up became.
+/// The published speed-up of a look-up over the plain loop.
 struct Published {
     lookup: &'static str,
     shape: &'static str,
@@ -56,7 +56,8 @@ const ALL: [Published; 6] = [
     handler("cuckoo", 1.86, "L2 switch, one core", "figure 10d"),
 ];
 
-/// A line for each figure whose like was measured, at the width that was best here, as there.
+/// A line for each published figure that has a measured counterpart, at the best width here and
+/// there.
 pub(super) fn lines(rows: &[Row]) -> Vec<String> {
     let line = |it: &Published| {
         let has = |row: &Row, name: &str, value: &str| {

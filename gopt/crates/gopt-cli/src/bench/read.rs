@@ -1,4 +1,4 @@
-//! Rows of earlier runs, from files of JSON lines. An error names file and line.
+//! Reads rows of earlier runs from files of JSON lines. An error names file and line.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use super::rows::EXPERIMENT;
 /// All rows of all files.
 ///
 /// # Errors
-/// The first file that cannot be read or has none, or the first line that is no row of this
-/// experiment.
+/// A file cannot be read or has no rows, or a line is not a row of this experiment; the first of
+/// these.
 pub(super) fn all(paths: &[PathBuf]) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for path in paths {

@@ -1,4 +1,4 @@
-//! Makes rows of the rates of rounds, and chooses those for the summary.
+//! Makes rows from the rates of rounds, and chooses the rows of the summary.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Rates<'a> {
     shape: Shape,
     made: Made,
     cells: Vec<Cell>,
-    /// For each round the rates of all cells.
+    /// For each round, the rates of all cells.
     rounds: Vec<Vec<f64>>,
 }
 
@@ -51,7 +51,7 @@ impl Made {
 }
 
 impl<'a> Rates<'a> {
-    /// Of no rounds yet.
+    /// Results without rounds so far.
     pub(super) fn new(job: &'a Job, shape: Shape, made: Made) -> Self {
         Self {
             job,
@@ -62,10 +62,10 @@ impl<'a> Rates<'a> {
         }
     }
 
-    /// One more round.
+    /// Adds a round.
     ///
     /// # Errors
-    /// It has not a rate for each cell.
+    /// It does not have a rate for each cell.
     pub(super) fn add(&mut self, round: Vec<f64>) -> anyhow::Result<()> {
         let (found, expected) = (round.len(), self.cells.len());
         ensure!(found == expected, "{found} rates, not {expected}");
@@ -73,7 +73,8 @@ impl<'a> Rates<'a> {
         Ok(())
     }
 
-    /// A row for each form and width, and one for the lines that `hand` reads; none without rounds.
+    /// A row for each form and width, and one for the lines that `hand` reads; no rows without
+    /// rounds.
     pub(super) fn rows(&self) -> Vec<Row> {
         let cells = self.cells.iter().enumerate();
         let lookups = cells.filter(|(_, cell)| cell.form != Form::Lines);
@@ -97,7 +98,7 @@ impl<'a> Rates<'a> {
         Some(self.row(params, (RATE, "1/s"), self.spread(at)?, baseline))
     }
 
-    /// The lines that `hand` reads, beside the best that the machine can do in that time.
+    /// The lines that `hand` reads, compared with the machine's best rate in the same rounds.
     fn lines(&self, at: usize, cell: Cell) -> Option<Row> {
         if !cell.form.is_by_hand() || self.made.lines == 0.0 {
             return None;
@@ -146,7 +147,7 @@ impl<'a> Rates<'a> {
 }
 
 impl LineRates {
-    /// Adds what was measured beside one look-up.
+    /// Adds the rates of lines that were measured with one look-up.
     pub(super) fn add(&mut self, rates: &Rates<'_>) {
         for (at, cell) in rates.cells.iter().enumerate() {
             if cell.form == Form::Lines {
@@ -170,7 +171,7 @@ impl LineRates {
     }
 }
 
-/// Rows of what callgrind has counted. The size of the table does not matter to them.
+/// Rows of callgrind's counts. They do not depend on the size of the table.
 pub(super) fn instructions(job: &Job, counted: &[Counted]) -> Vec<Row> {
     let row = |it: &Counted| {
         let plain = |other: &&Counted| {
@@ -190,14 +191,14 @@ pub(super) fn instructions(job: &Job, counted: &[Counted]) -> Vec<Row> {
     counted.iter().map(row).collect()
 }
 
-/// True unless another width of the same form of the same look-up is faster.
+/// True unless another width of the same form and look-up is faster.
 pub(super) fn is_best(row: &Row, rows: &[Row]) -> bool {
     let is_rate = row.experiment == EXPERIMENT && [RATE, LINES].contains(&&*row.metric);
     !is_rate || best(rows, &row.metric, key(row)).is_none_or(|best| best == row)
 }
 
-/// One line for each look-up and shape: the interleaved form against that by hand, or against
-/// `plain` where there is none by hand.
+/// One line for each look-up and shape: the interleaved form compared with the hand-written one, or
+/// with `plain` if there is no hand-written one.
 pub(super) fn ratios(rows: &[Row]) -> Vec<String> {
     let pairs = [
         ("gopt", "hand"),

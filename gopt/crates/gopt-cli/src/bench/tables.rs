@@ -1,5 +1,5 @@
 //! The measured tables, filled with random entries, and random keys for them. The key of each query
-//! is computed, not read from a list, which would cost cache lines.
+//! is computed: reading it from a list would cost cache lines.
 
 use std::io;
 
@@ -28,7 +28,7 @@ pub(super) trait Visit {
     fn automata(self, automata: &Automata, sets: &[Vec<Vec<u8>>]) -> anyhow::Result<()>;
 }
 
-/// Routes of a site of 48 bits, in `ipv6`.
+/// Routes of a site, which is a prefix of 48 bits, in `ipv6`.
 const NETWORKS: usize = 16;
 
 /// Automata, as in the paper (§5.1).
@@ -40,7 +40,7 @@ const PATTERN_BYTES: usize = 16;
 /// Bytes of a state or of a group of routes.
 const KIB: usize = 1 << 10;
 
-/// Makes the table of a look-up, of about this many bytes, and lets `visit` use it.
+/// Makes the table of a look-up, with about this many bytes, and lets `visit` use it.
 ///
 /// # Errors
 /// There is not enough memory; or the error of `visit`.
@@ -69,7 +69,7 @@ pub(super) fn make(lookup: Lookup, bytes: usize, visit: impl Visit) -> anyhow::R
             visit.table(&table, |random| random.below(keys))
         }
         Lookup::Btree => {
-            // Keys and values take 16 bytes a pair, inner nodes a seventeenth of the leaves.
+            // Keys and values take 16 bytes a pair, and inner nodes a seventeenth of the leaves.
             let len = bytes / 17;
             let table = BTree::new((0..len).map(|at| (at as u64 * 3, at as u64)))?;
             visit.table(&table, |random| random.below(len as u64) * 3)
@@ -123,8 +123,9 @@ fn ipv4(bytes: usize) -> io::Result<Ipv4> {
     Ipv4::new(routes.chain([default]))
 }
 
-/// Route number `at`: one of a site, 49 to 64 bits long. The sites are random prefixes of 48 bits,
-/// whose four groups they share with no other; half of the networks have a group of their own.
+/// Route number `at` to a network of a site, 49 to 64 bits long. The sites are random prefixes of
+/// 48 bits, whose four groups they share with no other site; half of the networks have a group of
+/// their own.
 fn network(at: usize) -> Route<u128> {
     let site = mix((at / NETWORKS) as u64 + 1) & !0xFFFF;
     let network = mix(at as u64) & 0xFFFF;
@@ -135,7 +136,7 @@ fn network(at: usize) -> Route<u128> {
     }
 }
 
-/// The patterns of each automaton. One of 16 bytes makes about 15 states of 1 KiB.
+/// The patterns of each automaton. A pattern of 16 bytes makes about 15 states of 1 KiB.
 fn patterns(bytes: usize) -> Vec<Vec<Vec<u8>>> {
     let mut random = Random::new(4);
     let count = (bytes / KIB / (PATTERN_BYTES - 1) / AUTOMATA).max(1);

@@ -1,4 +1,4 @@
-//! Messages about tables; and no table is made for which there is no memory.
+//! Messages about tables; and a table is refused if there is no memory for it.
 
 use super::*;
 use options::{Lookup, Shape};

@@ -11,13 +11,13 @@ use anyhow::{Context, bail, ensure};
 
 use gopt_c::HEADER;
 
-/// A program that runs longer is stopped, and the check has failed.
+/// A program that runs longer is stopped, and the check fails.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The compilers that are used if they are installed.
 const COMPILERS: [&str; 2] = ["gcc", "clang"];
 
-/// The longest part of a difference that is shown.
+/// The longest part of a difference to show.
 const SHOWN_CHARS: usize = 120;
 
 /// A folder for the programs, removed at the end.
@@ -59,8 +59,8 @@ struct Ran {
     status: String,
 }
 
-/// Compares both with `only` this compiler or with all installed ones. Returns one line that
-/// describes the comparison.
+/// Compares both programs, compiled with `only` this compiler or with all installed ones. Returns
+/// one line that describes the comparison.
 pub(super) fn check(
     input: &Path,
     original: &str,
@@ -95,7 +95,7 @@ pub(super) fn check(
             let program = folder.0.join(format!("{name}-{number}"));
             let mut command = Command::new(compiler);
             command.args(["-O2", "-w", "-o"]).arg(&program);
-            // A file with definitions of its own keeps them.
+            // A file that defines `foreach` and the marks itself keeps its definitions.
             if !original.contains("define foreach") {
                 command.arg("-include").arg(folder.0.join("gopt.h"));
             }

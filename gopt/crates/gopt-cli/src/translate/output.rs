@@ -1,4 +1,4 @@
-//! Writes all of the output or none. Called by `translate.rs`.
+//! Writes all of the output or nothing. Called by `translate.rs`.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,7 +13,7 @@ pub(super) fn to_stdout(text: &str) -> anyhow::Result<()> {
         .context("cannot write to standard output")
 }
 
-/// Replaces an ordinary file as a whole; writes to a pipe or a device.
+/// Replaces an ordinary file as a whole, or writes to a pipe or a device.
 pub(super) fn to_file(input: &Path, path: &Path, text: &str) -> anyhow::Result<()> {
     let name = path.display();
     if let (Ok(from), Ok(to)) = (fs::canonicalize(input), fs::canonicalize(path)) {
@@ -23,7 +23,7 @@ pub(super) fn to_file(input: &Path, path: &Path, text: &str) -> anyhow::Result<(
         if !to.is_file() {
             return fs::write(path, text).with_context(|| format!("cannot write {name}"));
         }
-        // If the path is a link, the file behind it is replaced, and the link stays.
+        // If the path is a link, the file that it names is replaced, and the link stays.
         return replace(&to, text).with_context(|| format!("cannot write {name}"));
     }
     replace(path, text).with_context(|| format!("cannot write {name}"))

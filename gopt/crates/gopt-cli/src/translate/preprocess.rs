@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-/// Words of gopt, which the header would define away.
+/// Words of gopt that stay in the text, although the header defines them.
 const KEPT: [&str; 3] = ["foreach", "g_expensive", "FPP_EXPENSIVE"];
 
 /// The compiler that preprocesses if `CC` names none.
@@ -21,13 +21,13 @@ pub(super) fn compiler() -> String {
 /// The text that the compiler would see, except that loops and marks are not expanded.
 ///
 /// # Errors
-/// There is no compiler, or it finds something wrong, which it says.
+/// There is no compiler, or the compiler reports an error, which is passed on.
 pub(super) fn preprocess(input: &Path, flags: &[String]) -> anyhow::Result<String> {
     let compiler = compiler();
     let header = super::check::Folder::with_header()?;
     let mut command = Command::new(&compiler);
     command.arg("-E");
-    // Each word is defined as itself; the header defines none that is defined already.
+    // Each word is defined as itself, and the header skips words that are defined already.
     command.args(KEPT.map(|word| format!("-D{word}={word}")));
     command.args(flags).arg("-idirafter").arg(header.path());
     let output = command.arg(input).stdin(Stdio::null()).output();
@@ -41,7 +41,7 @@ pub(super) fn preprocess(input: &Path, flags: &[String]) -> anyhow::Result<Strin
         input.display()
     );
     let text = String::from_utf8(output.stdout).context("the preprocessed text is not UTF-8")?;
-    // The folder has another name each time; the output has not.
+    // The folder's name differs each time, but the output must not.
     let path = header.path().join("gopt.h").display().to_string();
     Ok(text.replace(&path, "gopt.h"))
 }

@@ -1,4 +1,4 @@
-//! A published figure stands beside the best width of the same look-up, and beside nothing else.
+//! A published figure is shown next to the best width of the same look-up, and nowhere else.
 
 use harness::row::{Row, Spread};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A line that is no row of this experiment is refused with its place.
+//! A line that is not a row of this experiment is refused with its place.
 
 use harness::row::{Row, Spread};
 
