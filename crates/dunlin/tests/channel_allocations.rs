@@ -1,5 +1,5 @@
-//! After the first calls over a channel no thread allocates: not the caller's, not the hub's, not
-//! the server's (design §11). The control plane's threads send heartbeats and are not counted.
+//! After the first calls over a channel no thread allocates: neither the caller's, nor the hub's,
+//! nor the server's (design §11). The control plane's threads send heartbeats and are not counted.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,13 +20,13 @@ const ECHO: ReqType = ReqType(1);
 const WARM_UP: usize = 20_000;
 const CALLS: usize = 5_000;
 
-/// The hub's thread is watched.
+/// Whether the hub's thread is watched.
 static HUB: AtomicBool = AtomicBool::new(false);
 
 struct Unpark(Thread);
 
 impl Wake for Unpark {
-    /// The hub's thread wakes the caller, so this watches it.
+    /// Runs in the hub's thread, which wakes the caller, and so makes that thread watched.
     fn wake(self: Arc<Self>) {
         watch_this_thread();
         HUB.store(true, Ordering::Relaxed);
@@ -46,7 +46,7 @@ fn calls(channel: &Channel, waker: &Waker, count: usize) {
             }
         };
         assert_eq!(answer.data(), body);
-        // And one that is dropped under way.
+        // One more call, which is dropped under way.
         let mut dropped = pin!(channel.call(ECHO, b"unwanted"));
         assert!(dropped.as_mut().poll(&mut context).is_pending());
     }
@@ -74,7 +74,7 @@ fn calls_allocate_nothing_on_any_thread() {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         calls(&channel, &waker, WARM_UP);
         let count = allocations_of_watched_threads_in(|| calls(&channel, &waker, CALLS));
-        // The proof can fail.
+        // Checks that the proof can fail.
         let seen = allocations_of_watched_threads_in(|| {
             drop(std::hint::black_box(Box::new(1)));
         });

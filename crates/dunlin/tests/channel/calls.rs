@@ -1,4 +1,4 @@
-//! Calls of several threads, and a channel's state as its program sees it.
+//! Calls of several threads, and the state of a channel that its program sees.
 
 use dunlin::channel::State;
 use dunlin::{Channel, ReqType};
@@ -20,7 +20,7 @@ fn threads_call_over_one_channel() {
     }
 }
 
-/// Single calls, and some at a time.
+/// Makes single calls, and then several at a time.
 fn call_many(channel: &Channel, thread: u64) {
     for number in 0..200 {
         let body = (thread << 32 | number).to_le_bytes();
@@ -57,7 +57,7 @@ fn a_response_without_room_and_a_type_without_a_handler_are_errors() {
     let error = block_on(channel.call(ECHO, &[7; 100]).room(10)).unwrap_err();
     assert_eq!(error.ran(), dunlin::Ran::Yes, "{error}");
     let error = block_on(channel.call(ReqType(77), b"")).unwrap_err();
-    // The server has not said that its codes prove anything.
+    // The server has not declared that its codes prove anything.
     assert_eq!(error.ran(), dunlin::Ran::Unknown, "{error}");
 }
 

@@ -1,4 +1,4 @@
-//! Calls that are dropped at each stage, channels that are, and hubs.
+//! Calls that are dropped at each stage, and dropped channels and hubs.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -26,11 +26,11 @@ fn a_call_is_dropped_at_each_stage() {
             way.channel(server.address).queue(8).open().unwrap(),
         );
         let held = || seen.held.load(Ordering::Relaxed);
-        // Before it is polled.
+        // Dropped before the first poll.
         drop(channel.call(HOLD, b""));
         block_on(channel.call(ECHO, b"")).unwrap();
         assert_eq!(held(), 0, "it was not sent");
-        // While the server holds it.
+        // Dropped while the server holds the request.
         for round in 1..=20 {
             let call = channel.call(HOLD, b"");
             let ran = held() + 1;
@@ -43,11 +43,11 @@ fn a_call_is_dropped_at_each_stage() {
             drop(call);
             until(|| seen.given_up.load(Ordering::Relaxed) == round);
         }
-        // On its way to the endpoint's thread, or shortly after.
+        // Dropped on its way to the endpoint's thread, or shortly after.
         for _ in 0..200 {
             poll_and_drop(channel.call(HOLD, b""));
         }
-        // After its end, of which the task does not know.
+        // Dropped after its end, which the task has not seen.
         for _ in 0..20 {
             let mut call = Box::pin(channel.call(ECHO, b"unseen"));
             let waker = std::task::Waker::noop();
@@ -57,7 +57,7 @@ fn a_call_is_dropped_at_each_stage() {
             assert!(poll.is_pending());
             block_on(channel.call(ECHO, b"seen")).unwrap();
         }
-        // The channel has all of its places again.
+        // All places of the channel are free again.
         let calls: Vec<_> = (0..8).map(|_| channel.call(ECHO, b"all")).collect();
         for end in block_on(futures::future::join_all(calls)) {
             assert_eq!(end.unwrap().data(), b"all");
@@ -104,7 +104,7 @@ fn the_last_handle_ends_the_threads_of_a_hub() {
     block_on(channel.ready()).unwrap();
     let at = channel.hub().nexus().address();
     drop(channel);
-    // Its nexus listens no more.
+    // The hub's nexus listens no more.
     until(|| std::net::TcpListener::bind(at).is_ok());
     until(|| server.seen.sessions.load(Ordering::Relaxed) == 0);
 }

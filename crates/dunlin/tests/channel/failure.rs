@@ -1,4 +1,4 @@
-//! Servers that end, and come back.
+//! Servers that end, and servers that return.
 
 use std::sync::atomic::Ordering;
 
@@ -9,10 +9,11 @@ use crate::process::Process;
 use crate::server::{Role, Server};
 use crate::{ECHO, HOLD, WAYS, Way, block_on, until};
 
-/// More than all sessions with one server take at once.
+/// More calls than all sessions with one server take at once.
 const CALLS: usize = 100;
 
-/// Calls that a server holds, sessions over, and others in the channel; every third is idempotent.
+/// Begins calls: a server holds some, sessions and the channel hold the others; every third is
+/// idempotent.
 fn begin(channel: &Channel) -> std::thread::JoinHandle<Vec<Result<Answer, ChannelError>>> {
     let calls: Vec<_> = (0..CALLS)
         .map(|number| {
@@ -23,7 +24,8 @@ fn begin(channel: &Channel) -> std::thread::JoinHandle<Vec<Result<Answer, Channe
     std::thread::spawn(|| block_on(join_all(calls)))
 }
 
-/// The calls after another server, which answers, has taken the place of the first.
+/// Checks the ends of the calls, after another server, which answers, has taken the place of the
+/// first.
 fn check(way: Way, ends: Vec<Result<Answer, ChannelError>>) {
     let (mut answered, mut unknown) = (0, 0);
     for (number, end) in ends.into_iter().enumerate() {
@@ -62,7 +64,7 @@ fn calls_live_through_a_restart_of_their_server() {
         let unknown = ends.iter().filter(|end| end.is_err()).count();
         check(way, ends);
         let ran = [&first, &server.seen].map(|seen| seen.held.load(Ordering::Relaxed));
-        // Those that the first server ran and that are not idempotent are not run by the second.
+        // The second server does not run a call that the first ran and that is not idempotent.
         assert_eq!(ran[1], CALLS - unknown, "{way:?}, {ran:?}");
     }
 }

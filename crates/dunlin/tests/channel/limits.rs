@@ -1,4 +1,4 @@
-//! A channel that is full, patience, deadlines, and addresses that are none.
+//! A full channel, patience, deadlines, and addresses without a server.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use futures::future::join_all;
 use crate::server::{Role, Server};
 use crate::{ECHO, HOLD, WAYS, Way, block_on};
 
-/// An address where nothing listens.
+/// An address at which no server listens.
 const NOWHERE: &str = "127.0.0.1:1";
 
 #[test]
@@ -23,7 +23,7 @@ fn a_full_channel_says_so_and_takes_calls_again() {
         Err(error) => error.ran() == Ran::No,
         Ok(_) => false,
     }));
-    // Calls count from when they are made.
+    // A call takes a place when it is made, before its first poll.
     let made = [0; 3].map(|_| channel.call(HOLD, b""));
     let end = block_on(channel.call(ECHO, b"one too many"));
     assert!(matches!(end, Err(ChannelError::Full)));

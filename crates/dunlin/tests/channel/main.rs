@@ -22,13 +22,13 @@ use dunlin::{Channel, ChannelBuilder, Hub, Nexus, ReqType};
 
 /// Answers with the request.
 const ECHO: ReqType = ReqType(1);
-/// Answers with the request, or never, as the server's role is.
+/// Answers with the request, or never, as the server's role demands.
 const HOLD: ReqType = ReqType(2);
 
-/// Nothing takes this long.
+/// No wait takes this long unless a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The way between client and server.
+/// The transport between client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     Shm,
@@ -45,7 +45,7 @@ impl Way {
             .failure_timeout(Duration::from_millis(500))
     }
 
-    /// A channel of a hub of its own.
+    /// A builder for a channel whose hub is its own.
     fn channel(self, address: impl ToString) -> ChannelBuilder {
         let hub = Hub::builder().listen("127.0.0.1:0").nexus(self.nexus());
         let hub = hub.start().unwrap();
@@ -59,7 +59,7 @@ impl Way {
     }
 }
 
-/// A thread that waits, and if it has been woken.
+/// A thread that waits, and whether it has been woken.
 struct Unpark(Thread, AtomicBool);
 
 impl Wake for Unpark {
@@ -69,7 +69,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The least executor that there can be. It polls a future only after a wake-up.
+/// A minimal executor. It polls a future only after a wake-up.
 fn block_on<F: Future>(future: F) -> F::Output {
     let unpark = Arc::new(Unpark(std::thread::current(), AtomicBool::new(false)));
     let waker = Waker::from(Arc::clone(&unpark));
@@ -86,7 +86,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 fn until(mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {

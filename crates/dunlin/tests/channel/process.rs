@@ -43,12 +43,12 @@ impl Process {
         }
     }
 
-    /// Where it listens; once.
+    /// The address at which it listens; to be asked once.
     pub(crate) fn address(&self) -> String {
         self.wait_for("")
     }
 
-    /// The rest of its next line that begins so.
+    /// The rest of its next line that begins with `word`.
     pub(crate) fn wait_for(&self, word: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE).unwrap();
@@ -58,7 +58,7 @@ impl Process {
         }
     }
 
-    /// Kills it as the kernel does, without a word to its peers.
+    /// Kills the process without warning (SIGKILL), so it sends no goodbye to its peers.
     pub(crate) fn kill(&self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();

@@ -9,7 +9,7 @@ use dunlin::{Auto, DeferredRequest, Rpc, SessionEvent, Ticket};
 
 use crate::{ECHO, HOLD, Way};
 
-/// The ends of requests of the type `HOLD`.
+/// The server's treatment of requests of the type `HOLD`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Answers,
@@ -32,7 +32,7 @@ struct App {
     seen: Arc<Seen>,
 }
 
-/// Its sessions fail, or say goodbye, when it is dropped.
+/// A server. When it is dropped, its sessions fail, or it says goodbye.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) seen: Arc<Seen>,
