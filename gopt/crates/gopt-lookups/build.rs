@@ -1,5 +1,5 @@
 //! Compiles the look-ups in C: gives each file to gopt once for every width, and makes one
-//! translation unit of each look-up and shape, with a table of its forms.
+//! translation unit for each look-up and shape, with a list of its forms.
 //!
 //! If the tool refuses a file, the build ends with the tool's messages.
 
@@ -51,8 +51,8 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this is the baseline. The workspace may have Rust code compiled for these processors,
-/// and C that is not could not be compared with it.
+/// Whether x86-64-v3 is the baseline. If the workspace compiles Rust for these processors, C must
+/// be compiled for them too, or the two could not be compared.
 fn is_x86_64_v3() -> bool {
     let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     let has = |name| features.split(',').any(|feature| feature == name);

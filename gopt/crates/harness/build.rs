@@ -1,5 +1,5 @@
-//! Tells the crate the profile that it is built with, which rows name. Cargo says it only by the
-//! folder that it gives to this program.
+//! Passes the name of cargo's profile to the crate, for its rows. Cargo shows it only in the name
+//! of the folder that it gives to this program.
 
 use std::env;
 use std::path::Path;

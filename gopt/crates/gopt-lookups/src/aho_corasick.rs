@@ -1,10 +1,10 @@
 //! Matching of many patterns in packets (G-Opt §5): each packet's payload runs through one of
-//! several Aho-Corasick automata. Two forms: packet by packet, and in a batch that is sorted by
-//! automaton and length and in which the loops over packets and bytes are interchanged.
+//! several Aho-Corasick automata. There are two forms. One runs packet by packet. The other sorts a
+//! batch by automaton and length, and interchanges the loops over packets and bytes.
 //!
-//! Invariants: a transition is a state's number below all automata, with a bit that says whether
-//! patterns end there; numbers exist. Both forms report the same matches, those of one packet in
-//! the order of their ends.
+//! Invariants: a transition is the number of a state, counted over all automata, with a bit that
+//! says whether patterns end there; the state exists. Both forms report the same matches, those of
+//! one packet in the order of their ends.
 
 mod build;
 
@@ -20,32 +20,32 @@ const BYTES: usize = 256;
 /// Set in a transition if patterns end in the state that it leads to.
 const ENDS: u32 = 1 << 31;
 
-/// Several automata with one number space.
+/// Several automata whose states are numbered together.
 #[derive(Debug)]
 pub struct Automata {
     pub(crate) next: Huge<u32>,
     /// The start state of each automaton.
     pub(crate) starts: Vec<u32>,
-    /// Where the patterns of each state begin in `patterns`; one more than there are states.
+    /// The index in `patterns` of each state's first pattern; one more index than there are states.
     ends: Vec<u32>,
     patterns: Vec<u32>,
 }
 
-/// The text of a search, and its patterns.
+/// The text to search, and its automaton.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Number of the automaton; one that does not exist matches nothing.
+    /// Number of the automaton; a number without an automaton matches nothing.
     pub automaton: usize,
     /// The bytes.
     pub payload: &'a [u8],
 }
 
-/// A pattern that was found.
+/// An occurrence of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Match {
     /// Number of the packet in its batch.
     pub packet: usize,
-    /// Byte after the last one of the match.
+    /// Number of bytes up to the end of the match.
     pub end: usize,
     /// Number of the pattern in its automaton.
     pub pattern: u32,
@@ -66,16 +66,16 @@ struct Lane<'a> {
 }
 
 impl Automata {
-    /// One automaton for each set of patterns.
+    /// Makes one automaton for each set of patterns.
     ///
     /// # Errors
-    /// `InvalidInput` if a pattern is empty or if states need more than 31 bits, else what `mmap`
-    /// says.
+    /// `InvalidInput` if a pattern is empty or if states need more than 31 bits, otherwise the
+    /// error of `mmap`.
     pub fn new<P: AsRef<[u8]>>(sets: &[Vec<P>]) -> io::Result<Self> {
         build::build(sets)
     }
 
-    /// How many states all automata have together. Each takes 1 KiB.
+    /// The number of states of all automata together. Each state takes 1 KiB.
     #[must_use]
     pub fn states(&self) -> usize {
         self.ends.len() - 1
@@ -100,7 +100,8 @@ impl Automata {
     }
 
     /// Runs `width` packets at a time, each one byte per round. The batch is sorted first, so that
-    /// neighbours share an automaton, and with it the cache, and end at about the same time.
+    /// neighbours use the same automaton, which is then in the cache, and end at about the same
+    /// time.
     #[inline(never)]
     pub fn batch(
         &self,
@@ -167,7 +168,7 @@ impl Automata {
         self.next[state as usize * BYTES + usize::from(byte)]
     }
 
-    /// Kept out of the loops: matches are rare.
+    /// A function of its own, outside of the loops, because matches are rare.
     #[cold]
     #[inline(never)]
     pub(crate) fn report(
@@ -202,7 +203,7 @@ impl Order {
     }
 }
 
-/// Moves the lanes that have bytes left to the front; returns how many there are.
+/// Moves the lanes that have bytes left to the front; returns their number.
 fn keep_unfinished(lanes: &mut [Lane<'_>]) -> usize {
     let mut kept = 0;
     for at in 0..lanes.len() {

@@ -1,9 +1,9 @@
-//! A static B+-tree: sorted pairs, packed into nodes of sixteen keys, with the children of a node
-//! found by arithmetic. Shape of an ordered index that is read far more often than written.
+//! A static B+-tree: sorted pairs, packed into nodes of sixteen keys; arithmetic finds the children
+//! of a node. It stands for an ordered index that is read far more often than written.
 //!
 //! Invariants: `levels[0]` is the root level with one node, each node of a level has up to 17
-//! children in the next one, and the last level is the leaves; keys ascend through a level; what
-//! a node lacks is filled with `u64::MAX`, which is therefore no key.
+//! children in the next one, and the last level holds the leaves; keys ascend through a level;
+//! `u64::MAX` fills the rest of a node, and therefore cannot be a key.
 
 use std::io;
 
@@ -22,7 +22,7 @@ const KEYS: usize = 16;
 /// Children of an inner node.
 const FAN: usize = KEYS + 1;
 
-/// Fills nodes, and is no key.
+/// Fills the rest of nodes, and cannot be a key.
 pub const RESERVED: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, FromZeros)]
@@ -40,10 +40,10 @@ pub struct BTree {
 }
 
 impl BTree {
-    /// The tree of these pairs, which ascend by key.
+    /// Makes the tree of these pairs, which must ascend by key.
     ///
     /// # Errors
-    /// `InvalidInput` if they do not, or if a key is [`RESERVED`]; else what `mmap` says.
+    /// `InvalidInput` if they do not, or if a key is [`RESERVED`]; otherwise the error of `mmap`.
     pub fn new(pairs: impl ExactSizeIterator<Item = (u64, u64)>) -> io::Result<Self> {
         let len = pairs.len();
         let mut leaves = nodes(len.div_ceil(KEYS).max(1))?;
@@ -57,7 +57,7 @@ impl BTree {
             leaves[at / KEYS].keys[at % KEYS] = key;
             values[at] = value;
         }
-        // Each level is built from the least keys under the nodes of the one below it.
+        // Each level is built from the least keys under the nodes of the level below it.
         let mut inner = Vec::new();
         let mut least: Vec<u64> = leaves.iter().map(|leaf| leaf.keys[0]).collect();
         while least.len() > 1 {
@@ -177,11 +177,11 @@ fn nodes(len: usize) -> io::Result<Huge<Node>> {
     Ok(nodes)
 }
 
-/// Which child may hold the key: as many keys of the node are at most as large. Without branches,
-/// so that the loop compiles to vectors and nothing is mispredicted.
+/// The child that may hold the key: its index is the number of keys in the node that are at most
+/// the key. Without branches, so the loop compiles to vectors and nothing is mispredicted.
 #[inline(always)]
 fn child(node: &Node, key: u64) -> usize {
-    // So places that hold no key are never counted, and need no comparison of their own.
+    // So filled places are never counted, and need no comparison of their own.
     let key = key.min(RESERVED - 1);
     node.keys
         .iter()
@@ -189,14 +189,14 @@ fn child(node: &Node, key: u64) -> usize {
         .sum()
 }
 
-/// Where in a leaf the key is.
+/// The place of the key in a leaf.
 #[inline(always)]
 fn slot(leaf: &Node, key: u64) -> Option<usize> {
     let equal = equal_u64_from::<0>(&leaf.keys, key);
     (equal != 0 && key != RESERVED).then(|| equal.trailing_zeros() as usize % KEYS)
 }
 
-/// Both lines of a node.
+/// Prefetches both lines of a node.
 #[inline(always)]
 fn prefetch(node: &Node) {
     gopt::prefetch_now(&raw const node.keys[0], gopt::T0);

@@ -1,8 +1,8 @@
 //! The look-ups in C, over the tables that Rust made: same algorithms, same results, same work
-//! around them. `c/` has the sources; the build script gives the marked ones to gopt for C.
+//! around them. The sources are in `c/`; the build script gives the marked ones to gopt for C.
 //!
-//! Invariants: what crosses to C has a layout that is checked when this is compiled (`layout`), and
-//! C reads nothing but tables that their constructors filled (`tables`) and keys that were checked.
+//! Invariants: the layout of all values that Rust gives to C is checked at compile time (`layout`),
+//! and C reads only tables that their constructors filled (`tables`) and keys that were checked.
 //! Called by the experiment `gopt bench`.
 
 mod automata;
@@ -17,12 +17,12 @@ pub use widths::WIDTHS;
 use crate::Lookup;
 use crate::work::{Handled, Packet};
 
-/// Which C code runs.
+/// The C code that runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CForm {
     /// One item after the other.
     Plain,
-    /// Marked, and made interleaved by gopt for C.
+    /// The marked code, made interleaved by gopt for C.
     Gopt,
     /// Group prefetching, written by hand.
     Hand,
@@ -30,11 +30,11 @@ pub enum CForm {
 
 /// A table whose look-ups exist in C as well.
 pub trait InC: Lookup + Sized {
-    /// Looks all keys up, and stops at the shorter of `keys` and `out`. `width` is how many items
-    /// are in flight; [`CForm::Plain`] ignores it.
+    /// Looks all keys up, and stops at the shorter of `keys` and `out`. `width` is the number of
+    /// items in flight; [`CForm::Plain`] ignores it.
     ///
     /// # Panics
-    /// If `width` is none of [`WIDTHS`], or if [`Lookup::find`] panics for a key.
+    /// If `width` is not one of [`WIDTHS`], or if [`Lookup::find`] panics for a key.
     fn tight_in_c(&self, form: CForm, width: usize, keys: &[Self::Key], out: &mut [Self::Value]);
 
     /// The same with the work of a packet handler for each item.

@@ -1,5 +1,5 @@
-//! A cuckoo hash table with two hashes and eight slots (G-Opt §3.3, "2-8"): integers to integers,
-//! the table of a layer-2 switch.
+//! A cuckoo hash table with two hashes and eight slots (G-Opt §3.3, "2-8") from integers to
+//! integers, like the table of a layer-2 switch.
 //!
 //! Invariants: a bucket is one cache line; a key is in at most one slot, and that slot is in one
 //! of the key's two buckets, so a look-up reads two lines at most.
@@ -19,10 +19,11 @@ use crate::work::Work;
 /// Slots of a bucket.
 pub const SLOTS: usize = 8;
 
-/// The key that marks a slot as free, and that therefore cannot be inserted.
+/// The key of a free slot, which therefore cannot be inserted.
 pub const FREE: u32 = 0;
 
-/// Keys that may be moved to make room for one. At 95 % load few insertions need more than 100.
+/// The most keys that are moved to make room for one. At 95 % load few insertions need more than
+/// 100.
 const KICKS: usize = 500;
 
 /// One line: keys, and their values at the same places.
@@ -40,7 +41,7 @@ pub struct Cuckoo {
     random: Random,
 }
 
-/// Why a key was not inserted; the table is unchanged.
+/// The reason why a key was not inserted; the table is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InsertError {
     /// The key is [`FREE`].
@@ -89,8 +90,8 @@ impl Cuckoo {
         self.kick(places[0], key, value)
     }
 
-    /// Puts the key in the place of another one, which moves to its other bucket, and so on. If
-    /// that does not end, it undoes all moves.
+    /// Puts the key in the place of another one, which moves to its other bucket, and so on. If too
+    /// many keys move, undoes all moves.
     fn kick(&mut self, start: usize, key: u32, value: u32) -> Result<(), InsertError> {
         let mut path = [(0, 0); KICKS];
         let mut homeless = (key, value);
@@ -133,7 +134,7 @@ impl Cuckoo {
     fn places(&self, key: u32) -> [usize; 2] {
         let hash = mix(u64::from(key));
         let [first, second] = [hash >> 32, hash & 0xFFFF_FFFF];
-        // The compiler knows from the length itself that the places exist.
+        // The compiler sees from the length that the places exist.
         let mask = self.buckets.len() - 1;
         [first, second].map(|half| usize::try_from(half).expect("32 bits") & mask)
     }
@@ -219,7 +220,7 @@ fn slot(bucket: &Bucket, key: u32) -> Option<usize> {
 #[inline(always)]
 fn value(bucket: &Bucket, key: u32) -> Option<u32> {
     let equal = equal_u32(&bucket.keys, key);
-    // A free slot has the key `FREE`, and must not be found.
+    // A free slot has the key `FREE`, and a look-up must not find it.
     if equal == 0 || key == FREE {
         return None;
     }

@@ -1,7 +1,7 @@
 //! The three forms of a batched look-up over one table.
 //!
 //! Invariant: all three write the same values to `out`, and stop at the shorter of `items` and
-//! `out`. Each form is a function of its own in the binary, so that a profile tells them apart.
+//! `out`. Each form is a separate function in the binary, so that a profile tells them apart.
 
 use std::future::Future;
 
@@ -21,8 +21,8 @@ pub trait Lookup {
     fn find(&self, key: Self::Key) -> Self::Value;
 
     /// Looks one item up, with a mark before each access that is expected to miss.
-    ///
-    /// The work stands inside, because a function of its own for each table and work has one
+    /// The work is inside this function. There is one such function for each table and work, with
+    /// one caller, so the compiler inlines it into the loop over the lanes.
     /// caller, and is then inlined into the loop over the lanes.
     fn find_marked<W: Work<Self::Key, Self::Value>>(
         &self,
@@ -30,7 +30,7 @@ pub trait Lookup {
         item: &W::Item,
     ) -> impl Future<Output = W::Out>;
 
-    /// Looks at most [`MAX_WIDTH`] items up, in stages that an expert cut by hand: each stage
+    /// Looks at most [`MAX_WIDTH`] items up, in stages that were divided by hand: each stage
     /// prefetches what the next one reads. Items and `out` are equally long.
     fn find_group<W: Work<Self::Key, Self::Value>>(
         &self,
@@ -39,11 +39,11 @@ pub trait Lookup {
         out: &mut [W::Out],
     );
 
-    /// Walks the path of a look-up and names every place that it reads.
+    /// Follows the path of a look-up and reports every place that it reads.
     fn touch(&self, key: Self::Key, touched: &mut Touched);
 }
 
-/// One item after the other.
+/// Looks up one item after the other.
 #[inline(never)]
 pub fn plain<L: Lookup, W: Work<L::Key, L::Value>>(
     table: &L,
@@ -56,7 +56,7 @@ pub fn plain<L: Lookup, W: Work<L::Key, L::Value>>(
     }
 }
 
-/// Interleaved by the library.
+/// Looks items up interleaved by the library.
 #[inline(never)]
 pub fn gopt<const CAP: usize, L: Lookup, W: Work<L::Key, L::Value>>(
     batch: Batch<CAP>,
@@ -68,7 +68,7 @@ pub fn gopt<const CAP: usize, L: Lookup, W: Work<L::Key, L::Value>>(
     batch.map(items, out, |item| table.find_marked(work, item));
 }
 
-/// In groups of `width`, at least 1 and at most [`MAX_WIDTH`].
+/// Looks items up in groups of `width`, at least 1 and at most [`MAX_WIDTH`].
 #[inline(never)]
 pub fn hand<L: Lookup, W: Work<L::Key, L::Value>>(
     width: usize,

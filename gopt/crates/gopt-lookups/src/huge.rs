@@ -1,7 +1,8 @@
-//! Large tables on huge pages, so that look-ups pay for cache misses and not for page walks.
+//! Large tables on huge pages, so that look-ups spend their time on cache misses, not on page
+//! walks.
 //!
-//! Invariant: a [`Huge`] owns one anonymous mapping that holds exactly `len` values, zeroed by
-//! the kernel; that zeroes are a value of `T` is what `FromZeros` says.
+//! Invariant: a [`Huge`] owns one anonymous mapping that holds exactly `len` values, zeroed by the
+//! kernel; `FromZeros` guarantees that zero bytes are a value of `T`.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -30,7 +31,7 @@ impl<T: FromZeros + Copy> Huge<T> {
     /// `len` values of zero bytes.
     ///
     /// # Errors
-    /// `OutOfMemory` if the size overflows, else what `mmap` says.
+    /// `OutOfMemory` if the size overflows, otherwise the error of `mmap`.
     pub fn zeroed(len: usize) -> io::Result<Self> {
         const { assert!(align_of::<T>() <= PAGE_BYTES) };
         let mapped_bytes = size_of::<T>()
@@ -57,7 +58,7 @@ impl<T: FromZeros + Copy> Huge<T> {
         let skip = mapping.as_ptr().align_offset(PAGE_BYTES);
         // SAFETY: `skip` is less than a page, and the mapping is longer than that.
         let values = unsafe { mapping.byte_add(skip) }.cast();
-        // A refusal costs speed and nothing else.
+        // If the kernel refuses, only speed is lost.
         // SAFETY: the range lies in the mapping made above.
         let _ = unsafe { libc::madvise(mapping.as_ptr(), mapped_bytes, libc::MADV_HUGEPAGE) };
         Ok(Self {

@@ -17,11 +17,11 @@ pub struct Ipv4 {
 }
 
 impl Ipv4 {
-    /// The table of these routes; of two for the same prefix, the later one counts.
+    /// Makes the table of these routes. Of two routes for the same prefix, the later one counts.
     ///
     /// # Errors
-    /// `InvalidInput` if a prefix is longer than 32 bits or a hop more than
-    /// [`MAX_HOP`](crate::trie::MAX_HOP), else what `mmap` says.
+    /// `InvalidInput` if a prefix is longer than 32 bits or a hop is more than
+    /// [`MAX_HOP`](crate::trie::MAX_HOP), otherwise the error of `mmap`.
     pub fn new(routes: impl IntoIterator<Item = Route<u32>>) -> io::Result<Self> {
         let widen = |Route { address, len, hop }| Route {
             address: wide(address),
@@ -105,7 +105,7 @@ impl Lookup for Ipv4 {
     }
 }
 
-/// The hop in a word of the last level, which leads nowhere else.
+/// The hop in a word of the last level, which cannot lead deeper.
 #[inline(always)]
 const fn last(word: Word) -> Option<u32> {
     match step(word) {

@@ -17,11 +17,11 @@ pub struct Ipv6 {
 }
 
 impl Ipv6 {
-    /// The table of these routes; of two for the same prefix, the later one counts.
+    /// Makes the table of these routes. Of two routes for the same prefix, the later one counts.
     ///
     /// # Errors
-    /// `InvalidInput` if a prefix is longer than 128 bits or a hop more than
-    /// [`MAX_HOP`](crate::trie::MAX_HOP), else what `mmap` says.
+    /// `InvalidInput` if a prefix is longer than 128 bits or a hop is more than
+    /// [`MAX_HOP`](crate::trie::MAX_HOP), otherwise the error of `mmap`.
     pub fn new(routes: impl IntoIterator<Item = Route<u128>>) -> io::Result<Self> {
         let trie = Trie::new(routes.into_iter().collect(), 128)?;
         Ok(Self { trie })
@@ -35,8 +35,8 @@ impl Lookup for Ipv6 {
     #[inline(always)]
     fn find(&self, address: u128) -> Option<u32> {
         let mut word = *self.trie.first_word(address);
-        // Two registers are shifted faster than bits are counted; in memory it is the other way
-        // round.
+        // In registers, shifting two of them is faster than counting the bits that are used; in
+        // memory, counting is faster.
         let mut rest = address << FIRST_BITS;
         loop {
             match step(word) {
@@ -82,7 +82,8 @@ impl Lookup for Ipv6 {
     ) {
         let mut addresses = [0; MAX_WIDTH];
         let mut words = [self.trie.first_word(0); MAX_WIDTH];
-        // Items whose search goes on, packed, so that a level costs nothing for the others.
+        // Numbers of items whose search continues, packed, so that a level costs nothing for the
+        // others.
         let mut open = [0_usize; MAX_WIDTH];
         for (at, item) in items.iter().enumerate() {
             addresses[at] = work.key(item);

@@ -1,13 +1,13 @@
-//! Look-ups to measure G-Opt with, in three forms that give the same values:
+//! Look-ups for measuring G-Opt, in three forms that give the same values:
 //!
 //! - plain: one item after the other;
 //! - gopt: the code for one item, marked, run interleaved by [`gopt::Batch`];
 //! - hand: group prefetching, as an expert would write it (G-Opt §3.1.1).
 //!
 //! A table implements [`Lookup`]; [`forms`] runs it, with or without other [`work`] around each
-//! look-up, and [`c`] runs the same look-ups written in C. [`aho_corasick`] is a traversal and no
-//! look-up, and has its own two forms (G-Opt §5). [`lines`] is the rate of the memory itself, and
-//! [`touched`] counts the lines that a look-up reads. Called by `gopt bench`.
+//! look-up, and [`c`] runs the same look-ups written in C. [`aho_corasick`] is a traversal, not a
+//! look-up, and has its own two forms (G-Opt §5). [`lines`] measures the rate of the memory itself,
+//! and [`touched`] counts the lines that a look-up reads. Called by `gopt bench`.
 
 pub mod aho_corasick;
 pub mod btree;

@@ -1,8 +1,8 @@
-//! Random cache lines and nothing else: the rate that the memory of a machine allows, beside which
-//! every other look-up is put. The key is the number of a line, so no hash stands in the way.
+//! Random cache lines and nothing else: the highest rate of a machine's memory, with which every
+//! other look-up is compared. The key is the number of a line, so no hash is needed.
 //!
-//! Its form `hand` prefetches a group of lines and then reads them, which is what all other forms
-//! `hand` do between two stages.
+//! Its form `hand` prefetches a group of lines and then reads them, as all other forms `hand` do
+//! between two stages.
 
 use std::io;
 
@@ -26,10 +26,10 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// A number of lines.
+    /// Makes `len` lines.
     ///
     /// # Errors
-    /// `InvalidInput` if a line's number would not fit into 32 bits, else what `mmap` says.
+    /// `InvalidInput` if a line's number would not fit into 32 bits, otherwise the error of `mmap`.
     pub fn new(len: usize) -> io::Result<Self> {
         let count = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut lines: Huge<Line> = Huge::zeroed(len)?;
@@ -40,7 +40,7 @@ impl Lines {
         Ok(Self { lines })
     }
 
-    /// How many lines there are; keys are below.
+    /// The number of lines; keys are smaller.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lines.len()

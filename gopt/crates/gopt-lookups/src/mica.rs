@@ -2,8 +2,8 @@
 //! the entries (HERD §4.1; design §15). A look-up reads a bucket and, if a tag agrees, the log.
 //!
 //! Invariants: a bucket is one cache line of eight slots; a slot holds 16 bits of the key's hash
-//! and the position at which its entry was appended; an entry is held
-//! until the log has come round to it, less one place, because positions skip 0.
+//! and the position at which its entry was appended; the log holds an entry until the head reaches
+//! its place again, less one place, because positions skip 0.
 
 use std::io;
 
@@ -49,15 +49,16 @@ pub(crate) struct Entry {
 pub struct Mica {
     pub(crate) buckets: Huge<Bucket>,
     pub(crate) entries: Huge<Entry>,
-    /// The position of the next entry, in 48 bits; never 0, which means a free slot.
+    /// The position of the next entry, in 48 bits. It is never 0, which means a free slot.
     pub(crate) head: u64,
 }
 
 impl Mica {
-    /// An empty table of `2^log2_buckets` buckets of eight keys, and a log of `2^log2_entries`.
+    /// Makes an empty table of `2^log2_buckets` buckets of eight keys, and a log of
+    /// `2^log2_entries`.
     ///
     /// # Errors
-    /// `InvalidInput` if there are more than `2^40` of either, else what `mmap` says.
+    /// `InvalidInput` if there are more than `2^40` of either, otherwise the error of `mmap`.
     pub fn new(log2_buckets: u32, log2_entries: u32) -> io::Result<Self> {
         if log2_buckets.max(log2_entries) > 40 {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -73,7 +74,7 @@ impl Mica {
     pub fn set(&mut self, key: u64, value: Value) {
         let (bucket, tag) = self.place(key);
         let position = self.head;
-        // Position 0 is left out whenever positions start over.
+        // When positions start over, they skip 0.
         self.head = ((self.head + 1) & POSITION).max(1);
         let at = self.entry_at(position);
         self.entries[at] = Entry { key, value };
@@ -81,7 +82,7 @@ impl Mica {
         self.buckets[bucket].slots[slot] = tag | position;
     }
 
-    /// Where the key's slot is, else a free one, else the one that was written longest ago.
+    /// The key's slot, or else a free one, or else the one that was written longest ago.
     fn slot_for(&self, bucket: usize, tag: u64, key: u64) -> usize {
         let slots = &self.buckets[bucket].slots;
         let is_own = |slot: &u64| {
@@ -100,7 +101,7 @@ impl Mica {
         own.or(oldest).expect("a bucket has slots")
     }
 
-    /// True if the log still holds what the slot refers to.
+    /// True if the log still holds the entry of the slot.
     #[inline(always)]
     fn is_held(&self, slot: u64) -> bool {
         let position = slot & POSITION;
@@ -110,7 +111,7 @@ impl Mica {
 
     #[inline(always)]
     fn entry_at(&self, slot: u64) -> usize {
-        // From the length itself, the compiler knows that the entry exists.
+        // The compiler sees from the length that the entry exists.
         let mask = self.entries.len() - 1;
         usize::try_from(slot & POSITION).expect("this is a 64-bit machine") & mask
     }
@@ -130,7 +131,7 @@ impl Mica {
         self.held(bucket, agree)
     }
 
-    /// Leaves out the lowest candidates up to one whose entry is held, nearly always the first.
+    /// Skips the lowest candidates up to one whose entry the log holds, nearly always the first.
     #[inline(always)]
     fn held(&self, bucket: &Bucket, mut agree: u32) -> u32 {
         while agree != 0 && !self.is_held(lowest(bucket, agree)) {
@@ -145,7 +146,7 @@ impl Mica {
         &self.entries[self.entry_at(lowest(bucket, agree))]
     }
 
-    /// Looks through candidates one by one; nearly always the first is the one, if there is any.
+    /// Compares candidates one by one; if the key is there, nearly always the first one has it.
     #[inline(always)]
     fn search(&self, bucket: &Bucket, mut agree: u32, key: u64) -> Option<&Value> {
         while agree != 0 {
@@ -239,7 +240,7 @@ impl Lookup for Mica {
     }
 }
 
-/// Copies word by word, which goes through registers; whole values went through the stack.
+/// Copies word by word, through registers; copying whole values went through the stack.
 #[inline(always)]
 fn copied(value: Option<&Value>) -> Option<Value> {
     let &[first, second, third] = value?;

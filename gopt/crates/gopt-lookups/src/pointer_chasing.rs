@@ -1,5 +1,5 @@
-//! Pointer chasing (G-Opt §2.5 and §3.3): a chain of dependent reads at random places, the shape
-//! of lists, trees, tries and state machines, with next to no work between the reads.
+//! Pointer chasing (G-Opt §2.5 and §3.3): a chain of dependent reads at random places, as in lists,
+//! trees, tries and state machines, with hardly any work between the reads.
 //!
 //! Invariant of a [`Chain`]: it is one cycle through all its cells, so a walk neither ends nor
 //! stays in a part that fits into a cache.
@@ -18,39 +18,39 @@ use crate::work::Work;
 /// Reads of one look-up in the paper's experiment.
 pub const DEPTH: u32 = 100;
 
-/// For each cell, the number of the next one. The key of a look-up is a cell, the value the cell
-/// `depth` steps on.
+/// For each cell, the number of the next one. The key of a look-up is a cell, and the value is the
+/// cell `depth` steps later.
 #[derive(Debug)]
 pub struct Chain {
     pub(crate) next: Huge<Cell>,
     pub(crate) depth: u32,
 }
 
-/// The number of a cell of the chain at hand. Only this file makes one, so a step needs no check of
-/// bounds, which would be half of its instructions.
+/// The number of a cell of the current chain. Only this file makes one, so a step needs no bounds
+/// check, which would be half of its instructions.
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(transparent)]
 pub(crate) struct Cell(u32);
 
 impl Chain {
-    /// A random cycle through `len` cells, in which a look-up goes `depth` steps.
+    /// Makes a random cycle through `len` cells, in which a look-up goes `depth` steps.
     ///
     /// # Errors
-    /// `InvalidInput` if a cell's number would not fit into 32 bits, else what `mmap` says.
+    /// `InvalidInput` if a cell's number would not fit into 32 bits, otherwise the error of `mmap`.
     pub fn new(len: usize, depth: u32, random: &mut Random) -> io::Result<Self> {
         let cells = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut next = Huge::zeroed(len)?;
         for (cell, next) in (0..cells).zip(next.iter_mut()) {
             *next = Cell(cell);
         }
-        // Sattolo's algorithm: a cell is never swapped with itself, hence a single cycle.
+        // Sattolo's algorithm never swaps a cell with itself, so it makes a single cycle.
         for cell in (1..len).rev() {
             next.swap(cell, random.index(cell));
         }
         Ok(Self { next, depth })
     }
 
-    /// How many cells there are; keys are below.
+    /// The number of cells; keys are smaller.
     #[must_use]
     pub fn len(&self) -> usize {
         self.next.len()

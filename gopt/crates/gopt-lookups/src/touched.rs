@@ -1,8 +1,8 @@
-//! Which cache lines a look-up reads, so that its rate can be compared with the rate at which the
-//! machine brings random lines. Each table walks its own path for it: see [`Lookup::touch`].
+//! Counts the cache lines that a look-up reads, so that its rate can be compared with the rate at
+//! which the machine reads random lines. Each table reports its own path: see [`Lookup::touch`].
 //!
 //! Invariant: only lines of arrays that no second-level cache holds are kept, because only those
-//! are expected to miss.
+//! lines are expected to miss.
 //!
 //! [`Lookup::touch`]: crate::Lookup::touch
 
@@ -31,7 +31,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// `array[at]` was read, all lines of it; nothing if there is no such value.
+    /// Notes that `array[at]` was read, with all its lines; nothing if there is no such value.
     pub fn read<T>(&mut self, array: &[T], at: usize) {
         if size_of_val(array) <= CACHED_BYTES {
             return;
@@ -43,7 +43,7 @@ impl Touched {
         }
     }
 
-    /// How many lines the look-up has read, each counted once. Then it begins anew.
+    /// The number of lines that the look-up has read, each counted once. Starts a new count.
     pub fn take(&mut self) -> usize {
         self.lines.sort_unstable();
         self.lines.dedup();

@@ -2,10 +2,10 @@
 //! level, 8 at each further one. The core of `ipv4` (two levels: DIR-24-8, Gupta et al., INFOCOM
 //! 1998) and of `ipv6` (up to 14 levels).
 //!
-//! Invariants: a word is nothing, a next hop, or the number of a group of 256 words that the next
-//! eight bits select; a group is only entered from one word, and group numbers exist. Only this
-//! file makes a word or a group, so look-ups need no checks of bounds: those would cost a tenth of
-//! a plain look-up, because they fill the processor's window.
+//! Invariants: a word is empty, a next hop, or the number of a group of 256 words, in which the
+//! next eight bits select; only one word leads to a group, and every group number exists. Only this
+//! file makes words and groups, so look-ups need no bounds checks: those would cost a tenth of a
+//! plain look-up, because they fill the processor's window.
 
 use std::io;
 
@@ -14,29 +14,29 @@ use zerocopy::FromZeros;
 use crate::huge::Huge;
 use crate::touched::Touched;
 
-/// Bits that the first level decides.
+/// Bits that select in the first level.
 pub(crate) const FIRST_BITS: u32 = 24;
 
 /// Words of a group: one for each value of eight bits.
 const GROUP: usize = 256;
 
-/// The largest next hop: a word has two bits that say what it is.
+/// The largest next hop: two bits of a word give its kind.
 pub const MAX_HOP: u32 = (1 << 30) - 1;
 
-/// The word says something.
+/// Set in a word that is not empty.
 const SET: u32 = 1 << 31;
 
-/// The word contains the number of a group.
+/// Set in a word that contains the number of a group.
 const DEEPER: u32 = 1 << 30;
 
 /// One entry of a routing table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route<A> {
-    /// The address; bits after the prefix do not count.
+    /// The address; bits after the prefix do not matter.
     pub address: A,
-    /// How many bits of it are the prefix.
+    /// The number of its bits that form the prefix.
     pub len: u8,
-    /// Where packets go, at most [`MAX_HOP`].
+    /// Where packets go: at most [`MAX_HOP`].
     pub hop: u32,
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct Trie {
     pub(crate) groups: Huge<Word>,
 }
 
-/// One word of a trie, for looking at with [`step`].
+/// One word of a trie, to decode with [`step`].
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(transparent)]
 pub(crate) struct Word(u32);
 
-/// The number of a group that a word of the same trie has led to.
+/// The number of a group, taken from a word of the same trie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group(u32);
 
@@ -66,7 +66,7 @@ pub(crate) enum Step {
 }
 
 impl Trie {
-    /// A trie of these routes; of two with the same prefix, the later one counts.
+    /// Makes a trie of these routes. Of two routes with the same prefix, the later one counts.
     pub(crate) fn new(mut routes: Vec<Route<u128>>, bits: u8) -> io::Result<Self> {
         if routes
             .iter()
@@ -74,8 +74,8 @@ impl Trie {
         {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // Longer prefixes are written later, over the shorter ones that hold them. The sort is
-        // stable, so the later of two equal ones wins.
+        // Longer prefixes are written later, over the shorter ones that contain them. The sort is
+        // stable, so the later of two equal prefixes wins.
         routes.sort_by_key(|route| route.len);
         let groups = count_groups(&routes);
         if groups > MAX_HOP as usize {
@@ -92,7 +92,7 @@ impl Trie {
         Ok(trie)
     }
 
-    /// Writes a route. All routes that are there are at most as long.
+    /// Writes a route. All routes that were written before are at most as long.
     fn insert(&mut self, route: Route<u128>, used: &mut u32) {
         let len = u32::from(route.len);
         let mut depth = FIRST_BITS;
@@ -116,7 +116,7 @@ impl Trie {
             place = byte(bits_from(route.address, depth));
             depth += 8;
         }
-        // The route covers all words that share its bits; those after them vary.
+        // The route covers all words that share its bits, and later bits vary.
         let covered = 1_usize << (depth - len);
         let start = place & !(covered - 1);
         let words = match group {
@@ -126,7 +126,8 @@ impl Trie {
                 &mut self.groups[from..from + covered]
             }
         };
-        // None of them leads deeper: that would take a longer route, which came earlier.
+        // None of these words leads deeper: only a longer route makes such a word, and it comes
+        // later.
         words.fill(Word(SET | route.hop));
     }
 
@@ -137,7 +138,7 @@ impl Trie {
         unsafe { self.first.get_unchecked(first(address)) }
     }
 
-    /// The word of a group for the first eight of these bits of an address.
+    /// The word of a group that the first eight of these address bits select.
     #[inline(always)]
     pub(crate) fn group_word(&self, group: Group, bits: u64) -> &Word {
         // SAFETY: a group's number comes from a word, those that words have exist, and a group has
@@ -145,7 +146,7 @@ impl Trie {
         unsafe { self.groups.get_unchecked(in_group(group.0, byte(bits))) }
     }
 
-    /// Names the words that a search for an address reads.
+    /// Reports the words that a search for an address reads.
     pub(crate) fn touch(&self, address: u128, touched: &mut Touched) {
         touched.read(&self.first, first(address));
         let mut word = *self.first_word(address);
@@ -158,9 +159,9 @@ impl Trie {
     }
 }
 
-/// The bits of an address from `depth` on, a multiple of eight: at least eight of them. The next
-/// eight never lie in both halves of an address, and shifts of 128 bits cost more than the rest of
-/// a step.
+/// At least eight bits of an address, from `depth` on, which is a multiple of eight. The next eight
+/// bits never lie in both halves of an address, so this avoids shifts of 128 bits, which cost more
+/// than the rest of a step.
 #[inline(always)]
 pub(crate) fn bits_from(address: u128, depth: u32) -> u64 {
     let half = if depth < 64 {
@@ -189,8 +190,8 @@ pub(crate) const fn step(Word(word): Word) -> Step {
     }
 }
 
-/// How many groups the routes, sorted or not, need at most: one for each level that a distinct
-/// prefix goes beyond.
+/// The most groups that the routes, sorted or not, need: one for each level below the first that a
+/// distinct prefix reaches into.
 fn count_groups(routes: &[Route<u128>]) -> usize {
     let mut nodes = Vec::new();
     for route in routes {

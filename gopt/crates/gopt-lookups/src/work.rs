@@ -1,6 +1,6 @@
-//! The work of a program for an item besides the look-up: nothing ([`Tight`]), or that of a handler
-//! of packets ([`Handler`]), which fills the processor's window between one look-up and the next
-//! (G-Opt §4.4; design §16).
+//! The work of a program for an item, in addition to the look-up: nothing ([`Tight`]), or the work
+//! of a packet handler ([`Handler`]), which fills the processor's window between one look-up and
+//! the next (G-Opt §4.4; design §16).
 
 /// Work around the look-up of one item.
 pub trait Work<K, V> {
@@ -12,7 +12,7 @@ pub trait Work<K, V> {
     /// The work before the look-up.
     fn key(&self, item: &Self::Item) -> K;
 
-    /// The work after it.
+    /// The work after the look-up.
     fn out(&self, item: &Self::Item, value: V) -> Self::Out;
 }
 
@@ -35,7 +35,7 @@ impl<K: Copy, V> Work<K, V> for Tight {
     }
 }
 
-/// A packet in the cache: headers as words, and the key that they lead to.
+/// A packet in the cache: headers as words, and the key that they contain.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Packet<K> {
@@ -45,22 +45,22 @@ pub struct Packet<K> {
     pub key: K,
 }
 
-/// The result of a handler of packets for one.
+/// The result of a packet handler for one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Handled<V> {
     /// The value of the look-up.
     pub value: V,
-    /// The checks before and after it.
+    /// The digest of the checks before and after it.
     pub digest: u64,
 }
 
-/// About 450 instructions for each item: checks of the packet before the look-up, and the same
-/// for the answer after it. They form four chains, so that a core runs about three at a time.
+/// About 450 instructions for each item: checks of the packet before the look-up, and of the answer
+/// after it. They form four chains, so that a core runs about three instructions at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Handler;
 
-/// Rounds of mixing on each side of the look-up. One has 8 words, with 3 instructions a word.
+/// Rounds of mixing on each side of the look-up. A round has 8 words, with 3 instructions for each.
 const ROUNDS: u64 = 9;
 
 impl<K: Copy, V> Work<K, V> for Handler {
@@ -69,7 +69,7 @@ impl<K: Copy, V> Work<K, V> for Handler {
 
     #[inline(always)]
     fn key(&self, packet: &Packet<K>) -> K {
-        // The check must be done before the key is used, as a handler drops bad packets first.
+        // This check must end before the key is used, as in a handler that drops bad packets first.
         std::hint::black_box(digest(&packet.words, 1));
         packet.key
     }

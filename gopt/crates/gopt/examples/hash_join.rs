@@ -1,11 +1,12 @@
 //! The probe side of a hash join, in three forms: one key after the other, interleaved by gopt, and
-//! as a ring of states by hand (AMAC). Prints nanoseconds a key, medians of five rounds in turns,
-//! and `gopt` over `ring`: the part of the ring's rate that gopt reaches.
+//! as a ring of states written by hand (AMAC). Prints nanoseconds for each key, as medians of five
+//! rounds in which the forms take turns, and `gopt` over `ring`: the share of the ring's rate that
+//! gopt reaches.
 //!
 //! `cargo run --release -p gopt --example hash_join -- 24` makes a table of 2^24 keys, which no
-//! cache holds; without an argument it is small. Each form is a function of its own, so that
+//! cache holds; without an argument the table is small. Each form is a function of its own, so that
 //! `valgrind --tool=callgrind --collect-atstart=no --toggle-collect='hash_join::interleaved'`
-//! counts the instructions of one.
+//! counts the instructions of one form.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,6 +1,6 @@
-//! Runs look-ups interleaved (G-Opt §3.2): feeds items to lanes and hands on what they find.
+//! Runs look-ups interleaved (G-Opt §3.2): gives items to lanes, and passes on their values.
 //!
-//! Invariant: each item that was taken is looked up once, and its value handed on once, unless
+//! Invariant: each item that was taken is looked up once, and its value is passed on once, unless
 //! something panics.
 
 use core::fmt;
@@ -13,7 +13,7 @@ use crate::lanes::{Lanes, MAX_LANES};
 /// The most lanes that a batch can have. Cores of today overlap 10 to 48 misses.
 pub const MAX_WIDTH: usize = MAX_LANES;
 
-/// How look-ups are run: on at most `CAP` lanes, which lie on the stack, `width` of them in use.
+/// Runs look-ups on at most `CAP` lanes, which lie on the stack; `width` of them are in use.
 ///
 /// ```
 /// async fn double(n: u32) -> u32 {
@@ -29,7 +29,7 @@ pub struct Batch<const CAP: usize> {
     width: usize,
 }
 
-/// Why a width was refused: it is zero, or the batch has fewer lanes.
+/// A width was refused: it is zero, or the batch has fewer lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WidthError {
     /// The width that was asked for, in lanes.
@@ -54,7 +54,7 @@ impl<const CAP: usize> Default for Batch<CAP> {
 }
 
 impl<const CAP: usize> Batch<CAP> {
-    /// As many lanes as there can be; the compiler knows the width. A capacity of 0, or of more
+    /// A batch that uses all its lanes; the compiler knows the width. A capacity of 0, or of more
     /// than [`MAX_WIDTH`], does not compile.
     #[inline]
     #[must_use]
@@ -63,7 +63,7 @@ impl<const CAP: usize> Batch<CAP> {
         Self { width: CAP }
     }
 
-    /// A width that is known at run time, in lanes.
+    /// A batch whose width, in lanes, is known at run time.
     ///
     /// # Errors
     /// [`WidthError`] unless `1 <= width <= CAP`.
@@ -82,14 +82,14 @@ impl<const CAP: usize> Batch<CAP> {
         Ok(Self { width })
     }
 
-    /// How many lanes are used.
+    /// The number of lanes in use.
     #[inline]
     #[must_use]
     pub const fn width(self) -> usize {
         self.width
     }
 
-    /// Looks every item up and hands each value to `done` with the number of its item, in the
+    /// Looks every item up and passes each value to `done` with the number of its item, in the
     /// order in which look-ups end. Takes the next item when a lane is free.
     ///
     /// # Panics
@@ -118,7 +118,7 @@ impl<const CAP: usize> Batch<CAP> {
     }
 
     /// Looks every item up and writes the value of item `i` to `out[i]`. Stops at the end of the
-    /// items or of `out`, whichever comes first, and returns how many values it wrote.
+    /// items or of `out`, whichever comes first, and returns the number of values that it wrote.
     ///
     /// # Panics
     /// As [`Batch::for_each`]; `out` then holds old and new values.
@@ -130,8 +130,8 @@ impl<const CAP: usize> Batch<CAP> {
         F: Future,
     {
         let mut written = 0;
-        // The places come first in the pair of iterators, so that no item is taken for which there
-        // is no place.
+        // In the pair of iterators, the places come first, so that no item is taken without a place
+        // for its value.
         let items = (0..out.len()).zip(items).map(|(_, item)| item);
         self.for_each(items, lookup, |index, value| {
             out[index] = value;
@@ -140,8 +140,8 @@ impl<const CAP: usize> Batch<CAP> {
         written
     }
 
-    /// Looks every item up and hands the values to `done` in the order of their items. A look-up
-    /// that takes long holds the later ones up, at most `width` of them; [`Batch::map`] does not.
+    /// Looks every item up and passes the values to `done` in the order of their items. A slow
+    /// look-up delays the later ones, at most `width` of them; with [`Batch::map`] it does not.
     ///
     /// # Panics
     /// As [`Batch::for_each`].

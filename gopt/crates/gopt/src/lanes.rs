@@ -1,12 +1,12 @@
-//! The lanes of a batch: fixed places on the stack in which look-ups run without ever moving.
+//! The lanes of a batch: fixed places on the stack in which look-ups run and never move.
 //!
 //! Invariants: lane `i` is initialised exactly while bit `i` of `live` is set, and then holds a
-//! look-up that has not ended; a look-up stays at its address until it is dropped there, once.
-//! So lanes without one are never visited, and a panic, which unwinds through `Drop`, drops every
-//! look-up that is under way. Only `batch.rs` uses this module.
+//! look-up that has not ended; a look-up stays at its address until it is dropped there, once. So
+//! empty lanes are never visited, and a panic, which unwinds through `Drop`, drops every look-up
+//! that is under way. Only `batch.rs` uses this module.
 //!
-//! The unsafe code is pinning, which the compiler cannot follow from an array to its elements, and
-//! memory that is initialised as needed, so that a short batch does not pay for a wide one.
+//! The unsafe code does two things: it pins elements of an array, which the compiler cannot check,
+//! and it initialises memory only as needed, so that a short batch does not pay for a wide one.
 
 use core::future::Future;
 use core::marker::PhantomPinned;
@@ -14,7 +14,7 @@ use core::mem::MaybeUninit;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-/// The most lanes there can be: the bits of the mask.
+/// The most lanes of a batch: the bits of the mask.
 pub(crate) const MAX_LANES: usize = 64;
 
 /// Up to `CAP` look-ups.
@@ -51,7 +51,7 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
     /// Puts a look-up that has not run yet into a lane that holds none.
     ///
     /// # Panics
-    /// If there is no such lane, or if it holds one.
+    /// If there is no such lane, or if it already holds a look-up.
     #[inline(always)]
     pub(crate) fn open(self: Pin<&mut Self>, lane: usize, index: usize, future: F) {
         assert!(
@@ -66,8 +66,8 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
 
     /// Lets the look-up of each lane run to its next mark or to its end, in the order of lanes.
     ///
-    /// A look-up that has ended is handed to `ended`: its lane, the number of its item, its value.
-    /// The look-up that it returns takes the lane and runs to its first mark at once.
+    /// When a look-up has ended, calls `ended` with its lane, the number of its item, and its
+    /// value. The look-up that `ended` returns takes the lane and runs to its first mark at once.
     #[inline(always)]
     pub(crate) fn round(
         self: Pin<&mut Self>,
@@ -86,8 +86,8 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
             turn &= turn - 1;
             // SAFETY: only lanes below `CAP` are opened, so all bits of `live` are below it.
             let place = unsafe { this.lanes.get_unchecked_mut(at) };
-            // A loop of its own for each lane: the compiler then sees that a look-up which was
-            // just put there begins at its beginning.
+            // A loop of its own for each lane shows the compiler that a look-up which was just put
+            // there starts at its beginning.
             loop {
                 // SAFETY: the bit is set in `live` when the turn begins. It is cleared only below,
                 // and the loop goes on only after the lane was written. So it is initialised.
@@ -113,8 +113,8 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
     }
 }
 
-/// The mask of live lanes while a round runs. The compiler keeps it in a register; it goes back to
-/// memory when the round ends, and when something panics in it.
+/// The mask of live lanes during a round. The compiler keeps it in a register; it goes back to
+/// memory when the round ends, and when something panics during it.
 struct InRegister<'a> {
     mask: u64,
     home: &'a mut u64,
@@ -162,7 +162,7 @@ const fn bit(lane: usize) -> u64 {
     1 << lane
 }
 
-/// The lowest lane of a mask that is not empty.
+/// The lowest lane of a mask, which is not empty.
 #[inline(always)]
 const fn lowest(lanes: u64) -> usize {
     lanes.trailing_zeros() as usize

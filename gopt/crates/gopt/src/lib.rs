@@ -1,8 +1,8 @@
 //! Memory-latency hiding for batched look-ups (G-Opt §3).
 //!
-//! A look-up is written as if for one item, as an `async fn` whose expensive memory accesses are
-//! marked; a [`Batch`] then runs many of them interleaved. At each mark a look-up prefetches, and
-//! the next one of the batch continues, so that the misses of all of them overlap:
+//! Write a look-up as if for one item: an `async fn` that marks its expensive memory accesses. A
+//! [`Batch`] then runs many of them interleaved. At each mark a look-up prefetches, and the next
+//! one of the batch continues, so that the misses of all of them overlap:
 //!
 //! ```
 //! async fn chase(next: &[u32], start: u32, hops: u32) -> u32 {
@@ -20,9 +20,9 @@
 //! assert_eq!(ends, [3, 0, 1, 2, 3]);
 //! ```
 //!
-//! There is no runtime: the compiler turns the look-up into a state machine, the batch keeps a
+//! There is no runtime: the compiler turns the look-up into a state machine, and the batch keeps a
 //! fixed number of them (lanes) on its stack and polls them in turn. It allocates nothing and needs
-//! no wakers, and a lane whose look-up has ended takes the next item or is not polled again.
+//! no wakers. A lane whose look-up has ended takes the next item, or is not polled again.
 //!
 //! The crate needs neither `std` nor `alloc`. Unsafe code stands in `lanes.rs` (pinning) and
 //! `prefetch.rs` (one instruction); Miri runs the tests of both.

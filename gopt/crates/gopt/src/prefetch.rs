@@ -1,24 +1,24 @@
 //! The marks that a look-up puts before an expensive access (G-Opt §3.2, "Prefetch, Save, and
 //! Switch"): each prefetches cache lines and lets the other lanes run once.
 //!
-//! Invariant: a mark is pending exactly once, and ready from then on. It stores no waker, because
-//! a [`Batch`](crate::Batch) polls its lanes in turn anyway; any other executor would never poll
-//! it again, so a mark also wakes a waker that is not the no-op one.
+//! Invariant: a mark is pending exactly once, and ready from then on. It stores no waker, because a
+//! [`Batch`](crate::Batch) polls its lanes in turn anyway. Any other executor would never poll it
+//! again, so a mark also wakes the waker at once, unless that is the no-op waker.
 
 use core::future::Future;
 use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Bytes that one prefetch brings. Every processor that this runs on has lines of 64 bytes or
-/// fetches at least that much.
+/// Bytes that one prefetch brings. Every supported processor has lines of 64 bytes, or fetches at
+/// least that much.
 const LINE_BYTES: usize = 64;
 
 /// Lines that [`load`] prefetches at most; a core has 10 to 16 buffers for lines under way, and
 /// hardware prefetchers see longer runs by themselves.
 const LINES: usize = 8;
 
-/// Into which level of the cache, and for what, a line is prefetched.
+/// The cache level into which a line is prefetched, and for which use.
 ///
 /// Implemented by [`T0`], [`T1`], [`T2`], [`Nta`] and [`Write`].
 pub trait Hint: Copy + Unpin + sealed::Sealed {
@@ -30,7 +30,7 @@ pub trait Hint: Copy + Unpin + sealed::Sealed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct T0;
 
-/// Into the second level and above.
+/// Into the second level and beyond.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct T1;
 
@@ -38,11 +38,11 @@ pub struct T1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct T2;
 
-/// Near the processor, to be evicted first: for lines that are used once.
+/// Close to the processor, and evicted first: for lines that are used once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nta;
 
-/// Into all levels, and to be written: other cores lose their copies.
+/// Into all levels, in order to write it: other cores lose their copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Write;
 
@@ -85,9 +85,9 @@ pub struct Switch {
 
 /// Marks an expensive read of `place`: prefetches it, runs the other lanes, then gives it back.
 ///
-/// All cache lines of a `T` are prefetched, up to eight; of something larger, mark the part that
-/// is read. The shared reference serves independent updates, too, through cells and atomics; then
-/// say [`Load::with`]`(Write)`.
+/// All cache lines of a `T` are prefetched, up to eight; if `T` is larger, mark the part that is
+/// read. A shared reference also allows independent updates, through cells and atomics; use
+/// [`Load::with`]`(Write)` for those.
 ///
 /// ```
 /// async fn find(table: &[u64], at: usize) -> Option<u64> {
@@ -107,7 +107,7 @@ pub fn load<T>(place: &T) -> Load<'_, T> {
     }
 }
 
-/// Marks an expensive access that writes `place`, of which this look-up has the only reference.
+/// Marks an expensive access that writes `place`, to which this look-up has the only reference.
 ///
 /// ```
 /// let mut counters = [1_u64, 2, 3];
@@ -126,8 +126,9 @@ pub fn load_mut<T>(place: &mut T) -> LoadMut<'_, T> {
     }
 }
 
-/// Marks an expensive access to the cache line at `address`, which may be any address: nothing is
-/// read. For accesses that have no reference yet, such as the middle of a slice of bytes.
+/// Marks an expensive access to the cache line at `address`, which may be any address, because
+/// nothing is read. For accesses that have no reference yet, such as the middle of a slice of
+/// bytes.
 #[inline]
 pub fn prefetch<T>(address: *const T) -> Prefetch {
     Prefetch {
@@ -137,8 +138,8 @@ pub fn prefetch<T>(address: *const T) -> Prefetch {
     }
 }
 
-/// Prefetches the cache line at `address` and does not switch: for look-ups that want several
-/// lines at once, before the mark of the last one.
+/// Prefetches the cache line at `address` and does not switch: for look-ups that need several lines
+/// at once, before the mark of the last one.
 #[inline]
 pub fn prefetch_now<T, H: Hint>(address: *const T, _hint: H) {
     H::prefetch_line(address.cast());
@@ -236,7 +237,7 @@ impl Future for Switch {
 }
 
 /// Lets a look-up run in an executor that is not a batch. In a batch the compiler sees that the
-/// waker is the no-op one and drops this.
+/// waker is the no-op one, and removes this code.
 #[inline(always)]
 fn wake_others(waker: &Waker) {
     if !waker.will_wake(Waker::noop()) {
@@ -257,8 +258,9 @@ fn prefetch_value<T, H: Hint>(place: &T) {
     }
 }
 
-/// Whether some place that its alignment allows lets a `T` reach into one line more than its size
-/// fills. The compiler knows the answer; asking for a line that is asked for already c
+/// Whether a `T`, at some place that its alignment allows, can reach into one more line than its
+/// size fills. The compiler knows the answer. If a `T` can, a line is sometimes prefetched twice:
+/// that costs less than finding out where the value lies.
 const fn may_cross<T>() -> bool {
     let most_offset = LINE_BYTES.saturating_sub(align_of::<T>());
     let most_lines = (most_offset + size_of::<T>()).div_ceil(LINE_BYTES);

@@ -1,16 +1,16 @@
-//! The best width for a look-up on this machine, found by measuring.
+//! Finds the best width for a look-up on this machine, by measuring.
 //!
-//! The clock is an argument, because the crate has none. Called by programs at their start.
+//! The clock is an argument, because the crate has none. Programs call this when they start.
 
 use crate::batch::Batch;
 
-/// How often each width is measured; its best time counts, because noise only ever adds.
+/// How often each width is measured. Its best time counts, because noise only adds time.
 pub const ROUNDS: usize = 5;
 
-/// Widths that are tried, as far as the batch has them.
+/// Widths to try, if the batch is wide enough for them.
 const WIDTHS: [usize; 11] = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// A wider batch must be better by one part in this many: lanes cost stack and cache.
+/// A wider batch must be faster by one part in this many, because lanes cost stack and cache.
 const WORTH: u64 = 32;
 
 /// The result of [`Batch::tune`].
@@ -26,7 +26,7 @@ impl<const CAP: usize> Batch<CAP> {
     /// Measures `run` at widths from 1 to `CAP` and returns the best.
     ///
     /// `clock` reads a monotonic time in any unit. `run` must look up items that are not in the
-    /// cache, others in each call, and enough of them to take ten microseconds or more.
+    /// cache, different ones in each call, and enough of them to take ten microseconds or more.
     ///
     /// ```
     /// use std::time::Instant;
@@ -49,7 +49,7 @@ impl<const CAP: usize> Batch<CAP> {
     /// ```
     pub fn tune(mut clock: impl FnMut() -> u64, mut run: impl FnMut(Self)) -> Tuned<CAP> {
         let mut best = [u64::MAX; WIDTHS.len()];
-        // Rounds are the outer loop, so that a slow moment of the machine hits every width.
+        // Rounds are the outer loop, so that a slow moment of the machine affects every width.
         for _ in 0..ROUNDS {
             for (best, width) in best.iter_mut().zip(WIDTHS) {
                 if let Ok(batch) = Self::with_width(width) {

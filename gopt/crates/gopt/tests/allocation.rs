@@ -8,11 +8,11 @@ use gopt::Batch;
 struct Counting;
 
 thread_local! {
-    /// Of this thread alone: the test harness has others.
+    /// Counts this thread only, because the test harness has other threads.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is handed to the system's allocator.
+// SAFETY: every call goes to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -63,7 +63,7 @@ fn a_batch_allocates_nothing() {
     );
     assert_eq!(ALLOCATIONS.get(), before);
     assert_eq!(at, ITEMS);
-    // The counter does count.
+    // This shows that the counter counts.
     drop(Box::new(1));
     assert!(ALLOCATIONS.get() > before);
 }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gopt::Batch;
 
-/// Counts how many of it live.
+/// Counts how many of its values are alive.
 struct Token<'a>(&'a Cell<i32>);
 
 impl<'a> Token<'a> {
@@ -32,7 +32,7 @@ enum Place {
     Items,
 }
 
-/// Runs a batch that panics at item 17 in `place`; returns how many values it handed on.
+/// Runs a batch that panics at item 17 in `place`; returns the number of values that it passed on.
 fn run(alive: &Cell<i32>, place: Place, width: usize, in_order: bool) -> Result<u32, ()> {
     let panic_in = |here: Place, item: u32| assert!(item != 17 || place != here, "asked to");
     let handed_on = Cell::new(0);

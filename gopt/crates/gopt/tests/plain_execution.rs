@@ -1,5 +1,5 @@
-//! Look-ups run interleaved give what they give one after the other, whatever the batch, the
-//! width, and the path that each takes.
+//! Look-ups that run interleaved give the same values as one after the other, for any batch, width
+//! and path.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,7 +55,7 @@ fn plain(cells: &[Option<u16>], start: usize, limit: u32) -> Result<u32, &'stati
 }
 
 fn cells() -> impl Strategy<Value = Walks> {
-    // One name in twenty leads outside.
+    // One number in twenty leads outside.
     prop::collection::vec(prop::option::weighted(0.8, 0..105_u16), 1..LONGEST / 2)
 }
 

@@ -1,8 +1,9 @@
 //! Instructions of a child of an experiment, counted by callgrind: they are the same in every run,
 //! whatever else the machine does.
 //!
-//! Callgrind counts inside the functions of one name alone, and writes a file after each call of
-//! one; so files and calls come in the same order. Called by experiments that count instructions.
+//! Callgrind counts only inside the functions of one name, and writes a file after each call of
+//! such a function, so files and calls have the same order. Called by experiments that count
+//! instructions.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,12 +11,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-/// A folder for what callgrind writes, which goes when it is dropped.
+/// A folder for callgrind's output, which is removed when this is dropped.
 #[derive(Debug)]
 pub struct Callgrind(PathBuf);
 
 impl Callgrind {
-    /// `None` if there is no valgrind.
+    /// Makes the folder; `None` if there is no valgrind.
     ///
     /// # Errors
     /// There is no place for temporary files.
@@ -37,12 +38,11 @@ impl Callgrind {
     /// This program under callgrind, which counts inside the functions called `measured`.
     ///
     /// # Errors
-    /// The system does not say where this program lies.
+    /// The system does not report the path of this program.
     pub fn command(&self, measured: &str) -> anyhow::Result<Command> {
         let mut command = Command::new("valgrind");
         command.args(["--quiet", "--tool=callgrind", "--collect-atstart=no"]);
-        // Its name may be followed by the types that it was made for: that is for the compiler to
-        // say.
+        // The compiler decides whether the types of an instance follow its name.
         for measured in [format!("*::{measured}"), format!("*::{measured}::<*")] {
             command
                 .arg(format!("--toggle-collect={measured}"))
@@ -79,7 +79,7 @@ impl Callgrind {
 
 impl Drop for Callgrind {
     fn drop(&mut self) {
-        // Nothing is lost if a file stays behind.
+        // A file that stays behind does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

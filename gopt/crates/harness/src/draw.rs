@@ -1,8 +1,8 @@
-//! Charts as SVG: lines over an axis, and bars with names. The only module that draws; `bench
-//! --svg`, `sim --plot` and `report` choose the figures, and this file their looks.
+//! Charts as SVG: lines over an axis, and bars with names. Only this module draws: `bench --svg`,
+//! `sim --plot` and `report` choose the figures, and it decides how they look.
 //!
 //! Colours are classes of `draw/chart.css`, so one picture serves light and dark screens. There are
-//! no font metrics here: places for texts are estimates, and a test measures them in a browser.
+//! no font metrics here: the room for texts is estimated, and a test measures it in a browser.
 
 mod axis;
 mod bars;
@@ -18,7 +18,7 @@ pub use svg::escape;
 /// Between charts of a sheet, and around them.
 const GAP: f64 = 16.0;
 
-/// The looks of charts, for a page that contains some.
+/// The style of charts, for a page that contains some.
 pub const STYLE: &str = include_str!("draw/chart.css");
 
 /// Something that can be drawn.
@@ -39,7 +39,7 @@ impl Picture {
         }
     }
 
-    /// An `svg` element that takes its looks from [`STYLE`] of the page around it.
+    /// An `svg` element that takes its style from the page around it, which must contain [`STYLE`].
     pub fn svg(&self) -> String {
         let (inner, height) = self.inner();
         let title = escape(self.title());
@@ -58,8 +58,8 @@ impl Picture {
     }
 }
 
-/// A file of its own with all of these, `columns` of them in a row. Without any, it has a line
-/// that says so.
+/// A complete file with all of these pictures, `columns` of them in a row. Without any, it has a
+/// line that says so.
 pub fn sheet(pictures: &[Picture], columns: usize) -> String {
     let columns = columns.clamp(1, pictures.len().max(1));
     let (mut parts, mut y) = (String::new(), GAP);

@@ -14,7 +14,7 @@ pub fn figure(value: f64, unit: &str) -> String {
     joined(&format!("{scaled:.decimals$}"), unit)
 }
 
-/// A round value, as on an axis: its own digits, at most three.
+/// A round value, as on an axis: with its own digits, at most three.
 pub fn short(value: f64, unit: &str) -> String {
     let (scaled, unit) = match unit {
         "B" if value < 1024.0 || value % 1024.0 == 0.0 => binary(value),
@@ -60,7 +60,7 @@ fn scaled(value: f64, unit: &str) -> (f64, &str) {
     }
 }
 
-/// Nanoseconds; 0 in the unit that it was given in.
+/// Scales nanoseconds; 0 keeps the unit `zero`.
 fn scaled_time(ns: f64, zero: &'static str) -> (f64, &'static str) {
     match ns.abs() {
         0.0 => (0.0, zero),
@@ -91,7 +91,7 @@ fn share(value: f64) -> String {
     format!("10{}", raised.collect::<String>())
 }
 
-/// Sizes of messages are powers of two.
+/// Scales bytes by powers of two, as sizes of messages are.
 fn binary(bytes: f64) -> (f64, &'static str) {
     let names = ["B", "KiB", "MiB", "GiB"];
     let mut left = bytes;

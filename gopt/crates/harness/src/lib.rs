@@ -1,9 +1,9 @@
-//! The parts that every experiment needs. [`process`] starts processes of an experiment and gives
-//! each its [`seat`]; [`callgrind`] counts their instructions; [`progress`] shows how far a run is,
-//! and [`signal`] ends it. [`row`] is the form of results, which [`output`] writes for machines,
-//! for people as a [`table`], and as charts ([`draw`]).
+//! The parts that every experiment needs. [`process`] starts the processes of an experiment and
+//! gives each its [`seat`]; [`callgrind`] counts their instructions; [`progress`] shows how far a
+//! run is, and [`signal`] ends it. [`row`] is the form of results. [`output`] writes them for
+//! machines, for people as a [`table`], and as charts ([`draw`]).
 //!
-//! Used by `gopt bench`, and by `dunlin bench` and `dunlin report`. A program says its name first:
+//! `gopt bench`, `dunlin bench` and `dunlin report` use it. A program first gives its name:
 //! [`machine::introduce`].
 
 pub mod callgrind;

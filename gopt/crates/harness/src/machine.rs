@@ -1,4 +1,4 @@
-//! Which machine figures are from, and which program.
+//! The machine and the program that figures come from.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -6,10 +6,10 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-/// The form of rows. A row of another form has other fields, or means other things by them.
+/// The form of rows. Rows of another form have other fields, or other meanings of fields.
 pub const FORMAT: u32 = 1;
 
-/// Where a repository has sources of programs.
+/// The folders of a repository that contain the sources of programs.
 const SOURCES: [&str; 2] = [":/crates", ":/gopt"];
 
 /// The profile of cargo that this program is built with.
@@ -21,20 +21,21 @@ pub const PROFILE: &str = env!("HARNESS_PROFILE");
 pub struct Origin {
     /// [`FORMAT`].
     pub format: u32,
-    /// The version of the program; named after the first one that wrote rows of this form.
+    /// The version of the program. The field is named after the first program that wrote rows of
+    /// this form.
     pub dunlin: String,
-    /// The commit that it was built from, if that can be said for sure.
+    /// The commit that it was built from, if that is certain.
     pub commit: Option<String>,
     /// The profile of cargo: `release`, `lto` (in one unit), or `debug`.
     pub build: String,
-    /// The processor, how many of it, and the kernel.
+    /// The processor, the number of processors, and the kernel.
     pub machine: String,
 }
 
 /// Name and version of this program.
 static PROGRAM: OnceLock<[&str; 2]> = OnceLock::new();
 
-/// Says which program this is, before its first row. A second call changes nothing.
+/// Sets the name of this program, before its first row. A second call changes nothing.
 pub fn introduce(name: &'static str, version: &'static str) {
     PROGRAM.get_or_init(|| [name, version]);
 }
@@ -53,7 +54,7 @@ impl Origin {
     }
 }
 
-/// Tests do not introduce themselves.
+/// The program; tests do not introduce themselves.
 fn program() -> [&'static str; 2] {
     *PROGRAM.get_or_init(|| [env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")])
 }
@@ -69,13 +70,13 @@ pub fn describe() -> String {
     format!("{machine}; {} {dunlin}, {build} build", program()[0])
 }
 
-/// How many threads wanted to run during the last minute, on average.
+/// The average number of threads that wanted to run during the last minute.
 pub fn load() -> String {
     let loads = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     loads.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// Parts that the system does not tell are left out.
+/// Describes the machine. Leaves out parts that the system does not report.
 fn machine() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let processor = field(&cpuinfo, "model name").unwrap_or(std::env::consts::ARCH);
@@ -84,10 +85,10 @@ fn machine() -> String {
     format!("{processor}, {cores} cores, Linux {}", release.trim())
 }
 
-/// The commit of the tree that this program was built from, with `+` behind it if sources differ
-/// from that. It is looked up where the sources were, and not when the program is built, because
-/// then every commit would build it anew; so it counts only if the program is younger than the last
-/// change of what is checked out.
+/// The commit of the tree that this program was built from, followed by `+` if sources differ from
+/// it. This looks at the tree when the program runs: looking at build time would build the program
+/// anew after every commit. So the commit counts only if the program is younger than the last
+/// change of the checkout.
 fn commit() -> Option<String> {
     let git = |args: &[&str]| {
         let mut git = Command::new("git");
@@ -118,7 +119,7 @@ fn commit() -> Option<String> {
     Some(commit + if changed.is_empty() { "" } else { "+" })
 }
 
-/// The value behind the first `name :` of a file like `/proc/cpuinfo`.
+/// The value after the first `name :` of a file like `/proc/cpuinfo`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
     fields

@@ -1,5 +1,5 @@
-//! Where rows go: JSON to a file or the standard output, the table to the standard output, or
-//! beside the JSON to the standard error, and a picture to a file.
+//! The outputs of rows: JSON to a file or the standard output; the table to the standard output,
+//! or, if that has the JSON, to the standard error; and a picture to a file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -36,20 +36,20 @@ impl FromStr for Target {
 /// The result of a run.
 #[derive(Debug)]
 pub struct Results {
-    /// Figures, in the order in which they are shown.
+    /// Rows, in the order in which they are shown.
     pub rows: Vec<Row>,
     /// Unexpected events.
     pub alarms: Vec<String>,
     /// Cases for which there was no time.
     pub left_out: Vec<String>,
-    /// Rounds of all cases, and how many of them count.
+    /// Rounds of all cases, and the number of them that count.
     rounds: [usize; 2],
     /// Load of the machine at the beginning.
     load: String,
 }
 
 impl Results {
-    /// Nothing yet.
+    /// Results without rows so far.
     #[must_use]
     pub fn begin() -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Results {
         }
     }
 
-    /// Adds the rounds of a case, and those of them that count.
+    /// Adds the rounds of a case, and the number of them that count.
     pub fn count(&mut self, rounds: [usize; 2]) {
         for (sum, count) in self.rounds.iter_mut().zip(rounds) {
             *sum += count;
@@ -75,7 +75,8 @@ impl Results {
         }
     }
 
-    /// For people, below the table of rows: these lines, and what a reader must know.
+    /// The text below the table of rows, for people: these lines, and facts that a reader must
+    /// know.
     pub fn text(&self, lines: impl IntoIterator<Item = String>) -> String {
         let mut text = String::new();
         for line in lines {
@@ -101,7 +102,7 @@ impl Results {
     }
 }
 
-/// Opened before the first measurement, so that a wrong path costs no waiting.
+/// The outputs, opened before the first measurement, so that a wrong path is found at once.
 pub struct Output {
     json: Json,
     svg: Option<File>,
@@ -127,7 +128,7 @@ impl Output {
         })
     }
 
-    /// Shows a text at once, to the standard error if the standard output is for JSON.
+    /// Shows a text at once, on the standard error if the standard output is for JSON.
     ///
     /// # Errors
     /// The reader has closed the other end, or the disk is full.
@@ -139,7 +140,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes everything in every form that was asked for: the rows, this `text` of them, and a
+    /// Writes everything in every form that was asked for: the rows, the `text` about them, and a
     /// picture that `draw` makes.
     ///
     /// # Errors
@@ -167,7 +168,7 @@ fn make(path: &Path) -> anyhow::Result<File> {
     File::create(path).with_context(|| format!("cannot make {}", path.display()))
 }
 
-/// One object a line.
+/// Writes one object on each line.
 fn json(rows: &[impl Serialize], out: &mut dyn Write) -> anyhow::Result<()> {
     let mut text = String::new();
     for row in rows {

@@ -1,6 +1,6 @@
 //! The processes of an experiment. The parent starts copies of this program with a hidden
-//! subcommand, gives each its parameters as a line of JSON on its standard input, and reads what
-//! it reports as lines of JSON from its standard output. A child ends when the parent drops it, on
+//! subcommand, writes the parameters of each as a line of JSON to its standard input, and reads its
+//! reports as lines of JSON from its standard output. A child ends when the parent drops it, on
 //! every path, and when the parent dies.
 
 mod child;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::seat::Seat;
 use crate::signal;
 
-/// How often a wait looks whether the user pressed Ctrl-C.
+/// How often a wait checks whether the user pressed Ctrl-C.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// One line of a child.
@@ -31,7 +31,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 enum Line<T> {
     /// The report of its role.
     Said(T),
-    /// Why it ends.
+    /// The reason why it ends.
     Failed(String),
 }
 
@@ -53,7 +53,7 @@ impl Process {
         Self::spawn_by(Command::new(std::env::current_exe()?), role, seat, params)
     }
 
-    /// The same by way of another program, such as a profiler, whose last argument is this one.
+    /// The same through another program, such as a profiler, whose last argument is this program.
     ///
     /// # Errors
     /// The system cannot start another process.
@@ -71,7 +71,8 @@ impl Process {
         if seat.first {
             command.arg("--first");
         }
-        // A process group of its own keeps the terminal's Ctrl-C away: the parent ends it.
+        // A process group of its own keeps the terminal's Ctrl-C away from the child: the parent
+        // ends it.
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -95,7 +96,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Gives the child one line of JSON.
+    /// Sends one line of JSON to the child.
     ///
     /// # Errors
     /// The child has ended.
@@ -112,7 +113,7 @@ impl Process {
             .with_context(|| format!("{} has ended", self.role))
     }
 
-    /// Its number in the system, for signals and `/proc`.
+    /// Its process number, for signals and `/proc`.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -138,7 +139,7 @@ impl Process {
     /// Waits for the child's next report, at most for `limit`.
     ///
     /// # Errors
-    /// [`signal::Interrupted`]; or the child failed, ended, took too long, or said nonsense.
+    /// [`signal::Interrupted`]; or the child failed, ended, took too long, or sent an invalid line.
     pub fn receive<T: DeserializeOwned>(&mut self, limit: Duration) -> anyhow::Result<T> {
         let name = self.role;
         let deadline = Instant::now() + limit;
@@ -158,10 +159,10 @@ impl Process {
         self.parse(&line)
     }
 
-    /// The child's next report, if there is one by now.
+    /// The child's next report, if it has already come.
     ///
     /// # Errors
-    /// The child failed, ended, or said nonsense.
+    /// The child failed, ended, or sent an invalid line.
     pub fn try_receive<T: DeserializeOwned>(&mut self) -> anyhow::Result<Option<T>> {
         match self.lines.try_recv() {
             Ok(line) => self.parse(&line).map(Some),
@@ -184,7 +185,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Errors mean that the child has ended already, which is what is wanted.
+        // An error means that the child has already ended, as it should.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

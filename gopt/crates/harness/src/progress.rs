@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const TEMPLATE: &str = "{bar:30} {pos}/{len} {per_sec} eta {eta}  {msg}";
 
-/// Progress of one run; the bar goes when it is dropped.
+/// Progress of one run. Dropping it removes the bar.
 pub struct Progress {
     bar: Option<ProgressBar>,
     begin: Instant,
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// A line of progress where there is no bar.
+    /// Shows a line of progress if there is no bar.
     pub fn line(&self, text: &str) {
         if self.bar.is_none() {
             eprintln!("{text}");
@@ -64,7 +64,7 @@ impl Progress {
         }
     }
 
-    /// A round is done.
+    /// Notes that a round is done.
     pub fn round_done(&self, round: u32) {
         if self.bar.is_none() {
             let elapsed = self.begin.elapsed();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::machine::Origin;
 use crate::state::State;
 
-/// A word that this program wrote, or read.
+/// A word that this program wrote, or read from a file.
 type Word = Cow<'static, str>;
 
 /// One figure of one case. The fields are the interface of `--json`; their order is too.
@@ -17,7 +17,7 @@ type Word = Cow<'static, str>;
 pub struct Row {
     /// The experiment that measured it.
     pub experiment: Word,
-    /// `none` for what uses no transport.
+    /// The transport, or `none`.
     pub transport: Word,
     /// The case: names and values.
     pub params: Map<String, Value>,
@@ -31,7 +31,8 @@ pub struct Row {
     pub min: f64,
     /// The largest one.
     pub max: f64,
-    /// How many rounds the three are taken from: those of the state with the most of them.
+    /// The number of rounds behind these three values: the rounds of the machine's most frequent
+    /// state.
     pub runs: usize,
     /// Median of the baseline over the same rounds.
     pub baseline: Option<f64>,
@@ -39,10 +40,10 @@ pub struct Row {
     pub baseline_name: Option<Word>,
     /// `median / baseline`.
     pub ratio: Option<f64>,
-    /// False if the baseline is implausible for this machine, or no round was measured in one
-    /// state of it.
+    /// False if the baseline is implausible for this machine, or if no round stayed in one state of
+    /// the machine.
     pub valid: bool,
-    /// In which state the machine was; `None` if that does not matter, or could not be found out.
+    /// The state of the machine; `None` if it does not matter, or is unknown.
     #[serde(default)]
     pub state: Option<State>,
     /// The program and the machine that measured it.
@@ -50,7 +51,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A valid row of one round, which used no transport and is compared with nothing.
+    /// A valid row of one round, without transport or baseline.
     pub fn new(
         experiment: &'static str,
         (metric, unit): (&'static str, &'static str),
@@ -75,7 +76,7 @@ impl Row {
         }
     }
 
-    /// The same, compared with a baseline and its name.
+    /// Adds a baseline and its name.
     #[must_use]
     pub fn against(self, baseline: f64, name: &'static str) -> Self {
         let ratio = self.median / baseline;

@@ -1,5 +1,5 @@
-//! Where and when the busy threads of an experiment run, so that a noisy machine disturbs them
-//! little: each on a processor of its own, and perhaps before all other threads.
+//! Where the busy threads of an experiment run, and with which priority, so that a noisy machine
+//! disturbs them little: each on a processor of its own, and optionally before all other threads.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,44 +14,46 @@ static REALTIME: AtomicBool = AtomicBool::new(false);
 /// A thread's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Seat {
-    /// The processor to run on; `None`: wherever the system puts it.
+    /// The processor to run on. With `None`, the system chooses.
     pub cpu: Option<usize>,
-    /// Run before all ordinary threads.
+    /// True to run before all ordinary threads.
     pub first: bool,
 }
 
 /// The places of client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seats {
-    /// Of the process that measures.
+    /// The place of the process that measures.
     pub client: Seat,
-    /// Of the one that serves it.
+    /// The place of the process that serves it.
     pub server: Seat,
 }
 
-/// From now on [`Seats::pick`] gives places before all ordinary threads.
+/// Makes [`Seats::pick`] give places before all ordinary threads from now on.
 pub fn use_realtime() {
     REALTIME.store(true, Ordering::Relaxed);
 }
 
-/// Priority of threads that spin on their places.
+/// Priority of threads that spin.
 const SPINNING: u8 = 1;
 
-/// Priority of threads that mostly sleep and that the spinning ones wait for: they would not run
-/// at all if they did not go before those.
+/// Priority of threads that mostly sleep and that the spinning ones wait for. It is higher:
+/// otherwise they would not run at all.
 const SLEEPING: u8 = 2;
 
 impl Seat {
-    /// The calling thread takes this place.
+    /// Puts the calling thread on this place.
     ///
     /// # Errors
-    /// There is no such processor, or this process may not use it; or only root may go first.
+    /// There is no such processor, or this process may not use it; or the place is before other
+    /// threads, and this is not root.
     pub fn take(self) -> io::Result<()> {
         self.cpu.map_or(Ok(()), sys::pin_to)?;
         self.go(SPINNING)
     }
 
-    /// Threads that the calling one starts from now on, until it takes its place, run before it.
+    /// Makes threads that the calling one starts from now on, until it takes its place, run before
+    /// it.
     ///
     /// # Errors
     /// Only root may go first.
@@ -59,7 +61,7 @@ impl Seat {
         self.go(SLEEPING)
     }
 
-    /// The calling thread is an ordinary one again.
+    /// Makes the calling thread an ordinary one again.
     ///
     /// # Errors
     /// The system refuses.
@@ -76,8 +78,8 @@ impl Seat {
 }
 
 impl Seats {
-    /// The first processor for the client, the second for the server; none if there is only one,
-    /// because two spinning processes on it would wait for their time slices.
+    /// The first processor for the client, the second for the server. If there is only one, neither
+    /// is fixed, because two spinning processes on it would wait for their time slices.
     pub fn pick() -> Self {
         let first = REALTIME.load(Ordering::Relaxed);
         let on = |cpu: &usize| Seat {
@@ -96,7 +98,7 @@ impl Seats {
         }
     }
 
-    /// On whichever processor: for threads that mostly sleep.
+    /// The same place, but on any processor: for threads that mostly sleep.
     pub fn anywhere(self) -> Self {
         let anywhere = |seat| Seat { cpu: None, ..seat };
         Self {

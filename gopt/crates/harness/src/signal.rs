@@ -1,4 +1,5 @@
-//! Ctrl-C as a flag that long waits look at, so that a run stops cleanly and shows what it has.
+//! Ctrl-C as a flag that long waits check, so that a run stops cleanly and shows its results so
+//! far.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +12,7 @@ pub struct Interrupted;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGINT and SIGTERM set the flag; a second one ends the process at once.
+/// Lets SIGINT and SIGTERM set the flag from now on. A second signal ends the process at once.
 ///
 /// # Errors
 /// The system refuses the handler.
@@ -30,12 +31,12 @@ pub fn check() -> Result<(), Interrupted> {
     }
 }
 
-/// As if a signal had come: every loop that looks ends.
+/// Acts as if a signal had come: every loop that checks the flag ends.
 pub fn stop() {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Runs in the signal handler: it may do nothing but this.
+/// Runs in the signal handler, which may do nothing else.
 extern "C" fn on_signal(_: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }

@@ -1,29 +1,28 @@
-//! In which state the machine was while something was measured, and which measurements belong
-//! together.
+//! The states of the machine during measurements, and the measurements that belong together.
 //!
-//! A virtual machine's processors may lie close together or far apart, and that changes every few
-//! seconds to minutes: a cache line then goes to and fro in 100 ns or in 500, and every figure of
-//! two processes with it. So such a ping-pong runs directly before and after each measurement. A
-//! round whose ping-pongs do not agree was measured in two states, and is left out; the others are
-//! grouped into [`states`]. All of this is plain computing on numbers.
+//! A virtual machine's processors may be close together or far apart, and that changes every few
+//! seconds to minutes. A cache line then goes back and forth in 100 ns or in 500, and the figures
+//! of two processes change with it. So a ping-pong of a line runs directly before and after each
+//! measurement. A round whose ping-pongs do not agree was measured in two states, and is left out;
+//! the others are grouped into [`states`]. This file only computes with numbers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::row::Spread;
 
-/// How much longer the slowest of some ping-pongs may take than the fastest, in one state.
+/// In one state, the slowest of some ping-pongs may take this many times as long as the fastest.
 const AGREEMENT: f64 = 1.3;
 
-/// One state of the machine: what a cache line takes to and fro, in ns, in the rounds that were
+/// One state of the machine: the round trip of a cache line, in ns, in the rounds that were
 /// measured in it.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
-    /// The median of the rounds, of which each has the median of its ping-pongs.
+    /// The median over the rounds; each round counts with the median of its ping-pongs.
     pub ping_ns: f64,
-    /// Of the rounds, the smallest.
+    /// The smallest value of a round.
     pub min: f64,
-    /// And the largest.
+    /// The largest value of a round.
     pub max: f64,
     /// Rounds that are left out: measured in another state, or in several.
     pub left_out: usize,
@@ -32,7 +31,7 @@ pub struct State {
 /// The rounds of one state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Group {
-    /// Which rounds, in order.
+    /// The indices of the rounds, in order.
     pub rounds: Vec<usize>,
     /// Times of the rounds' ping-pongs.
     pub ping_ns: Spread,
@@ -51,15 +50,15 @@ impl Group {
     }
 }
 
-/// The time of one round's ping-pongs, in ns, if they say that it was measured in one state.
+/// The time of one round's ping-pongs, in ns; `None` if they show more than one state.
 pub fn steady(pings: &[f64]) -> Option<f64> {
     let Spread { median, min, max } = Spread::of(pings.iter().copied())?;
     agree(min, max).then_some(median)
 }
 
-/// The states that rounds were measured in, those with the most rounds first, of equals the
-/// faster; a round that was measured in several (`None`) is in none of them. A round is in at most
-/// one state.
+/// The states of the machine in these rounds: those with the most rounds first, and of equals the
+/// faster one. A round that was measured in several states (`None`) belongs to none. A round is in
+/// at most one state.
 pub fn states(rounds: &[Option<f64>]) -> Vec<Group> {
     let with_index = rounds.iter().enumerate();
     let mut left: Vec<(f64, usize)> = with_index
@@ -77,8 +76,8 @@ pub fn states(rounds: &[Option<f64>]) -> Vec<Group> {
     groups
 }
 
-/// Where in sorted rounds the longest stretch begins that agrees, and how long it is; the first of
-/// equals.
+/// Start and length of the longest stretch of sorted rounds that agree; the first of several equal
+/// ones.
 fn widest(sorted: &[(f64, usize)]) -> Option<(usize, usize)> {
     let stretch = |begin: usize| {
         let fastest = sorted[begin].0;

@@ -1,5 +1,6 @@
-//! System calls that the standard library lacks: where threads run, signals, and the resources of
-//! this process. Every unsafe block of this crate stands below here, around one system call each.
+//! System calls that the standard library lacks: for processors of threads, signals, and the
+//! resources of this process. Every unsafe block of this crate is in this folder, around one system
+//! call each.
 
 mod affinity;
 mod result;

@@ -17,16 +17,16 @@ const HEADINGS: [&str; 11] = [
     "",
 ];
 
-/// Columns from here on hold numbers and stand at the right.
+/// Columns from here on hold numbers, aligned to the right.
 const FIRST_NUMBER: usize = 4;
 
-/// The table of rows.
+/// Renders rows as a table.
 pub fn render(rows: &[Row]) -> String {
     layout(HEADINGS, FIRST_NUMBER, rows.iter().map(cells))
 }
 
-/// A table, every line with its end. Columns from `first_number` on stand at the right; those
-/// without a figure are left out.
+/// Renders a table, every line with its line end. Columns from `first_number` on are aligned to the
+/// right; columns without a figure are left out.
 pub fn layout<const N: usize>(
     headings: [&str; N],
     first_number: usize,

@@ -1,5 +1,5 @@
-//! Makes automata out of patterns: a trie, then breadth first the transitions that the trie lacks
-//! (Aho and Corasick, CACM 1975). Called once, by [`Automata::new`].
+//! Makes automata from patterns: first a trie, then, breadth first, the transitions that the trie
+//! lacks (Aho and Corasick, CACM 1975). Called once, by [`Automata::new`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,7 +7,8 @@ use std::io;
 use super::{Automata, BYTES, ENDS};
 use crate::huge::Huge;
 
-/// A state while it is built. Transition 0 is none: nothing leads back to the start in a trie.
+/// A state that is being built. Transition 0 means none, because nothing in a trie leads back to
+/// the start.
 struct State {
     next: Box<[u32; BYTES]>,
     /// Patterns that end here.
@@ -81,8 +82,8 @@ fn trie<P: AsRef<[u8]>>(set: &[P]) -> io::Result<Vec<State>> {
     Ok(states)
 }
 
-/// Gives every state all transitions and the patterns of its suffixes. Breadth first: the state
-/// of the longest proper suffix is shorter, and therefore complete when it is needed.
+/// Gives every state all transitions and the patterns of its suffixes, breadth first. The state of
+/// the longest proper suffix is less deep, so it is complete when it is needed.
 fn complete(states: &mut [State]) {
     let mut suffix = vec![0_u32; states.len()];
     let mut queue: VecDeque<u32> = states[0]
@@ -108,7 +109,7 @@ fn complete(states: &mut [State]) {
     }
 }
 
-/// A number that leaves the flag of a transition free.
+/// A number that leaves the flag bit of a transition free.
 fn number(count: usize) -> io::Result<u32> {
     let number = u32::try_from(count)
         .ok()

@@ -1,8 +1,8 @@
 //! The two forms of [`Automata`] in C.
 //!
-//! Invariants: C gets pointers into payloads and automata that live as long as the call, and
-//! reports a match through a function that never unwinds into it: a panic of the caller's code is
-//! kept and goes on once C has returned.
+//! Invariants: C gets pointers into payloads and automata that live as long as the call. C reports
+//! a match through a function that never unwinds into C: a panic of the caller's code is kept, and
+//! resumed once C has returned.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use gopt::MAX_WIDTH;
 
 use crate::aho_corasick::{Automata, Match, Packet};
 
-/// Memory that calls reuse: what C reads and sorts.
+/// Memory that calls reuse: the packets that C reads, and the order that it sorts.
 #[derive(Default, Debug)]
 pub struct OrderInC {
     packets: Vec<PacketInC>,
@@ -47,7 +47,7 @@ struct AutomataInC {
     count: usize,
 }
 
-/// Called for a packet's number, the byte behind a match, and the state in which patterns end.
+/// Called with a packet's number, the end of a match, and the state in which patterns end.
 type Report = unsafe extern "C" fn(*mut c_void, usize, usize, u32);
 
 unsafe extern "C" {
@@ -69,7 +69,7 @@ unsafe extern "C" {
     );
 }
 
-/// The state of [`report`], behind the pointer that C hands on.
+/// The state of [`report`], to which C passes a pointer on.
 struct Context<'a, F> {
     automata: &'a Automata,
     found: F,
@@ -131,8 +131,8 @@ impl Automata {
         });
     }
 
-    /// Calls `in_c` with what both forms need: automata whose transitions lead to states that
-    /// exist, and a function that may be called with the context.
+    /// Calls `in_c` with the arguments that both forms need: automata whose transitions lead to
+    /// states that exist, and a function that may be called with the context.
     fn call<F: FnMut(Match)>(
         &self,
         found: F,
@@ -156,7 +156,7 @@ impl Automata {
 }
 
 impl OrderInC {
-    /// Makes room for packets, and names them as C reads them.
+    /// Makes room for packets, and describes them as C reads them.
     fn read(&mut self, packets: &[Packet<'_>]) {
         let in_c = packets.iter().map(|packet| PacketInC {
             automaton: packet.automaton,
@@ -169,7 +169,7 @@ impl OrderInC {
     }
 }
 
-/// Hands the patterns of a state to the caller, until the caller's code panics.
+/// Gives the patterns of a state to the caller's code, until that panics.
 ///
 /// # Safety
 /// `context` is a `Context<F>` that has no other user meanwhile.

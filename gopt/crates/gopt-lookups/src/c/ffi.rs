@@ -1,7 +1,7 @@
 //! The functions of the C side, and the one place that calls them.
 //!
 //! Invariant: a list has the forms of one look-up in one shape, in the order of `translation_unit`
-//! in the build script: plain, hand, and marked at each of [`WIDTHS`].
+//! in the build script: plain, hand, and the marked form at each of [`WIDTHS`].
 
 use std::ffi::c_void;
 
@@ -11,8 +11,8 @@ use super::{CForm, WIDTHS};
 /// Forms of a look-up in one shape.
 const FORMS: usize = 2 + WIDTHS.len();
 
-/// A form, called with the table as C sees it, the width, the items, the place of as many results,
-/// and the number of items.
+/// A form. Its arguments are the table in C's layout, the width, the items, places for as many
+/// results, and the number of items.
 type Function = unsafe extern "C" fn(*const c_void, usize, *const c_void, *mut c_void, usize);
 
 /// All forms of a look-up in one shape.
@@ -48,8 +48,8 @@ pub(super) fn function(functions: &Functions, form: CForm, width: usize) -> Func
     }
 }
 
-/// Runs a form on as many items as there are results for. The items' keys have been checked, and
-/// `I` and `O` are what the function takes: keys and values, or packets and what becomes of them.
+/// Runs a form on as many items as there are places for results. The items' keys were checked. `I`
+/// and `O` are the types that the function takes: keys and values, or packets and their results.
 pub(super) fn call<T: Table, I, O>(
     table: &T,
     function: Function,

@@ -1,13 +1,13 @@
-//! That keys, values, packets and results lie in memory as the C sources say. `Option` promises no
-//! layout for what it is used with here, so this looks at the one that the compiler chose; another
-//! one would be an error of the build, not of the program.
+//! Checks that keys, values, packets and results have the layout of the C sources. `Option`
+//! promises no layout for these types, so the checks look at the layout that the compiler chose.
+//! Another layout would fail the build, not the program.
 
 use std::mem::{offset_of, transmute};
 
 use crate::work::{Handled, Packet};
 
-/// A value that may be absent, as `struct found_…` in C: a word that says whether it is there (0 or
-/// 1), then the value.
+/// Whether a value that may be absent is laid out as C's `struct found_…`: a word that says whether
+/// it is there (0 or 1), then the value.
 const fn is_as_in_c() -> bool {
     // SAFETY: both types have the same size, which `transmute` checks. If bytes of a result were
     // not initialised, this would not compile.
@@ -29,7 +29,7 @@ const fn is_as_in_c() -> bool {
     matches!(some, ([1, 2], [1, 3], [1, 4, 5, 6])) && matches!(none, (None, None, None))
 }
 
-/// The same for what is around keys and values in a handler.
+/// The same for packets and results of a handler.
 const fn packet_is_as_in_c<K>() -> bool {
     let after_words = size_of::<[u64; 8]>();
     offset_of!(Packet<K>, words) == 0 && offset_of!(Packet<K>, key) == after_words

@@ -1,4 +1,4 @@
-//! The tables as C sees them: a few pointers and numbers, `struct table` in each C file.
+//! The tables as C reads them: a few pointers and numbers, `struct table` in each C file.
 
 use super::ffi::{self, Functions};
 use crate::Lookup;
@@ -25,7 +25,7 @@ pub(super) unsafe trait Table: Lookup {
     fn tight() -> &'static Functions;
     fn handler() -> &'static Functions;
 
-    /// Panics if the look-up may not be done. Tables take any key unless they say otherwise.
+    /// Panics if the look-up may not run with this key. By default, tables take any key.
     fn check_key(&self, _: Self::Key) {}
 }
 
@@ -167,7 +167,7 @@ unsafe impl Table for Mica {
     }
 }
 
-/// Levels above the leaves, at most: each has a seventeenth of the nodes of the next one, and
+/// The most levels above the leaves: each level has a seventeenth of the nodes of the next one, and
 /// `17^16` is more than `2^64`.
 const MAX_INNER: usize = 16;
 

@@ -26,7 +26,7 @@ use crate::work::{Handled, Handler, Tight};
 type Array<'a> = (usize, &'a [u8]);
 
 /// The compilers of the sources. Without optimisation every access stays, so the sanitizers see it.
-/// Only gcc runs with them: many distributions leave out clang's.
+/// Only gcc runs with sanitizers, because many distributions leave out clang's.
 const COMPILERS: [(&str, &[&str]); 2] = [
     (
         "gcc",
@@ -41,7 +41,7 @@ const COMPILERS: [(&str, &[&str]); 2] = [
 
 const STRICT: [&str; 4] = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"];
 
-/// Keys of each run: no multiple of a width.
+/// Keys of each run: not a multiple of any width.
 const KEYS: usize = 333;
 
 fn bytes<T>(values: &[T]) -> &[u8] {
@@ -76,7 +76,7 @@ impl Drop for Folder {
     }
 }
 
-/// Both shapes of a look-up, each with every compiler that is there.
+/// Checks both shapes of a look-up, each with every compiler that is installed.
 fn check<T>(name: &str, table: &T, arrays: &[Array<'_>], keys: &[T::Key])
 where
     T: Table,
@@ -123,7 +123,7 @@ fn check_shape<T: Table, I, O: Copy + PartialEq + std::fmt::Debug>(
             continue;
         }
         compile((compiler, flags), name, shape, &program);
-        // It frees nothing before its end.
+        // The program frees nothing before its end, which is no leak here.
         let ran = Command::new(&program)
             .env("ASAN_OPTIONS", "detect_leaks=0")
             .arg(&input)
@@ -159,7 +159,8 @@ fn write_input(path: &Path, table: &[u8], arrays: &[Array<'_>], items: &[u8], co
     file.flush().unwrap();
 }
 
-/// Whether a compiler is there. gcc or another C compiler has built this crate, so one usually is.
+/// Whether a compiler is installed. gcc or another C compiler has built this crate, so one usually
+/// is.
 fn is_there(compiler: &str) -> bool {
     let version = Command::new(compiler)
         .arg("--version")
@@ -218,7 +219,7 @@ fn cuckoo_tables_are_read_within_bounds() {
 #[test]
 fn mica_tables_are_read_within_bounds() {
     let mut random = Random::new(4);
-    // Too small for all keys, so that slots lead to entries that have been overwritten.
+    // The log is too small for all keys, so some slots lead to entries that were overwritten.
     let mut table = Mica::new(5, 7).unwrap();
     for key in 0..300 {
         table.set(key, [key, 1, 2]);

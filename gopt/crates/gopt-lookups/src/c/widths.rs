@@ -1,6 +1,6 @@
-//! How wide the marked C look-ups were compiled. Read by the build script, too, which gives each
-//! file to gopt once for every width.
+//! The widths for which the marked C look-ups are compiled. The build script reads this file, too,
+//! and gives each C file to gopt once for every width.
 
-/// Numbers of items in flight for which there is C code. None is more than
+/// Numbers of items in flight for which there is C code, all at most
 /// [`gopt::MAX_WIDTH`](https://docs.rs/gopt).
 pub const WIDTHS: [usize; 9] = [1, 2, 4, 8, 16, 24, 32, 48, 64];

@@ -1,4 +1,4 @@
-//! Both ways to compare against each other, and against a few masks that are known.
+//! The two implementations compared with each other, and with a few known masks.
 
 use super::*;
 use crate::random::Random;

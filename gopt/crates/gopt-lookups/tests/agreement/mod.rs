@@ -1,5 +1,5 @@
 //! The property of every table: its forms give the answers of an oracle, at any width, in Rust and,
-//! for those that exist there, in C.
+//! if they exist there, in C.
 
 #![allow(dead_code, reason = "not every table exists in C")]
 
@@ -9,7 +9,7 @@ use gopt_lookups::random::Random;
 use gopt_lookups::work::{Handled, Handler, Packet, Tight};
 use gopt_lookups::{Lookup, forms};
 
-/// Looks `keys` up in every form and compares each value with what `oracle` says.
+/// Looks `keys` up in every form and compares each value with the oracle's.
 pub(crate) fn check<L>(table: &L, keys: &[L::Key], oracle: impl Fn(L::Key) -> L::Value)
 where
     L: Lookup,
@@ -19,7 +19,7 @@ where
     let Some(&nothing) = expected.first() else {
         return;
     };
-    // Each form starts from values that the others did not write.
+    // Each form starts from values that the other forms did not write.
     let wrong = |run: &dyn Fn(&mut [L::Value])| {
         let mut out = vec![nothing; keys.len()];
         out.reverse();
@@ -63,7 +63,7 @@ where
     forms::plain(table, &Handler, &packets, &mut handled);
     for form in [CForm::Plain, CForm::Gopt, CForm::Hand] {
         for width in WIDTHS {
-            // Neither always a multiple of the width, nor always more than it.
+            // Lengths that are not all multiples of the width, and not all larger than it.
             for len in [1, 37, keys.len()] {
                 let len = len.min(keys.len());
                 let mut found = vec![nothing; len];

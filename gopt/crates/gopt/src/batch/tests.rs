@@ -57,7 +57,7 @@ fn the_width_bounds_what_is_under_way() {
         let batch = Batch::<8>::with_width(width).unwrap();
         batch.for_each(0..50, |_| enter(), |_, ()| ());
         batch.in_order(0..50, |_| enter(), |()| ());
-        // Two batches one after the other, none with more than its width.
+        // Two batches one after the other, each with no more lanes than its width.
         assert_eq!(under_way.into_inner(), (0, width));
     }
 }

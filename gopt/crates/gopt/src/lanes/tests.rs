@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 
-/// A look-up that checks that it is polled and dropped where it was polled first.
+/// A look-up that checks that it stays where it was first polled until it is dropped.
 struct Still<'a> {
     address: Option<usize>,
     polls_left: u32,

@@ -69,11 +69,11 @@ fn a_mark_wakes_the_task_of_a_foreign_executor() {
 }
 
 thread_local! {
-    /// The lines that [`Noted`] was asked for.
+    /// The lines that [`Noted`] was asked to prefetch.
     static LINES_ASKED: RefCell<BTreeSet<usize>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Prefetches nothing, and notes which lines it would have.
+/// Prefetches nothing, but notes the lines.
 #[derive(Clone, Copy)]
 struct Noted;
 
@@ -85,7 +85,7 @@ impl Hint for Noted {
     }
 }
 
-/// Loads values of this size from every place of a line, aligned to nothing.
+/// Loads values of this size from every offset in a line, without alignment.
 fn loads_at_every_offset<const SIZE: usize>() {
     #[repr(align(64))]
     struct Lines([u8; 10 * LINE_BYTES]);

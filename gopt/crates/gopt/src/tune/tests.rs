@@ -1,4 +1,4 @@
-//! Tuning against a clock that the test turns.
+//! Tuning with a clock that the test advances.
 
 use core::cell::Cell;
 

@@ -1,11 +1,11 @@
-//! An axis: which values it has, where they lie, and which of them are written beside it.
+//! An axis: its values, their places, and the values that are written next to it.
 
 use crate::figure;
 
 /// How values become places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// Factors are distances. Values that are not positive are left out.
+    /// Equal factors have equal distances. Values that are not positive are left out.
     Log,
     /// From 0 on.
     Linear,
@@ -18,7 +18,7 @@ pub enum Scale {
 pub struct Axis {
     /// Its text.
     pub label: String,
-    /// As in rows: `ns`, `1/s`, and so on; `""` for plain numbers.
+    /// The unit as in rows: `ns`, `1/s`, and so on; `""` for plain numbers.
     pub unit: &'static str,
     /// How values become places.
     pub scale: Scale,
@@ -31,7 +31,7 @@ impl Axis {
         Self { label, unit, scale }
     }
 
-    /// The axis of these values, from the place `near` to the place `far`.
+    /// Makes the axis of these values, from the place `near` to the place `far`.
     pub(super) fn over(
         &self,
         values: impl Iterator<Item = f64>,
@@ -69,13 +69,13 @@ pub(super) struct Placed {
     unit: &'static str,
     /// Sorted, each once.
     values: Vec<f64>,
-    /// Of logarithms, values or indices.
+    /// The range of logarithms, values or indices, as the scale requires.
     range: (f64, f64),
     places: (f64, f64),
 }
 
 impl Placed {
-    /// Where a value lies; `None` if it has no place here.
+    /// The place of a value; `None` if it has none on this axis.
     pub(super) fn at(&self, value: f64) -> Option<f64> {
         let inner = match self.scale {
             Scale::Log => (value > 0.0).then(|| value.ln())?,
@@ -90,7 +90,7 @@ impl Placed {
         share.is_finite().then_some(near + share * (far - near))
     }
 
-    /// Places and labels of the values that occur, as far as their labels have room.
+    /// Places and labels of the values that occur, as far as there is room for labels.
     pub(super) fn own_ticks(&self, room: impl Fn(&str) -> f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
         let mut taken = f64::MIN;
@@ -127,7 +127,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
         it if it < 2.5 => &[1.0, 2.0, 5.0],
         _ => &[1.0],
     };
-    // Beyond eight decades every second one is enough.
+    // If there are more than eight decades, every second one is enough.
     let step = if decades > 8.0 { 2 } else { 1 };
     let exponents = (-24..=24).filter(|it| it % step == 0);
     let all = exponents.flat_map(|it| leading.iter().map(move |lead| lead * 10_f64.powi(it)));

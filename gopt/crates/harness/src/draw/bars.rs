@@ -1,15 +1,15 @@
-//! Bars with names: for figures that no axis puts in order. Each may have a stroke for what it is
-//! compared with, and a diamond for what others have published.
+//! Bars with names, for figures without an order on an axis. Each bar may have a stroke for its
+//! baseline, and a diamond for a published value.
 
 use super::axis::{Axis, Scale};
 use super::svg::{self, Anchor, WIDTH};
 use crate::figure;
 
 const TOP: f64 = 54.0;
-/// From one bar to the next, and how thick one is.
+/// The distance from one bar to the next, and the thickness of a bar.
 const STEP: f64 = 26.0;
 const THICK: f64 = 15.0;
-/// Room at the right of a bar.
+/// Room to the right of a bar.
 const RIGHT: f64 = 180.0;
 
 /// One bar.
@@ -23,7 +23,7 @@ pub struct Bar {
     pub value: f64,
     /// Smallest and largest value.
     pub spread: Option<(f64, f64)>,
-    /// Drawn pale if false.
+    /// If false, it is drawn pale.
     pub valid: bool,
     /// Its baseline.
     pub baseline: Option<f64>,
@@ -38,16 +38,16 @@ pub struct Bars {
     pub title: String,
     /// The axis of values.
     pub axis: Axis,
-    /// The meaning of the strokes, if bars have some.
+    /// The meaning of the strokes, if bars have them.
     pub baseline: String,
-    /// The name of what others have published.
+    /// The meaning of the diamonds.
     pub published: String,
     /// From top to bottom.
     pub bars: Vec<Bar>,
 }
 
 impl Bars {
-    /// The content of its element, and the height of that.
+    /// The content of its element, and the height of the element.
     pub(super) fn draw(&self) -> (String, f64) {
         let mut out = String::new();
         svg::text(&mut out, "title", (0.0, 18.0), Anchor::Start, &self.title);

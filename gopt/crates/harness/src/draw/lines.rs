@@ -4,18 +4,18 @@
 use super::axis::{Axis, Placed, Scale};
 use super::svg::{self, Anchor, WIDTH};
 
-/// Edges of the part in which lines are: top, and what is right of it.
+/// Edges of the part that contains the lines: its top, and the margin at its right.
 const TOP: f64 = 54.0;
 const RIGHT: f64 = 14.0;
 /// Height of that part.
 const PLOT: f64 = 240.0;
-/// From one line of the legend to the next.
+/// The distance from one line of the legend to the next.
 const KEY_LINE: f64 = 20.0;
 /// The width of a line's sample in the legend, and of the gap between entries.
 const KEY_SAMPLE: f64 = 26.0;
 const KEY_GAP: f64 = 22.0;
 
-/// How many times as large or small as a figure its spread may be and still be shown in full.
+/// The spread of a figure is shown in full up to this factor above and below the figure.
 const SPREAD_SHOWN: f64 = 1.5;
 
 /// The kind of a line.
@@ -27,7 +27,7 @@ pub enum Kind {
     Baseline,
     /// A value that others have published.
     Published,
-    /// Many points in which only their course matters.
+    /// Many points whose overall course matters.
     Course,
 }
 
@@ -40,14 +40,14 @@ pub struct Point {
     pub y: f64,
     /// The smallest and largest that were measured.
     pub spread: Option<(f64, f64)>,
-    /// The figure counts.
+    /// False if the figure does not count.
     pub valid: bool,
     /// The text that a reader sees when pointing at it.
     pub hint: String,
 }
 
 impl Point {
-    /// A value without further ado.
+    /// A value without spread or hint.
     pub fn at(x: f64, y: f64) -> Self {
         Self {
             x,
@@ -62,19 +62,19 @@ impl Point {
 /// A line of a chart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Line {
-    /// As the legend has it.
+    /// Its name in the legend.
     pub name: String,
-    /// None for what belongs to no transport and has no colour.
+    /// None if it belongs to no transport, and so has no colour.
     pub colour: Option<usize>,
     /// How it is drawn.
     pub kind: Kind,
     /// From left to right.
     pub points: Vec<Point>,
-    /// Stands beside each point of a published line, and in front of its name.
+    /// Stands next to each point of a published line, and before its name.
     pub letter: Option<String>,
 }
 
-/// Lines, and what their axes are.
+/// Lines, with their axes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chart {
     /// Stands above.
@@ -88,7 +88,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// The content of its element, and the height of that.
+    /// The content of its element, and the height of the element.
     pub(super) fn draw(&self) -> (String, f64) {
         let mut out = String::new();
         let bottom = TOP + PLOT;
@@ -127,7 +127,7 @@ impl Chart {
             &self.x.label,
         );
         if let Some(y) = self.ys() {
-            // Baselines lie below, and what others have published above what was measured.
+            // Baselines are below measured lines, and published values above them.
             let order = [
                 Kind::Baseline,
                 Kind::Course,
@@ -154,7 +154,7 @@ impl Chart {
         let largest = points.iter().map(|point| point.y).fold(0.0, f64::max);
         let values = points.iter().flat_map(|point| {
             let (low, high) = point.spread.unwrap_or((point.y, point.y));
-            // One bad round must not press all lines together; its stroke ends at the edge.
+            // One bad round must not squeeze all lines together; its stroke ends at the edge.
             let near = point.y / SPREAD_SHOWN..=largest * SPREAD_SHOWN;
             [point.y, low.max(*near.start()), high.min(*near.end())]
         });
@@ -220,7 +220,7 @@ impl Line {
                         svg::text(out, "key", (at.0 + side, at.1 + 4.0), anchor, letter);
                     }
                 }
-                // A single point of a line that has no dots would not be seen.
+                // A single point would not be visible on a line without dots.
                 _ if places.len() == 1 => {
                     svg::dot(out, &format!("{colour} dot weak"), *at, &point.hint);
                 }

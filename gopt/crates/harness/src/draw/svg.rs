@@ -1,14 +1,14 @@
-//! Elements of SVG as text. Numbers have one digit behind the point, which is finer than a screen.
+//! Elements of SVG as text. Numbers have one decimal, which is finer than a screen.
 
 use std::fmt::{Display, Write as _};
 
 /// Width of a chart.
 pub(super) const WIDTH: f64 = 620.0;
 
-/// How many colours the classes `k0`, `k1`, … have; more lines begin again.
+/// The number of colours, in the classes `k0`, `k1`, …; further lines start again at the first.
 pub(super) const COLOURS: usize = 8;
 
-/// Text in which nothing is markup.
+/// Escapes a text, so that nothing in it is markup.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -23,12 +23,12 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// The class of a colour; none is that of texts.
+/// The class of a colour. Without a colour, it is the class of texts.
 pub(super) fn colour(index: Option<usize>) -> String {
     index.map_or_else(String::new, |index| format!("k{}", index % COLOURS))
 }
 
-/// About how wide a text of the usual size is. Wider than in most fonts, so that it has room.
+/// The approximate width of a text of the usual size. It is more than in most fonts, to leave room.
 pub(super) fn width(text: &str) -> f64 {
     let characters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
     f64::from(characters) * 7.1
@@ -81,7 +81,7 @@ pub(super) fn dot(out: &mut String, class: &str, (x, y): (f64, f64), hint: &str)
     );
 }
 
-/// A mark of another form, for measurements of others.
+/// A mark of another form, for published values.
 pub(super) fn diamond(out: &mut String, class: &str, (x, y): (f64, f64), hint: &str) {
     let hint = escape(hint);
     push(

@@ -1,4 +1,4 @@
-//! Where things are drawn, and that nothing breaks the file.
+//! Where things are drawn, and that no text breaks the file.
 
 use super::axis::Axis;
 use super::*;

@@ -8,15 +8,15 @@ use serde::de::DeserializeOwned;
 
 use super::Line;
 
-/// The process that started this one, as the other end of two pipes.
+/// The process that started this one. Two pipes lead to it and from it.
 #[derive(Debug)]
 pub struct Parent;
 
 impl Parent {
-    /// The next line that the parent gives, its parameters first.
+    /// The next line from the parent. The first one has the parameters.
     ///
     /// # Errors
-    /// The parent has ended, or says something else than this role expects.
+    /// The parent has ended, or sent a line that this role does not expect.
     pub fn receive<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let mut line = String::new();
         std::io::stdin()

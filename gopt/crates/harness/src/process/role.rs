@@ -1,5 +1,5 @@
-//! The work that a child can be started for: each program has a list of its roles, and one line in
-//! its `main` for the hidden subcommand.
+//! The roles of children. Each program has a list of its roles, and one line in its `main` for the
+//! hidden subcommand.
 
 use anyhow::Context;
 
@@ -18,7 +18,7 @@ pub struct Role {
 }
 
 impl Role {
-    /// A role of this name, which no other role of the program has. `run` works until it is done or
+    /// A role with this name, which must be unique in the program. `run` works until it is done or
     /// the parent ends it; the parent gets its error as text.
     #[must_use]
     pub const fn new(name: &'static str, run: fn(&Parent) -> anyhow::Result<()>) -> Self {
@@ -44,8 +44,8 @@ pub struct RoleArgs {
     first: bool,
 }
 
-/// The `main` of a child: its role, until it ends or the parent kills it. The parent gets a report
-/// of what goes wrong.
+/// The `main` of a child: runs its role until that ends or the parent kills it. The parent gets a
+/// report of an error.
 ///
 /// # Errors
 /// There is no such role among `roles`, or the parent has ended and cannot get that report.

@@ -1,4 +1,4 @@
-//! The median of both parities, and the exact form of a JSON row.
+//! The median of odd and even numbers of values, and the exact form of a JSON row.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Which rounds belong together: the limit on both sides, and what holds for any ping-pongs.
+//! Rounds that belong together: the limit on both sides, and properties for any ping-pongs.
 
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ fn a_state_takes_the_most_rounds_that_fit_and_not_the_fastest() {
     assert_eq!(all, [vec![1, 2, 3], vec![0]]);
 }
 
-/// Ping-pongs as they are seen, and rounds without.
+/// Realistic ping-pongs, and rounds without any.
 fn any_rounds() -> impl Strategy<Value = Vec<Option<f64>>> {
     let ping = prop_oneof![9 => (80.0..600.0).prop_map(Some), 1 => Just(None)];
     prop::collection::vec(ping, 0..60)
@@ -91,8 +91,8 @@ proptest! {
         }
     }
 
-    /// The first state is the largest possible one: for no ping-pong are there more of which none
-    /// is faster and all agree with it.
+    /// The first state is the largest possible one: starting from no other ping-pong do more
+    /// rounds, none of them faster, agree with it.
     #[test]
     fn no_other_choice_has_more_rounds(rounds in any_rounds()) {
         let most = states(&rounds).first().map_or(0, |group| group.rounds.len());

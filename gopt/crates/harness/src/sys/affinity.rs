@@ -1,5 +1,5 @@
-//! Where and when threads run: which processors this process may use, pinning a thread to one of
-//! them, and running it before all others.
+//! The processors and the priority of threads: which processors this process may use, pinning a
+//! thread to one of them, and running it before all others.
 
 use std::io;
 use std::mem;
@@ -9,7 +9,7 @@ use super::result::checked;
 /// The processors that the calling thread may run on, in order.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report it.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let mut set = empty_set();
     // SAFETY: `set` is valid for writes of the size that is given, and 0 means this thread.
@@ -21,7 +21,7 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// The calling thread runs on `cpu` alone from now on.
+/// Makes the calling thread run on `cpu` alone from now on.
 ///
 /// # Errors
 /// There is no such processor, or this process may not use it.
@@ -37,11 +37,11 @@ pub fn pin_to(cpu: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The calling thread, and those that it starts, run before all ordinary threads from now on, and
-/// those of a higher `priority` (from 1) before those of a lower one; with 0 they are ordinary.
+/// Makes the calling thread, and those that it starts, run before all ordinary threads from now on,
+/// and before threads with a lower `priority` (from 1). With 0 they are ordinary threads.
 ///
 /// # Errors
-/// The system allows that to root alone.
+/// The system allows this only to root.
 pub fn set_priority(priority: u8) -> io::Result<()> {
     let policy = match priority {
         0 => libc::SCHED_OTHER,

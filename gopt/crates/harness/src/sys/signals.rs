@@ -8,9 +8,10 @@ use std::ptr;
 
 use super::result::checked;
 
-/// Calls `handler` when `signal` comes for the first time; the second one acts as by default.
+/// Calls `handler` when `signal` comes for the first time. The second time, the default action
+/// follows.
 ///
-/// System calls are restarted, not broken off: waits have time limits of their own.
+/// Interrupted system calls are restarted: waits have time limits of their own.
 ///
 /// # Errors
 /// The system refuses.
@@ -27,7 +28,7 @@ pub(crate) fn handle_once(
     Ok(())
 }
 
-/// The system kills this process when the thread that started it ends, however it ends.
+/// Has the system kill this process when the thread that started it ends, however it ends.
 ///
 /// # Errors
 /// The system refuses.
@@ -37,14 +38,14 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// The process that this command starts is killed when the thread that starts it ends.
+/// Has the system kill the process that this command starts when the thread that starts it ends.
 pub fn end_with_this(command: &mut Command) {
     // SAFETY: what runs between fork and exec makes one system call, and touches no memory that
     // another thread may have locked.
     unsafe { command.pre_exec(die_with_parent) };
 }
 
-/// True if a child has ended. It is not waited for, so its number stays its own.
+/// True if a child has ended. Does not wait for it, so its number stays its own.
 ///
 /// # Errors
 /// It was waited for already.
@@ -58,8 +59,8 @@ pub fn has_ended(child: &Child) -> io::Result<bool> {
     Ok(unsafe { info.si_pid() } != 0)
 }
 
-/// Kills all processes of the group that a child was started as the first of. The child must not
-/// have been waited for: else its number may be another's.
+/// Kills all processes of the group that a child leads. The child must not have been waited for:
+/// otherwise its number may belong to another process.
 pub fn kill_group(child: &Child) {
     let Ok(group) = libc::pid_t::try_from(child.id()) else {
         return;

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use super::result::checked;
 
-/// Time that all threads of this process have run.
+/// Processor time of all threads of this process.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report it.
 pub fn processor_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Time that the calling thread has run.
+/// Processor time of the calling thread.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report it.
 pub fn thread_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -25,15 +25,15 @@ pub fn thread_time() -> io::Result<Duration> {
 /// Time since some moment before this process began.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report it.
 pub fn monotonic_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Bytes of this process's memory that are present, ordinary pages only.
+/// Bytes of this process's resident memory, on ordinary pages only.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report it.
 pub fn resident_bytes() -> io::Result<u64> {
     // SAFETY: this call takes a number and touches no memory of ours.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -48,11 +48,11 @@ pub fn resident_bytes() -> io::Result<u64> {
     }
 }
 
-/// Bytes of this process's memory that are present, and how many of them are anonymous memory on
-/// huge pages.
+/// Bytes of this process's resident memory, and the bytes of it that are anonymous memory on huge
+/// pages.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report it.
 pub fn resident_and_huge_bytes() -> io::Result<(u64, u64)> {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")?;
     let kib = |name: &str| {
@@ -65,8 +65,8 @@ pub fn resident_and_huge_bytes() -> io::Result<(u64, u64)> {
     }
 }
 
-/// Timers of this thread, and of those that it starts later, end as soon as they are due; the
-/// default joins those within 50 µs.
+/// Makes timers of this thread, and of threads that it starts later, fire as soon as they are due;
+/// by default the kernel joins timers within 50 µs.
 ///
 /// # Errors
 /// The system refuses.
