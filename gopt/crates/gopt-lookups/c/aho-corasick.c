@@ -25,7 +25,7 @@ struct packet {
     size_t len;
 };
 
-/* What a batch is sorted by, in this order. */
+/* A batch is sorted by these fields, in this order. */
 struct turn {
     uint32_t automaton;
     uint32_t len;
@@ -41,8 +41,8 @@ struct lane {
     size_t len;
 };
 
-/* Is told the number of a packet, the byte behind a match, and the state in which its patterns
- * end. */
+/* Gets the number of a packet, the number of bytes up to the end of a match, and the state in
+ * which its patterns end. */
 typedef void report(void *context, size_t packet, size_t end, uint32_t state);
 
 void gopt_aho_corasick_plain(const struct automata *automata, const struct packet *packets,

@@ -3,14 +3,14 @@
 
 #ifndef WIDTH
 
-/* Keys of a node, and children of one that is no leaf. */
+/* Keys of a node, and children of an inner node. */
 #define KEYS 16
 #define FAN 17
 
-/* Levels above the leaves, at most: 17^16 is more than 2^64. */
+/* The most levels above the leaves: 17^16 is more than 2^64. */
 #define MAX_INNER 16
 
-/* Fills nodes, and is no key. */
+/* Fills the rest of nodes, and cannot be a key. */
 #define RESERVED UINT64_MAX
 
 typedef uint64_t key_type;
@@ -30,13 +30,13 @@ struct table {
     const uint64_t *values;
 };
 
-/* Which child may hold the key: as many keys of the node are at most as large. */
+/* The child that may hold the key: its index is the number of keys that are at most the key. */
 static inline size_t child(const struct node *node, uint64_t key)
 {
     return count_up_to(node->keys, KEYS, key);
 }
 
-/* Where in a leaf the key is, or -1. */
+/* The place of the key in a leaf, or -1. */
 static inline int slot(const struct node *leaf, uint64_t key)
 {
     uint32_t equal = 0;
@@ -45,7 +45,7 @@ static inline int slot(const struct node *leaf, uint64_t key)
     return equal && key != RESERVED ? __builtin_ctz(equal) : -1;
 }
 
-/* Both lines of a node. */
+/* Prefetches both lines of a node. */
 static inline void prefetch(const struct node *node)
 {
     __builtin_prefetch(&node->keys[0]);

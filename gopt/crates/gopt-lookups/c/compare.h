@@ -1,7 +1,7 @@
 /*
- * Compares all slots of a bucket or node with a key at once, without branches: nothing predicts
- * which of the slots it is. Loops that say the same become vectors for a part of the slots
- * only, if at all. `src/compare.rs` is the same in Rust.
+ * Compares all slots of a bucket or node with a key at once, without branches: no
+ * processor can predict the slot. Plain loops become vectors for a part of the slots only, if at
+ * all. `src/compare.rs` does the same in Rust.
  */
 #ifndef COMPARE_H
 #define COMPARE_H
@@ -45,7 +45,7 @@ static inline uint32_t equal_u64_from(const uint64_t *words, uint64_t word, int 
 #endif
 }
 
-/* How many of `len` words, a multiple of four, are at most `word`, but not all ones. */
+/* Counts the words that are at most `word`, and not all ones; `len` is a multiple of four. */
 static inline uint64_t count_up_to(const uint64_t *words, int len, uint64_t word)
 {
     four_u64 count = {0, 0, 0, 0};

@@ -64,7 +64,7 @@ static void MARKED(ARGUMENTS)
     foreach (i, n) {
         uint32_t address = key_of(&items[i]);
         const uint32_t *at = first(table, address);
-        /* Twice at most. With one mark only, all switches lead to the same place, and are
+        /* Two rounds at most. With only one mark, all switches lead to the same place, and are
          * predicted. */
         for (;;) {
             g_expensive(at);

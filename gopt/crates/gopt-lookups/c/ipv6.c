@@ -17,9 +17,9 @@ static inline const uint32_t *first(const struct table *table, key_type address)
     return &table->first[(size_t)(address >> (128 - FIRST_BITS))];
 }
 
-/* The bits of an address from `depth` on, a multiple of eight: at least eight of them. The next
- * eight never lie in both halves of an address, and shifts of 128 bits cost more than the rest
- * of a step. */
+/* At least eight bits of an address, from `depth` on, which is a multiple of eight. The next eight
+ * bits never lie in both halves of an address, so this avoids shifts of 128 bits, which cost more
+ * than the rest of a step. */
 static inline uint64_t bits_from(key_type address, unsigned depth)
 {
     uint64_t half = (uint64_t)(depth < 64 ? address >> 64 : address);
@@ -52,7 +52,7 @@ static void hand(ARGUMENTS)
         size_t group = n - begin < width ? n - begin : width;
         key_type addresses[MAX_WIDTH];
         const uint32_t *words[MAX_WIDTH];
-        /* Items whose search goes on, packed, so that a level costs nothing for the others. */
+        /* Items whose search continues, packed, so that a level costs nothing for the others. */
         size_t open[MAX_WIDTH], count = group;
         for (size_t i = 0; i < group; i++) {
             addresses[i] = key_of(&items[begin + i]);
@@ -86,7 +86,7 @@ static void MARKED(ARGUMENTS)
     foreach (i, n) {
         key_type address = key_of(&items[i]);
         const uint32_t *at = first(table, address);
-        /* With one mark only, nearly all switches lead to the same place, and are predicted. */
+        /* With only one mark, nearly all switches lead to the same place, and are predicted. */
         for (unsigned depth = FIRST_BITS;; depth += 8) {
             g_expensive(at);
             if (!(*at & DEEPER))

@@ -1,11 +1,11 @@
 /*
- * What the files of all look-ups share.
+ * Definitions that the files of all look-ups share.
  *
  * Each file has one look-up in three forms, `plain`, `hand` and `gopt`, over the tables that the
  * Rust code of the same name fills. It is compiled once for each shape. The build gives the whole
- * file to gopt for every width, and includes the results behind the file itself, with `WIDTH`
- * defined. So a file says under `#ifndef WIDTH` what is needed once, and after the `#else` the
- * marked form. Names are short, because each look-up and shape is a translation unit of its own.
+ * file to gopt for every width, and includes the results after the file itself, with `WIDTH`
+ * defined. So a file has its common code under `#ifndef WIDTH`, and the marked form after the
+ * `#else`. Names are short, because each look-up and shape is a translation unit of its own.
  */
 #ifndef LOOKUP_H
 #define LOOKUP_H
@@ -15,7 +15,7 @@
 
 #include "gopt.h"
 
-/* Most items that the hand-written forms have in flight, as in Rust. */
+/* The most items that the hand-written forms have in flight, as in Rust. */
 #define MAX_WIDTH 64
 
 /* The name of the marked form: `marked_16` for 16 lanes. */
@@ -23,7 +23,7 @@
 #define MARKED_OF(width) MARKED_PASTE(width)
 #define MARKED_PASTE(width) marked_##width
 
-/* Values that may be absent, as Rust's `Option` has them; the Rust side checks that it does. */
+/* Values that may be absent, in the layout of Rust's `Option`; the Rust side checks the layout. */
 struct found_u32 {
     uint32_t is_found;
     uint32_t value;

@@ -49,7 +49,7 @@ static inline uint64_t lowest(const struct bucket *bucket, uint32_t agree)
     return bucket->slots[__builtin_ctz(agree)];
 }
 
-/* Whether the log still holds what the slot refers to. */
+/* Whether the log still holds the entry of the slot. */
 static inline int is_held(const struct table *table, uint64_t slot)
 {
     uint64_t position = slot & POSITION;
@@ -57,7 +57,7 @@ static inline int is_held(const struct table *table, uint64_t slot)
     return position != 0 && age <= table->entry_mask;
 }
 
-/* Leaves out the lowest candidates up to one whose entry is held, nearly always the first. */
+/* Skips the lowest candidates up to one whose entry the log holds, nearly always the first. */
 static inline uint32_t held(const struct table *table, const struct bucket *bucket, uint32_t agree)
 {
     while (agree && !is_held(table, lowest(bucket, agree)))
@@ -86,7 +86,7 @@ static inline value_type value_of(const struct entry *entry)
     return (value_type){1, {entry->value[0], entry->value[1], entry->value[2]}};
 }
 
-/* Looks through candidates one by one; nearly always the first is the one, if there is any. */
+/* Compares candidates one by one; nearly always the first one has the key, if it is there. */
 static inline value_type search(const struct table *table, const struct bucket *bucket,
                                 uint32_t agree, uint64_t key)
 {

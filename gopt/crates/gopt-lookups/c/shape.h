@@ -1,7 +1,7 @@
 /*
- * What a program does with an item besides the look-up: nothing, or, if `HANDLER` is defined,
- * what a handler of packets does (`src/work.rs` has the same, and the same results). Included by
- * each look-up after it has defined `key_type` and `value_type`.
+ * The work of a program for an item, in addition to the look-up: nothing, or, if `HANDLER` is
+ * defined, the work of a packet handler (`src/work.rs` does the same, with the same results). Each
+ * look-up includes this after it has defined `key_type` and `value_type`.
  */
 #ifndef SHAPE_H
 #define SHAPE_H
@@ -38,7 +38,7 @@ static __attribute__((noinline)) uint64_t digest(const uint64_t *words, uint64_t
 
 static inline key_type key_of(const item_type *item)
 {
-    /* The check must be done before the key is used, as a handler drops bad packets first. */
+    /* This check must end before the key is used, as in a handler that drops bad packets first. */
     uint64_t checked = digest(item->words, 1);
     __asm__ volatile("" : : "r"(checked) : "memory");
     return item->key;

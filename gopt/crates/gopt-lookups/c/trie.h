@@ -3,10 +3,10 @@
 #ifndef TRIE_H
 #define TRIE_H
 
-/* The word says something. */
+/* Set in a word that is not empty. */
 #define SET (1u << 31)
 
-/* What it says is the number of a group of 256 words. */
+/* Set in a word that contains the number of a group of 256 words. */
 #define DEEPER (1u << 30)
 
 /* The largest next hop, and the largest number of a group. */
@@ -17,7 +17,7 @@ struct table {
     const uint32_t *groups;
 };
 
-/* What a word says that leads to no group. */
+/* The content of a word that leads to no group. */
 static inline value_type hop(uint32_t word)
 {
     return (value_type){word >> 31, word & MAX_HOP};
