@@ -48,7 +48,8 @@ fn calls(channel: &Channel, waker: &Waker, count: usize) {
         assert_eq!(answer.data(), body);
         // One more call, which is dropped under way.
         let mut dropped = pin!(channel.call(ECHO, b"unwanted"));
-        assert!(dropped.as_mut().poll(&mut context).is_pending());
+        // It has its answer already if the kernel stopped this thread in the middle of the poll.
+        drop(dropped.as_mut().poll(&mut context));
     }
 }
 

@@ -264,6 +264,13 @@ impl Channel {
         slot
     }
 
+    /// A call that was never posted does not need its slot any more.
+    pub(crate) fn take_back(&self, slot: Slot) {
+        self.mailbox()
+            .with(slot, |letter| drop(letter.on_dropped()));
+        self.release(slot);
+    }
+
     pub(crate) fn release(&self, slot: Slot) {
         self.mailbox().release(slot);
         self.inner.calls.fetch_sub(1, Ordering::Relaxed);

@@ -82,7 +82,7 @@ impl Driver {
         }
         Self {
             id,
-            links: Links::new(plan.attempt()),
+            links: Links::new(),
             plan,
             machine,
             board,
@@ -117,7 +117,7 @@ impl Driver {
         let Ok(id) = self.machine.on_call(terms, around.now) else {
             around
                 .mailbox
-                .with(slot, |letter| letter.end = Some(Err(ChannelError::Full)));
+                .with(slot, |letter| letter.on_end(Err(ChannelError::Full)));
             around.mailbox.end(slot);
             return None;
         };
@@ -233,11 +233,11 @@ impl Driver {
     pub(crate) fn abandon(&self, mailbox: &Mailbox) {
         self.board.close();
         for seat in self.seats.iter().flatten() {
-            let closed = Some(Err(ChannelError::Call {
+            let closed = Err(ChannelError::Call {
                 error: Error::GONE,
                 ran: Ran::Unknown,
-            }));
-            mailbox.with(seat.slot, |letter| letter.end = closed);
+            });
+            mailbox.with(seat.slot, |letter| letter.on_end(closed));
             mailbox.end(seat.slot);
         }
     }
@@ -257,9 +257,7 @@ impl Driver {
             CallEnd::Answered(_) => Ok(seat.response.expect("it came before its end")),
             CallEnd::Failed(failure) => Err(ChannelError::of(failure, || self.state().reasons())),
         };
-        around
-            .mailbox
-            .with(seat.slot, |letter| letter.end = Some(end));
+        around.mailbox.with(seat.slot, |letter| letter.on_end(end));
         // One that was dropped is found in the mailbox, with what it holds.
         around.mailbox.end(seat.slot);
     }

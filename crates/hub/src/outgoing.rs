@@ -146,7 +146,7 @@ impl Drop for Outgoing {
     /// A few atomic operations, whatever stage the call is in.
     fn drop(&mut self) {
         match self.stage {
-            Stage::New(Some(slot)) => self.channel.release(slot),
+            Stage::New(Some(slot)) => self.channel.take_back(slot),
             Stage::Posted(slot) => self.channel.give_up(slot),
             Stage::New(None) | Stage::Over => {}
         }

@@ -11,9 +11,6 @@ use crate::error::ChannelError;
 /// Names are looked up again after this time.
 const LOOKUP: Nanos = Nanos::from_secs(30);
 
-/// The time that one attempt to connect has, at most; after it the reason is known.
-const ATTEMPT: Duration = Duration::from_secs(1);
-
 /// Options that an operator tunes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChannelOptions {
@@ -76,15 +73,6 @@ impl Plan {
             self.config.lookup = Some(LOOKUP);
         }
         Ok(())
-    }
-
-    /// The time that one attempt to connect has: calls that wait are to learn its reason.
-    pub(crate) fn attempt(&self) -> Duration {
-        let patience = Duration::from_nanos(self.config.patience.0);
-        match patience.is_zero() {
-            true => ATTEMPT,
-            false => ATTEMPT.min(patience / 2),
-        }
     }
 
     /// The addresses as the machine has them; names among them are asked for, which may take long.

@@ -16,6 +16,7 @@ use dunlin_transport::auto::Auto;
 use crate::driver::{Around, Driver, place_of};
 use crate::error::ChannelError;
 use crate::inbox::{Inbox, Post};
+use crate::letter::Letter;
 use crate::orders::Order;
 use crate::plan::Plan;
 
@@ -161,7 +162,7 @@ impl Thread {
     }
 
     fn on_posted(&mut self, slot: Slot, now: Nanos) {
-        let read = |letter: &mut crate::letter::Letter| (letter.channel, letter.terms);
+        let read = |letter: &mut Letter| (letter.channel, letter.terms);
         let (channel, terms) = self.post.mailbox.with(slot, read);
         if !self.channels.contains_key(&channel) {
             // It has opened since the orders were read.
@@ -187,7 +188,7 @@ impl Thread {
         if let Some((channel, id)) = running.and_then(Option::take) {
             self.touch(channel, now, |driver, around| driver.on_drop(id, around));
         }
-        let end = self.post.mailbox.with(slot, |letter| letter.end.take());
+        let end = self.post.mailbox.with(slot, Letter::on_dropped);
         if let Some(Ok(response)) = end {
             self.rpc.cx_again().recycle([response]);
         }
@@ -263,8 +264,9 @@ impl Thread {
     }
 
     fn end_closed(&self, slot: Slot) {
-        let closed = Some(Err(ChannelError::Closed));
-        self.post.mailbox.with(slot, |letter| letter.end = closed);
+        self.post
+            .mailbox
+            .with(slot, |letter| letter.on_end(Err(ChannelError::Closed)));
         self.post.mailbox.end(slot);
     }
 

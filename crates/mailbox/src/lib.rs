@@ -238,11 +238,12 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
             let slot = Slot(next);
             let entry = self.slots.entry(slot);
             next = entry.next.load(Ordering::Relaxed);
-            if change(&entry.state, POSTED, TAKEN) {
-                self.with(slot, L::on_closed);
-                self.end(slot);
-            } else {
-                self.release(slot);
+            let is_posted = change(&entry.state, POSTED, TAKEN);
+            // Of a call that was dropped, too: it may hold an answer.
+            self.with(slot, L::on_closed);
+            match is_posted {
+                true => drop(self.end(slot)),
+                false => self.release(slot),
             }
         }
     }

@@ -4,7 +4,7 @@ use dunlin::channel::State;
 use dunlin::{Channel, ReqType};
 
 use crate::server::{Role, Server};
-use crate::{ECHO, WAYS, Way, block_on};
+use crate::{ECHO, WAYS, Way, block_on, own_host};
 
 #[test]
 fn threads_call_over_one_channel() {
@@ -63,7 +63,7 @@ fn a_response_without_room_and_a_type_without_a_handler_are_errors() {
 
 #[test]
 fn a_program_sees_how_its_channel_does() {
-    let server = Server::start(Way::Shm, "127.0.0.1:0", Role::Answers);
+    let server = Server::start(Way::Shm, &own_host(), Role::Answers);
     let channel = Way::Shm.open(server.address);
     block_on(channel.ready()).unwrap();
     assert_eq!(channel.state().state, State::Ready);

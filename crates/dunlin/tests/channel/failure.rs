@@ -7,7 +7,7 @@ use futures::future::join_all;
 
 use crate::process::Process;
 use crate::server::{Role, Server};
-use crate::{ECHO, HOLD, WAYS, Way, block_on, until};
+use crate::{ECHO, HOLD, WAYS, Way, block_on, free_port, own_host, until};
 
 /// More calls than all sessions with one server take at once.
 const CALLS: usize = 100;
@@ -51,7 +51,7 @@ fn check(way: Way, ends: Vec<Result<Answer, ChannelError>>) {
 #[test]
 fn calls_live_through_a_restart_of_their_server() {
     for way in WAYS {
-        let server = Server::start(way, "127.0.0.1:0", Role::Holds);
+        let server = Server::start(way, &own_host(), Role::Holds);
         let address = server.address.to_string();
         let channel = way.open(&address);
         block_on(channel.call(ECHO, b"")).unwrap();
@@ -72,7 +72,7 @@ fn calls_live_through_a_restart_of_their_server() {
 #[test]
 fn calls_live_through_a_kill_of_their_server() {
     for way in WAYS {
-        let server = Process::start(way, "127.0.0.1:0", Role::Holds);
+        let server = Process::start(way, &own_host(), Role::Holds);
         let address = server.address();
         let channel = way.open(&address);
         block_on(channel.call(ECHO, b"")).unwrap();
@@ -87,10 +87,7 @@ fn calls_live_through_a_kill_of_their_server() {
 
 #[test]
 fn calls_wait_for_a_server_that_starts_later() {
-    let port = {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        free.local_addr().unwrap().to_string()
-    };
+    let port = free_port();
     let channel = Way::Shm.open(&port);
     let waiting = channel.clone();
     let call = std::thread::spawn(move || block_on(waiting.call(ECHO, b"early")));

@@ -3,13 +3,16 @@
 use std::time::{Duration, Instant};
 
 use dunlin::{AsyncError, Channel, ChannelError, Ran, RpcError};
-use futures::future::join_all;
+use futures::future::{join, join_all};
 
 use crate::server::{Role, Server};
 use crate::{ECHO, HOLD, WAYS, Way, block_on};
 
 /// An address at which no server listens.
 const NOWHERE: &str = "127.0.0.1:1";
+
+/// The patience of a channel that sets none.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_full_channel_says_so_and_takes_calls_again() {
@@ -37,10 +40,12 @@ fn a_full_channel_says_so_and_takes_calls_again() {
 #[test]
 fn a_call_waits_as_long_as_the_channel_is_patient() {
     for way in WAYS {
-        let patience = Duration::from_millis(400);
+        // One attempt to connect has a second; its reason is known after it.
+        let patience = Duration::from_secs(3);
         let channel = way.channel(NOWHERE).patience(patience).open().unwrap();
         let begin = Instant::now();
-        let error = block_on(channel.call(ECHO, b"")).unwrap_err();
+        let (call, ready) = block_on(join(channel.call(ECHO, b""), channel.ready()));
+        let error = call.unwrap_err();
         assert!(begin.elapsed() >= patience);
         assert!(matches!(error, ChannelError::NoServer(_)), "{error}");
         let text = error.to_string();
@@ -48,7 +53,7 @@ fn a_call_waits_as_long_as_the_channel_is_patient() {
             text.contains(NOWHERE) && text.contains("could be reached"),
             "{text}"
         );
-        let error = block_on(channel.ready()).unwrap_err();
+        let error = ready.unwrap_err();
         assert!(matches!(error, ChannelError::NoServer(_)), "{error}");
     }
 }
@@ -57,8 +62,10 @@ fn a_call_waits_as_long_as_the_channel_is_patient() {
 fn without_patience_a_call_fails_at_once() {
     let channel = Way::Shm.channel(NOWHERE).patience(Duration::ZERO);
     let channel = channel.open().unwrap();
+    let begin = Instant::now();
     let error = block_on(channel.call(ECHO, b"")).unwrap_err();
     assert!(matches!(error, ChannelError::NoServer(_)), "{error}");
+    assert!(begin.elapsed() < DEFAULT_PATIENCE / 2);
 }
 
 fn assert_late(end: Result<dunlin::Answer, ChannelError>, ran: Ran) {
@@ -78,6 +85,9 @@ fn a_deadline_ends_a_call_wherever_it_is() {
     for way in WAYS {
         let server = Server::start(way, "127.0.0.1:0", Role::Holds);
         let channel = way.open(server.address);
+        // A call that waits for the session until its deadline has not run.
+        block_on(channel.ready()).unwrap();
+        let span = 5 * span;
         let begin = Instant::now();
         assert_late(
             block_on(channel.call(HOLD, b"").deadline(span)),

@@ -13,7 +13,7 @@ mod server;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -84,6 +84,21 @@ fn block_on<F: Future>(future: F) -> F::Output {
             std::thread::park_timeout(PATIENCE);
         }
     }
+}
+
+/// An address of a host that no other test listens at, with any port: a server that starts again at
+/// its port finds that free.
+fn own_host() -> String {
+    static HOSTS: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let host = HOSTS.fetch_add(1, Ordering::Relaxed);
+    format!("127.{}.{low}.{host}:0", high.max(1))
+}
+
+/// A port of a host of the test's own, at which no server listens yet.
+fn free_port() -> String {
+    let free = std::net::TcpListener::bind(own_host()).unwrap();
+    free.local_addr().unwrap().to_string()
 }
 
 /// Waits until the condition holds.

@@ -1,8 +1,10 @@
 //! Calls as tasks of tokio.
 
+use std::sync::atomic::Ordering;
+
 use crate::ECHO;
 use crate::server::{Role, Server};
-use crate::{WAYS, Way};
+use crate::{WAYS, Way, until};
 
 #[test]
 fn tokio_spawns_calls() {
@@ -35,7 +37,9 @@ fn a_runtime_is_shut_down_under_a_channel() {
         channel.call(ECHO, b"").await.unwrap();
         tokio::task::yield_now().await;
     });
+    until(|| server.seen.held.load(Ordering::Relaxed) == 1);
     drop(runtime);
+    until(|| server.seen.given_up.load(Ordering::Relaxed) == 1);
     assert!(held.is_finished());
     assert_eq!(
         crate::block_on(channel.call(ECHO, b"on")).unwrap().data(),

@@ -12,6 +12,10 @@ use super::{Around, Driver, put};
 use crate::board::{AddressState, ChannelState};
 use crate::error::AddressError;
 
+/// The time that one attempt to connect has; after it the reason is known. The patience of calls
+/// does not shorten it: a distant server may need more time than a call has.
+const ATTEMPT: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 struct Link {
     id: LinkId,
@@ -30,15 +34,13 @@ pub(super) struct Links {
     all: Vec<Option<Link>>,
     /// By the index of the address: why its last link ended.
     errors: Vec<Option<(AddressId, AddressError)>>,
-    attempt: Duration,
 }
 
 impl Links {
-    pub(super) const fn new(attempt: Duration) -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             all: Vec::new(),
             errors: Vec::new(),
-            attempt,
         }
     }
 
@@ -171,7 +173,7 @@ impl Driver {
         let endpoint = endpoint.unwrap_or(0);
         let options = ConnectOptions {
             endpoint: Some(u16::try_from(endpoint).unwrap_or(u16::MAX - 1)),
-            patience: self.links.attempt,
+            patience: ATTEMPT,
             ..ConnectOptions::default()
         };
         match around.rpc.connect_with(name.as_str(), &options) {
