@@ -1,5 +1,6 @@
 //! Where the endpoint's thread shows how a channel does, and the tasks that wait for a change.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
@@ -162,5 +163,8 @@ fn wake(mut shown: MutexGuard<'_, Shown>, which: impl Fn(Nanos) -> bool) {
     let due = shown.waiting.extract_if(.., |waiting| which(waiting.until));
     let due: Vec<Waker> = due.map(|waiting| waiting.waker).collect();
     drop(shown);
-    due.into_iter().for_each(Waker::wake);
+    for waker in due {
+        // A waker is a program's code, and its panic concerns its own task alone.
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
 }

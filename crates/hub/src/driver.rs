@@ -17,9 +17,7 @@ use dunlin_core::{CallErrorKind, CallOptions, Done, Nanos, RpcError, Session, Ta
 use dunlin_mailbox::Slot;
 use dunlin_msgbuf::{AllocError, MAX_MESSAGE, MsgBuf};
 use dunlin_nexus::Rpc;
-use dunlin_service::Error;
 use dunlin_transport::auto::Auto;
-use dunlin_wire::Ran;
 
 use crate::board::Board;
 use crate::error::ChannelError;
@@ -228,18 +226,9 @@ impl Driver {
         self.board.close();
     }
 
-    /// The thread ends by a panic, which may have left anything half done but the seats: calls end
-    /// without the machine.
-    pub(crate) fn abandon(&self, mailbox: &Mailbox) {
+    /// The thread ends by a panic, which may have left the machine half way.
+    pub(crate) fn abandon(&self) {
         self.board.close();
-        for seat in self.seats.iter().flatten() {
-            let closed = Err(ChannelError::Call {
-                error: Error::GONE,
-                ran: Ran::Unknown,
-            });
-            mailbox.with(seat.slot, |letter| letter.on_end(closed));
-            mailbox.end(seat.slot);
-        }
     }
 
     // Inside.

@@ -69,6 +69,14 @@ impl ChannelError {
         }
     }
 
+    /// The end of a call whose thread has panicked.
+    pub(crate) const fn abandoned() -> Self {
+        Self::Call {
+            error: Error::GONE,
+            ran: Ran::Unknown,
+        }
+    }
+
     /// The end of a call as its caller sees it. `reasons` is asked if there was no server.
     pub(crate) fn of(failure: Failure, reasons: impl FnOnce() -> Reasons) -> Self {
         let Failure { why, ran } = failure;

@@ -147,8 +147,12 @@ impl Hub {
     /// The hub of the process.
     pub(crate) fn of_process() -> Result<Self, HubError> {
         static HUB: Mutex<Weak<Inner>> = Mutex::new(Weak::new());
+        // Dropped after the lock: with its last handle a hub waits for its threads.
+        let before;
         let mut hub = HUB.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(inner) = hub.upgrade() {
+        before = hub.upgrade();
+        let is_alive = |inner: &&Arc<Inner>| !inner.threads.iter().any(Running::has_ended);
+        if let Some(inner) = before.as_ref().filter(is_alive).cloned() {
             return Ok(Self { inner });
         }
         let started = Self::builder().start()?;
@@ -198,6 +202,13 @@ fn spawn(nexus: &Nexus, endpoint: &Endpoint) -> Result<Running, HubError> {
     }
 }
 
+impl Running {
+    /// True after a panic of the thread.
+    fn has_ended(&self) -> bool {
+        self.post.orders.is_closed()
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         self.post.orders.send(Order::Stop);
@@ -229,3 +240,6 @@ impl fmt::Debug for HubBuilder {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,8 @@
 //! have posted, what the endpoint has received, and what is due, and then lets each channel that
 //! something happened to act.
 //!
-//! Invariant: however the thread ends, every call ends: `Drop` sees to those that are left.
+//! Invariant: however the thread ends, every call ends, every wait for a state too, and later ones
+//! fail at once: `Drop` sees to those that are left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,6 +150,8 @@ impl Thread {
                     self.touch(id, now, |driver, _| driver.on_wait(until));
                 }
                 Order::Stop => self.is_stopped = true,
+                #[cfg(test)]
+                Order::Panic => panic!("a planted panic"),
             }
         }
     }
@@ -289,10 +292,11 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // After a panic there may be some that no channel has ended.
-        for driver in self.channels.values() {
-            driver.abandon(&self.post.mailbox);
-        }
-        self.post.mailbox.close();
+        // After a panic there may be some that no channel has ended, or even knows.
+        let Post { mailbox, orders } = &*self.post;
+        mailbox.end_taken(|letter| letter.on_end(Err(ChannelError::abandoned())));
+        mailbox.close();
+        orders.close();
+        self.channels.values().for_each(Driver::abandon);
     }
 }

@@ -27,6 +27,7 @@ mod slots;
 mod sync;
 mod wakeup;
 
+use std::sync::TryLockError;
 use std::task::{Context, Poll};
 
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
@@ -107,7 +108,12 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     /// Reads or writes the content of a slot that is the caller's, or of the owner.
     pub fn with<R>(&self, slot: Slot, run: impl FnOnce(&mut L) -> R) -> R {
         let content = &self.slots.entry(slot).content;
-        let mut content = content.try_lock().expect("a slot has one owner");
+        let mut content = match content.try_lock() {
+            Ok(content) => content,
+            // An owner has panicked, which does not excuse the next one from ending the call.
+            Err(TryLockError::Poisoned(content)) => content.into_inner(),
+            Err(TryLockError::WouldBlock) => panic!("a slot has one owner"),
+        };
         run(&mut content)
     }
 
@@ -162,18 +168,18 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         self.head.load(Ordering::Acquire) == NONE
     }
 
-    /// Takes everything that is in the list, the oldest first.
+    /// Takes everything that is in the list, the oldest first. If `each` panics, the calls that it
+    /// has not seen end.
     pub fn take(&self, mut each: impl FnMut(News)) {
         if self.is_empty() {
             return;
         }
-        let mut next = self.reversed(self.head.swap(NONE, Ordering::AcqRel));
-        while next != NONE {
-            let slot = Slot(next);
-            let entry = self.slots.entry(slot);
-            // Before the slot may be used again.
-            next = entry.next.load(Ordering::Relaxed);
-            match change(&entry.state, POSTED, TAKEN) {
+        let mut rest = Rest {
+            mailbox: self,
+            next: self.reversed(self.head.swap(NONE, Ordering::AcqRel)),
+        };
+        while let Some((slot, is_posted)) = rest.next() {
+            match is_posted {
                 true => each(News::Posted(slot)),
                 false => each(News::Dropped(slot)),
             }
@@ -190,6 +196,17 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
             entry.wakeup.wake();
         }
         is_wanted
+    }
+
+    /// Ends each call that was taken and has not ended, in the way that `how` writes into it. For
+    /// an owner that has panicked, and may have forgotten some.
+    pub fn end_taken(&self, how: impl Fn(&mut L)) {
+        for (slot, entry) in self.slots.all() {
+            if entry.state.load(Ordering::Acquire) == TAKEN {
+                self.with(slot, &how);
+                self.end(slot);
+            }
+        }
     }
 
     /// Nothing is taken any more: calls that are in the list, and that are posted from now on, end.
@@ -233,19 +250,10 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     /// Ends everything in the list. Any thread may.
     #[cold]
     fn refuse(&self) {
-        let mut next = self.head.swap(NONE, Ordering::AcqRel);
-        while next != NONE {
-            let slot = Slot(next);
-            let entry = self.slots.entry(slot);
-            next = entry.next.load(Ordering::Relaxed);
-            let is_posted = change(&entry.state, POSTED, TAKEN);
-            // Of a call that was dropped, too: it may hold an answer.
-            self.with(slot, L::on_closed);
-            match is_posted {
-                true => drop(self.end(slot)),
-                false => self.release(slot),
-            }
-        }
+        drop(Rest {
+            mailbox: self,
+            next: self.head.swap(NONE, Ordering::AcqRel),
+        });
     }
 
     /// Turns a list round; returns its last slot.
@@ -258,6 +266,39 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
             (before, from) = (from, after);
         }
         before
+    }
+}
+
+/// The rest of a list that was taken from the mailbox; dropped, it ends the calls in it.
+struct Rest<'a, L: Letter, B: Bell> {
+    mailbox: &'a Mailbox<L, B>,
+    next: u32,
+}
+
+impl<L: Letter, B: Bell> Rest<'_, L, B> {
+    /// The next slot, and whether it is posted; otherwise its call was dropped.
+    fn next(&mut self) -> Option<(Slot, bool)> {
+        if self.next == NONE {
+            return None;
+        }
+        let slot = Slot(self.next);
+        let entry = self.mailbox.slots.entry(slot);
+        // Before the slot may be used again.
+        self.next = entry.next.load(Ordering::Relaxed);
+        Some((slot, change(&entry.state, POSTED, TAKEN)))
+    }
+}
+
+impl<L: Letter, B: Bell> Drop for Rest<'_, L, B> {
+    fn drop(&mut self) {
+        while let Some((slot, is_posted)) = self.next() {
+            // Of a call that was dropped, too: it may hold an answer.
+            self.mailbox.with(slot, L::on_closed);
+            match is_posted {
+                true => drop(self.mailbox.end(slot)),
+                false => self.mailbox.release(slot),
+            }
+        }
     }
 }
 

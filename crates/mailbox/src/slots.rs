@@ -68,6 +68,13 @@ impl<L: Default> Slots<L> {
         &block[place]
     }
 
+    /// All slots that there are, used or not.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Slot, &Entry<L>)> {
+        let blocks = (0..).zip(&self.blocks);
+        let made = blocks.filter_map(|(block, entries)| Some((block, entries.get()?)));
+        made.flat_map(|(block, entries)| (first_in(block)..).map(Slot).zip(entries))
+    }
+
     /// A slot that nothing uses.
     pub(super) fn take(&self) -> Option<Slot> {
         let mut free = self.free.load(Ordering::Acquire);
@@ -128,6 +135,10 @@ const fn first_of(free: u64) -> u32 {
 /// The block of a slot, and its place there.
 const fn place_of(slot: Slot) -> (usize, usize) {
     let block = (slot.0 / FIRST + 1).ilog2();
-    let before = FIRST * ((1 << block) - 1);
-    (block as usize, (slot.0 - before) as usize)
+    (block as usize, (slot.0 - first_in(block)) as usize)
+}
+
+/// The number of the first slot of a block.
+const fn first_in(block: u32) -> u32 {
+    FIRST * ((1 << block) - 1)
 }

@@ -1,7 +1,9 @@
 //! The mailbox in one thread: order, limits, and slots that are used again.
 
 use std::cell::Cell;
-use std::task::{Context, Waker};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 
 use super::*;
 
@@ -106,4 +108,44 @@ fn a_closed_mailbox_ends_every_call() {
         assert!(mailbox.poll_end(slot, &context()).is_ready());
         assert_eq!(mailbox.with(slot, |call| call.0), 99);
     }
+}
+
+#[test]
+fn a_panic_of_the_owner_leaves_no_call_without_an_end() {
+    let mailbox = mailbox(100);
+    let slots: Vec<Slot> = (0..80).map(|number| post(&mailbox, number)).collect();
+    let mut seen = 0;
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        mailbox.take(|_| {
+            seen += 1;
+            assert!(seen < 70, "a planted panic");
+        });
+    }));
+    assert!(panicked.is_err());
+    let has_ended = |slot: &&Slot| mailbox.poll_end(**slot, &context()).is_ready();
+    let ended = || slots.iter().filter(has_ended).count();
+    assert_eq!(ended(), 10, "those that the owner has not seen");
+    mailbox.end_taken(|call| call.0 = 77);
+    assert_eq!(ended(), 80);
+    let ends = slots.iter().map(|slot| mailbox.with(*slot, |call| call.0));
+    let expected = (0..80).map(|number| if number < 70 { 77 } else { 99 });
+    assert!(ends.eq(expected));
+}
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a planted panic");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_does_not_harm_the_owner() {
+    let mailbox = mailbox(4);
+    let slot = mailbox.hold().expect("there is room");
+    mailbox.post(slot, &Context::from_waker(&Waker::from(Arc::new(Panics))));
+    assert_eq!(taken(&mailbox), [News::Posted(slot)]);
+    assert!(mailbox.end(slot));
+    assert!(mailbox.poll_end(slot, &context()).is_ready());
 }

@@ -4,6 +4,7 @@
 //! Invariant: a wake that comes while a waker is being left is not lost; the thread that leaves it
 //! wakes the task itself.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 use crate::sync::{AtomicU32, Mutex, Ordering};
@@ -57,8 +58,7 @@ impl Wakeup {
         }
         let waker = self.waker.try_lock().expect(ALONE).take();
         self.busy.fetch_and(!WAKING, Ordering::Release);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        // A waker is a program's code, and its panic concerns its own task alone.
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.map(Waker::wake)));
     }
 }
