@@ -36,7 +36,8 @@ impl<T> Table<T> {
         Self {
             rows: [const { Row::vacant() }; ROWS],
             locks: [const { Mutex::new(()) }; LOCKS],
-            next_id: AtomicU32::new(1),
+            // All zero, so that the table takes no room in a program's file; no entry gets id 0.
+            next_id: AtomicU32::new(0),
         }
     }
 

@@ -421,7 +421,10 @@ impl ShmRx {
         if !self.waiting.is_empty() {
             self.alone.end();
         }
-        self.alone.set_watch(self.active[0].watch);
+        // Not as `drain` has noted it: the peer may have taken back what the look has found.
+        if let Some(Some(incoming)) = self.rings.get(self.alone.index as usize) {
+            self.alone.set_watch(incoming.ring.watch());
+        }
         self.count + self.show()
     }
 

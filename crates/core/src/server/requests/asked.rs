@@ -22,6 +22,16 @@ pub(super) const ITERATION_BYTES: usize = 64 << 10;
 /// Bytes of a session's turn, or one packet.
 pub(super) const TURN_BYTES: usize = 16 << 10;
 
+/// A packet counts as this many bytes at least, because its header and its way take time too.
+pub(super) const LEAST_CHARGE: usize = 1 << 10;
+
+/// Most parts of a session: as many RFRs as a paced client sends at most (512 packets ahead, four in
+/// an RFR). An RFR is compared with all of them, so they are few.
+const MOST_PARTS: usize = 128;
+
+/// Most parts that one RFR may meet or make, for the same reason.
+const MOST_STEPS: usize = 8;
+
 /// Packets of one response, next to each other, asked for by one RFR.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asking {
@@ -76,8 +86,9 @@ impl Asking {
 }
 
 impl Asked {
-    /// A client asks. What is here already is not asked for again. False if the session has `limit`
-    /// packets here: the rest is dropped.
+    /// A client asks. What is here already is not asked for again, but is answered with the flags of
+    /// both RFRs. False if the rest is dropped: the session has `limit` packets or too many parts
+    /// here, or the RFR meets too many.
     pub(super) fn ask(&mut self, session: SessionIdx, asking: &Asking, limit: u32) -> bool {
         let index = session.0 as usize;
         if self.queues.len() <= index {
@@ -156,17 +167,20 @@ impl Asked {
 impl Queue {
     fn add(&mut self, asking: &Asking, limit: u32) -> bool {
         let mut next = asking.next;
-        while next < asking.after {
-            let same = |part: &&Asking| part.request == asking.request;
-            let mut parts = self.parts.iter().filter(same);
-            if let Some(part) = parts.find(|part| (part.next..part.after).contains(&next)) {
+        for _ in 0..MOST_STEPS {
+            if next >= asking.after {
+                break;
+            }
+            if let Some(part) = self.part_with(asking.request, next) {
+                part.flags = part.flags.with(asking.flags);
                 next = part.after;
                 continue;
             }
             let room = limit.saturating_sub(self.packets);
-            if room == 0 {
-                return false;
+            if room == 0 || self.parts.len() >= MOST_PARTS {
+                break;
             }
+            let same = |part: &&Asking| part.request == asking.request;
             let later = self.parts.iter().filter(same);
             let later = later.map(|part| part.next).filter(|start| *start > next);
             let after = later.min().unwrap_or(u32::MAX).min(asking.after);
@@ -179,7 +193,15 @@ impl Queue {
             });
             next = after;
         }
-        true
+        next >= asking.after
+    }
+
+    /// The part that has this packet of the request's response.
+    fn part_with(&mut self, request: RequestId, packet: u32) -> Option<&mut Asking> {
+        self.parts
+            .iter_mut()
+            .filter(|part| part.request == request)
+            .find(|part| (part.next..part.after).contains(&packet))
     }
 }
 

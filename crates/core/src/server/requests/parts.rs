@@ -4,7 +4,7 @@
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, Header, PacketType, Residence};
 
-use super::asked::{Asked, Asking, ITERATION_BYTES, TURN_BYTES};
+use super::asked::{Asked, Asking, ITERATION_BYTES, LEAST_CHARGE, TURN_BYTES};
 use super::{InboundRequest, Marks, RequestState, Requests};
 use crate::context::Context;
 use crate::handle::{AssemblyIdx, RequestId, RequestIdx};
@@ -201,7 +201,8 @@ impl InboundRequest {
         Some(packets_of(size, data_size))
     }
 
-    /// Sends the next packet that was asked for: how many bytes of data it has.
+    /// Sends the next packet that was asked for. Returns its bytes of data, or [`LEAST_CHARGE`] if
+    /// it has fewer: a packet takes time whatever is in it.
     fn send_part(&mut self, part: &Asking, sessions: &Sessions, context: &mut Context) -> usize {
         let Some(response) = &self.response else {
             return 0;
@@ -222,6 +223,6 @@ impl InboundRequest {
             let burst_time = context.moment.burst_time();
             context.outbox.measure(came, burst_time);
         }
-        len.max(1)
+        len.max(LEAST_CHARGE)
     }
 }

@@ -95,3 +95,44 @@ fn a_session_that_ends_and_a_response_that_goes_leave_nothing() {
     assert!(asked.ask(SessionIdx(0), &asking(0, 0..4), 4));
     assert!(asked.ask(SessionIdx(1), &asking(1, 0..4), 4));
 }
+
+#[test]
+fn single_packets_in_reverse_order_make_few_parts() {
+    let mut asked = Asked::default();
+    let session = SessionIdx(0);
+    let taken = (0..4096).rev().filter(|packet| {
+        let packet: u32 = *packet;
+        asked.ask(session, &asking(1, packet..packet + 1), 4096)
+    });
+    assert_eq!(taken.count(), super::MOST_PARTS);
+    assert!(!asked.ask(session, &asking(1, 4000..4096), 4096), "no part");
+    assert_eq!(drain(&mut asked).len(), super::MOST_PARTS);
+    assert!(asked.ask(session, &asking(1, 4000..4096), 4096));
+}
+
+#[test]
+fn an_rfr_that_meets_many_parts_is_cut_off() {
+    let mut asked = Asked::default();
+    let session = SessionIdx(0);
+    for packet in (0..40).step_by(2) {
+        assert!(asked.ask(session, &asking(1, packet..packet + 1), 4096));
+    }
+    assert!(!asked.ask(session, &asking(1, 0..40), 4096));
+    // Half of the steps met a part, the others filled the gap after it.
+    assert_eq!(drain(&mut asked).len(), 20 + super::MOST_STEPS / 2);
+}
+
+#[test]
+fn a_packet_that_waits_gets_the_flags_of_a_later_rfr() {
+    let mut asked = Asked::default();
+    let session = SessionIdx(0);
+    assert!(asked.ask(session, &asking(1, 0..2), 32));
+    let again = Asking {
+        flags: Flags::ECN_ECHO,
+        ..asking(1, 1..2)
+    };
+    assert!(asked.ask(session, &again, 32));
+    let (.., part) = asked.first().expect("two packets wait");
+    assert!(part.flags.has(Flags::ECN_ECHO));
+    assert_eq!(drain(&mut asked).len(), 2);
+}
