@@ -36,7 +36,8 @@ impl Caller {
 
     /// Makes a call and drops its result.
     ///
-    /// # Errors If the endpoint refuses the call; the error holds the request.
+    /// # Errors
+    /// If the endpoint refuses the call; the error holds the request.
     pub fn notify(
         &self,
         session: Session,

@@ -309,8 +309,8 @@ pub(crate) fn connect<T: Medium, App>(
 /// sessions with it and issues on them. `accepted` gives access to the sessions that were accepted
 /// so far.
 ///
-/// # Errors There are more or fewer sessions, or no request comes for as long as connecting may
-/// take.
+/// # Errors
+/// There are more or fewer sessions, or no request comes for as long as connecting may take.
 pub(crate) fn accept<T: Medium, App>(
     parent: &Parent,
     rpc: &mut Rpc<T, App>,

@@ -82,7 +82,8 @@ pub(crate) fn state<T: Open, C>(rpc: &mut Rpc<T, Option<C>>) -> anyhow::Result<&
 /// Runs the event loop until `outcome` returns a value or an error. `outcome` gets the state after
 /// each `block` iterations.
 ///
-/// # Errors A call or an answer was wrong; or `outcome` returned an error.
+/// # Errors
+/// A call or an answer was wrong; or `outcome` returned an error.
 pub(crate) fn run_until<T: Open, C: Caller, R>(
     rpc: &mut Rpc<T, Option<C>>,
     block: u32,

@@ -25,8 +25,8 @@ pub(super) const TURN_BYTES: usize = 16 << 10;
 /// A packet counts as this many bytes at least, because its header and its way take time too.
 pub(super) const LEAST_CHARGE: usize = 1 << 10;
 
-/// Most parts of a session: as many RFRs as a paced client sends at most (512 packets ahead, four in
-/// an RFR). An RFR is compared with all of them, so they are few.
+/// Most parts of a session: as many RFRs as a paced client sends at most, for 512 packets ahead and
+/// with four in each. An RFR is compared with all of them, so they are few.
 const MOST_PARTS: usize = 128;
 
 /// Most parts that one RFR may meet or make, for the same reason.
@@ -86,9 +86,9 @@ impl Asking {
 }
 
 impl Asked {
-    /// A client asks. What is here already is not asked for again, but is answered with the flags of
-    /// both RFRs. False if the rest is dropped: the session has `limit` packets or too many parts
-    /// here, or the RFR meets too many.
+    /// A client asks. A packet that is here already is not asked for again, but answers with the
+    /// flags of both RFRs. False if the rest is dropped: the session has `limit` packets or too
+    /// many parts here, or the RFR meets too many.
     pub(super) fn ask(&mut self, session: SessionIdx, asking: &Asking, limit: u32) -> bool {
         let index = session.0 as usize;
         if self.queues.len() <= index {
