@@ -9,7 +9,8 @@ use super::HeartbeatConfig;
 pub struct PlaneConfig {
     /// The failure detector.
     pub heartbeat: HeartbeatConfig,
-    /// Time from a connection's beginning until hello must have come (rule C2).
+    /// Time from a connection's beginning until hello must have come (rule C2), and for a nonce to
+    /// come back (rule C3).
     pub hello_timeout: Nanos,
     /// Time that one attempt to reach an address may take.
     pub dial_timeout: Nanos,

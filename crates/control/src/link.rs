@@ -58,11 +58,15 @@ pub(super) struct Link {
     pub(super) local: Option<SocketAddr>,
     /// The other end of a connection that was accepted, if it has an address.
     pub(super) remote: Option<IpAddr>,
-    /// The other end has an address of this host.
+    /// The other end is a socket of this host and, if it has made the connection, of this user.
     pub(super) here: bool,
     /// The number by which the process at the other end is known again on another connection: as
     /// this side has drawn it, or as the other side has said it.
     pub(super) nonce: Option<u64>,
+    /// The other side has drawn a number and sent it: it may do so once.
+    pub(super) has_got_nonce: bool,
+    /// The end of the time limit for the other side to send our number back.
+    proof_by: Nanos,
     /// The address at which the nexus at the other end listens, if that is known.
     pub(super) nexus: Option<SocketAddr>,
     /// The route that dialled it; `None` if the other side did.
@@ -92,6 +96,8 @@ pub(super) struct Greeting<'a> {
 pub(super) enum LinkStep {
     Quiet,
     Heartbeat(u64),
+    /// Our number has not come back in time.
+    Unproven,
     End(GoodbyeReason),
 }
 
@@ -101,7 +107,7 @@ impl Link {
         let until = now + config.hello_timeout;
         Self {
             origin: Some(origin),
-            here: origin.is_here(),
+            here: origin.is_own(),
             ..Self::new(Phase::Fresh, None, origin.carries_fds(), now, until)
         }
     }
@@ -139,6 +145,8 @@ impl Link {
             remote: None,
             here: carries_fds,
             nonce: None,
+            has_got_nonce: false,
+            proof_by: Nanos::MAX,
             nexus: None,
             route,
             peer: None,
@@ -208,6 +216,17 @@ impl Link {
         Ok(())
     }
 
+    /// Notes that a number is sent, and must come back in time.
+    pub(super) fn on_nonce_sent(&mut self, nonce: u64, now: Nanos, config: &PlaneConfig) {
+        self.nonce = Some(nonce);
+        self.proof_by = now + config.hello_timeout;
+    }
+
+    /// Notes that the number has come back.
+    pub(super) const fn on_nonce_returned(&mut self) {
+        self.proof_by = Nanos::MAX;
+    }
+
     /// Takes the acknowledgement of a heartbeat.
     ///
     /// # Errors
@@ -223,6 +242,10 @@ impl Link {
 
     /// The step that is due now.
     pub(super) fn poll(&mut self, now: Nanos) -> LinkStep {
+        if now >= self.proof_by {
+            self.proof_by = Nanos::MAX;
+            return LinkStep::Unproven;
+        }
         match &mut self.phase {
             Phase::Up(detector) => match detector.poll(now) {
                 Verdict::Quiet => LinkStep::Quiet,
@@ -245,7 +268,7 @@ impl Link {
     /// When [`Link::poll`] is due.
     pub(super) fn next_wakeup(&self) -> Nanos {
         match &self.phase {
-            Phase::Up(detector) => detector.next_wakeup(),
+            Phase::Up(detector) => detector.next_wakeup().min(self.proof_by),
             _ => self.until,
         }
     }

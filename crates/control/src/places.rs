@@ -22,10 +22,11 @@ pub enum Origin {
     /// A process of this host, over the UNIX socket, by its id.
     Process(u32),
     /// The processes of the user of this one, over TCP: there the kernel does not name the process.
-    /// Those of all users of this host, if it does not name the user either.
     OwnUser,
     /// The processes of another user of this host, over TCP.
     User(u32),
+    /// The processes of this host, over TCP, whose user the kernel does not name.
+    UnknownUser,
     /// A host, or the hosts that share its address.
     V4(Ipv4Addr),
     /// The hosts of an IPv6 network, by the first 64 bits of their addresses: a host can choose the
@@ -42,9 +43,10 @@ impl Origin {
         }
     }
 
-    /// Whether the other end has an address of this host.
-    pub(super) const fn is_here(self) -> bool {
-        matches!(self, Self::Process(_) | Self::OwnUser | Self::User(_))
+    /// Whether the kernel names this host and this user as the origin: only such a process can
+    /// share memory with this one.
+    pub(super) const fn is_own(self) -> bool {
+        matches!(self, Self::Process(_) | Self::OwnUser)
     }
 
     /// Whether this is the origin of a connection over the UNIX socket, which carries descriptors.

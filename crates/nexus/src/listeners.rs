@@ -33,7 +33,8 @@ pub(crate) struct Listeners {
     /// Until then nothing is accepted.
     paused: Option<Nanos>,
     spare: Option<OwnedFd>,
-    /// Finds the users of connections of this host with itself; `None` if the kernel cannot.
+    /// Finds the users of connections of this host with itself; `None` if the kernel cannot, and
+    /// then processes of this host stay with TCP and UDP.
     sockets: Option<Sockets>,
 }
 
@@ -158,7 +159,7 @@ impl Listeners {
         Some(match self.user_of(theirs, ours) {
             Some(uid) if uid != socket::own_uid() => Origin::User(uid),
             Some(_) => Origin::OwnUser,
-            None if have_one_address(ours.ip(), theirs.ip()) => Origin::OwnUser,
+            None if have_one_address(ours.ip(), theirs.ip()) => Origin::UnknownUser,
             None => Origin::of_host(theirs.ip()),
         })
     }
@@ -215,3 +216,6 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     ];
     error.raw_os_error().is_some_and(|code| one.contains(&code))
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
+//! | [`user`] | a thread whose sockets are those of another user |
 //!
 //! Invariant: nothing here reads a clock or draws a number that its caller did not seed.
 
@@ -26,6 +27,7 @@ pub mod packet;
 pub mod pair;
 pub mod session;
 pub mod stranger;
+pub mod user;
 pub mod wire;
 pub mod workers;
 

@@ -149,6 +149,7 @@ impl<F> Plane<F> {
                 Some(LinkStep::Heartbeat(counter)) => {
                     self.send(id, &Message::Heartbeat { counter }, Vec::new());
                 }
+                Some(LinkStep::Unproven) => self.on_unproven(id, now),
                 Some(LinkStep::End(reason)) => self.close_link(id, reason, now),
                 Some(LinkStep::Quiet) | None => {}
             }
@@ -247,7 +248,7 @@ impl<F> Plane<F> {
         let state = self.routes.get(&route_id).map(|route| route.state);
         match state {
             Some(RouteState::Dialling(_)) if self.unix_name_behind(id).is_some() => {
-                self.begin_upgrade(id);
+                self.begin_upgrade(id, now);
             }
             Some(RouteState::Upgrading { tcp, unix }) if unix == id => {
                 self.ask_for_proof(tcp, unix, now);

@@ -5,6 +5,7 @@ mod endpoints;
 mod hostile;
 mod inquiries;
 mod random;
+mod upgrade;
 mod world;
 
 use dunlin_core::CloseReason;

@@ -6,7 +6,7 @@
 //! TCP greeted ─▶ nonce sent ─said again─▶ UNIX dialled ─▶ greeted ─▶ nonce sent ─said again─▶ used
 //! ```
 //! The side that was dialled keeps the nonces of connections of its own user alone, so a process
-//! of another user cannot pass one on.
+//! of another user cannot pass one on. If a nonce does not come back in time, TCP is used.
 
 use dunlin_core::Nanos;
 use dunlin_wire::control::{Features, GoodbyeReason, Message};
@@ -33,12 +33,9 @@ impl<F> Plane<F> {
     }
 
     /// The process at the other end of a TCP link gets a number by which it can be known again.
-    pub(super) fn begin_upgrade(&mut self, tcp: LinkId) {
+    pub(super) fn begin_upgrade(&mut self, tcp: LinkId, now: Nanos) {
         let nonce = self.secrets.next_u64();
-        if let Some(link) = self.links.get_mut(&tcp) {
-            link.nonce = Some(nonce);
-            self.send(tcp, &Message::Nonce { nonce }, Vec::new());
-        }
+        self.send_nonce(tcp, nonce, now);
     }
 
     /// The process at the UNIX socket has to say the number that the one over TCP got.
@@ -47,10 +44,29 @@ impl<F> Plane<F> {
         let Some(nonce) = nonce.filter(|_| self.same_process(tcp, unix)) else {
             return self.close_link(unix, GoodbyeReason::BadMessage, now);
         };
-        self.links
-            .entry(unix)
-            .and_modify(|link| link.nonce = Some(nonce));
-        self.send(unix, &Message::Nonce { nonce }, Vec::new());
+        self.send_nonce(unix, nonce, now);
+    }
+
+    fn send_nonce(&mut self, id: LinkId, nonce: u64, now: Nanos) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.on_nonce_sent(nonce, now, &self.config);
+            self.on_link_time(id);
+            self.send(id, &Message::Nonce { nonce }, Vec::new());
+        }
+    }
+
+    /// The other side has not said the number again in time: TCP is used.
+    pub(super) fn on_unproven(&mut self, id: LinkId, now: Nanos) {
+        let Some(route_id) = self.links.get(&id).and_then(|link| link.route) else {
+            return;
+        };
+        match self.routes.get(&route_id).map(|route| route.state) {
+            Some(RouteState::Dialling(tcp)) if tcp == id => self.use_link(route_id, tcp, now),
+            Some(RouteState::Upgrading { unix, .. }) if unix == id => {
+                self.close_link(unix, GoodbyeReason::Silent, now);
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn on_nonce(
@@ -74,27 +90,43 @@ impl<F> Plane<F> {
         route_id: RouteId,
         now: Nanos,
     ) -> Result<(), GoodbyeReason> {
+        self.links.entry(id).and_modify(Link::on_nonce_returned);
+        self.on_link_time(id);
         let state = self.routes.get(&route_id).map(|route| route.state);
         match (state, self.unix_name_behind(id)) {
             (Some(RouteState::Dialling(tcp)), Some(name)) if tcp == id => {
                 self.dial_unix(route_id, tcp, name, now);
             }
             (Some(RouteState::Upgrading { unix, .. }), _) if unix == id => {
+                self.forget_nonce(id);
                 self.use_link(route_id, id, now);
             }
+            // It comes too late: TCP is in use already.
+            (Some(RouteState::Up(up)), _) if up == id => self.forget_nonce(id),
             _ => return Err(GoodbyeReason::BadMessage),
         }
         Ok(())
     }
 
-    /// The side that has dialled gives a number, or asks whether this process has got it.
+    /// The number counts no more, so the other side may not say it again.
+    fn forget_nonce(&mut self, id: LinkId) {
+        self.links.entry(id).and_modify(|link| link.nonce = None);
+    }
+
+    /// The side that has dialled gives a number, or asks whether this process has got it. A number
+    /// of a stranger goes back, so that it stays with TCP, and is not kept.
     fn on_nonce_got(&mut self, id: LinkId, nonce: u64) -> Result<(), GoodbyeReason> {
-        let has_got = self.has_got(id, nonce);
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
-        match link.origin {
-            Some(Origin::OwnUser) => link.nonce = Some(nonce),
-            Some(Origin::Process(_)) if has_got => {}
-            _ => return Err(GoodbyeReason::BadMessage),
+        // Each look for a number passes over all links.
+        if std::mem::replace(&mut link.has_got_nonce, true) {
+            return Err(GoodbyeReason::BadMessage);
+        }
+        let origin = link.origin;
+        if origin == Some(Origin::OwnUser) {
+            link.nonce = Some(nonce);
+        }
+        if matches!(origin, Some(Origin::Process(_))) && !self.has_got(id, nonce) {
+            return Err(GoodbyeReason::BadMessage);
         }
         self.send(id, &Message::Nonce { nonce }, Vec::new());
         Ok(())

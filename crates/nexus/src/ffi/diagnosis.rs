@@ -1,10 +1,12 @@
 //! The user that owns a socket of this host, as the kernel reports it (sock_diag(7)).
 //!
-//! Called for connections over loopback, whose other end is a socket of this host too: a process
-//! can choose its address and port, but not its user.
+//! The question is about the other end of any TCP connection, mostly of another host. The kernel
+//! answers with a listening socket of this host if one has the port of that end and it finds no
+//! connection, so an answer counts only if it repeats both ends of a connection that stands. A
+//! process can choose its address and port, but not its user. Called by `listeners.rs`.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::{owned, socket};
@@ -14,18 +16,32 @@ const BY_FAMILY: u16 = 20;
 const REQUEST: u16 = 1;
 const NO_COOKIE: u32 = u32::MAX;
 
+/// The state of a connection that stands. Others have no user: the kernel reports root for a
+/// connection that it still makes, and for one that its process has closed.
+const ESTABLISHED: u8 = 1;
+
 /// Lengths of a message's header, of a question with the header, and of an answer with both.
 const HEADER: usize = 16;
 const QUESTION: usize = HEADER + 56;
 const ANSWER: usize = HEADER + 72;
 
-/// The place of the user in an answer.
+/// Places in an answer.
+const KIND: usize = 4;
+const SEQUENCE: usize = 8;
+const FAMILY: usize = HEADER;
+const STATE: usize = HEADER + 1;
+const LOCAL_PORT: usize = HEADER + 4;
+const REMOTE_PORT: usize = HEADER + 6;
+const LOCAL_IP: usize = HEADER + 8;
+const REMOTE_IP: usize = HEADER + 24;
 const UID: usize = HEADER + 64;
 
 /// Asks about TCP sockets.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     netlink: OwnedFd,
+    /// The number of the last question.
+    sequence: u32,
 }
 
 impl Sockets {
@@ -37,25 +53,61 @@ impl Sockets {
         let netlink = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) };
         Ok(Self {
             netlink: owned(netlink)?,
+            sequence: 0,
         })
     }
 
     /// The user of the TCP socket of this host at `local` that is connected to `remote`. `None` if
     /// there is none.
     pub(crate) fn user_of(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
-        let question = question(local, remote);
+        self.sequence = self.sequence.wrapping_add(1);
+        let question = question(self.sequence, local, remote);
         socket::send(self.netlink.as_fd(), &question, &[]).ok()?;
-        // The kernel answers within the call.
-        let mut answer = [0; 512];
-        let got = socket::receive(self.netlink.as_fd(), &mut answer, &mut Vec::new()).ok()?;
-        let kind = u16::from_ne_bytes([answer[4], answer[5]]);
-        let uid = <[u8; 4]>::try_from(&answer[UID..UID + 4]).ok()?;
-        (got >= ANSWER && kind == BY_FAMILY).then(|| u32::from_ne_bytes(uid))
+        // The kernel answers within the call. An answer before it belongs to a question whose
+        // answer could not be received.
+        loop {
+            let mut answer = [0; 512];
+            let got = socket::receive(self.netlink.as_fd(), &mut answer, &mut Vec::new()).ok()?;
+            if at(&answer, SEQUENCE).map(u32::from_ne_bytes) == Some(self.sequence) {
+                return user_in(answer.get(..got)?, local, remote);
+            }
+        }
     }
 }
 
+/// The user in an answer about the connection between these ends; `None` if it is about another
+/// socket.
+fn user_in(answer: &[u8], local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+    let is_answer =
+        answer.len() >= ANSWER && at(answer, KIND).map(u16::from_ne_bytes) == Some(BY_FAMILY);
+    let is_it = is_answer
+        && answer[STATE] == ESTABLISHED
+        && is_end(local, answer, LOCAL_IP, LOCAL_PORT)
+        && is_end(remote, answer, REMOTE_IP, REMOTE_PORT);
+    let uid = at(answer, UID).map(u32::from_ne_bytes);
+    uid.filter(|_| is_it)
+}
+
+/// Whether an answer has this end of a connection at these places. An IPv4 connection may have an
+/// end of either family: an IPv6 socket can make it, too.
+fn is_end(end: SocketAddr, answer: &[u8], ip: usize, port: usize) -> bool {
+    let is_ipv4 = i32::from(answer[FAMILY]) == libc::AF_INET;
+    let found: Option<IpAddr> = if is_ipv4 {
+        at::<4>(answer, ip).map(|octets| Ipv4Addr::from(octets).into())
+    } else {
+        at::<16>(answer, ip).map(|octets| Ipv6Addr::from(octets).into())
+    };
+    let same_ip = found.is_some_and(|found| found.to_canonical() == end.ip().to_canonical());
+    same_ip && at(answer, port).map(u16::from_be_bytes) == Some(end.port())
+}
+
+/// The bytes at a place of an answer.
+fn at<const N: usize>(answer: &[u8], place: usize) -> Option<[u8; N]> {
+    answer.get(place..place + N)?.try_into().ok()
+}
+
 /// `nlmsghdr` and `inet_diag_req_v2` (linux/netlink.h, linux/inet_diag.h).
-fn question(local: SocketAddr, remote: SocketAddr) -> [u8; QUESTION] {
+fn question(sequence: u32, local: SocketAddr, remote: SocketAddr) -> [u8; QUESTION] {
     let mut out = [0; QUESTION];
     let mut at = 0;
     let mut put = |bytes: &[u8]| {
@@ -71,8 +123,9 @@ fn question(local: SocketAddr, remote: SocketAddr) -> [u8; QUESTION] {
     put(&length.to_ne_bytes());
     put(&BY_FAMILY.to_ne_bytes());
     put(&REQUEST.to_ne_bytes());
-    // Sequence number and port: there is one question at a time.
-    put(&[0; 8]);
+    put(&sequence.to_ne_bytes());
+    // The kernel knows the port of this socket.
+    put(&[0; 4]);
     let byte = |number: i32| u8::try_from(number).unwrap_or_default();
     put(&[byte(family), byte(libc::IPPROTO_TCP), 0, 0]);
     // Sockets in every state.
@@ -81,11 +134,18 @@ fn question(local: SocketAddr, remote: SocketAddr) -> [u8; QUESTION] {
     put(&remote.port().to_be_bytes());
     put(&address(local.ip()));
     put(&address(remote.ip()));
-    // Of any interface.
-    put(&0_u32.to_ne_bytes());
+    put(&interface(local).to_ne_bytes());
     put(&NO_COOKIE.to_ne_bytes());
     put(&NO_COOKIE.to_ne_bytes());
     out
+}
+
+/// The interface to which a connection between link-local addresses is bound; 0 for others.
+const fn interface(local: SocketAddr) -> u32 {
+    match local {
+        SocketAddr::V4(_) => 0,
+        SocketAddr::V6(local) => local.scope_id(),
+    }
 }
 
 /// An address in the order of the network, IPv4 in the first four bytes.

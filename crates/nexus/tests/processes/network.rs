@@ -10,6 +10,7 @@ use dunlin_core::{CloseReason, Session};
 use dunlin_nexus::{Nexus, Rpc};
 use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::stranger::{frame, hello};
+use dunlin_testkit::user::{STRANGER, as_user};
 use dunlin_transport::auto::Auto;
 use dunlin_wire::control::{BootId, Message, frame_len};
 
@@ -122,6 +123,52 @@ fn another_host_learns_neither_boot_id_nor_socket() {
     );
     let elsewhere = told(&network.left, &server);
     assert_eq!(place_in(&elsewhere), (BootId([0; 16]), ""));
+}
+
+/// A listening socket of this host takes connections to all of its addresses, and none of these is
+/// the end of a connection to another host.
+#[test]
+fn a_server_with_the_port_of_a_local_listener_is_of_another_host() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let far = network
+        .right
+        .run(|| TcpListener::bind((network.right.address, 31_850)).unwrap());
+    network.left.run(|| {
+        let _near = TcpListener::bind("0.0.0.0:31850").unwrap();
+        let nexus = Nexus::bind((network.left.address, 0)).unwrap();
+        let mut rpc = endpoint::<Auto>(&nexus);
+        rpc.connect(far.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = far.accept().unwrap();
+        let said = next_frame(&mut stream);
+        let Ok(Message::Hello(hello)) = Message::decode(&said) else {
+            panic!("no Hello")
+        };
+        assert_eq!((hello.boot_id, hello.unix_name), (BootId([0; 16]), ""));
+    });
+}
+
+/// The sockets of another user carry no descriptors, and those that do are refused to it.
+#[test]
+fn a_process_of_another_user_is_reached_over_udp() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let server = network.left.run(|| {
+        let address = format!("{}:31850", network.left.address);
+        Server::start_at::<Auto>(&address)
+    });
+    network.left.run(|| {
+        as_user(STRANGER, || {
+            let nexus = Nexus::bind((network.left.address, 0)).unwrap();
+            let mut rpc = endpoint::<Auto>(&nexus);
+            let session = rpc.connect_blocking(server.address).unwrap();
+            exchange(&mut rpc, session, REVERSE);
+            let counters = nexus.counters().unwrap();
+            assert_eq!((counters.upgrades, counters.bad_messages), (0, 0));
+        });
+    });
 }
 
 /// The first message of a client after it has got `answer` to its Hello, from `from`. A heartbeat

@@ -251,12 +251,12 @@ fn a_number_counts_only_from_the_process_that_says_it_again() {
     let unix = Origin::Process(3);
     let (_, refused) = greeted(unix, &nonce);
     assert!(refused, "it has got none");
-    for stranger in [Origin::User(7), Origin::V4([10, 0, 0, 2].into())] {
-        let (_, refused) = greeted(stranger, &nonce);
+    for stranger in strangers() {
+        let (said, refused) = greeted(stranger, &nonce);
+        assert_eq!((said, refused), (vec![nonce.clone()], false));
+        let (_, refused) = greeted(unix, &nonce);
         assert!(refused, "{stranger:?} could pass it on");
     }
-    let (_, refused) = greeted(unix, &nonce);
-    assert!(refused, "it has got none from its own user");
     assert_eq!(
         greeted(Origin::OwnUser, &nonce).0,
         std::slice::from_ref(&nonce)
@@ -267,12 +267,35 @@ fn a_number_counts_only_from_the_process_that_says_it_again() {
     assert_eq!((said, refused), (vec![nonce.clone()], false));
 }
 
+/// The origins of processes that cannot share memory with this one.
+fn strangers() -> [Origin; 3] {
+    let elsewhere = Origin::V4([10, 0, 0, 2].into());
+    [Origin::User(7), Origin::UnknownUser, elsewhere]
+}
+
+/// A number costs a look at all links.
 #[test]
-fn a_process_of_another_host_learns_neither_boot_id_nor_socket() {
+fn a_connection_has_one_number() {
+    let mut world = World::new(38);
+    let server = world.node(1, 1);
+    for origin in strangers().into_iter().chain([Origin::OwnUser]) {
+        let stream = world.raw_from(server, origin);
+        world.write(stream, frame(&Message::Hello(hello(1))));
+        for nonce in [5, 6] {
+            assert!(!world.is_closed(stream), "{origin:?}");
+            world.write(stream, frame(&Message::Nonce { nonce }));
+            world.run(SOON);
+        }
+        assert!(world.is_closed(stream), "{origin:?}");
+    }
+}
+
+#[test]
+fn a_stranger_learns_neither_boot_id_nor_socket() {
     let mut world = World::new(33);
     let server = world.node(1, 1);
-    let elsewhere = Origin::V4([10, 0, 0, 2].into());
-    for (origin, boot, has_name) in [(Origin::OwnUser, 1, true), (elsewhere, 0, false)] {
+    let strangers = strangers().map(|origin| (origin, 0, false));
+    for (origin, boot, has_name) in strangers.into_iter().chain([(Origin::OwnUser, 1, true)]) {
         let stream = world.raw_from(server, origin);
         world.write(stream, frame(&Message::Hello(hello(1))));
         world.run(SOON);

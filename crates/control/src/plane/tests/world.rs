@@ -31,7 +31,11 @@ pub(super) struct Node {
     pub(super) stopped_until: Nanos,
     sessions: u32,
     /// It believes that every process is on its host, and tells it all.
-    lies: bool,
+    pub(super) lies: bool,
+    /// The user that it runs as.
+    pub(super) user: u32,
+    /// Whether it returns no number over UNIX sockets, or over TCP.
+    pub(super) keeps_nonces: Option<bool>,
 }
 
 struct End {
@@ -102,21 +106,10 @@ impl World {
             stopped_until: Nanos::ZERO,
             sessions: 0,
             lies: false,
+            user: 0,
+            keeps_nonces: None,
         });
         self.start(index, endpoints);
-        index
-    }
-
-    /// A process that says Hello, to any host, as another process does.
-    pub(super) fn impostor(&mut self, host: u8, like: usize) -> usize {
-        let us = self.plane(like).identity().clone();
-        let index = self.node(host, 1);
-        let node = &mut self.nodes[index];
-        let port = node.address.port();
-        let mut plane = Plane::new(self.config, Identity { port, ..us }, 1);
-        plane.add_endpoint(None, EndpointUid([77; 16])).unwrap();
-        node.plane = Some(plane);
-        node.lies = true;
         index
     }
 
@@ -430,16 +423,10 @@ impl World {
             }
         };
         let index = found?;
+        let origin = self.origin(from, index, unix)?;
         let node = &mut self.nodes[index];
         let is_here = node.host == host;
         let plane = node.plane.as_mut()?;
-        let origin = if unix {
-            Origin::Process(u32::try_from(from).unwrap())
-        } else if is_here || node.lies {
-            Origin::OwnUser
-        } else {
-            Origin::of_host(Ipv4Addr::new(10, 0, 0, host).into())
-        };
         let theirs = plane.on_accepted(origin, now);
         if !unix {
             plane.on_remote(theirs, Ipv4Addr::LOCALHOST.to_ipv6_mapped().into());
@@ -453,6 +440,9 @@ impl World {
         let Some((stream, side)) = self.stream_of(index, link) else {
             return;
         };
+        if self.withholds(index, link, &frame) {
+            return;
+        }
         let delay = Nanos(1 + u64::from(self.rng.below(1 + u32::try_from(self.delays.0).unwrap())));
         let other = &mut self.streams[stream].ends[1 - side];
         let after = other.inbox.back().map_or(Nanos::ZERO, |(at, ..)| *at);

@@ -1,0 +1,35 @@
+//! The origins of connections over loopback, and of those that only look like ones of this host.
+
+use std::net::TcpStream;
+
+use dunlin_testkit::user::{STRANGER, as_user};
+
+use super::*;
+
+/// The origin of a connection that this user makes to a listener that can ask the kernel, or not.
+fn origin_of(user: u32, can_ask: bool) -> Origin {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap();
+    let epoll = Epoll::new().unwrap();
+    let mut listeners = Listeners::new(tcp, None, &epoll).unwrap();
+    if !can_ask {
+        listeners.sockets = None;
+    }
+    let _theirs = as_user(user, || TcpStream::connect(address).unwrap());
+    match listeners.next(TCP, &epoll, Nanos(1)) {
+        Next::Connection(_, origin) => origin,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_process_is_of_this_user_only_if_the_kernel_says_so() {
+    let own = socket::own_uid();
+    assert_eq!(origin_of(own, true), Origin::OwnUser);
+    assert_eq!(origin_of(own, false), Origin::UnknownUser);
+    if own != 0 {
+        return dunlin_testkit::skip("only root can be another user");
+    }
+    assert_eq!(origin_of(STRANGER, true), Origin::User(STRANGER));
+    assert_eq!(origin_of(STRANGER, false), Origin::UnknownUser);
+}

@@ -1,0 +1,31 @@
+//! Another user of this host, for tests that run as root: a thread whose sockets are that user's.
+//!
+//! Invariant: only that thread, and the threads that it starts, act as the user.
+
+/// A user without rights.
+pub const STRANGER: u32 = 65_534;
+
+/// Runs `task` in a thread of its own, as this user. Without rights, only the own user works.
+///
+/// # Panics
+/// If the kernel refuses, or the task panics.
+pub fn as_user<R: Send>(user: u32, task: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| {
+        let acting = scope.spawn(|| {
+            // SAFETY: no pointers are passed, and it concerns this thread alone.
+            unsafe { libc::setfsuid(user) };
+            // SAFETY: as above. No user has this number, so the call only returns the present one.
+            let now = unsafe { libc::setfsuid(u32::MAX) };
+            assert_eq!(
+                u32::try_from(now),
+                Ok(user),
+                "only root can be another user"
+            );
+            task()
+        });
+        match acting.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
