@@ -23,6 +23,9 @@ impl Connect for Auto {
         if !tx.offered.has_room() {
             return Err(ConnectError::TooManyPeers);
         }
+        if peer.same_host {
+            tx.offered.on_neighbour();
+        }
         let (udp_pending, udp) = Udp::offer(&mut rx.udp, &mut tx.udp, peer)?;
         let (shm_pending, shm) = offer_shm(rx, tx, peer).unzip();
         let waiting = Waiting {
@@ -54,6 +57,9 @@ impl Connect for Auto {
         peer: &PeerInfo,
         offer: Offer,
     ) -> Result<(PeerId, Offer), ConnectError> {
+        if peer.same_host {
+            tx.offered.on_neighbour();
+        }
         let parts = Parts::decode(offer)?;
         let (id, answer) = match (parts.shm, parts.udp) {
             (Some(shm), Some(udp)) => match accept_shm(rx, tx, peer, shm) {
@@ -62,7 +68,10 @@ impl Connect for Auto {
                 Err(ConnectError::Gone) => return Err(ConnectError::Gone),
                 Err(why) => {
                     let accepted = accept_udp(rx, tx, peer, udp)?;
-                    tx.offered.on_fallback(why);
+                    // A peer of another host may offer memory, too: it must not use the warning up.
+                    if peer.same_host {
+                        tx.offered.on_fallback(why);
+                    }
                     accepted
                 }
             },

@@ -86,7 +86,10 @@ impl Auto {
     ) -> io::Result<Halves<AutoRx, AutoTx>> {
         let Halves { rx, tx, limits } = Udp::open(options)?;
         let (rx, mut tx) = (AutoRx::new(None, rx), AutoTx::new(None, tx));
-        tx.offered.on_fallback(why.into());
+        tx.offered.on_not_opened(why.into());
         Ok(Halves { rx, tx, limits })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,6 +51,8 @@ pub(super) struct Offered {
     /// Endpoints with which shared memory could not be completed.
     without_shm: HashSet<EndpointUid>,
     fallback: Fallback,
+    /// Why shared memory could not be opened, until a peer of this host is met.
+    not_opened: Option<ConnectError>,
 }
 
 /// The first reason why shared memory with a peer of this host failed.
@@ -93,6 +95,18 @@ impl Offered {
             self.without_shm.clear();
         }
         self.without_shm.insert(endpoint);
+    }
+
+    /// Shared memory could not be opened, which matters to peers of this host alone.
+    pub(super) fn on_not_opened(&mut self, why: ConnectError) {
+        self.not_opened = Some(why);
+    }
+
+    /// A peer of this host is met.
+    pub(super) fn on_neighbour(&mut self) {
+        if let Some(why) = self.not_opened.take() {
+            self.on_fallback(why);
+        }
     }
 
     /// A peer of this host is reached over UDP, for this reason.
