@@ -301,6 +301,30 @@ impl Addresses {
         best.map(|(_, link, _)| link)
     }
 
+    /// The link to `id` that has the most room, if one has any for an attempt at `endpoint`.
+    pub(crate) fn with_room(&self, id: AddressId, endpoint: Option<u32>) -> Option<LinkId> {
+        let address = self.all.get(id).filter(|it| !it.is_retiring())?;
+        let fits = |link: &LinkId| {
+            let entry = self.links.get(*link)?;
+            let open = entry.open()?;
+            let is_there = endpoint.is_none_or(|endpoint| open.endpoint == endpoint);
+            let has_room = entry.outstanding() < open.window;
+            (is_there && has_room).then_some((entry.outstanding(), *link))
+        };
+        let best = address.links().iter().filter_map(fits).min();
+        best.map(|(_, link)| link)
+    }
+
+    /// An attempt goes over another link of its address.
+    pub(crate) fn on_move(&mut self, from: LinkId, to: LinkId) {
+        if let Some(link) = self.links.get_mut(from) {
+            link.on_attempt_end();
+        }
+        if let Some(link) = self.links.get_mut(to) {
+            link.on_attempt();
+        }
+    }
+
     /// Whether the channel may open another link to a server that has some: all are full, or none
     /// leads to the endpoint.
     fn may_grow(

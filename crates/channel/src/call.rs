@@ -35,8 +35,12 @@ pub(crate) enum Stage {
 pub(crate) struct Call {
     terms: Terms,
     stage: Stage,
-    /// Attempts that have begun.
+    /// Attempts that have begun, without those that ended before they were transmitted.
     begun: usize,
+    /// Those that ended before they were transmitted, since the last that was.
+    unsent: usize,
+    /// The end of the patience with them.
+    patient_until: Option<Nanos>,
     live: [Option<AttemptId>; MAX_ATTEMPTS],
     /// Whether it ran, as far as ended attempts prove.
     ran: Ran,
@@ -55,6 +59,14 @@ impl Call {
 
     pub(crate) const fn begun(&self) -> usize {
         self.begun
+    }
+
+    pub(crate) const fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    pub(crate) fn is_patient(&self, now: Nanos) -> bool {
+        self.patient_until.is_none_or(|until| now < until)
     }
 
     pub(crate) const fn ran(&self) -> Ran {
@@ -91,6 +103,8 @@ pub(crate) struct Attempt {
     pub(crate) precise: bool,
     /// The driver has taken it.
     pub(crate) is_out: bool,
+    /// The driver has issued it, so it may leave at any moment.
+    pub(crate) is_issued: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -143,10 +157,10 @@ impl Calls {
         self.calls.at(self.waiting.after(id.parts().0)?)
     }
 
-    /// True if an attempt at the call has left, so that it may have run or may still run.
-    pub(crate) fn is_out(&self, call: &Call) -> bool {
-        let is_out = |id| self.attempts.get(id).is_some_and(|attempt| attempt.is_out);
-        call.live().any(is_out)
+    /// True if an attempt at the call may have left, so that it may have run or may still run.
+    pub(crate) fn is_issued(&self, call: &Call) -> bool {
+        let attempt = |id| self.attempts.get(id);
+        call.live().filter_map(attempt).any(|it| it.is_issued)
     }
 
     // Events.
@@ -156,6 +170,8 @@ impl Calls {
             terms,
             stage: Stage::Flying { hedge: None },
             begun: 0,
+            unsent: 0,
+            patient_until: None,
             live: [None; MAX_ATTEMPTS],
             ran: Ran::No,
             last: None,
@@ -199,6 +215,33 @@ impl Calls {
             attempt.is_out = true;
             true
         })
+    }
+
+    /// Notes that the driver has issued an attempt.
+    pub(crate) fn on_issued(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        attempt.is_issued = true;
+        if let Some(call) = attempt.call.and_then(|call| self.calls.get_mut(call)) {
+            (call.unsent, call.patient_until) = (0, None);
+        }
+    }
+
+    /// Notes that an attempt at the call has ended before it was transmitted.
+    pub(crate) fn on_unsent(&mut self, id: CallId, patient_until: Nanos) {
+        if let Some(call) = self.calls.get_mut(id) {
+            call.begun = call.begun.saturating_sub(1);
+            call.unsent += 1;
+            call.patient_until.get_or_insert(patient_until);
+        }
+    }
+
+    /// Notes that an attempt goes over another link.
+    pub(crate) fn on_move(&mut self, id: AttemptId, link: LinkId, precise: bool) {
+        if let Some(attempt) = self.attempts.get_mut(id) {
+            (attempt.link, attempt.precise) = (link, precise);
+        }
     }
 
     /// Removes an attempt that has ended, or never left.

@@ -28,6 +28,11 @@ impl Fault {
         }
     }
 
+    /// True if the request was never transmitted.
+    pub(crate) const fn is_unsent(&self) -> bool {
+        matches!(self, Self::NotTaken(_) | Self::NotSent(_))
+    }
+
     /// The reason why the link has ended, if the fault shows that it has.
     pub(crate) const fn closes(&self) -> Option<CloseReason> {
         match self {

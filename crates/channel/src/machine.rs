@@ -270,7 +270,7 @@ impl Machine {
         if matches!(call.stage(), Stage::Ended(_)) {
             return;
         }
-        if self.calls.is_out(call) {
+        if self.calls.is_issued(call) {
             self.calls.on_ran(id, Ran::Unknown);
         }
         self.drop_attempts(id, now);

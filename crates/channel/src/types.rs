@@ -138,7 +138,9 @@ pub enum Action {
         /// The link.
         link: LinkId,
     },
-    /// Send the request of a call. Its end is to be reported.
+    /// Send the request of a call. Its end is to be reported, and before that
+    /// [`Machine::on_issued`](crate::Machine::on_issued), once it may leave. While it waits in the
+    /// driver, [`Machine::move_waiting`](crate::Machine::move_waiting) may find a link with room.
     Send {
         /// The attempt, until its end is reported.
         attempt: AttemptId,

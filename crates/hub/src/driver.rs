@@ -179,6 +179,7 @@ impl Driver {
         self.machine.on_end(attempt.id, outcome, around.now);
         self.links.on_done(attempt.link);
         self.issue_waiting(attempt.link, around);
+        self.spread(attempt.link, around);
     }
 
     /// Carries out what the machine wants done.
@@ -267,6 +268,7 @@ impl Driver {
         let issued = self.try_issue(index, &attempt, around);
         match issued {
             Ok(issued) => {
+                self.machine.on_issued(attempt.id);
                 self.links.on_issue(attempt.link);
                 self.attempts[index] = Some(Attempt {
                     issued: Some(issued),
@@ -323,6 +325,23 @@ impl Driver {
             && let Some(next) = self.links.next_waiting(link)
         {
             self.issue(next.index(), around);
+        }
+    }
+
+    /// The link has room: attempts that wait for others to the same server go over it.
+    fn spread(&mut self, link: LinkId, around: &mut Around<'_>) {
+        while let Some(next) = self.links.waiting_beside(link)
+            && let Some(to) = self.machine.move_waiting(next)
+        {
+            let attempt = self.attempts[next.index()].expect("it waits");
+            self.links.stop_waiting(attempt.link, next);
+            self.send(
+                Attempt {
+                    link: to,
+                    ..attempt
+                },
+                around,
+            );
         }
     }
 

@@ -38,6 +38,27 @@ impl Machine {
         }
     }
 
+    /// Notes that the driver has given an attempt to the endpoint, which may transmit it at any
+    /// moment. One that waits in the driver has provably not run.
+    pub fn on_issued(&mut self, id: AttemptId) {
+        self.calls.on_issued(id);
+    }
+
+    /// Moves an attempt that waits in the driver to a link of the same server that has room, which
+    /// is returned. `None`: there is no such link.
+    pub fn move_waiting(&mut self, id: AttemptId) -> Option<LinkId> {
+        let attempt = *self.calls.attempt(id)?;
+        let call = self.calls.get(attempt.call?)?;
+        let endpoint = call.terms().endpoint;
+        let to = self.addresses.with_room(attempt.address, endpoint)?;
+        if attempt.is_issued || to == attempt.link {
+            return None;
+        }
+        self.addresses.on_move(attempt.link, to);
+        self.calls.on_move(id, to, self.addresses.is_precise(to));
+        Some(to)
+    }
+
     /// Takes from a fault what it shows about the server.
     fn on_fault(&mut self, attempt: &Attempt, fault: &Fault, now: Nanos) {
         if let Some(reason) = fault.closes() {
@@ -71,6 +92,10 @@ impl Machine {
             self.calls.forget_ran(id);
         }
         self.calls.on_ran(id, ran);
+        let is_unsent = fault.is_unsent();
+        if is_unsent {
+            self.calls.on_unsent(id, now + self.config.patience);
+        }
         let Some(call) = self.calls.get(id) else {
             return;
         };
@@ -79,8 +104,14 @@ impl Machine {
             return;
         }
         let idempotent = call.terms().idempotent;
-        let has_more = call.begun() < self.config.attempts();
-        let how = repeat(&fault, idempotent, attempt.precise);
+        // Attempts that were never transmitted do not count; patience bounds them.
+        let has_failed_often = call.unsent() >= self.config.attempts();
+        let is_bounded = is_unsent && has_failed_often && !call.is_patient(now);
+        let has_more = call.begun() < self.config.attempts() && !is_bounded;
+        let how = match repeat(&fault, idempotent, attempt.precise) {
+            Repeat::AtOnce if has_failed_often => Repeat::Later,
+            how => how,
+        };
         #[cfg(feature = "mutants")]
         let (how, has_more) = self.mutated(how, has_more, &fault);
         match how {
@@ -111,7 +142,8 @@ impl Machine {
     }
 
     fn pause(&mut self, id: CallId, now: Nanos) {
-        let repeats = self.calls.get(id).map_or(1, |call| call.begun());
+        let call = self.calls.get(id);
+        let repeats = call.map_or(1, |call| call.begun() + call.unsent());
         let repeats = u32::try_from(repeats).unwrap_or(u32::MAX);
         let pause = self.config.retry.pause.pause(repeats, &mut self.rng);
         let until = now + pause;
@@ -180,6 +212,7 @@ impl Machine {
             link,
             precise: self.addresses.is_precise(link),
             is_out: false,
+            is_issued: false,
         };
         let Some(handle) = self.calls.on_attempt(id, attempt) else {
             return false;

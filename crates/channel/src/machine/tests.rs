@@ -46,7 +46,10 @@ fn call(machine: &mut Machine, idempotent: bool, now: Nanos) -> CallId {
 fn sent(machine: &mut Machine, now: Nanos) -> (AttemptId, LinkId) {
     loop {
         match machine.poll(now) {
-            Some(Action::Send { attempt, link, .. }) => return (attempt, link),
+            Some(Action::Send { attempt, link, .. }) => {
+                machine.on_issued(attempt);
+                return (attempt, link);
+            }
             Some(Action::Connect { .. }) => {}
             other => panic!("{other:?}"),
         }
@@ -381,4 +384,109 @@ fn a_state_names_the_last_error_of_each_address() {
     assert_eq!(views, [(State::Gone, Some(reason)), (State::Ready, None)]);
     machine.on_closed(links[1], CloseReason::PeerFailed, MILLI);
     assert_eq!(machine.state(), State::Gone);
+}
+
+/// The request that the driver gets now, and that waits in it.
+fn waits(machine: &mut Machine, now: Nanos) -> (AttemptId, LinkId) {
+    loop {
+        match machine.poll(now) {
+            Some(Action::Send { attempt, link, .. }) => return (attempt, link),
+            Some(Action::Connect { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn attempts_that_never_left_do_not_count_until_patience_is_over() {
+    let patience = MILLI.times(2000);
+    let config = Config {
+        patience,
+        ..Config::DEFAULT
+    };
+    let (mut machine, _) = open(&["a"], config);
+    call(&mut machine, false, MILLI);
+    let full = Fault::NotTaken(CallErrorKind::Overloaded);
+    let (mut now, mut count) = (MILLI, 0);
+    let failure = loop {
+        match machine.poll(now) {
+            Some(Action::Send { attempt, .. }) => {
+                machine.on_end(attempt, Outcome::Failed(full), now);
+                count += 1;
+            }
+            None => now = machine.next_wakeup().expect("it pauses"),
+            end => break failed(end),
+        }
+    };
+    assert!(count > 10, "{count}");
+    assert!(
+        MILLI + patience <= now && now <= MILLI.times(2110),
+        "{now:?}"
+    );
+    let (why, ran) = (Why::Attempt(full), Ran::No);
+    assert_eq!(failure, Failure { why, ran });
+}
+
+#[test]
+fn a_deadline_that_passes_in_the_driver_proves_that_the_call_has_not_run() {
+    for (is_issued, ran) in [(false, Ran::No), (true, Ran::Unknown)] {
+        let (mut machine, _) = open(&["a"], Config::DEFAULT);
+        let deadline = Some(MILLI.times(5));
+        let terms = Terms {
+            deadline,
+            ..Terms::default()
+        };
+        machine.on_call(terms, MILLI).expect("there is room");
+        let (attempt, _) = waits(&mut machine, MILLI);
+        if is_issued {
+            machine.on_issued(attempt);
+        }
+        let actions = std::iter::from_fn(|| machine.poll(MILLI.times(5)));
+        let end = actions.filter(|action| matches!(action, Action::End { .. }));
+        let why = Why::DeadlinePassed;
+        assert_eq!(failed(end.last()), Failure { why, ran });
+    }
+}
+
+#[test]
+fn an_attempt_that_waits_moves_to_a_new_link() {
+    let mut machine = Machine::new(Config::DEFAULT, 1, Nanos::ZERO);
+    machine.on_addresses(["a"], Nanos::ZERO);
+    let narrow = Opened {
+        window: 1,
+        ..OPENED
+    };
+    let connect = |machine: &mut Machine| match machine.poll(Nanos::ZERO) {
+        Some(Action::Connect { link, .. }) => link,
+        other => panic!("{other:?}"),
+    };
+    let first = connect(&mut machine);
+    machine.on_opened(first, &narrow, Nanos::ZERO);
+    for _ in 0..3 {
+        call(&mut machine, false, Nanos::ZERO);
+    }
+    let mut second = None;
+    let mut sent = Vec::new();
+    while let Some(action) = machine.poll(Nanos::ZERO) {
+        match action {
+            Action::Connect { link, .. } => second = Some(link),
+            Action::Send { attempt, link, .. } => sent.push((attempt, link)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(sent.iter().all(|(_, link)| *link == first));
+    machine.on_issued(sent[0].0);
+    assert_eq!(machine.move_waiting(sent[1].0), None, "there is no room");
+    let second = second.expect("the first is full");
+    machine.on_opened(second, &narrow, Nanos::ZERO);
+    assert_eq!(machine.move_waiting(sent[0].0), None, "it may have left");
+    assert_eq!(machine.move_waiting(sent[1].0), Some(second));
+    assert_eq!(machine.move_waiting(sent[2].0), None, "that is full too");
+    machine.on_issued(sent[1].0);
+    machine.on_end(sent[0].0, Outcome::Answered, MILLI);
+    assert_eq!(
+        machine.move_waiting(sent[2].0),
+        None,
+        "it waits for the same"
+    );
 }

@@ -37,6 +37,7 @@ impl World {
                 ..terms
             },
             runs: 0,
+            handed: 0,
             sends: 0,
             is_cancelled: false,
             end: None,
@@ -150,7 +151,7 @@ impl World {
         );
         if entry.under_way < window {
             entry.under_way += 1;
-            self.transmit(attempt);
+            self.transmit(attempt)?;
         } else if entry.backlog.len() < BACKLOG {
             entry.backlog.push_back(attempt);
         } else {
@@ -160,12 +161,18 @@ impl World {
         Ok(())
     }
 
-    fn transmit(&mut self, attempt: AttemptId) {
-        if let Some(entry) = self.driver.attempts.get_mut(&attempt) {
-            entry.is_sent = true;
-        }
+    fn transmit(&mut self, attempt: AttemptId) -> Result<(), String> {
+        self.driver.machine.on_issued(attempt);
         let after = self.rng.micros(10, 500);
         self.on_driver_at(self.now + after, Event::Arrives(attempt));
+        match self.driver.attempts.get_mut(&attempt) {
+            Some(entry) => {
+                entry.is_sent = true;
+                let call = entry.call;
+                self.judge_transmit(call)
+            }
+            None => Ok(()),
+        }
     }
 
     fn cancel_attempt(&mut self, attempt: AttemptId) -> Result<(), String> {
@@ -196,7 +203,7 @@ impl World {
 
     pub(super) fn on_driver(&mut self, event: Event) -> Result<(), String> {
         match event {
-            Event::Opens(link) => self.on_opens(link),
+            Event::Opens(link) => self.on_opens(link)?,
             Event::Lost(link, reason) => self.on_lost(link, reason)?,
             Event::Draining(link) => {
                 if let Some(entry) = self.driver.links.get_mut(&link) {
@@ -225,9 +232,9 @@ impl World {
         Ok(())
     }
 
-    fn on_opens(&mut self, link: LinkId) {
+    fn on_opens(&mut self, link: LinkId) -> Result<(), String> {
         let Some(entry) = self.driver.links.get_mut(&link) else {
-            return;
+            return Ok(());
         };
         let at = entry.server;
         let server = &self.servers[at];
@@ -235,7 +242,8 @@ impl World {
         if !takes || entry.endpoint >= server.endpoints {
             self.driver.links.remove(&link);
             let reason = CloseReason::Refused;
-            return self.driver.machine.on_closed(link, reason, self.now);
+            self.driver.machine.on_closed(link, reason, self.now);
+            return Ok(());
         }
         entry.is_open = true;
         entry.process = server.process(at);
@@ -248,6 +256,7 @@ impl World {
             draining: false,
         };
         self.driver.machine.on_opened(link, &opened, self.now);
+        self.spread(link)
     }
 
     /// Reports that the link and the attempts over it are gone, in either order.
@@ -335,11 +344,13 @@ impl World {
         };
         self.judge_attempt_end(attempt, &entry, &outcome);
         if entry.is_sent {
-            self.send_next(entry.link);
+            self.send_next(entry.link)?;
         } else if let Some(link) = self.driver.links.get_mut(&entry.link) {
             link.backlog.retain(|other| *other != attempt);
         }
         self.driver.machine.on_end(attempt, outcome, self.now);
+        // With no attempt of its own that waits, the link has room for another link's.
+        self.spread(entry.link)?;
         if self.rng.percent(5) {
             let after = self.rng.micros(0, 20_000);
             self.on_driver_at(self.now + after, Event::EndsAgain(attempt, outcome));
@@ -348,15 +359,39 @@ impl World {
     }
 
     /// A place in the link's window is free.
-    fn send_next(&mut self, link: LinkId) {
-        let Some(link) = self.driver.links.get_mut(&link) else {
-            return;
+    fn send_next(&mut self, link: LinkId) -> Result<(), String> {
+        let Some(entry) = self.driver.links.get_mut(&link) else {
+            return Ok(());
         };
-        link.under_way -= 1;
-        if let Some(next) = link.backlog.pop_front() {
-            link.under_way += 1;
-            self.transmit(next);
+        entry.under_way -= 1;
+        match entry.backlog.pop_front() {
+            Some(next) => {
+                entry.under_way += 1;
+                self.transmit(next)
+            }
+            None => Ok(()),
         }
+    }
+
+    /// Moves attempts that wait for other links of the same server to one that has room.
+    fn spread(&mut self, link: LinkId) -> Result<(), String> {
+        while let Some(next) = self.driver.waiting_beside(link)
+            && let Some(to) = self.driver.machine.move_waiting(next)
+        {
+            let attempt = self.driver.attempts.get_mut(&next).expect("it waits");
+            let from = std::mem::replace(&mut attempt.link, to);
+            let links = &mut self.driver.links;
+            let entry = links.get_mut(&to).ok_or("it is moved to no link")?;
+            attempt.process = entry.process;
+            entry.under_way += 1;
+            if !entry.is_open || entry.under_way > self.servers[entry.server].window {
+                return Err(format!("{next:?} is moved to {to:?}, which has no room"));
+            }
+            let from = links.get_mut(&from).ok_or("it is moved from no link")?;
+            from.backlog.retain(|other| *other != next);
+            self.transmit(next)?;
+        }
+        Ok(())
     }
 
     /// Carries the machine's actions out until it has none.

@@ -55,6 +55,9 @@ pub(super) struct Call {
     pub(super) id: CallId,
     pub(super) terms: Terms,
     pub(super) runs: u32,
+    /// Attempts that the driver got.
+    pub(super) handed: u32,
+    /// Attempts that were transmitted.
     pub(super) sends: u32,
     pub(super) is_cancelled: bool,
     pub(super) end: Option<CallEnd>,
@@ -131,6 +134,15 @@ impl Driver {
         all.filter(|(_, link)| link.process == process && link.is_open)
             .map(|(id, _)| *id)
             .collect()
+    }
+
+    /// An attempt that waits for another link to the same address, if none waits for this one.
+    pub(super) fn waiting_beside(&self, link: LinkId) -> Option<AttemptId> {
+        let own = self.links.get(&link).filter(|own| own.backlog.is_empty())?;
+        let mut others = self.links.values();
+        others
+            .find(|it| it.address == own.address && !it.backlog.is_empty())
+            .and_then(|it| it.backlog.front().copied())
     }
 
     /// Whether the driver may pick this link: it is open.

@@ -51,10 +51,7 @@ impl World {
         if is_under_way && !call.terms.idempotent {
             return Err("two attempts at a call that may not run twice".to_owned());
         }
-        call.sends += 1;
-        if call.sends > self.plan.config.retry.attempts.min(3).into() {
-            return Err(format!("attempt {}", call.sends));
-        }
+        call.handed += 1;
         driver.paid += u64::from(!call.is_free);
         (call.is_free, call.idle) = (false, None);
         // In tenths of a repeat.
@@ -64,6 +61,16 @@ impl World {
                 "{} repeats are paid for with {earned}/10",
                 driver.paid
             )),
+            false => Ok(()),
+        }
+    }
+
+    /// An attempt at the call leaves.
+    pub(super) fn judge_transmit(&mut self, call: usize) -> Result<(), String> {
+        let call = &mut self.driver.calls[call];
+        call.sends += 1;
+        match call.sends > self.plan.config.retry.attempts.min(3).into() {
+            true => Err(format!("attempt {} at {:?}", call.sends, call.id)),
             false => Ok(()),
         }
     }
@@ -124,7 +131,7 @@ impl World {
             Why::NoServer => idle.is_some_and(|idle| idle >= patience),
             Why::Closed => self.driver.is_closed,
             Why::Attempt(Fault::NotTaken(CallErrorKind::TooLarge { .. })) => false,
-            Why::Attempt(_) => call.sends > 0,
+            Why::Attempt(_) => call.handed > 0,
         };
         match is_fine {
             true => Ok(()),
@@ -205,6 +212,7 @@ impl<'a> Judge<'a> {
                 (Some(CallEnd::Failed(failure)), _) => match failure.ran {
                     Ran::No if call.runs > 0 => "ran, but says that it did not",
                     Ran::Yes if call.runs == 0 => "never ran, but says that it did",
+                    Ran::Unknown if call.sends == 0 => "never left, but perhaps ran",
                     _ => continue,
                 },
             };

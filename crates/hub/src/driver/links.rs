@@ -34,6 +34,8 @@ pub(super) struct Links {
     all: Vec<Option<Link>>,
     /// By the index of the address: why its last link ended.
     errors: Vec<Option<(AddressId, AddressError)>>,
+    /// Attempts that wait for any of them.
+    waiting: usize,
 }
 
 impl Links {
@@ -41,6 +43,7 @@ impl Links {
         Self {
             all: Vec::new(),
             errors: Vec::new(),
+            waiting: 0,
         }
     }
 
@@ -56,7 +59,9 @@ impl Links {
 
     fn remove(&mut self, id: LinkId) -> Option<Link> {
         let link = self.all.get_mut(id.index())?;
-        link.take_if(|link| link.id == id)
+        let link = link.take_if(|link| link.id == id)?;
+        self.waiting -= link.waiting.len();
+        Some(link)
     }
 
     pub(super) fn session(&self, id: LinkId) -> Option<Session> {
@@ -84,17 +89,37 @@ impl Links {
     pub(super) fn wait(&mut self, id: LinkId, attempt: AttemptId) {
         if let Some(link) = self.get_mut(id) {
             link.waiting.push_back(attempt);
+            self.waiting += 1;
         }
     }
 
     pub(super) fn next_waiting(&mut self, id: LinkId) -> Option<AttemptId> {
-        self.get_mut(id)?.waiting.pop_front()
+        let next = self.get_mut(id)?.waiting.pop_front();
+        self.waiting -= usize::from(next.is_some());
+        next
     }
 
     pub(super) fn stop_waiting(&mut self, id: LinkId, attempt: AttemptId) {
         if let Some(link) = self.get_mut(id) {
+            let before = link.waiting.len();
             link.waiting.retain(|waiting| *waiting != attempt);
+            let gone = before - link.waiting.len();
+            self.waiting -= gone;
         }
+    }
+
+    /// An attempt that waits for another link to the same server, if this one has room and none
+    /// waits for it.
+    pub(super) fn waiting_beside(&self, id: LinkId) -> Option<AttemptId> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let has_room = |link: &&Link| link.issued < link.window && link.waiting.is_empty();
+        let own = self.get(id).filter(has_room)?;
+        let mut others = self.all.iter().flatten();
+        others
+            .find(|it| it.address == own.address && !it.waiting.is_empty())
+            .and_then(|it| it.waiting.front().copied())
     }
 
     fn on_error(&mut self, address: AddressId, error: AddressError) {
@@ -139,6 +164,7 @@ impl Driver {
             draining: false,
         };
         self.machine.on_opened(id, &opened, around.now);
+        self.spread(id, around);
     }
 
     /// The session of a link has ended, or was never made.

@@ -373,6 +373,7 @@ impl Client {
             .call_with(session, CALL, request, response, Tag(self.tags), options);
         match taken {
             Ok(call) => {
+                self.machine.on_issued(id);
                 self.attempts.insert(
                     self.tags,
                     Attempt {
@@ -386,6 +387,7 @@ impl Client {
                 );
             }
             Err(refused) => {
+                self.ledger.borrow_mut().refuse(name);
                 let fault = Fault::NotTaken(refused.kind);
                 self.on_end(id, name, Outcome::Failed(fault), is_precise);
             }

@@ -94,6 +94,11 @@ impl Ledger {
         self.violate(what);
     }
 
+    /// The endpoint does not take a request, which then counts as none.
+    pub(super) fn refuse(&mut self, name: usize) {
+        self.calls[name].attempts -= 1;
+    }
+
     /// Notes that a client repeats or hedges: its bucket must have held the price, in tenths of a
     /// repeat.
     fn pay(&mut self, client: usize, now: Nanos) {
