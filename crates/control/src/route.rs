@@ -45,7 +45,7 @@ pub(super) struct Route {
     pub(super) attempts: usize,
     /// The attempts that wait for their turn, oldest first.
     pub(super) waiting: BTreeSet<AttemptId>,
-    /// The last message from any of the addresses was that the nexus has too many connections.
+    /// Since the last success, the nexus has refused a connection because it has too many.
     pub(super) full: bool,
     next_addr: usize,
     retries: u32,

@@ -52,8 +52,9 @@ pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Cas
     })
 }
 
-/// Measures every case in every round, between ping-pongs. The cases keep their values even if this
-/// ends early.
+/// Measures every case in every round. If a case's figures depend on the machine's speed, a
+/// ping-pong comes before and after each of its measurements. The cases keep their values even if
+/// this ends early.
 ///
 /// # Errors
 /// [`signal::Interrupted`]; or the first probe that failed.
@@ -80,7 +81,7 @@ pub fn run(cases: &mut [Case], plan: Plan, ping: Pinger<'_>) -> anyhow::Result<(
     Ok(())
 }
 
-/// The time of one of `left` measurements, if all of them together have `time`.
+/// The time of each of `left` measurements that share `time`, at least [`SHORTEST`].
 fn span(time: Duration, left: u32) -> Duration {
     (time / left.max(1)).max(SHORTEST)
 }

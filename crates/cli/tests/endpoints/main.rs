@@ -14,7 +14,7 @@ use serde_json::Value;
 /// No wait takes this long unless a test fails, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The command, ready to start, without options of the user that runs the tests.
+/// The command, ready to start. The settings file of the user that runs the tests does not apply.
 fn dunlin(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
     command
@@ -131,7 +131,7 @@ fn config_shows_where_each_value_is_from() {
         .all(|row| row["meaning"].is_string() && row["range"].is_string());
     assert!(every && rows.len() > 50);
 
-    // The command writes TOML that is a settings file with the same values.
+    // The TOML that the command writes can be loaded as a settings file, with the same values.
     let out = run(&["config", "--file", file, "--toml"]);
     std::fs::write(&path, &out.stdout).unwrap();
     let out = run(&["config", "--file", file, "udp"]);

@@ -13,14 +13,14 @@ use crate::context::user_timers::UserTimers;
 use crate::handle::{RequestId, SessionIdx, TimerToken};
 use crate::time::Nanos;
 
-/// For this number of intervals, an RX queue that is not empty, and may hold the answers, excuses
-/// every peer.
+/// The answers may lie in an RX queue that is not empty. So such a queue excuses every peer, but
+/// for no longer than this number of intervals.
 const PATIENT_INTERVALS: u64 = 4;
-/// An endpoint that scans late by this number of intervals was away, and blames no peer for that
-/// time.
+/// If a scan is late by more than this number of intervals, the endpoint was away, and blames no
+/// peer for that time.
 const AWAY_INTERVALS: u64 = 8;
-/// Room, from the start, for requests that outlive their handler within `ack_delay`: their number
-/// depends on the moment, and growing the queue then would allocate.
+/// Entries for which `acks` has room from the start: the requests that outlive their handlers
+/// within one `ack_delay`. Their number varies, and a queue that grew with it would allocate.
 const ACKS_DUE: usize = 256;
 
 /// The times at which the endpoint looks at each kind of state next.
@@ -29,10 +29,10 @@ pub(crate) struct Agenda {
     /// No work is due before this.
     due: Nanos,
     next_scan: Nanos,
-    /// A call that begins after this time needs no earlier scan.
+    /// Only a call that begins before this time can need a scan earlier than `next_scan`.
     calls_from: Nanos,
     scan_cursor: usize,
-    /// Since when the RX queue, in which answers may wait, has excused every peer in scans.
+    /// Since when scans have excused every peer, because answers may wait in the RX queue.
     excused: Option<Nanos>,
     /// When the first of the large messages on their way is due.
     transfers: Nanos,
@@ -93,7 +93,7 @@ impl Agenda {
             .min(paced);
     }
 
-    /// How late this scan is, if that is so long that the endpoint was away.
+    /// How late this scan is. `None`: not so late that the endpoint was away.
     pub(crate) fn absence(&self, now: Nanos, interval: Nanos) -> Option<Nanos> {
         let late = now.since(self.next_scan.min(self.transfers));
         (late > interval.times(AWAY_INTERVALS)).then_some(late)
@@ -167,8 +167,8 @@ impl Agenda {
         blame
     }
 
-    /// The entries that the next scan looks at, out of `len` and at most `limit`: the first, and
-    /// their number.
+    /// The part of `len` entries that the next scan looks at: the index of the first, and their
+    /// number, at most `limit`.
     pub(crate) fn next_part(&mut self, len: usize, limit: usize) -> (usize, usize) {
         if len <= limit {
             self.scan_cursor = 0;
@@ -179,8 +179,9 @@ impl Agenda {
         (start, limit)
     }
 
-    /// Notes that calls were scanned: all live ones, or only a part. `due`: when a scan must look
-    /// at the first of them again; `soonest`: no scan happens before this.
+    /// Notes that calls were scanned. `live`: the number of all calls; `all`: the scan has seen all
+    /// of them. `due`: the earliest time at which a scanned call needs another look; `soonest`: no
+    /// scan happens before this.
     pub(crate) fn on_scanned(&mut self, live: usize, all: bool, due: Nanos, soonest: Nanos) {
         if live == 0 {
             self.excused = None;
@@ -234,7 +235,8 @@ impl Agenda {
             .map(|(_, id)| id)
     }
 
-    /// Begins the sweep in one interval, because there is now a response to give back at some time.
+    /// Makes the sweep, if it rests, begin in one interval: there is now a response whose hold will
+    /// end.
     #[inline]
     pub(crate) fn expect_sweep(&mut self, interval: impl FnOnce() -> Nanos, now: Nanos) {
         if self.next_sweep == Nanos::MAX {
@@ -258,8 +260,8 @@ impl Agenda {
         self.sweep_found = true;
     }
 
-    /// Notes that a part of the held responses was swept, up to `end` of `len`. After a round
-    /// without any the sweep rests.
+    /// Notes that a part of the held responses was swept, up to `end` of `len`. If a whole round
+    /// has seen no response that must still be held, the sweep rests.
     pub(crate) fn on_swept(&mut self, end: usize, len: usize, next: Nanos) {
         let round_over = end >= len;
         let rest = round_over && !self.sweep_found;

@@ -1,5 +1,5 @@
-//! The moment: the time for the protocol, and the times from which spans count. The event loop
-//! notes when an iteration begins; everything below it asks.
+//! The moment: the protocol's present time, and the times from which it measures spans. The event
+//! loop notes when an iteration begins; everything below the loop asks here.
 //!
 //! Invariant: `burst_time <= now` within an iteration.
 
@@ -8,7 +8,7 @@ use crate::time::Nanos;
 /// The times of an iteration of the event loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// The time: of this iteration, or later, after a slow handler.
+    /// When this iteration began, or a later reading of the clock, such as after a slow handler.
     now: Nanos,
     /// When this iteration's burst was taken. Round trips and residences count from it, and packets
     /// count as received then, however long handlers have taken since.
@@ -21,7 +21,8 @@ pub(crate) struct Moment {
     away: Nanos,
     /// How long this endpoint has not run while it should have (rule S11).
     absent: Nanos,
-    /// The caller uses the endpoint between two iterations, so it is open when packets will leave.
+    /// The caller uses the endpoint between two iterations, so the time at which packets will leave
+    /// is not known yet.
     between_iterations: bool,
 }
 
@@ -59,7 +60,8 @@ impl Moment {
         (self.burst_time, self.came) = (now, self.present_now);
     }
 
-    /// Notes that time has passed within an iteration, or in an idle one.
+    /// Notes that time has passed within an iteration, or that an idle iteration has read the
+    /// clock.
     #[inline]
     pub(crate) fn advance(&mut self, now: Nanos) {
         (self.now, self.present_now) = (now, self.present(now));

@@ -180,7 +180,7 @@ drops! {
     size = Size,
     /// No packet with this number in the message.
     packet_number = PacketNumber,
-    /// A request that was over before: its number is older than the slot's last.
+    /// A request that ended earlier: its number is older than the slot's latest.
     stale = Stale,
     /// A request number that the slot has not reached.
     future = Future,

@@ -1,12 +1,13 @@
 //! One session's persistent state: two cache lines, of which an ordinary packet touches the first.
 //!
-//! A session that was used and is idle is this, its slots' numbers and its place in the list of
-//! waiting sessions: at most 512 bytes a side with the default window, which `const` assertions
-//! guarantee. Calls, requests and buffers live in pools and go back when they are done.
+//! A session that was used and is now idle consists of this line, its slots' numbers and its place
+//! in the list of waiting sessions. With the default window that is at most 512 bytes a side,
+//! which `const` assertions guarantee. Calls, requests and buffers live in pools and go back when
+//! they are done.
 //!
 //! Three fields only repeat facts of others, so that the common path asks one question instead of
 //! many: `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that
-//! changes one of those facts ends with it. [`Line::check`] compares.
+//! changes one of those facts ends with it. [`Line::check`] asserts that the three are up to date.
 
 use dunlin_wire::{
     Flags, Header, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, PktNum, ReqNum, ReqType, SessionNum,
@@ -60,9 +61,9 @@ pub(crate) struct Line {
     credits: u32,
     /// The place of the session's first slot in both slot tables.
     slots: u32,
-    /// Bit i: if slot i is free, the response of its latest request has arrived, and the server may
-    /// not know. Not next to `free`: a compiler would read both as one, which stalls after a write
-    /// to `free` alone.
+    /// Bit i: the response of slot i's latest request has arrived, and the server may not know it.
+    /// The bit has no meaning while the slot is in use. Not next to `free`: a compiler would read
+    /// both as one, which stalls after a write to `free` alone.
     answered: u64,
     remote_token: Token,
     generation: u32,
@@ -74,10 +75,10 @@ pub(crate) struct Line {
     /// Its congestion control; `None`: that of the transport, once the peer is known.
     scheme: Option<Scheme>,
 
-    /// A request from then on asks for a round-trip sample.
+    /// From this time on, a request asks for a round-trip sample.
     sample_due: Nanos,
-    /// When a packet came for which the session had asked, or when it asked, if none has come
-    /// since: on the clock that measures silence.
+    /// While the session asks for a packet: when it began to ask. Otherwise: when the packet came
+    /// that ended the last asking, or when the session opened. On the clock that measures silence.
     heard: Nanos,
     /// When the last acknowledgement vector was sent.
     acked: Nanos,
@@ -132,8 +133,8 @@ impl Default for Line {
 
 /// Opening and closing; see the state diagram.
 impl Line {
-    /// Begins a session that waits for the peer's answer, or one that the peer asked for, which is
-    /// joined next. `terms.peer` is not known yet.
+    /// Begins a session. One that this side asked for then waits for the peer's answer; one that
+    /// the peer asked for (`accepted`) is joined next. `terms.peer` is not known yet.
     pub(super) fn begin(&mut self, token: Token, slots: u32, terms: &Terms, accepted: bool) {
         let window = terms.window;
         // Generation 0 belongs to `Session::NONE`.
@@ -249,7 +250,7 @@ impl Line {
         }
     }
 
-    /// The offer to the peer of a session with this number.
+    /// The offer that the peer gets; this side gives the session this number.
     pub(crate) fn offer(&self, session: SessionNum) -> SessionOffer {
         let terms = self.terms();
         SessionOffer {
@@ -353,7 +354,7 @@ impl Line {
     }
 
     /// Notes that the session asks, because no packet came for too long. Silence counts from now,
-    /// or from the last packet since the session first asked.
+    /// unless the session asks already: then it counts from when it began to ask.
     pub(crate) fn on_asked(&mut self, present: Nanos) {
         if !self.marks.has(Marks::ASKS) {
             self.marks.set(Marks::ASKS, true);
@@ -367,8 +368,8 @@ impl Line {
         self.marks.has(Marks::ASKS)
     }
 
-    /// How long ago a packet came for which the session had asked, if that was after `sent` and the
-    /// session has not asked since.
+    /// How long ago a packet ended the session's last asking. `None`: that was not after `sent`, or
+    /// the session has begun to ask again.
     pub(crate) fn heard_since(&self, sent: Nanos, present: Nanos) -> Option<Nanos> {
         (!self.asks() && self.heard > sent).then(|| present.since(self.heard))
     }
@@ -391,8 +392,8 @@ impl Line {
         &mut self.rtt
     }
 
-    /// Whether a request that leaves now asks for a round-trip sample (rule S10). The next one does
-    /// after `interval`.
+    /// Whether a request that leaves now asks for a round-trip sample (rule S10). If it does, the
+    /// next sample is due after `interval`.
     #[inline]
     pub(crate) fn ask_for_sample(&mut self, now: Nanos, interval: Nanos) -> bool {
         let due = now >= self.sample_due || self.is_paced();
@@ -475,7 +476,7 @@ impl Line {
         self.plain_until = if plain { self.sample_due } else { Nanos::ZERO };
     }
 
-    /// Whether the fields that repeat others follow from those.
+    /// Whether the fields that repeat others have the values that follow from those others.
     pub(crate) fn is_settled(&self) -> bool {
         (self.limit, self.head, self.plain_until) == self.settled()
     }

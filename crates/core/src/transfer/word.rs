@@ -1,9 +1,9 @@
 //! Word of a peer: what all large messages of one session know about whether the peer answers (rule
 //! S8).
 //!
-//! A packet without an answer for a round trip may be lost, or may wait with all packets that
-//! arrived before it. So it counts as lost only if a packet that left a while later has been
-//! answered; and if the peer answers no packet at all any more, one message asks for all of them.
+//! If a packet has no answer after a round trip, it may be lost, or it may wait in a queue after
+//! all packets that arrived earlier. So it counts as lost only if a packet that left a while later
+//! has been answered. If the peer stops answering, one message asks for all of the session's.
 //!
 //! Called by `transfer/transfers.rs`.
 
@@ -41,7 +41,7 @@ impl Word {
     }
 
     /// Until when a packet that left at `sent` is excused for having no answer; `None`: it is not.
-    /// `patience`: how long a peer may answer no packet.
+    /// `patience`: how long a peer may go without answering any packet.
     pub(super) fn excuses(&self, sent: Nanos, patience: Nanos) -> Option<Nanos> {
         let passed = self.newest >= sent + Nanos(patience.0 / 2);
         (!passed).then_some(self.last + patience)

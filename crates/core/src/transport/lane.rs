@@ -20,7 +20,7 @@ use super::{MAX_INLINE, PeerId, TxItem};
 /// Bytes of a line: a cache line.
 pub const LANE_LINE: usize = 64;
 
-/// Lines of a lane, and so most packets in it: a burst of the longest.
+/// Lines of a lane: enough for a burst of the longest packets. No more packets than this fit.
 pub const LANE_LINES: usize = 4 * super::RX_BURST;
 
 /// While fewer lines than this are used, there is room for the longest packet.
@@ -54,7 +54,7 @@ const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
 pub struct Lane {
     bytes: Box<Bytes>,
     staged: Staged,
-    /// There is room while fewer lines hold packets; 0 while the lane is closed.
+    /// While fewer lines than this hold packets, there is room; 0 while the lane is closed.
     limit: u32,
     /// Longest message that the lane takes.
     longest: u32,
@@ -65,8 +65,8 @@ pub struct Lane {
 #[repr(C, align(64))]
 struct Bytes([u8; LANE_LINES * LANE_LINE]);
 
-/// The number of staged packets, above the number of lines that hold them: one word, because both
-/// change with every packet.
+/// The number of staged packets, in the upper half, and the number of lines that hold them, in the
+/// lower: one word, because both change with every packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Staged(u64);
 
@@ -93,8 +93,8 @@ impl Lane {
         lane
     }
 
-    /// Sets the longest packet, which applies once the lane is cleared. If that is less than a line
-    /// holds, the lane takes none, from now on.
+    /// Sets the length of the longest packet. If that is less than the packet that fills one line,
+    /// the lane closes now, and no packet fits. Otherwise a closed lane opens once it is cleared.
     pub(crate) fn set_longest(&mut self, longest: usize) {
         let message = longest.min(LANE_PACKET).saturating_sub(HEADER_LEN);
         self.longest = match message {
@@ -165,7 +165,7 @@ impl Lane {
     /// Counts the packet that was written after the staged ones.
     #[inline(always)]
     fn add(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
-        // Each packet has a line of its own, and lines are left.
+        // At most one packet begins in each line, so there is a place for every packet.
         self.packets[staged.packets() & MASK] = LanePacket::new(peer, len, staged.lines());
         self.staged = Staged(staged.0 + (1 << 32 | lines as u64));
     }
@@ -221,8 +221,8 @@ impl Lane {
         &self.packets[..self.len().min(LANE_LINES)]
     }
 
-    /// The first line of one of the packets, without the transport's bytes. After the end of a
-    /// shorter packet it has bytes of earlier ones.
+    /// The first line of one of the packets, without the transport's bytes. If the packet is
+    /// shorter than the line, bytes of earlier packets follow it.
     #[inline(always)]
     pub fn line(&self, packet: LanePacket) -> &[u8; MAX_INLINE] {
         let (lines, _) = self.bytes.0.as_chunks::<LANE_LINE>();
@@ -231,9 +231,9 @@ impl Lane {
             .expect("a line is longer")
     }
 
-    /// The lines of packets that follow each other. Each packet begins a line, with the transport's
-    /// bytes, and the next packet's line follows its last. After the end of a packet its line has
-    /// bytes of earlier ones.
+    /// The lines of packets that follow each other, without gaps. A packet's first line begins with
+    /// the transport's bytes. If a packet does not fill its last line, bytes of earlier packets
+    /// follow it.
     #[inline(always)]
     pub fn lines(&self, packets: &[LanePacket]) -> &[[u8; LANE_LINE]] {
         let Some((first, last)) = packets.first().zip(packets.last()) else {
@@ -250,8 +250,8 @@ impl Lane {
         &self.bytes.0[at..at + packet.size()]
     }
 
-    /// The bytes of one of the packets, to write into its header facts that are known only when it
-    /// leaves.
+    /// The bytes of one of the packets. Some facts in its header are known only when it leaves, and
+    /// are written then.
     pub(crate) fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
         let packet = self.packets[index];
         self.bytes.range_mut(packet.line(), packet.size())

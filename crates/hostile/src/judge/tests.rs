@@ -97,7 +97,7 @@ fn of_a_phase_in_which_the_machine_stood_still_only_wrong_answers_count() {
     assert_eq!(with(|seen| seen.stood_still(rest, stats(0))), []);
     let wrong = |seen: &mut Seen| seen.stood_still(rest, stats(1));
     assert_eq!(with(wrong), [Fault::WrongAnswers(1)]);
-    // All phases were such.
+    // The machine stood still in every attacked phase.
     let all = |seen: &mut Seen| {
         seen.attacked = Record::default();
         seen.stood_still(rest, stats(0));

@@ -19,7 +19,7 @@ impl Table {
         self.index.bucket(key.hash())
     }
 
-    /// Key and bytes of each item that an entry of a bucket names.
+    /// The items that the entries of a bucket name: the key of each, and where its bytes lie.
     pub(crate) fn items_of(&self, bucket: u64) -> Vec<(Vec<u8>, Range<usize>)> {
         let entries = (0..).map_while(|at| self.index.entry_of(&self.memory, bucket, at));
         let item = entries.map(|(_, entry)| {

@@ -22,14 +22,14 @@ pub(super) const MAX_MESSAGE: u32 = 1900;
 pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
 pub(super) const JOBS: usize = 3;
-/// The data of this many requests in a row travels in packets; that of the next as many stays with
-/// the sender.
+/// Requests in a group of consecutive numbers. The data of the first group travels in packets, that
+/// of the second stays with the sender, and so on in turn.
 const REFERRED: u32 = 64;
 /// Shortest data that stays with its sender.
 pub(super) const REFERRED_LEN: usize = 24;
 /// If data begins with a multiple of this, its sender takes it back before the first look at it.
 const REVOKED: u8 = 16;
-/// Frames that are remembered to be sent again.
+/// The number of past frames that a host keeps, so that a step can send one again.
 const HISTORY: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ pub(super) struct Outgoing {
     taken: u64,
     /// The device reads nothing.
     pub(super) stuck: bool,
-    /// On its way.
+    /// Packets that are on their way.
     pub(super) flight: Vec<Datagram>,
     record: Recorder,
     /// Which host this is.

@@ -53,7 +53,7 @@ pub(crate) struct Packet {
     pub(crate) len: usize,
 }
 
-/// Msgbufs that stay as they are after they were sent.
+/// The number of sent msgbufs that an endpoint keeps unchanged: the latest.
 const KEPT: usize = 512;
 
 /// Bytes at the start of a packet that say which it is.
@@ -66,12 +66,12 @@ const QUIET_POLLS: u32 = 200;
 /// Whether packets are staged.
 static STAGES: AtomicBool = AtomicBool::new(false);
 
-/// From now on, endpoints stage the packets that they can, or none.
+/// From now on, endpoints stage all packets that they can, or, if `staged` is false, none.
 pub(crate) fn stage(staged: bool) {
     STAGES.store(staged, Ordering::Relaxed);
 }
 
-/// How long a packet may take that has not been lost.
+/// A packet that has not arrived within this time counts as lost.
 pub(crate) const SOON: Duration = Duration::from_secs(5);
 
 impl<H: Harness> Endpoint<H> {
@@ -101,7 +101,8 @@ impl<H: Harness> Endpoint<H> {
         }
     }
 
-    /// Makes two endpoints known to each other. Returns what we call the other, and it us.
+    /// Makes two endpoints known to each other. Returns this endpoint's number for the other, and
+    /// the other's number for this one.
     pub(crate) fn connect(&mut self, other: &mut Self) -> (PeerId, PeerId) {
         let (us, them) = (self.info(), other.info());
         let (pending, offer) = H::T::offer(&mut self.rx, &mut self.tx, &them).unwrap();
@@ -164,7 +165,7 @@ impl<H: Harness> Endpoint<H> {
         self.kept.drain(..surplus);
     }
 
-    /// A lane with the first of these packets, if they are to be staged.
+    /// A lane with those of the first packets that can be staged; empty if endpoints stage none.
     fn stage_first(&mut self, packets: &[(TxItem, Option<MsgBuf>)]) -> Lane {
         let longest = if STAGES.load(Ordering::Relaxed) {
             self.tx.lane()
@@ -215,7 +216,8 @@ impl<H: Harness> Endpoint<H> {
         frames.flat_map(|bytes| split(&bytes)).collect()
     }
 
-    /// Polls until `count` packets have come, and a little longer, for what should not come.
+    /// Polls until `count` packets have come, and then a little longer, to find packets that should
+    /// not come.
     pub(crate) fn receive(&mut self, count: usize) -> Vec<Packet> {
         let mut packets = Vec::new();
         let start = Instant::now();

@@ -1,5 +1,5 @@
-//! The same messages over one TCP stream of the kernel, sent as a plain program would send them:
-//! writes of whole messages, answers of 32 bytes.
+//! The messages of `bandwidth` over one TCP stream of the kernel. The sender and the receiver are
+//! plain programs: each message is one write, and each answer has 32 bytes.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ pub(crate) const SEND: Role = Role::new("tcp-send", send);
 /// Receives them.
 pub(crate) const RECEIVE: Role = Role::new("tcp-receive", receive);
 
-/// Messages over a stream.
+/// The probe that sends these messages over a stream.
 #[derive(Clone, Copy, Debug)]
 struct Tcp(Messages);
 

@@ -14,7 +14,7 @@ pub(super) fn line(snapshot: &Snapshot) -> String {
     format!("{}\n", Value::from(object))
 }
 
-/// The entry of a process in the list of all.
+/// The line of one process in the list of all processes.
 pub(super) fn summary(pid: u32, snapshot: &Snapshot) -> String {
     let mut object = head(snapshot);
     object.insert("pid".into(), pid.into());
