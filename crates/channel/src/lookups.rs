@@ -12,7 +12,15 @@ pub(crate) struct Lookups {
     next: Nanos,
     last: Option<Nanos>,
     is_under_way: bool,
+    /// A look-up has found addresses.
+    is_known: bool,
+    /// The pause before the next one, as long as none has.
+    retry: Nanos,
 }
+
+/// The first pause, which doubles up to [`LAST_RETRY`].
+const FIRST_RETRY: Nanos = Nanos::from_millis(100);
+const LAST_RETRY: Nanos = Nanos::from_secs(1);
 
 impl Lookups {
     pub(crate) fn new(config: &Config, now: Nanos) -> Self {
@@ -22,6 +30,8 @@ impl Lookups {
             next: now,
             last: None,
             is_under_way: false,
+            is_known: false,
+            retry: FIRST_RETRY,
         }
     }
 
@@ -46,10 +56,22 @@ impl Lookups {
         self.next = self.next.min(soonest.max(now));
     }
 
-    /// Notes that the look-up has ended, with or without success.
+    /// Notes that the look-up has ended with success.
     pub(crate) fn on_end(&mut self, now: Nanos) {
+        self.is_known = true;
         self.is_under_way = false;
         self.next = now + self.every.unwrap_or(Nanos::MAX);
+    }
+
+    /// Notes that the look-up has failed. Without any address the next one comes soon.
+    pub(crate) fn on_failure(&mut self, now: Nanos) {
+        let (is_known, retry) = (self.is_known, self.retry);
+        self.on_end(now);
+        if !is_known {
+            self.is_known = false;
+            self.next = self.next.min(now + retry);
+            self.retry = retry.times(2).min(LAST_RETRY);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::handle::AddressId;
 
 /// The rule for picking a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Pick {
     /// Each in turn.
     RoundRobin,

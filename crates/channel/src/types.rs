@@ -48,6 +48,7 @@ pub enum Reason {
 
 /// The state of an address, or of a whole channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum State {
     /// No link yet, and nothing has failed.
     Connecting,

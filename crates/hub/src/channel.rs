@@ -68,10 +68,11 @@ pub struct ChannelBuilder {
     hedge: Option<Duration>,
 }
 
-/// Shows each change of a channel's state, or the last of several.
+/// Shows each change of a channel's state, or the last of several. It does not keep the channel
+/// open.
 #[derive(Debug)]
 pub struct Watch {
-    channel: Channel,
+    board: Arc<Board>,
     seen: Option<u64>,
 }
 
@@ -139,7 +140,7 @@ impl ChannelBuilder {
     /// Opens the channel, which connects after it.
     ///
     /// # Errors
-    /// An address is not one, there is none, or the hub of the process cannot be started.
+    /// An address is not one, there is none at all, or the hub of the process cannot be started.
     pub fn open(self) -> Result<Channel, ChannelError> {
         let mut plan = Plan::new(&self.options);
         plan.addresses = self.addresses;
@@ -186,7 +187,7 @@ impl Channel {
     /// [`ChannelError::NoServer`] after the channel's patience, and [`ChannelError::Closed`].
     pub async fn ready(&self) -> Result<(), ChannelError> {
         let until = TscClock::new().now() + self.inner.options.patience.into();
-        let mut waiter = self.waiter();
+        let mut waiter = Waiter::new(&self.inner.board);
         let mut is_ordered = false;
         std::future::poll_fn(|context| {
             waiter.wait(until, context);
@@ -227,15 +228,8 @@ impl Channel {
     /// Follows the channel's state.
     pub fn watch(&self) -> Watch {
         Watch {
-            channel: self.clone(),
+            board: Arc::clone(&self.inner.board),
             seen: None,
-        }
-    }
-
-    fn waiter(&self) -> Waiter<'_> {
-        Waiter {
-            board: &self.inner.board,
-            name: None,
         }
     }
 
@@ -290,13 +284,12 @@ impl Drop for Inner {
 
 impl Watch {
     /// The state now, the first time; after that, waits until it is another one than the last.
-    /// `None`: the hub has ended.
+    /// `None`: the channel or its hub has ended.
     pub async fn changed(&mut self) -> Option<ChannelState> {
-        let channel = self.channel.clone();
-        let mut waiter = channel.waiter();
+        let mut waiter = Waiter::new(&self.board);
         std::future::poll_fn(|context| {
             waiter.wait(Nanos::MAX, context);
-            let seen = channel.inner.board.see();
+            let seen = self.board.see();
             if seen.is_closed {
                 return Poll::Ready(None);
             }
@@ -310,7 +303,11 @@ impl Watch {
     }
 }
 
-impl Waiter<'_> {
+impl<'a> Waiter<'a> {
+    const fn new(board: &'a Board) -> Self {
+        Self { board, name: None }
+    }
+
     fn wait(&mut self, until: Nanos, context: &std::task::Context<'_>) {
         self.board.wait(&mut self.name, until, context);
     }

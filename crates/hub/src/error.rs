@@ -5,13 +5,14 @@ use std::io;
 
 use dunlin_channel::{Failure, Fault, Why};
 use dunlin_control::ConnectFailure;
-use dunlin_core::{CloseReason, RpcError};
+use dunlin_core::{CloseReason, OpenError, RpcError};
 use dunlin_nexus::{EndpointError, NexusError};
 use dunlin_service::Error;
 use dunlin_wire::Ran;
 
 /// Why a call over a channel has no answer, or why there is no channel.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ChannelError {
     /// No server was ready in time. The call has not run.
     NoServer(Reasons),
@@ -19,6 +20,10 @@ pub enum ChannelError {
     Full,
     /// An address is not a host and a port.
     Address(String),
+    /// The channel has no address.
+    NoAddress,
+    /// A call is for the endpoint 65535, which no server has. It has not run.
+    Endpoint,
     /// The hub has ended. The call has not run.
     Closed,
     /// The hub of the process could not be started.
@@ -38,17 +43,21 @@ pub struct Reasons(pub Vec<(String, Option<AddressError>)>);
 
 /// The last thing that went wrong at an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum AddressError {
     /// No session could be made.
     Connect(ConnectFailure),
-    /// A session was lost, or could not be opened at this side.
+    /// A session was lost.
     Session(CloseReason),
+    /// This side could not open a session.
+    Local(OpenError),
     /// The server drains.
     Draining,
 }
 
 /// Why a hub could not be started.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum HubError {
     /// Its nexus.
     Nexus(NexusError),
@@ -63,9 +72,13 @@ impl ChannelError {
     pub const fn ran(&self) -> Ran {
         match self {
             Self::Call { ran, .. } => *ran,
-            Self::NoServer(_) | Self::Full | Self::Address(_) | Self::Closed | Self::Hub(_) => {
-                Ran::No
-            }
+            Self::NoServer(_)
+            | Self::Full
+            | Self::Address(_)
+            | Self::NoAddress
+            | Self::Endpoint
+            | Self::Closed
+            | Self::Hub(_) => Ran::No,
         }
     }
 
@@ -99,6 +112,8 @@ impl fmt::Display for ChannelError {
             Self::NoServer(reasons) => write!(f, "no server is ready: {reasons}"),
             Self::Full => f.write_str("the channel has too many calls; wait for one to end"),
             Self::Address(address) => write!(f, "{address:?} is not a host and a port"),
+            Self::NoAddress => f.write_str("the channel has no address; give it one at least"),
+            Self::Endpoint => f.write_str("no server has an endpoint 65535"),
             Self::Closed => f.write_str("the hub of the channel has ended"),
             Self::Hub(error) => error.fmt(f),
             Self::Call { error, ran } => {
@@ -136,6 +151,7 @@ impl fmt::Display for AddressError {
         match self {
             Self::Connect(failure) => failure.fmt(f),
             Self::Session(reason) => reason.fmt(f),
+            Self::Local(error) => write!(f, "this side cannot open a session: {error}"),
             Self::Draining => f.write_str("the server shuts down"),
         }
     }

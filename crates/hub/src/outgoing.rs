@@ -11,6 +11,7 @@ use dunlin_mailbox::Slot;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::TscClock;
 use dunlin_wire::ReqType;
+use dunlin_wire::control::EndpointIndex;
 
 use crate::channel::Channel;
 use crate::error::ChannelError;
@@ -37,10 +38,18 @@ pub struct Outgoing {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Not polled yet. Without a slot: the channel was full.
-    New(Option<Slot>),
+    /// Not polled yet.
+    New(Slot),
+    /// It ends at its first poll.
+    Refused(Refusal),
     Posted(Slot),
     Over,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    Full,
+    Endpoint,
 }
 
 /// A response: a msgbuf, which goes back to its endpoint when this is dropped, on any thread.
@@ -52,7 +61,7 @@ impl Outgoing {
         let slot = channel.hold();
         let call = Self {
             deadline: channel.deadline(),
-            stage: Stage::New(slot),
+            stage: slot.map_or(Stage::Refused(Refusal::Full), Stage::New),
             channel,
         };
         let id = call.channel.id();
@@ -89,23 +98,30 @@ impl Outgoing {
         self
     }
 
-    /// Sends the call to this endpoint of the server that is picked; without it, to the first.
-    pub fn endpoint(self, index: u16) -> Self {
+    /// Sends the call to this endpoint of the server that is picked; without it, to the first. No
+    /// server has an endpoint 65535: the call fails with [`ChannelError::Endpoint`].
+    pub fn endpoint(mut self, index: u16) -> Self {
         self.write(|letter| letter.terms.endpoint = Some(index.into()));
+        if index == EndpointIndex::ANY.0 {
+            self.refuse(Refusal::Endpoint);
+        }
         self
     }
 
     fn write(&self, change: impl FnOnce(&mut Letter)) {
-        if let Stage::New(Some(slot)) = self.stage {
+        if let Stage::New(slot) = self.stage {
             self.channel.mailbox().with(slot, change);
         }
     }
 
-    fn post(&mut self, context: &Context<'_>) -> Poll<Result<Answer, ChannelError>> {
-        let Stage::New(Some(slot)) = self.stage else {
-            self.stage = Stage::Over;
-            return Poll::Ready(Err(ChannelError::Full));
-        };
+    fn refuse(&mut self, why: Refusal) {
+        if let Stage::New(slot) = self.stage {
+            self.channel.take_back(slot);
+            self.stage = Stage::Refused(why);
+        }
+    }
+
+    fn post(&mut self, slot: Slot, context: &Context<'_>) -> Poll<Result<Answer, ChannelError>> {
         let end = |span: Duration| TscClock::new().now() + span.into();
         let deadline = self.deadline.map(end).filter(|end| *end != Nanos::MAX);
         self.write(|letter| letter.terms.deadline = deadline);
@@ -135,7 +151,14 @@ impl Future for Outgoing {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.stage {
-            Stage::New(_) => self.post(context),
+            Stage::New(slot) => self.post(slot, context),
+            Stage::Refused(why) => {
+                self.stage = Stage::Over;
+                Poll::Ready(Err(match why {
+                    Refusal::Full => ChannelError::Full,
+                    Refusal::Endpoint => ChannelError::Endpoint,
+                }))
+            }
             Stage::Posted(slot) => self.poll_end(slot, context),
             Stage::Over => panic!("{OVER}"),
         }
@@ -146,9 +169,9 @@ impl Drop for Outgoing {
     /// A few atomic operations, whatever stage the call is in.
     fn drop(&mut self) {
         match self.stage {
-            Stage::New(Some(slot)) => self.channel.take_back(slot),
+            Stage::New(slot) => self.channel.take_back(slot),
             Stage::Posted(slot) => self.channel.give_up(slot),
-            Stage::New(None) | Stage::Over => {}
+            Stage::Refused(_) | Stage::Over => {}
         }
     }
 }

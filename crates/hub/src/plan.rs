@@ -63,7 +63,7 @@ impl Plan {
     /// Looks at the addresses, and decides if they are looked up.
     pub(crate) fn check(&mut self) -> Result<(), ChannelError> {
         if self.addresses.is_empty() {
-            return Err(ChannelError::Address(String::new()));
+            return Err(ChannelError::NoAddress);
         }
         let wrong = self.addresses.iter().find(|address| !is_address(address));
         if let Some(wrong) = wrong {

@@ -52,3 +52,24 @@ fn fixed_addresses_are_not_looked_up() {
     lookups.on_loss(Nanos(1));
     assert!(!lookups.begin(SECOND));
 }
+
+#[test]
+fn a_name_without_an_address_yet_is_looked_up_again_soon() {
+    let mut lookups = lookups();
+    let milli = Nanos::from_millis(1);
+    let mut now = Nanos::ZERO;
+    for pause in [100, 200, 400, 800, 1000, 1000] {
+        assert!(lookups.begin(now));
+        lookups.on_failure(now);
+        assert_eq!(lookups.next_wakeup(), Some(now + milli.times(pause)));
+        now += milli.times(pause);
+    }
+    assert!(lookups.begin(now));
+    lookups.on_end(now);
+    let later = now + SECOND.times(30);
+    assert_eq!(lookups.next_wakeup(), Some(later));
+    assert!(lookups.begin(later));
+    lookups.on_failure(later);
+    let next = later + SECOND.times(30);
+    assert_eq!(lookups.next_wakeup(), Some(next), "the old ones are kept");
+}

@@ -22,9 +22,10 @@ impl Machine {
         self.wake(now);
     }
 
-    /// A look-up has failed: the addresses stay as they are.
+    /// A look-up has failed: the addresses stay as they are. Until one succeeds, the next one comes
+    /// after 0.1 to 1 s.
     pub fn on_lookup_failed(&mut self, now: Nanos) {
-        self.lookups.on_end(now);
+        self.lookups.on_failure(now);
     }
 
     /// A link has opened.

@@ -84,6 +84,7 @@ fn the_last_channel_and_its_last_call_end_the_sessions() {
         let server = Server::start(way, "127.0.0.1:0", Role::Holds);
         let sessions = || server.seen.sessions.load(Ordering::Relaxed);
         let channel = way.open(server.address);
+        let mut watch = channel.watch();
         let hub = channel.hub().clone();
         let call = channel.clone().call(ECHO, b"goes on");
         block_on(channel.ready()).unwrap();
@@ -91,6 +92,7 @@ fn the_last_channel_and_its_last_call_end_the_sessions() {
         drop(channel);
         assert_eq!(block_on(call).unwrap().data(), b"goes on");
         until(|| sessions() == 0);
+        while block_on(watch.changed()).is_some() {}
         drop(hub);
     }
 }

@@ -107,5 +107,12 @@ fn what_is_no_address_is_refused() {
         );
     }
     let error = Channel::builder().open().unwrap_err();
-    assert!(matches!(error, ChannelError::Address(_)), "{error}");
+    assert!(matches!(error, ChannelError::NoAddress), "{error}");
+}
+
+#[test]
+fn an_endpoint_that_no_server_has_is_refused() {
+    let channel = Way::Shm.open(NOWHERE);
+    let end = block_on(channel.call(ECHO, b"").endpoint(u16::MAX));
+    assert!(matches!(end, Err(ChannelError::Endpoint)), "{end:?}");
 }

@@ -217,8 +217,13 @@ impl Driver {
                 put(&mut self.links.all, id.index(), link);
             }
             Err(error) => {
-                if let ConnectError::Failed(failure) = error {
-                    self.links.on_error(address, AddressError::Connect(failure));
+                let error = match error {
+                    ConnectError::Failed(failure) => Some(AddressError::Connect(failure)),
+                    ConnectError::Open(error) => Some(AddressError::Local(error)),
+                    _ => None,
+                };
+                if let Some(error) = error {
+                    self.links.on_error(address, error);
                 }
                 self.machine.on_closed(id, CloseReason::Refused, around.now);
             }

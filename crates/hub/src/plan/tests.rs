@@ -33,7 +33,7 @@ fn what_is_no_address_is_named() {
             "{wrong}: {error}"
         );
     }
-    assert!(matches!(check(&[]), Err(ChannelError::Address(_))));
+    assert!(matches!(check(&[]), Err(ChannelError::NoAddress)));
 }
 
 #[test]
