@@ -413,6 +413,7 @@ impl ShmRx {
     /// Continues after `count` packets with packets that are not short.
     #[inline(never)]
     fn go_on(&mut self) -> usize {
+        let before = self.count;
         self.staged = 0;
         if !self.drain(0) {
             self.close_corrupt(self.alone.index);
@@ -421,11 +422,20 @@ impl ShmRx {
         if !self.waiting.is_empty() {
             self.alone.end();
         }
-        // Not as `drain` has noted it: the peer may have taken back what the look has found.
-        if let Some(Some(incoming)) = self.rings.get(self.alone.index as usize) {
-            self.alone.set_watch(incoming.ring.watch());
+        if self.count == before {
+            self.look_at_head();
         }
+        self.alone.set_watch(self.active[0].watch);
         self.count + self.show()
+    }
+
+    /// Has the only ring watched at its head: the peer took back what a look had found.
+    #[cold]
+    fn look_at_head(&mut self) {
+        let polled = &mut self.active[0];
+        if let Some(Some(incoming)) = self.rings.get(polled.index as usize) {
+            polled.watch = incoming.ring.watch();
+        }
     }
 
     /// Takes packets of the active rings.
