@@ -19,6 +19,10 @@ use crate::workspaces::{self, FOLDERS};
 /// All steps together should stay below this on two cores; a busy machine is no failure.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
+/// Lines of a failed step's output that the end of a run repeats, so that a log cut to its end
+/// still says the cause.
+const LAST_LINES: usize = 40;
+
 /// The arguments of `cargo xtask ci`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -55,6 +59,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
         step,
         outcome,
         took,
+        ..
     } in &ran
     {
         println!("{:>7.1} s  {:<28} {outcome}", took.as_secs_f64(), step.name);
@@ -67,7 +72,16 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
             TOTAL.as_secs()
         );
     }
-    Ok(ran.iter().all(|ran| ran.outcome.is_success()))
+    let mut failed = ran
+        .iter()
+        .filter(|ran| !ran.outcome.is_success())
+        .peekable();
+    let is_success = failed.peek().is_none();
+    for ran in failed {
+        println!("\n=== the end of {}", ran.step.name);
+        println!("{}", ran.last_lines(LAST_LINES)?);
+    }
+    Ok(is_success)
 }
 
 /// The steps, in order. A new step is one line. Its limit is for steps that hang: a machine that is

@@ -35,6 +35,9 @@ pub(super) fn count(program: &Path, args: &[String], profile: &Path) -> anyhow::
     file.push(profile);
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--cache-sim=yes"])
+        // Without these, valgrind simulates the machine's caches, and stops where it cannot. What
+        // they miss is not counted here.
+        .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"])
         .arg("--toggle-collect=*shm_rpc::counted*")
         .arg(file)
         .arg(program)

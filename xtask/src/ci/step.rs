@@ -128,16 +128,23 @@ impl Step {
         }
     }
 
-    /// Runs the step in `root`. Its output goes where ours goes.
-    pub(super) fn run(&self, root: &Path) -> anyhow::Result<Outcome> {
-        self.end(self.command(root)?)
-    }
-
-    /// Runs the step in `root`. Its output goes to a file.
-    pub(super) fn run_into(&self, root: &Path, output: File) -> anyhow::Result<Outcome> {
+    /// Runs the step in `root`. Its output goes to a file. Calls `meanwhile` again and again until
+    /// the step has ended, and once after that.
+    pub(super) fn run_into(
+        &self,
+        root: &Path,
+        output: File,
+        meanwhile: &mut dyn FnMut(),
+    ) -> anyhow::Result<Outcome> {
         let mut command = self.command(root)?;
         command.stdout(output.try_clone()?).stderr(output);
-        self.end(command)
+        let child = command.spawn().context("cannot start bash")?;
+        let outcome = wait(child, self.limit, meanwhile)?;
+        meanwhile();
+        Ok(match outcome {
+            Outcome::Failed(Some(CANNOT_RUN)) if self.may_skip => Outcome::Skipped,
+            outcome => outcome,
+        })
     }
 
     /// The command, with the path of this program in `XTASK`.
@@ -150,14 +157,6 @@ impl Step {
             .process_group(0);
         Ok(command)
     }
-
-    fn end(&self, mut command: Command) -> anyhow::Result<Outcome> {
-        let child = command.spawn().context("cannot start bash")?;
-        Ok(match wait(child, self.limit)? {
-            Outcome::Failed(Some(CANNOT_RUN)) if self.may_skip => Outcome::Skipped,
-            outcome => outcome,
-        })
-    }
 }
 
 /// The path of a running program. A step that builds it anew replaces its file; then the system
@@ -169,7 +168,7 @@ fn standing(program: PathBuf) -> PathBuf {
     path.map_or(program.clone(), PathBuf::from)
 }
 
-fn wait(mut child: Child, limit: Duration) -> anyhow::Result<Outcome> {
+fn wait(mut child: Child, limit: Duration, meanwhile: &mut dyn FnMut()) -> anyhow::Result<Outcome> {
     let deadline = Instant::now() + limit;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -187,6 +186,7 @@ fn wait(mut child: Child, limit: Duration) -> anyhow::Result<Outcome> {
             child.wait()?;
             return Ok(Outcome::TimedOut);
         }
+        meanwhile();
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -2,6 +2,7 @@
 //! machine to itself. Called by `ci`.
 
 use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -21,38 +22,59 @@ pub(super) struct Ran<'a> {
     pub(super) step: &'a Step,
     pub(super) outcome: Outcome,
     pub(super) took: Duration,
+    /// The file with the step's output.
+    log: PathBuf,
+}
+
+impl Ran<'_> {
+    /// The last lines that the step printed.
+    pub(super) fn last_lines(&self, count: usize) -> anyhow::Result<String> {
+        let text = std::fs::read(&self.log)
+            .with_context(|| format!("cannot read {}", self.log.display()))?;
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        Ok(lines[lines.len().saturating_sub(count)..].join("\n"))
+    }
 }
 
 /// Runs all steps; the result is in their order.
 pub(super) fn run<'a>(root: &Path, steps: &'a [Step]) -> anyhow::Result<Vec<Ran<'a>>> {
+    let logs = logs(root)?;
     let mut all = Vec::new();
     for turn in steps.chunk_by(|one, next| one.is_untimed() && next.is_untimed()) {
         match turn {
             [step] => {
                 title(step);
-                all.push(time(step, |step| step.run(root))?);
+                let log = logs.join(format!("{}.log", all.len()));
+                let mut shown = 0;
+                let show = |log: &Path| shown += show_from(log, shown);
+                all.push(time(root, step, log, show)?);
             }
-            _ => all.extend(together(root, turn)?),
+            _ => all.extend(together(root, turn, &logs, all.len())?),
         }
     }
     Ok(all)
 }
 
-/// Runs these steps, [`AT_ONCE`] at a time, and prints the output of each when it has ended.
-fn together<'a>(root: &Path, steps: &'a [Step]) -> anyhow::Result<Vec<Ran<'a>>> {
-    let logs = logs(root)?;
+/// Runs these steps, [`AT_ONCE`] at a time, and prints the output of each when it has ended. The
+/// first of them is step number `first` of all.
+fn together<'a>(
+    root: &Path,
+    steps: &'a [Step],
+    logs: &Path,
+    first: usize,
+) -> anyhow::Result<Vec<Ran<'a>>> {
     let queue = Mutex::new(steps.iter().enumerate());
     let next = || queue.lock().expect("no step panics").next();
     let printing = Mutex::new(());
     let worker = || {
         let mut ran = Vec::new();
         while let Some((at, step)) = next() {
-            let log = logs.join(format!("{at}.log"));
-            let output = File::create(&log).context("cannot make a file for the output")?;
-            let result = time(step, |step| step.run_into(root, output))?;
+            let log = logs.join(format!("{}.log", first + at));
+            let result = time(root, step, log, |_| ())?;
             let _printing = printing.lock().expect("no step panics");
             title(step);
-            print!("{}", String::from_utf8_lossy(&std::fs::read(&log)?));
+            print!("{}", String::from_utf8_lossy(&std::fs::read(&result.log)?));
             ran.push((at, result));
         }
         anyhow::Ok(ran)
@@ -73,21 +95,39 @@ fn title(step: &Step) {
     println!("\n=== {}: {}", step.name, step.script);
 }
 
+/// Runs a step. Calls `meanwhile` with its log, again and again.
 fn time<'a>(
+    root: &Path,
     step: &'a Step,
-    run: impl FnOnce(&Step) -> anyhow::Result<Outcome>,
+    log: PathBuf,
+    mut meanwhile: impl FnMut(&Path),
 ) -> anyhow::Result<Ran<'a>> {
+    let output = File::create(&log).context("cannot make a file for the output")?;
     let begin = Instant::now();
-    let outcome = run(step)?;
+    let outcome = step.run_into(root, output, &mut || meanwhile(&log))?;
     let took = begin.elapsed();
     Ok(Ran {
         step,
         outcome,
         took,
+        log,
     })
 }
 
-/// The folder for outputs of steps that run at once.
+/// Prints a log's bytes from `at` on, and returns their count. Bytes that cannot be read now are
+/// printed later, or stay in the log.
+fn show_from(log: &Path, at: u64) -> u64 {
+    let show = || {
+        let mut log = File::open(log)?;
+        log.seek(SeekFrom::Start(at))?;
+        let count = io::copy(&mut log, &mut io::stdout())?;
+        io::stdout().flush()?;
+        io::Result::Ok(count)
+    };
+    show().unwrap_or(0)
+}
+
+/// The folder for outputs of steps.
 fn logs(root: &Path) -> anyhow::Result<PathBuf> {
     let metadata = workspaces::metadata(root, "")?;
     let target = metadata["target_directory"].as_str();

@@ -97,7 +97,8 @@ fn what_runs_beside_each_other_fails_with_each_of_them() {
     let run = |scripts: &[&str]| {
         let scripts = scripts.iter().map(|it| (*it).to_owned()).collect();
         let step = sh("both", 1, beside(scripts));
-        step.run(Path::new(".")).unwrap()
+        let output = std::fs::File::create("/dev/null").unwrap();
+        step.run_into(Path::new("."), output, &mut || ()).unwrap()
     };
     assert_eq!(run(&["true", "true"]), Outcome::Passed);
     assert_eq!(run(&["exit 3", "true"]), Outcome::Failed(Some(3)));

@@ -7,7 +7,13 @@ fn outcome(script: &str, limit: Duration) -> Outcome {
         limit,
         ..sh("test", 1, script)
     };
-    step.run(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
+    run(&step)
+}
+
+fn run(step: &Step) -> Outcome {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = File::create("/dev/null").unwrap();
+    step.run_into(root, output, &mut || ()).unwrap()
 }
 
 #[test]
@@ -25,8 +31,7 @@ fn exit_codes_decide() {
 
 #[test]
 fn only_a_step_that_may_be_skipped_is() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let outcome = |step: Step| step.run(root).unwrap();
+    let outcome = |step: Step| run(&step);
     assert_eq!(outcome(sh("test", 1, "exit 77")), Outcome::Failed(Some(77)));
     let skipped = outcome(sh("test", 1, "exit 77").may_skip());
     assert_eq!(skipped, Outcome::Skipped);

@@ -52,3 +52,18 @@ fn a_timed_step_runs_alone() {
     ];
     assert!(outcomes(&folder, &steps).iter().all(|(_, passed)| *passed));
 }
+
+#[test]
+fn the_end_of_a_step_that_failed_can_be_read() {
+    let folder = folder("end");
+    let steps = [
+        sh("alone", 1, "seq 9; echo cause >&2; exit 1"),
+        sh("one", 1, "echo of one; exit 1").untimed(),
+        sh("other", 1, "echo of other").untimed(),
+    ];
+    let ran = run(&folder, &steps).unwrap();
+    let ends = ran.iter().map(|ran| ran.last_lines(2).unwrap());
+    let ends: Vec<String> = ends.collect();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(ends, ["9\ncause", "of one", "of other"]);
+}
