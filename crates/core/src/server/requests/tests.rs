@@ -1,6 +1,8 @@
 //! The server's requests alone, with a session and a context, and no endpoint: what happens to
 //! requests one by one, and a long random history against a model.
 
+mod turns;
+
 use std::collections::BTreeSet;
 
 use dunlin_wire::{Flags, Header, PacketType, PktNum, SessionNum, Token};
@@ -29,10 +31,15 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
+        Self::with(TERMS)
+    }
+
+    /// The same with packets and credits of these terms.
+    fn with(terms: Terms) -> Self {
         let terms = Terms {
             window: WINDOW,
             first_req: ReqNum(FIRST),
-            ..TERMS
+            ..terms
         };
         let (sessions, session) = open_session(&terms);
         let session = session.index();
@@ -469,11 +476,8 @@ proptest! {
 #[test]
 fn only_the_first_packet_of_the_next_request_gets_an_entry() {
     let mut server = Server::new();
-    let token = server
-        .sessions
-        .at(server.session)
-        .offer(SessionNum(0))
-        .token;
+    let line = server.sessions.at(server.session);
+    let token = line.offer(SessionNum(0)).token;
     let mut comes = |req: u32, packet: u32| {
         let words = [
             u64::from(server.session.0) << 32,

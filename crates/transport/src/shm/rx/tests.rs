@@ -62,3 +62,19 @@ fn a_sender_that_settles_wakes_who_parked_just_then() {
     a.tx.settle();
     assert_eq!(a.tx.counters().wakeups_sent, 1, "once is enough");
 }
+
+#[test]
+fn a_packet_that_its_peer_takes_back_leaves_the_next_look_at_the_head() {
+    let (mut a, mut b, peer) = connected();
+    for byte in 1..4 {
+        a.tx.burst(&[item(peer, byte)]);
+        assert_eq!(b.rx.burst(), 1);
+    }
+    // A look has found a long packet, which is gone when the burst reads it.
+    b.rx.count = 0;
+    assert_eq!(b.rx.go_on(), 0);
+    assert_eq!(b.rx.burst(), 0, "no packet is there");
+    a.tx.burst(&[item(peer, 9)]);
+    assert_eq!(b.rx.burst(), 1);
+    assert_eq!(b.rx.frame(0).bytes, [9; 24]);
+}
