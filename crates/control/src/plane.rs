@@ -159,6 +159,12 @@ impl<F> Plane<F> {
         self.links.contains_key(&link)
     }
 
+    /// Whether a connection has sessions, or is for one that is being made.
+    pub fn carries(&self, link: LinkId) -> bool {
+        let link = self.links.get(&link);
+        link.is_some_and(|link| link.route.is_some() || !link.is_unused())
+    }
+
     /// The number of connections in any state.
     pub fn link_count(&self) -> usize {
         self.links.len()

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use dunlin_control::{Action, Event, LinkId, Origin, Plane, PlaneCounters, Target};
 use dunlin_core::{Clock, Nanos};
 use dunlin_insight::writer::Page;
-use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT};
+use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT, Message};
 
 use crate::clock::TscClock;
 use crate::events;
@@ -225,12 +225,22 @@ impl Reactor {
         self.act();
     }
 
-    /// Ends a connection that was found broken when reading or when writing. Bytes that came before
-    /// the end still count: the other side may have given its reason.
+    /// Ends a connection that was found broken when reading or when writing. The messages that came
+    /// before the end still count for the sessions over it: the other side may have given its
+    /// reason. Its questions do not, because no answer would arrive; a peer could leave thousands.
     fn end(&mut self, link: LinkId) {
         let now = self.clock.now();
-        if let Some(mut stream) = self.streams.remove(link) {
-            let more = |_: &usize| hand_over(&mut stream, &mut self.plane, link, now) == Ok(true);
+        let carries = self.plane.carries(link);
+        if let Some(mut stream) = self.streams.remove(link).filter(|_| carries) {
+            let plane = &mut self.plane;
+            let mut take = |frame: &[u8], fds: &mut Vec<OwnedFd>| {
+                match Message::decode(frame) {
+                    Ok(message) if message.is_question() => fds.clear(),
+                    _ => plane.on_frame(link, frame, fds, now),
+                }
+                plane.has_link(link)
+            };
+            let more = |_: &usize| stream.read(&mut take) == Ok(true);
             let _turns = (0..LAST_TURNS).take_while(more).count();
         }
         self.plane.on_closed(link, now);

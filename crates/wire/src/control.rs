@@ -164,6 +164,19 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// Whether the message does nothing but ask for an answer.
+    pub const fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Self::Lookup(_)
+                | Self::Connect(_)
+                | Self::Heartbeat { .. }
+                | Self::InsightRead(_)
+                | Self::Inquiry(_)
+                | Self::Nonce { .. }
+        )
+    }
+
     /// Writes the message as a frame to the start of `out` and returns the frame's length.
     ///
     /// A buffer of [`MAX_FRAME`] bytes is always large enough.

@@ -28,6 +28,10 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// buffer that grows by doubling, and the bytes that were read but not handled.
 const COST_KIB: usize = 2 * 256 + 64;
 
+/// Connections that end at the same time, with as many questions unread as the kernel keeps for the
+/// server. To answer them all takes it longer than the failure timeout.
+const ENDING: usize = 300;
+
 /// Makes a connection's receive buffer so small that unread answers wait in the server.
 fn shrink(stream: &TcpStream) {
     let bytes: libc::c_int = 4096;
@@ -124,4 +128,31 @@ fn twenty_readers_of_counters_end_no_session() {
 #[test]
 fn sixty_askers_for_endpoints_end_no_session() {
     lives_through(60, &lookup());
+}
+
+/// The answers to these questions have no way back, so the control thread does not work them out.
+#[test]
+fn connections_that_end_before_their_questions_are_read_end_no_session() {
+    let mut scene = Scene::new();
+    let address = scene.address();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ending = Ending(&over);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                // The server may refuse some, while others still end.
+                let streams = (0..ENDING).filter_map(|_| greeted(address).ok());
+                let mut flood = Flood::new(streams.collect(), &lookup());
+                flood.turn(false, MOST_AT_ONCE);
+            }
+        });
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(4) {
+            exchange(&mut scene.rpc, scene.session, REVERSE);
+            scene.rpc.run_for(Duration::from_millis(50));
+        }
+        let events = &scene.rpc.app().events;
+        assert_eq!(events.len(), 1, "{events:?}");
+    });
+    scene.check();
 }
