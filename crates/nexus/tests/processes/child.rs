@@ -79,6 +79,13 @@ impl Server {
         Self::spawn(this, format!("liar {} {relay} {server}", Shm::NAME))
     }
 
+    /// Starts a client that fills the doorbell of the server at this address with `byte`, again and
+    /// again.
+    pub(super) fn bell_writer(server: SocketAddr, byte: u8) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("bell {} {server} {byte}", Shm::NAME))
+    }
+
     /// Starts a client that makes one call, disconnects, and stays.
     pub(super) fn visitor<T: Named>(server: SocketAddr) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
@@ -217,6 +224,7 @@ fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
         "client" => ask::<T>(address),
         "visitor" => visit::<T>(address),
         "relay" => relay(address),
+        "bell" => write_bells(address, limits[0].parse().unwrap()),
         "liar" => lie(address, limits[0].parse().unwrap()),
         _ => load::<T>(address),
     }
@@ -324,6 +332,12 @@ fn lie(relay: SocketAddr, server: u32) {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     say(&format!("address {}", nexus.address()));
     super::liar::run(&nexus, relay, server);
+}
+
+fn write_bells(server: SocketAddr, byte: u8) {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    say(&format!("address {}", nexus.address()));
+    super::bell::run(&nexus, server, byte);
 }
 
 fn load<T: Open>(server: SocketAddr) {

@@ -9,7 +9,9 @@
 //!   the bits, and looks at the summary after it has set `sleeping`. So a receiver never sleeps
 //!   while a bit is set.
 //! - A peer can write anything here. It can cause needless looks, and it can delay other peers'
-//!   packets until the receiver's next round over its parked rings; it can do no more.
+//!   packets until the receiver's next round over its parked rings; it can do no more. Whether the
+//!   receiver has to be woken is therefore also in each ring's own memory (`ring::Parked`), where
+//!   only its peer can write.
 
 use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
 

@@ -37,11 +37,25 @@ pub(super) use consumer::{At, Consumer, Next};
 pub(super) struct ConsumerLine {
     /// Everything before this position may be overwritten. It lags by up to an eighth of the ring.
     consumed: AtomicU64,
-    /// Not zero: the consumer does not look at the ring until its doorbell rings.
+    /// A [`Parked`].
     parked: AtomicU32,
     /// Not zero: the consumer cannot map the memory that packets name, and wants the data of later
     /// packets in the ring.
     copies: AtomicU32,
+}
+
+/// Whether the consumer looks at the ring. Senders of older releases know only zero and not zero,
+/// and wake by the doorbell alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(super) enum Parked {
+    /// It does.
+    No = 0,
+    /// It does not until its doorbell rings.
+    Awake = 1,
+    /// It sleeps, or has slept since it last looked at the ring: the producer has to wake it,
+    /// whatever the doorbell says, because other peers can write there.
+    Asleep = 2,
 }
 
 /// The reason why a packet was not taken.
@@ -189,6 +203,17 @@ impl Producer {
     pub(super) fn is_parked(&self) -> bool {
         fence(Ordering::SeqCst);
         self.line().parked.load(Ordering::Relaxed) != 0
+    }
+
+    /// True if the consumer has to be woken. It is true once for each time that the consumer says
+    /// so: a consumer that is busy gets one message, not one for each packet.
+    #[cold]
+    pub(super) fn takes_asleep(&self) -> bool {
+        let parked = &self.line().parked;
+        let (asleep, awake) = (Parked::Asleep as u32, Parked::Awake as u32);
+        parked
+            .compare_exchange(asleep, awake, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Sends packets of several cells and packets for which the consumer's position must be read,

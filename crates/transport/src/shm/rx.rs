@@ -8,6 +8,8 @@
 //! Invariants:
 //! - Before a ring leaves the active list, its mark is set, a fence has run, and it was found
 //!   empty once more. So a packet is seen here, or its sender sees the mark.
+//! - While the half sleeps, each ring is marked `Asleep` in memory that only its own peer can
+//!   write, so no other peer keeps that one from waking the thread (`house`).
 //! - Packets are copied out of the ring before they are read, because the peer can write there;
 //!   packets that are too long for a lane stay in place if the channel is trusted. A ring's cells
 //!   are given back when it is drained again, by a later burst than the one that showed their
@@ -33,7 +35,7 @@ use waiting::Waiting;
 use super::cells::{CELL, cells_of};
 use super::channel::{Bell, Channel};
 use super::regions::{Known, MapLimit};
-use super::ring::{Consumer, Watch};
+use super::ring::{Consumer, Parked, Watch};
 use crate::counters::Counters;
 
 /// The receiving half of an endpoint on shared memory.
@@ -57,6 +59,9 @@ pub struct ShmRx {
     rings: Vec<Option<Incoming>>,
     /// The rings that every burst polls.
     active: Vec<Polled>,
+    /// The parked rings that this half has marked [`Parked::Awake`]; while it sleeps, those that
+    /// were active before. Some are active again.
+    dozing: Vec<u32>,
     /// Where the next burst begins in `active`, so that no ring is always last.
     first: usize,
     /// The ring at which the next round over parked rings looks.
@@ -102,6 +107,7 @@ impl ShmRx {
             limit,
             rings: Vec::new(),
             active: Vec::new(),
+            dozing: Vec::new(),
             first: 0,
             round: 0,
             retired: Vec::new(),
@@ -139,6 +145,7 @@ impl ShmRx {
             ring,
             trusted: channel.trusted,
             active: false,
+            dozes: false,
             last_busy: self.alone.bursts,
             known: Known::new(self.limit),
             unmapped: 0,
@@ -152,6 +159,7 @@ impl ShmRx {
         self.alone.end();
         if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
             self.active.retain(|polled| polled.index as usize != index);
+            self.dozing.retain(|other| *other as usize != index);
             self.retired.push(ring);
             self.waiting.forget_ring(index);
         }
@@ -164,37 +172,24 @@ impl ShmRx {
             return false;
         }
         self.alone.end();
-        if !self.active.is_empty() {
-            self.mark_active(true);
-            fence(Ordering::SeqCst);
-            if self.active().any(|ring| ring.ring.has_next()) {
-                self.mark_active(false);
-                return false;
-            }
-        }
-        if !self.bell.fall_asleep() {
-            self.mark_active(false);
+        self.mark(Parked::Asleep, Parked::Asleep);
+        fence(Ordering::SeqCst);
+        let has_packets = self
+            .active()
+            .chain(self.dozing())
+            .any(|ring| ring.ring.has_next());
+        if has_packets || !self.bell.fall_asleep() {
+            self.stay_awake();
             return false;
         }
-        while let Some(polled) = self.active.pop() {
-            if let Some(Some(ring)) = self.rings.get_mut(polled.index as usize) {
-                ring.active = false;
-            }
-        }
+        self.doze();
         true
     }
 
     /// Notes that the thread runs again.
     pub(super) fn wake_up(&mut self) {
         self.bell.wake_up();
-    }
-
-    /// Reads the peer's messages from its line. False if its end is gone.
-    pub(super) fn listen(&mut self, index: usize) -> bool {
-        match self.rings.get_mut(index) {
-            Some(Some(ring)) => ring.known.listen(ring.channel.line()),
-            _ => false,
-        }
+        self.mark(Parked::No, Parked::Awake);
     }
 
     /// Counts the peers that woke us.
@@ -210,8 +205,7 @@ impl ShmRx {
         };
         ring.last_busy = self.alone.bursts;
         if !ring.active {
-            ring.active = true;
-            ring.ring.set_parked(false);
+            ring.unpark();
             self.active.push(Polled {
                 watch: ring.ring.watch(),
                 index: u32::try_from(index).expect("there are few peers"),
@@ -224,10 +218,6 @@ impl ShmRx {
         self.active
             .iter()
             .filter_map(|polled| rings[polled.index as usize].as_ref())
-    }
-
-    fn mark_active(&self, parked: bool) {
-        self.active().for_each(|ring| ring.ring.set_parked(parked));
     }
 
     /// Takes packets of the ring at `place` of the active ones, as many as have room in this burst.

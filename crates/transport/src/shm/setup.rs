@@ -322,7 +322,7 @@ pub(super) fn remove(rx: &mut ShmRx, tx: &mut ShmTx, peer: PeerId) {
 
 /// Empties the wake-up lines.
 pub(super) fn drain_lines(rx: &mut ShmRx, tx: &ShmTx) {
-    let woken = tx.channels.drain_lines(|index| rx.listen(index));
+    let woken = tx.channels.drain_lines(|index| rx.on_woken(index));
     rx.count_wakeups(woken);
 }
 

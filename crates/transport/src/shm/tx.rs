@@ -467,7 +467,9 @@ impl Outgoing {
 
     #[cold]
     fn ring_bell(&self, counters: &mut Counters) {
-        if self.bell.ring(self.bit) {
+        let is_asleep = self.bell.ring(self.bit);
+        // Another peer may have written into the doorbell, but not here.
+        if self.ring.takes_asleep() || is_asleep {
             ffi::wake(self.channel.line());
             counters.wakeups_sent += 1;
             counters.syscalls += 1;

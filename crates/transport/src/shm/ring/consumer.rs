@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use super::super::cells::{Cells, ONE_CELL, cells_of, cells_of_long};
 use super::super::sync::{AtomicU64, Ordering};
-use super::{ConsumerLine, LEN_SHIFT, REFERENCE, WRAP, longest_packet, low, sequence};
+use super::{ConsumerLine, LEN_SHIFT, Parked, REFERENCE, WRAP, longest_packet, low, sequence};
 
 /// The packet at the consumer's head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -255,10 +255,19 @@ impl Consumer {
     /// Asks the producer to ring the doorbell, or not to. After it has done so for one or several
     /// rings, the caller runs a sequentially consistent fence and looks at them once more.
     #[inline]
-    pub(in crate::shm) fn set_parked(&self, parked: bool) {
-        self.line()
+    pub(in crate::shm) fn set_parked(&self, parked: Parked) {
+        self.line().parked.store(parked as u32, Ordering::Relaxed);
+    }
+
+    /// Has the producer ring no more. Returns true if the mark was [`Parked::Awake`]: if the
+    /// consumer had set [`Parked::Asleep`], the producer has taken that, and sends a message.
+    #[cold]
+    pub(in crate::shm) fn unpark(&self) -> bool {
+        let mark = self
+            .line()
             .parked
-            .store(u32::from(parked), Ordering::Relaxed);
+            .swap(Parked::No as u32, Ordering::Relaxed);
+        mark == Parked::Awake as u32
     }
 
     /// Has the producer put the data of later packets into the ring.

@@ -293,7 +293,7 @@ fn a_run_over_continuation_bytes_is_not_read_too_early() {
 
 /// Does the work of the receiving half before it blocks; true if it may.
 fn fall_asleep(shared: &Shared, consumer: &Consumer) -> bool {
-    consumer.set_parked(true);
+    consumer.set_parked(Parked::Asleep);
     fence(Ordering::SeqCst);
     if consumer.has_next() || !shared.bell.fall_asleep() {
         shared.bell.wake_up();
@@ -308,7 +308,7 @@ fn the_second_packet_after_a_sleep_is_not_lost_either() {
         let shared = shared();
         let sender = shared.clone();
         let mut consumer = shared.consumer();
-        consumer.set_parked(true);
+        consumer.set_parked(Parked::Awake);
         let sending = thread::spawn(move || {
             let mut producer = sender.producer();
             for packet in 1..3 {
@@ -320,11 +320,11 @@ fn the_second_packet_after_a_sleep_is_not_lost_either() {
         let mut rung = false;
         shared.bell.take(|_| rung = true);
         if rung {
-            consumer.set_parked(false);
+            consumer.set_parked(Parked::No);
             received += usize::from(pop(&mut consumer).is_some());
         }
         // Now it has polled for long enough and parks the ring again.
-        consumer.set_parked(true);
+        consumer.set_parked(Parked::Awake);
         fence(Ordering::SeqCst);
         while pop(&mut consumer).is_some() {
             received += 1;
@@ -335,6 +335,65 @@ fn the_second_packet_after_a_sleep_is_not_lost_either() {
         assert!(
             rung || received == 2,
             "a parked ring is not empty, and nobody rang"
+        );
+    });
+}
+
+#[test]
+fn a_peer_that_zeroes_the_doorbell_takes_no_wake_up() {
+    loom::model(|| {
+        let shared = shared();
+        let sender = shared.clone();
+        let consumer = shared.consumer();
+        let sending = thread::spawn(move || {
+            let mut producer = sender.producer();
+            assert!(push(&mut producer, &[1]));
+            // Another peer undoes all that this one does to the doorbell.
+            if producer.is_parked() && producer.takes_asleep() {
+                sender.woken.store(1, Ordering::SeqCst);
+            }
+        });
+        consumer.set_parked(Parked::Asleep);
+        fence(Ordering::SeqCst);
+        let sleeps = !consumer.has_next();
+        sending.join().expect("a model that panics has failed");
+        let woken = shared.woken.load(Ordering::SeqCst) == 1;
+        assert!(!sleeps || woken, "a wake-up was lost");
+    });
+}
+
+#[test]
+fn a_ring_that_slept_on_while_its_consumer_was_awake_loses_no_wake_up() {
+    loom::model(|| {
+        let shared = shared();
+        let sender = shared.clone();
+        let mut consumer = shared.consumer();
+        consumer.set_parked(Parked::Asleep);
+        let sending = thread::spawn(move || {
+            let mut producer = sender.producer();
+            for packet in 1..3 {
+                assert!(push(&mut producer, &[packet]));
+                if producer.is_parked() && producer.takes_asleep() {
+                    sender.woken.store(1, Ordering::SeqCst);
+                }
+            }
+        });
+        // The round over parked rings.
+        let is_active = consumer.has_next();
+        if is_active {
+            if consumer.unpark() {
+                shared.woken.store(0, Ordering::SeqCst);
+            }
+            assert!(pop(&mut consumer).is_some());
+            consumer.set_parked(Parked::Asleep);
+            fence(Ordering::SeqCst);
+        }
+        let sleeps = !is_active || !consumer.has_next();
+        sending.join().expect("a model that panics has failed");
+        let woken = shared.woken.load(Ordering::SeqCst) == 1;
+        assert!(
+            !sleeps || woken || !consumer.has_next(),
+            "a wake-up was lost"
         );
     });
 }

@@ -4,10 +4,15 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::super::doorbell::MAX_BITS;
+use super::super::ring::Parked;
 use super::{Incoming, ShmRx};
 
 /// Most active rings that cost less to poll than to park.
 const FEW: usize = 8;
+
+/// Parked rings that are looked at together: 4096 of them in 16 000 bursts, so in about a
+/// millisecond of those that find nothing.
+const LOOKS: usize = 8;
 
 /// Bursts without a packet after which a ring is parked if there are more than [`FEW`].
 const IDLE: u32 = 32;
@@ -27,8 +32,8 @@ impl ShmRx {
         }
     }
 
-    /// Parks rings that stayed empty, if there are many to poll, and looks at one parked ring: so a
-    /// peer that writes into the doorbell cannot hide another's packets for long.
+    /// Parks rings that stayed empty, if there are many to poll, and looks at some parked rings: so
+    /// a peer that writes into the doorbell cannot hide another's packets for long.
     #[cold]
     pub(super) fn keep_house(&mut self) {
         // An earlier burst showed their frames.
@@ -39,12 +44,19 @@ impl ShmRx {
         if self.rings.is_empty() {
             return;
         }
-        self.round = (self.round + 1) % self.rings.len();
-        if let Some(ring) = &self.rings[self.round]
+        for _ in 0..self.rings.len().min(LOOKS) {
+            self.round = (self.round + 1) % self.rings.len();
+            self.look(self.round);
+        }
+    }
+
+    /// Activates a parked ring that has packets.
+    fn look(&mut self, index: usize) {
+        if let Some(Some(ring)) = self.rings.get(index)
             && !ring.active
             && ring.ring.has_next()
         {
-            self.activate(self.round);
+            self.activate(index);
         }
     }
 
@@ -53,23 +65,88 @@ impl ShmRx {
         let is_idle = |ring: &Incoming| now.wrapping_sub(ring.last_busy) >= IDLE;
         let mut marked = false;
         for ring in self.active().filter(|ring| is_idle(ring)) {
-            ring.ring.set_parked(true);
+            ring.ring.set_parked(Parked::Awake);
             marked = true;
         }
         if !marked {
             return;
         }
         fence(Ordering::SeqCst);
-        let rings = &mut self.rings;
+        let (rings, dozing) = (&mut self.rings, &mut self.dozing);
         self.active.retain(|polled| {
             let Some(ring) = rings[polled.index as usize].as_mut() else {
                 return false;
             };
             if is_idle(ring) {
                 ring.active = ring.ring.has_next();
-                ring.ring.set_parked(!ring.active);
+                if ring.active {
+                    ring.ring.set_parked(Parked::No);
+                } else {
+                    start_to_doze(ring, polled.index, dozing);
+                }
             }
             ring.active
         });
+    }
+
+    /// Marks the rings that bursts poll, and those that are parked but not asleep.
+    pub(super) fn mark(&self, active: Parked, dozing: Parked) {
+        self.active().for_each(|ring| ring.ring.set_parked(active));
+        self.dozing().for_each(|ring| ring.ring.set_parked(dozing));
+    }
+
+    /// Undoes the marks of a sleep that did not begin.
+    pub(super) fn stay_awake(&mut self) {
+        self.mark(Parked::No, Parked::Awake);
+        for place in 0..self.dozing.len() {
+            self.look(self.dozing[place] as usize);
+        }
+    }
+
+    /// Stops to poll the active rings, which doze from now on. Those that have dozed until now keep
+    /// their mark after the thread has woken. So the work of a sleep is bounded by the rings that
+    /// were active, and the peer of another ring may send one message to a thread that is awake.
+    pub(super) fn doze(&mut self) {
+        for index in self.dozing.drain(..) {
+            if let Some(ring) = &mut self.rings[index as usize] {
+                ring.dozes = false;
+            }
+        }
+        for polled in self.active.drain(..) {
+            if let Some(ring) = &mut self.rings[polled.index as usize] {
+                ring.active = false;
+                start_to_doze(ring, polled.index, &mut self.dozing);
+            }
+        }
+    }
+
+    pub(super) fn dozing(&self) -> impl Iterator<Item = &Incoming> {
+        let ring = |index: &u32| self.rings[*index as usize].as_ref();
+        let rings = self.dozing.iter().filter_map(ring);
+        rings.filter(|ring| !ring.active)
+    }
+
+    /// Looks at a ring whose peer has woken the thread, and reads the peer's messages from its
+    /// line. False if the peer's end is gone.
+    pub(in crate::shm) fn on_woken(&mut self, index: usize) -> bool {
+        let Some(Some(ring)) = self.rings.get_mut(index) else {
+            return false;
+        };
+        let is_there = ring.known.listen(ring.channel.line());
+        if !ring.active {
+            // The peer may have taken the mark back. The next sleep sets it again.
+            ring.ring.set_parked(Parked::Awake);
+            let index = u32::try_from(index).expect("there are few peers");
+            start_to_doze(ring, index, &mut self.dozing);
+        }
+        self.look(index);
+        is_there
+    }
+}
+
+/// Puts a ring with the mark [`Parked::Awake`] into the list of those.
+fn start_to_doze(ring: &mut Incoming, index: u32, dozing: &mut Vec<u32>) {
+    if !std::mem::replace(&mut ring.dozes, true) {
+        dozing.push(index);
     }
 }

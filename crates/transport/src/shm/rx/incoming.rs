@@ -26,6 +26,8 @@ pub(super) struct Incoming {
     pub(super) ring: Consumer,
     pub(super) trusted: bool,
     pub(super) active: bool,
+    /// It is in the list of those that doze.
+    pub(super) dozes: bool,
     /// The last burst in which it had a packet or was activated.
     pub(super) last_busy: u32,
     /// The peer's regions, which hold the data that it only names.
@@ -145,6 +147,18 @@ impl Shorts {
 }
 
 impl Incoming {
+    /// Notes that bursts poll the ring from now on.
+    #[cold]
+    pub(super) fn unpark(&mut self) {
+        self.active = true;
+        let is_taken = self.ring.unpark() && !self.dozes;
+        // The peer of a ring that slept on has sent a message to a thread that was awake. If it
+        // stayed in the line, the next sleep would end at once. If it comes only now, it does.
+        if is_taken {
+            self.known.listen(self.channel.line());
+        }
+    }
+
     /// Takes packets whose data lies elsewhere, and after them a packet of any length, if there is
     /// one and `room` holds the longest.
     #[inline(never)]

@@ -3,15 +3,27 @@
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
 
-use crate::connect::{Connect, EndpointUid, PeerInfo};
+use crate::connect::{Arm, Connect, EndpointUid, PeerInfo};
+use crate::shm::ffi;
+use crate::shm::ring::Parked;
 use crate::shm::{Options, Shm, ShmRx, ShmTx};
 
 type End = Halves<ShmRx, ShmTx>;
 
+fn open() -> End {
+    Shm::open(Options::default()).expect("memory can be shared here")
+}
+
 /// Two ends of a channel, and the number by which the first knows the second.
 fn connected() -> (End, End, PeerId) {
-    let open = || Shm::open(Options::default()).expect("memory can be shared here");
-    let (mut a, mut b) = (open(), open());
+    let mut b = open();
+    let (a, peer) = connect_to(&mut b, 1);
+    (a, b, peer)
+}
+
+/// Another end of a channel to `b`, and its number for that.
+fn connect_to(b: &mut End, n: u8) -> (End, PeerId) {
+    let mut a = open();
     let info = |n| PeerInfo {
         endpoint: EndpointUid([n; 16]),
         same_host: true,
@@ -19,10 +31,10 @@ fn connected() -> (End, End, PeerId) {
         local: None,
         remote: None,
     };
-    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
-    let (_, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("our own offer");
+    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(200)).expect("a new endpoint");
+    let (_, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(n), offer).expect("our own offer");
     let peer = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("our own answer");
-    (a, b, peer)
+    (a, peer)
 }
 
 const fn item(peer: PeerId, byte: u8) -> TxItem {
@@ -55,7 +67,7 @@ fn a_sender_that_settles_wakes_who_parked_just_then() {
     assert_eq!(a.tx.counters().wakeups_sent, 0, "it was awake");
     // The receiver has looked before the packet came, and its mark shows only after the sender has
     // looked.
-    b.rx.mark_active(true);
+    b.rx.mark(Parked::Awake, Parked::Awake);
     assert!(b.rx.bell.fall_asleep());
     a.tx.settle();
     assert_eq!(a.tx.counters().wakeups_sent, 1);
@@ -63,18 +75,116 @@ fn a_sender_that_settles_wakes_who_parked_just_then() {
     assert_eq!(a.tx.counters().wakeups_sent, 1, "once is enough");
 }
 
+/// Undoes all that peers have written into a doorbell, as a peer can.
+fn zero(end: &End) {
+    end.rx.bell.take(|_| {});
+    end.rx.bell.wake_up();
+}
+
 #[test]
-fn a_packet_that_its_peer_takes_back_leaves_the_next_look_at_the_head() {
+fn a_zeroed_doorbell_delays_no_packet_to_a_receiver_that_sleeps() {
     let (mut a, mut b, peer) = connected();
-    for byte in 1..4 {
-        a.tx.burst(&[item(peer, byte)]);
+    for sleep in 1..4 {
+        assert_eq!(Shm::arm(&mut b.rx, &mut b.tx), Arm::Wait);
+        zero(&b);
+        a.tx.burst(&[item(peer, 7)]);
+        a.tx.settle();
+        assert_eq!(a.tx.counters().wakeups_sent, sleep);
+        zero(&b);
+        Shm::disarm(&mut b.rx, &mut b.tx);
         assert_eq!(b.rx.burst(), 1);
     }
-    // A look has found a long packet, which is gone when the burst reads it.
-    b.rx.count = 0;
-    assert_eq!(b.rx.go_on(), 0);
-    assert_eq!(b.rx.burst(), 0, "no packet is there");
-    a.tx.burst(&[item(peer, 9)]);
+}
+
+#[test]
+fn a_receiver_that_is_awake_again_gets_one_message_for_a_ring_that_sleeps() {
+    let (mut a, mut b, peer) = connected();
+    for _ in 0..2 {
+        // The ring stays parked over the second sleep.
+        assert_eq!(Shm::arm(&mut b.rx, &mut b.tx), Arm::Wait);
+        Shm::disarm(&mut b.rx, &mut b.tx);
+    }
+    for _ in 0..8 {
+        a.tx.burst(&[item(peer, 7)]);
+        a.tx.settle();
+    }
+    assert_eq!(a.tx.counters().wakeups_sent, 1);
+    assert_eq!(b.rx.burst(), 8);
+    // And none for one that was active just before.
+    assert_eq!(Shm::arm(&mut b.rx, &mut b.tx), Arm::Wait);
+    Shm::disarm(&mut b.rx, &mut b.tx);
+    a.tx.burst(&[item(peer, 7)]);
+    assert_eq!(a.tx.counters().wakeups_sent, 1);
     assert_eq!(b.rx.burst(), 1);
-    assert_eq!(b.rx.frame(0).bytes, [9; 24]);
+}
+
+#[test]
+fn a_thread_that_was_woken_for_nothing_is_woken_again() {
+    let (mut a, mut b, peer) = connected();
+    let sleep_on = |b: &mut End| {
+        for _ in 0..2 {
+            assert_eq!(Shm::arm(&mut b.rx, &mut b.tx), Arm::Wait);
+            Shm::disarm(&mut b.rx, &mut b.tx);
+        }
+    };
+    sleep_on(&mut b);
+    // The peer takes the mark, and the thread finds the packet before the message.
+    a.tx.burst(&[item(peer, 7)]);
+    a.tx.settle();
+    assert_eq!(a.tx.counters().wakeups_sent, 1);
+    assert_eq!(Shm::arm(&mut b.rx, &mut b.tx), Arm::Ready);
+    Shm::disarm(&mut b.rx, &mut b.tx);
+    assert_eq!(b.rx.burst(), 1);
+    for wakeups in 2..5 {
+        sleep_on(&mut b);
+        assert_eq!(Shm::arm(&mut b.rx, &mut b.tx), Arm::Wait);
+        ffi::wake(a.tx.channels.channel(peer).expect("it is live").line());
+        zero(&b);
+        Shm::disarm(&mut b.rx, &mut b.tx);
+        assert_eq!(Shm::arm(&mut b.rx, &mut b.tx), Arm::Wait);
+        zero(&b);
+        a.tx.burst(&[item(peer, 7)]);
+        a.tx.settle();
+        assert_eq!(a.tx.counters().wakeups_sent, wakeups);
+        Shm::disarm(&mut b.rx, &mut b.tx);
+        assert_eq!(b.rx.burst(), 1);
+    }
+}
+
+/// Bursts in 100 µs, if one that polls eight empty rings takes 250 ns.
+const SOON: u32 = 400;
+
+/// `others`: the doorbell is zeroed, or has a bit without an end, before each burst.
+fn bursts_until_shown(others: impl Fn(&End)) -> u32 {
+    let mut b = open();
+    let mut ends: Vec<_> = (1..=64).map(|n| connect_to(&mut b, n)).collect();
+    for _ in 0..200 {
+        assert_eq!(b.rx.burst(), 0);
+    }
+    let (a, peer) = &mut ends[40];
+    a.tx.burst(&[item(*peer, 7)]);
+    a.tx.settle();
+    let mut bursts = 0;
+    loop {
+        others(&b);
+        bursts += 1;
+        if b.rx.burst() > 0 || bursts > 100 * SOON {
+            return bursts;
+        }
+    }
+}
+
+#[test]
+fn a_zeroed_doorbell_hides_no_parked_ring_for_a_millisecond() {
+    let bursts = bursts_until_shown(zero);
+    assert!(bursts < SOON, "{bursts}");
+}
+
+#[test]
+fn a_doorbell_that_rings_always_delays_no_other_peer() {
+    let bursts = bursts_until_shown(|b| {
+        zero(b);
+        b.rx.bell.ring(3);
+    });
+    assert!(bursts < SOON, "{bursts}");
 }

@@ -1,0 +1,79 @@
+//! All peers of an endpoint over shared memory can write into its doorbell. A peer that clears it,
+//! or rings it without end, delays no call of another peer, although the server sleeps between
+//! calls.
+
+use std::fs::{self, File, OpenOptions};
+use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use dunlin_nexus::Nexus;
+use dunlin_transport::shm::Shm;
+
+use super::child::{Server, say};
+use super::{REVERSE, endpoint, exchange};
+
+/// The name of the memory of doorbells.
+const BELL: &str = "/memfd:dunlin-doorbell";
+/// Bytes at the start of a doorbell that contain all of it.
+const LEN: usize = 1024;
+/// A pause between calls after which a server sleeps: it spins for 50 µs.
+const PAUSE: Duration = Duration::from_millis(3);
+/// A call that takes longer was not noticed by the server when it came: that would sleep for 50 ms.
+const SLOW: Duration = Duration::from_millis(5);
+
+#[test]
+fn a_peer_that_clears_the_doorbell_keeps_no_other_from_waking_the_server() {
+    calls_are_quick_beside(0);
+}
+
+#[test]
+fn a_peer_that_rings_the_doorbell_always_delays_no_other() {
+    calls_are_quick_beside(0xFF);
+}
+
+fn calls_are_quick_beside(byte: u8) {
+    let server = Server::start::<Shm>(0);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<Shm>(&nexus);
+    let session = rpc.connect_blocking(server.address).unwrap();
+    let mut writer = Server::bell_writer(server.address, byte);
+    // Its own doorbell and the server's.
+    assert_eq!(writer.expect("writes"), "2");
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while begun.elapsed() < Duration::from_secs(1) {
+        rpc.run_for(PAUSE);
+        let issued = Instant::now();
+        exchange(&mut rpc, session, REVERSE);
+        times.push(issued.elapsed());
+    }
+    times.sort();
+    let (middle, count) = (times[times.len() / 2], times.len());
+    let slow = times.iter().filter(|time| **time > SLOW).count();
+    println!("{slow} of {count} calls were slow; the middle one took {middle:?}");
+    // A busy machine delays some.
+    assert!(slow <= 3 + count / 20, "{slow} of {count}, {middle:?}");
+}
+
+/// The whole life of the writer.
+pub(super) fn run(nexus: &Nexus, server: SocketAddr, byte: u8) {
+    let mut rpc = endpoint::<Shm>(nexus);
+    let session = rpc.connect_blocking(server).unwrap();
+    exchange(&mut rpc, session, REVERSE);
+    let memory = OpenOptions::new().write(true).open("/proc/self/mem");
+    let (memory, bells): (File, Vec<u64>) = (memory.unwrap(), bells());
+    say(&format!("writes {}", bells.len()));
+    loop {
+        for bell in &bells {
+            memory.write_all_at(&[byte; LEN], *bell).unwrap();
+        }
+    }
+}
+
+/// The addresses of the doorbells that this process has mapped.
+fn bells() -> Vec<u64> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let bells = maps.lines().filter(|line| line.contains(BELL));
+    let start = |line: &str| u64::from_str_radix(line.split_once('-').unwrap().0, 16).unwrap();
+    bells.map(start).collect()
+}
