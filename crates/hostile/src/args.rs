@@ -5,17 +5,19 @@ use std::time::Duration;
 use harness::process::{self, RoleArgs};
 
 use crate::attack::Attack;
+use crate::words::Rates;
 
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask hostile                              two minutes of all attacks
-  cargo xtask hostile --minutes 120                10⁸ packets and 10⁶ connections
+  cargo xtask hostile --minutes 40 --reach         10⁸ packets and 10⁶ connections
   cargo xtask hostile --seed 7 --only blaster      one kind of attacker, with this seed
   cargo xtask hostile --json | jq .faults
 
-A server and its healthy client run from the beginning to the end. Attackers work in turns on that
-server and, for a while, on another one of the same kind: the client's latency meanwhile is what
-equally busy processes cost it that do it no harm, and what it is compared with.
+A server and its healthy client run from the beginning to the end. Phases take turns: attackers work
+at a steady pace on another server of the same kind, then on that one; the client's latency in the
+second phase is compared with that in the first, in which the attackers take the same time of the
+processors. In the third, a storm, packets fill the server's socket, so no latency is judged.
 
 Exit codes: 0, nothing was found; 1, something was found, or a process of the run failed; 2, wrong
 arguments; 130, Ctrl-C, after what was seen so far.";
@@ -36,6 +38,16 @@ pub(crate) struct Args {
     /// Starts only these attackers.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ATTACK")]
     pub(crate) only: Vec<Attack>,
+    /// Packets that the blaster sends in a second of a storm.
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub(crate) packet_rate: u32,
+    /// Connections that the flood makes in a second of a storm.
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    pub(crate) connection_rate: u32,
+    /// Ends the run once the server has read 10⁸ packets and answered 10⁶ connections, and finds
+    /// fault with one that does not get there in its time.
+    #[arg(long)]
+    pub(crate) reach: bool,
     /// Prints one JSON object with all observations.
     #[arg(long)]
     pub(crate) json: bool,
@@ -62,12 +74,23 @@ impl Args {
         }
     }
 
+    /// The pace of the attackers in a storm.
+    pub(crate) fn storm(&self) -> Rates {
+        Rates {
+            packets: self.packet_rate,
+            connections: self.connection_rate,
+        }
+    }
+
     /// The command that repeats the run.
     pub(crate) fn replay(&self) -> String {
         let mut text = format!(
-            "cargo xtask hostile --minutes {} --seed {}",
-            self.minutes, self.seed
+            "cargo xtask hostile --minutes {} --seed {} --packet-rate {} --connection-rate {}",
+            self.minutes, self.seed, self.packet_rate, self.connection_rate
         );
+        if self.reach {
+            text += " --reach";
+        }
         if !self.only.is_empty() {
             let names: Vec<_> = self.only.iter().map(|attack| attack.name()).collect();
             text += &format!(" --only {}", names.join(","));

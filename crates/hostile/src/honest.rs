@@ -4,8 +4,13 @@
 pub(crate) mod client;
 pub(crate) mod server;
 
+use std::sync::mpsc::{self, Receiver};
+
 use dunlin_core::Rng;
 use dunlin_wire::ReqType;
+use harness::process::Parent;
+
+use crate::words::Ask;
 
 /// Requests of the healthy client.
 pub(crate) const HONEST: ReqType = ReqType(1);
@@ -14,6 +19,19 @@ pub(crate) const OTHER: ReqType = ReqType(2);
 
 /// Bytes at the start of an honest request that number it.
 const NUMBER: usize = 8;
+
+/// The parent's questions, read by a thread of their own.
+pub(crate) fn questions() -> Receiver<Ask> {
+    let (to, from) = mpsc::channel();
+    std::thread::spawn(move || {
+        while let Ok(ask) = Parent.receive() {
+            if to.send(ask).is_err() {
+                break;
+            }
+        }
+    });
+    from
+}
 
 /// An honest request: its number, and random bytes.
 pub(crate) fn fill(request: &mut [u8], number: u64, rng: &mut Rng) {

@@ -6,29 +6,34 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::words::{Deeds, Event, Stats};
+use crate::words::{Counts, Deeds, Event, Stats};
 
-/// How many times slower the healthy client may be while its server is attacked.
+/// How many times slower the healthy client may be while its server is attacked than while another
+/// one is: the attackers take the same time of the processors then, in the same bursts.
 const SLOWER: u64 = 3;
-/// Nothing is said about a 99th percentile below this: on two processors that attackers, servers
-/// and clients share, it is the scheduler's.
-const FAST_NS: u64 = 2_000_000;
 /// Growth of the server's memory over all.
 const GROWTH_KIB: u64 = 64 << 10;
-/// Growth in the second half of a run: a pool may still get a region.
-const LATE_GROWTH_KIB: u64 = 16 << 10;
+/// Growth in the second half of a run, by the line that fits it best: a pool may still get a
+/// region.
+const LATE_GROWTH_KIB: f64 = 4096.0;
 /// Looks at the memory below which a run has no halves.
 const LOOKS: usize = 100;
+/// Packets that a run with `--reach` must send through the server's socket, and connections that it
+/// must make.
+const PACKETS: u64 = 100_000_000;
+const CONNECTIONS: u64 = 1_000_000;
 
 /// A part of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     /// Nothing attacks.
     Quiet,
-    /// Another server is attacked.
+    /// Another server is attacked at a steady pace.
     Elsewhere,
-    /// The client's own server is attacked.
+    /// The client's own server is attacked at a steady pace.
     Attacked,
+    /// It is attacked at a pace that fills its socket.
+    Storm,
 }
 
 /// Everything that a run has seen.
@@ -37,14 +42,17 @@ pub(crate) struct Seen {
     pub(crate) quiet: Record,
     pub(crate) elsewhere: Record,
     pub(crate) attacked: Record,
+    pub(crate) storm: Record,
+    /// Packets at the server since the attacks began.
+    pub(crate) counts: Counts,
     pub(crate) memory_before_kib: u64,
     pub(crate) memory_kib: Vec<u64>,
     pub(crate) events: Vec<Event>,
     /// Attackers that ended before their time.
     pub(crate) ended: Vec<String>,
     pub(crate) interrupted: bool,
-    /// Phases in which the machine stood still: the longest rest in each, and what the client saw.
-    pub(crate) still: Vec<(Duration, Stats)>,
+    /// Phases in which the machine stood still: the longest rest in each.
+    pub(crate) still: Vec<Duration>,
 }
 
 /// All phases of a kind.
@@ -52,10 +60,12 @@ pub(crate) struct Seen {
 pub(crate) struct Record {
     pub(crate) stats: Stats,
     pub(crate) deeds: Deeds,
+    /// The 99th percentile of each phase in which the machine did not stand still.
+    pub(crate) p99s_ns: Vec<u64>,
 }
 
 /// Something that must not be.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
     /// The healthy client lost sessions.
@@ -68,7 +78,8 @@ pub(crate) enum Fault {
     RefusedSessions(u64),
     /// It made no calls at all.
     NoCalls,
-    /// Its 99th percentile, in nanoseconds: while another server was attacked, and while its was.
+    /// The median of its 99th percentiles, in nanoseconds: while another server was
+    /// attacked, and while its was.
     Slow { elsewhere_ns: u64, attacked_ns: u64 },
     /// Requests came to a handler twice.
     Twice(usize),
@@ -77,7 +88,9 @@ pub(crate) enum Fault {
     /// The server's memory grew.
     Grew { kib: u64 },
     /// It grew in the second half of the run.
-    Grows { kib: u64 },
+    Grows { kib: f64 },
+    /// The server read too few packets, or got too few connections.
+    TooFew { packets: u64, connections: u64 },
     /// Honest processes of the drills were harmed.
     Complaint(String),
 }
@@ -89,7 +102,9 @@ impl Seen {
             Phase::Quiet => &mut self.quiet,
             Phase::Elsewhere => &mut self.elsewhere,
             Phase::Attacked => &mut self.attacked,
+            Phase::Storm => &mut self.storm,
         };
+        record.p99s_ns.extend(quantile_ns(&stats.latencies, 0.99));
         let sum = &mut record.stats;
         sum.calls += stats.calls;
         sum.wrong += stats.wrong;
@@ -101,15 +116,33 @@ impl Seen {
         deeds.into_iter().for_each(|done| record.deeds.add(done));
     }
 
-    /// Adds a phase in which the machine stood still. Wrong answers are wrong also then; sessions
-    /// and calls may have failed by the clock.
-    pub(crate) fn stood_still(&mut self, rest: Duration, stats: Stats) {
-        self.attacked.stats.wrong += stats.wrong;
-        self.still.push((rest, stats));
+    /// Adds a phase in which the machine stood still. Its latencies say nothing; all else counts.
+    pub(crate) fn stood_still(
+        &mut self,
+        phase: Phase,
+        rest: Duration,
+        stats: Stats,
+        deeds: Vec<Deeds>,
+    ) {
+        let latencies = Vec::new();
+        self.add(phase, Stats { latencies, ..stats }, deeds);
+        self.still.push(rest);
     }
 
-    fn records(&self) -> [&Record; 3] {
-        [&self.quiet, &self.elsewhere, &self.attacked]
+    fn records(&self) -> [&Record; 4] {
+        [&self.quiet, &self.elsewhere, &self.attacked, &self.storm]
+    }
+
+    /// The work of all attackers.
+    pub(crate) fn deeds(&self) -> Deeds {
+        let mut deeds = self.attacked.deeds.clone();
+        deeds.add(self.storm.deeds.clone());
+        deeds
+    }
+
+    /// Whether there were enough packets and connections for a run with `--reach`.
+    pub(crate) fn has_reached(&self) -> bool {
+        self.counts.read >= PACKETS && self.deeds().answered >= CONNECTIONS
     }
 
     fn count(&self, what: impl Fn(&Stats) -> u64) -> u64 {
@@ -135,27 +168,48 @@ impl Seen {
         most.saturating_sub(self.memory_before_kib)
     }
 
-    /// How much more there was at most in the last quarter than before, since the first half.
-    fn late_growth_kib(&self) -> u64 {
-        let len = self.memory_kib.len();
-        if len < LOOKS {
-            return 0;
+    /// The growth in the second half of the run, by the line that fits it best.
+    fn late_growth_kib(&self) -> f64 {
+        match self.memory_kib.len() {
+            0..LOOKS => 0.0,
+            len => growth(&self.memory_kib[len / 2..]),
         }
-        let most = |part: &[u64]| part.iter().max().copied().unwrap_or(0);
-        let (before, after) = self.memory_kib.split_at(3 * len / 4);
-        most(after).saturating_sub(most(&before[len / 4..]))
     }
 }
 
 impl Record {
     /// The latency in nanoseconds below which this part of the calls was.
     pub(crate) fn quantile_ns(&self, part: f64) -> Option<u64> {
-        let mut all = Histogram::<u64>::new(3).ok()?;
-        for (value, count) in &self.stats.latencies {
-            all.record_n(*value, *count).ok()?;
-        }
-        (!all.is_empty()).then(|| all.value_at_quantile(part))
+        quantile_ns(&self.stats.latencies, part)
     }
+
+    /// The median of the 99th percentiles.
+    pub(crate) fn p99_ns(&self) -> Option<u64> {
+        let mut all = self.p99s_ns.clone();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
+}
+
+fn quantile_ns(latencies: &[(u64, u64)], part: f64) -> Option<u64> {
+    let mut all = Histogram::<u64>::new(3).ok()?;
+    for (value, count) in latencies {
+        all.record_n(*value, *count).ok()?;
+    }
+    (!all.is_empty()).then(|| all.value_at_quantile(part))
+}
+
+/// By how much these values grow from the first to the last, by least squares.
+#[expect(clippy::cast_precision_loss, reason = "both are far below 2⁵²")]
+fn growth(values: &[u64]) -> f64 {
+    let middle = (values.len() - 1) as f64 / 2.0;
+    let (mut together, mut squares) = (0.0, 0.0);
+    for (place, value) in values.iter().enumerate() {
+        let from_middle = place as f64 - middle;
+        together += from_middle * *value as f64;
+        squares += from_middle * from_middle;
+    }
+    2.0 * middle * together / squares
 }
 
 /// The faults that no more time could take away.
@@ -188,27 +242,32 @@ pub(crate) fn at_once(seen: &Seen) -> Vec<Fault> {
     faults
 }
 
-/// All faults of a run that is over.
-pub(crate) fn faults(seen: &Seen) -> Vec<Fault> {
+/// All faults of a run that is over. `reach`: it must have sent 10⁸ packets and made 10⁶
+/// connections.
+pub(crate) fn faults(seen: &Seen, reach: bool) -> Vec<Fault> {
     let mut faults = at_once(seen);
     if seen.interrupted {
         return faults;
     }
-    let p99 = |record: &Record| record.quantile_ns(0.99);
-    match (p99(&seen.elsewhere), p99(&seen.attacked)) {
-        (Some(elsewhere_ns), Some(attacked_ns)) => {
-            if attacked_ns > SLOWER * elsewhere_ns.max(FAST_NS / SLOWER) {
-                faults.push(Fault::Slow {
-                    elsewhere_ns,
-                    attacked_ns,
-                });
-            }
+    match (seen.elsewhere.p99_ns(), seen.attacked.p99_ns()) {
+        (Some(elsewhere_ns), Some(attacked_ns)) if attacked_ns > SLOWER * elsewhere_ns => {
+            faults.push(Fault::Slow {
+                elsewhere_ns,
+                attacked_ns,
+            });
         }
+        (Some(_), Some(_)) => {}
         _ => faults.push(Fault::NoCalls),
     }
     let kib = seen.late_growth_kib();
     if kib > LATE_GROWTH_KIB {
         faults.push(Fault::Grows { kib });
+    }
+    if reach && !seen.has_reached() {
+        faults.push(Fault::TooFew {
+            packets: seen.counts.read,
+            connections: seen.deeds().answered,
+        });
     }
     faults
 }
@@ -235,8 +294,15 @@ impl fmt::Display for Fault {
             Self::Changed(count) => write!(f, "{count} requests changed under a handler"),
             Self::Grew { kib } => write!(f, "the server's memory grew by {kib} KiB"),
             Self::Grows { kib } => {
-                write!(f, "the server's memory does not stop growing: {kib} KiB")
+                write!(f, "the server's memory does not stop growing: {kib:.0} KiB")
             }
+            Self::TooFew {
+                packets,
+                connections,
+            } => write!(
+                f,
+                "the server read only {packets} packets and answered {connections} connections"
+            ),
             Self::Complaint(what) => f.write_str(what),
         }
     }

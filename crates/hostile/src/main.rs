@@ -7,6 +7,7 @@
 //! | `stage` | the processes of a run, and its phases |
 //! | `honest` | the server, the healthy client, and calls that are easy to judge |
 //! | `attack` | the attackers: a process each |
+//! | `watch` | whether the machine itself stood still |
 //! | `judge` | what a run has seen, and whether that is as it must be |
 //! | `words` | what the processes say to each other |
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ mod honest;
 mod judge;
 mod report;
 mod stage;
+mod watch;
 mod words;
 
 use std::process::ExitCode;
@@ -33,7 +35,7 @@ use honest::{client, server};
 const STOPPED: u8 = 130;
 
 /// The processes of a run.
-const ROLES: [Role; 8] = [
+const ROLES: [Role; 9] = [
     server::ROLE,
     client::ROLE,
     blaster::ROLE,
@@ -42,6 +44,7 @@ const ROLES: [Role; 8] = [
     scribbler::SCRIBE,
     drills::ROLE,
     pawn::ROLE,
+    watch::ROLE,
 ];
 
 fn main() -> ExitCode {
@@ -65,7 +68,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> anyhow::Result<bool> {
     signal::watch()?;
     let seen = stage::run(args)?;
-    let faults = judge::faults(&seen);
+    let faults = judge::faults(&seen, args.reach);
     report::print(args, &seen, &faults);
     if seen.interrupted {
         return Err(signal::Interrupted.into());

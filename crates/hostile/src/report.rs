@@ -10,15 +10,16 @@ use crate::judge::{Fault, Record, Seen};
 
 /// After each attack: the rate so far, and the time left. On a terminal, the line stays the last.
 pub(crate) fn progress(args: &Args, seen: &Seen, elapsed: Duration) {
-    let deeds = &seen.attacked.deeds;
+    let deeds = seen.deeds();
     let seconds = elapsed.as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-    let rate = (deeds.packets + seen.elsewhere.deeds.packets) as f64 / seconds;
+    let rate = deeds.packets as f64 / seconds;
     let left = args.span().saturating_sub(elapsed).as_secs();
     let text = format!(
-        "{seconds:.0} s: {:.1} M packets ({rate:.0}/s), {} connections, {:.1} M words of memory, \
-         {} kills and stops; {left} s left",
+        "{seconds:.0} s: {:.1} M packets ({rate:.0}/s), {:.1} M read, {} connections, {:.1} M \
+         words of memory, {} kills and stops; {left} s left",
         millions(deeds.packets),
+        millions(seen.counts.read),
         deeds.connections,
         millions(deeds.words),
         deeds.kills + deeds.stops,
@@ -43,36 +44,40 @@ pub(crate) fn print(args: &Args, seen: &Seen, faults: &[Fault]) {
 }
 
 fn table(args: &Args, seen: &Seen, faults: &[Fault]) {
-    println!("                              calls    median       99 %");
+    println!("                              calls    median       99 %  in each phase, µs");
     for (name, record) in parts(seen) {
-        let quantile = |part| record.quantile_ns(part).unwrap_or(0) / 1_000;
+        let p99s = record.p99s_ns.iter().map(|ns| (ns / 1_000).to_string());
         println!(
-            "{name:24} {:>10} {:>6} µs {:>7} µs",
+            "{name:24} {:>10} {:>6} µs {:>7} µs  {}",
             record.stats.calls,
-            quantile(0.5),
-            quantile(0.99)
+            record.quantile_ns(0.5).unwrap_or(0) / 1_000,
+            record.p99_ns().unwrap_or(0) / 1_000,
+            p99s.collect::<Vec<_>>().join(" ")
         );
     }
-    let deeds = &seen.attacked.deeds;
+    let deeds = seen.deeds();
     println!(
-        "at its server: {:.1} M packets, {} connections, {} MiB of messages, {:.1} M words of \
-         memory, {} kills, {} stops",
+        "the attackers sent {:.1} M packets, made {} connections, of which {} were answered, wrote \
+         {} MiB of messages and {:.1} M words of memory, killed {} and stopped {} processes",
         millions(deeds.packets),
         deeds.connections,
+        deeds.answered,
         deeds.message_bytes >> 20,
         millions(deeds.words),
         deeds.kills,
         deeds.stops
     );
+    let counts = &seen.counts;
     println!(
-        "the server's memory grew by {} KiB at most",
+        "the server read {:.1} M packets, of which it refused {:.1} M; {:.1} M were lost at its \
+         socket; its memory grew by {} KiB at most",
+        millions(counts.read),
+        millions(counts.refused),
+        millions(counts.lost),
         seen.growth_kib()
     );
-    for (rest, stats) in &seen.still {
-        println!(
-            "the machine stood still for {rest:?}; not judged: {} lost, {} failed, {} refused",
-            stats.lost, stats.failed, stats.refused
-        );
+    for rest in &seen.still {
+        println!("the machine stood still for {rest:?}, so a phase's latencies do not count");
     }
     for why in &seen.ended {
         println!("an attacker ended before its time: {why}");
@@ -87,11 +92,12 @@ fn table(args: &Args, seen: &Seen, faults: &[Fault]) {
     }
 }
 
-fn parts(seen: &Seen) -> [(&'static str, &Record); 3] {
+fn parts(seen: &Seen) -> [(&'static str, &Record); 4] {
     [
         ("no attacker", &seen.quiet),
         ("another server attacked", &seen.elsewhere),
         ("its server attacked", &seen.attacked),
+        ("its server in a storm", &seen.storm),
     ]
 }
 
@@ -100,7 +106,8 @@ fn object(args: &Args, seen: &Seen, faults: &[Fault]) -> Value {
         json!({
             "calls": record.stats.calls,
             "p50_ns": record.quantile_ns(0.5),
-            "p99_ns": record.quantile_ns(0.99),
+            "p99_ns": record.p99_ns(),
+            "p99s_ns": record.p99s_ns,
             "deeds": record.deeds,
         })
     };
@@ -109,11 +116,13 @@ fn object(args: &Args, seen: &Seen, faults: &[Fault]) -> Value {
         "minutes": args.minutes,
         "quiet": part(&seen.quiet),
         "elsewhere": part(&seen.elsewhere),
+        "counts": seen.counts,
         "attacked": part(&seen.attacked),
+        "storm": part(&seen.storm),
         "memory_before_kib": seen.memory_before_kib,
         "memory_growth_kib": seen.growth_kib(),
         "ended": seen.ended,
-        "not_judged": seen.still.iter().map(|(rest, _)| rest.as_secs_f64()).collect::<Vec<_>>(),
+        "stood_still_s": seen.still.iter().map(Duration::as_secs_f64).collect::<Vec<_>>(),
         "interrupted": seen.interrupted,
         "faults": faults,
         "reasons": seen.reasons().collect::<Vec<_>>(),

@@ -1,12 +1,10 @@
-//! The processes of a run and its phases: one without attacks, then attacks by turns on another
-//! server and on the watched one, until the time is over or a fault is found.
+//! The processes of a run and its phases: one without attacks, then by turns attacks on another
+//! server, on the watched one, and a storm of attacks on that, until the time is over or a fault is
+//! found.
 //!
 //! Invariant: the watched server and the healthy client run from the beginning to the end, so
 //! everything that an attack leaves behind is seen later.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -19,7 +17,8 @@ use crate::args::Args;
 use crate::honest::{client, server};
 use crate::judge::{self, Phase, Seen};
 use crate::report;
-use crate::words::{Ask, Deeds, Event, Orders, Stats, Target};
+use crate::watch::Watches;
+use crate::words::{Ask, Counts, Deeds, Event, Orders, Rates, STEADY, Serve, Stats, Target};
 
 /// Time in which a process begins, or answers.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,19 +26,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const WARM: Duration = Duration::from_secs(2);
 /// Time without attackers.
 const QUIET: Duration = Duration::from_secs(5);
-/// Time of a phase of attacks on the other server, and of one on the watched server.
-const ELSEWHERE: Duration = Duration::from_secs(6);
-const ATTACK: Duration = Duration::from_secs(14);
+/// Time of an attack on either server, of a storm, and of the last storm at least.
+const ATTACK: Duration = Duration::from_secs(7);
+const STORM: Duration = Duration::from_secs(14);
+const SHORT: Duration = Duration::from_secs(3);
 /// Time between two looks at the server.
 const LOOK: Duration = Duration::from_millis(250);
 /// Time by which a phase is over at the latest, for attackers that are late.
 const LATE: Duration = Duration::from_secs(30);
 
-/// If a nap takes longer than this, the machine has stood still: other threads may then miss a
-/// failure timeout of a second, and no attacker is to blame.
+/// If a watch's nap takes longer than this, the machine has stood still: its host did not run a
+/// processor. Threads on it may then miss a failure timeout of a second, and no attacker is to
+/// blame.
 const STILL: Duration = Duration::from_millis(300);
-/// The nap of the thread that only sleeps.
-const NAP: Duration = Duration::from_millis(10);
 
 /// A server and where it listens.
 struct Server {
@@ -49,9 +48,11 @@ struct Server {
 
 struct Stage<'a> {
     args: &'a Args,
-    watched: Server,
+    server: Server,
+    /// Another one of the same kind, without the healthy client.
     other: Server,
     client: Process,
+    watches: Watches,
     rng: Rng,
     begun: Instant,
     seen: Seen,
@@ -73,15 +74,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Seen> {
 
 impl<'a> Stage<'a> {
     fn set(args: &'a Args) -> anyhow::Result<Self> {
-        let (watched, other) = (Server::start()?, Server::start()?);
-        let params = (watched.target.address, args.seed);
+        let (server, other) = (Server::start()?, Server::start()?);
+        let params = (server.target.address, args.seed);
         let mut client = Process::spawn(client::ROLE, Seat::default(), &params)?;
         client.receive::<()>(PATIENCE)?;
         Ok(Self {
             args,
-            watched,
+            server,
             other,
             client,
+            watches: Watches::start(PATIENCE),
             rng: Rng::new(args.seed),
             begun: Instant::now(),
             seen: Seen::default(),
@@ -91,29 +93,33 @@ impl<'a> Stage<'a> {
     fn play(&mut self) -> anyhow::Result<()> {
         wait(WARM)?;
         self.ask()?;
-        self.seen.memory_before_kib = self.watched.memory_kib()?;
+        self.seen.memory_before_kib = self.server.memory_kib()?;
         wait(QUIET)?;
         let stats = self.ask()?;
         self.seen.add(Phase::Quiet, stats, Vec::new());
+        let before = self.server.counts(&mut self.seen.events)?;
         let end = self.begun + self.args.span();
         while Instant::now() < end {
-            self.attack(Phase::Elsewhere, ELSEWHERE)?;
+            self.attack(Phase::Elsewhere, STEADY, ATTACK)?;
+            self.attack(Phase::Attacked, STEADY, ATTACK)?;
             let left = end.saturating_duration_since(Instant::now());
-            self.attack(Phase::Attacked, left.min(ATTACK).max(ELSEWHERE))?;
+            self.attack(Phase::Storm, self.args.storm(), left.clamp(SHORT, STORM))?;
+            self.seen.counts = self.server.counts(&mut self.seen.events)?.since(before);
+            report::progress(self.args, &self.seen, self.begun.elapsed());
             // More output would only bury the fault.
-            if !judge::at_once(&self.seen).is_empty() {
+            let found = !judge::at_once(&self.seen).is_empty();
+            if found || self.args.reach && self.seen.has_reached() {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Runs all attackers against one of the servers.
-    fn attack(&mut self, phase: Phase, span: Duration) -> anyhow::Result<()> {
-        let watch = Watch::start();
+    /// Runs all attackers.
+    fn attack(&mut self, phase: Phase, rates: Rates, span: Duration) -> anyhow::Result<()> {
         let target = match phase {
-            Phase::Attacked => &self.watched.target,
-            Phase::Quiet | Phase::Elsewhere => &self.other.target,
+            Phase::Elsewhere => &self.other.target,
+            _ => &self.server.target,
         };
         let mut attackers = Vec::new();
         for attack in self.args.attacks() {
@@ -121,42 +127,53 @@ impl<'a> Stage<'a> {
                 target: target.clone(),
                 seed: self.rng.next_u64(),
                 span,
+                rates,
             };
             attackers.push(Process::spawn(attack.role(), Seat::default(), &orders)?);
         }
+        self.phase(phase, attackers, span)
+    }
+
+    /// Watches the servers and the client until these processes have ended.
+    fn phase(
+        &mut self,
+        phase: Phase,
+        mut others: Vec<Process>,
+        span: Duration,
+    ) -> anyhow::Result<()> {
+        self.watches.longest(PATIENCE)?;
         let deadline = Instant::now() + span + LATE;
         let mut deeds = Vec::new();
-        while !attackers.is_empty() {
+        while !others.is_empty() {
             wait(LOOK)?;
             self.look()?;
             if Instant::now() > deadline {
                 bail!("the attackers do not end");
             }
             let mut left = Vec::new();
-            for mut attacker in attackers {
-                match attacker.try_receive::<Deeds>() {
+            for mut other in others {
+                match other.try_receive::<Deeds>() {
                     Ok(Some(done)) => deeds.push(done),
-                    Ok(None) => left.push(attacker),
+                    Ok(None) => left.push(other),
                     // One attacker that failed is noted; the others go on.
                     Err(error) => self.seen.ended.push(format!("{error:#}")),
                 }
             }
-            attackers = left;
+            others = left;
         }
         let stats = self.ask()?;
-        match watch.longest_rest() {
-            rest if rest > STILL => self.seen.stood_still(rest, stats),
+        match self.watches.longest(PATIENCE)? {
+            rest if rest > STILL => self.seen.stood_still(phase, rest, stats, deeds),
             _ => self.seen.add(phase, stats, deeds),
         }
-        report::progress(self.args, &self.seen, self.begun.elapsed());
         Ok(())
     }
 
     /// Looks at both servers.
     fn look(&mut self) -> anyhow::Result<()> {
-        let memory = self.watched.memory_kib()?;
+        let memory = self.server.memory_kib()?;
         self.seen.memory_kib.push(memory);
-        for server in [&mut self.watched, &mut self.other] {
+        for server in [&mut self.server, &mut self.other] {
             while let Some(event) = server
                 .process
                 .try_receive::<Event>()
@@ -170,45 +187,33 @@ impl<'a> Stage<'a> {
 
     /// The healthy client's counts since the last request for them.
     fn ask(&mut self) -> anyhow::Result<Stats> {
-        self.client.send(&Ask)?;
+        // A client that has ended left its reason, which is read in place of an answer.
+        let _ = self.client.send(&Ask);
         self.client.receive(PATIENCE).context("the healthy client")
-    }
-}
-
-/// A thread that sleeps, and measures for how long.
-struct Watch {
-    over: Arc<AtomicBool>,
-    thread: JoinHandle<Duration>,
-}
-
-impl Watch {
-    fn start() -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let ends = Arc::clone(&over);
-        let thread = std::thread::spawn(move || {
-            let mut longest = Duration::ZERO;
-            while !ends.load(Ordering::Relaxed) {
-                let begun = Instant::now();
-                std::thread::sleep(NAP);
-                longest = longest.max(begun.elapsed());
-            }
-            longest
-        });
-        Self { over, thread }
-    }
-
-    fn longest_rest(self) -> Duration {
-        self.over.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or(Duration::MAX)
     }
 }
 
 impl Server {
     fn start() -> anyhow::Result<Self> {
-        let mut process = Process::spawn(server::ROLE, Seat::default(), &"127.0.0.1:0")?;
+        let serve = Serve {
+            address: "127.0.0.1:0".to_owned(),
+            spins: true,
+        };
+        let mut process = Process::spawn(server::ROLE, Seat::default(), &serve)?;
         match process.receive(PATIENCE)? {
             Event::Ready(target) => Ok(Self { process, target }),
             other => bail!("the server began with {other:?}"),
+        }
+    }
+
+    /// The server's counts; other events that come before go to `events`.
+    fn counts(&mut self, events: &mut Vec<Event>) -> anyhow::Result<Counts> {
+        self.process.send(&Ask)?;
+        loop {
+            match self.process.receive(PATIENCE).context("the server")? {
+                Event::Counts(counts) => return Ok(counts),
+                other => events.push(other),
+            }
         }
     }
 

@@ -23,6 +23,30 @@ pub(crate) enum Event {
     Changed,
     /// A request came to the handler twice.
     Twice(u64),
+    /// The answer to an [`Ask`].
+    Counts(Counts),
+}
+
+/// Packets at a server since its start, of attackers and of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    /// Packets that its endpoint read.
+    pub(crate) read: u64,
+    /// Of these, packets that it dropped, for whatever reason.
+    pub(crate) refused: u64,
+    /// Packets that the kernel dropped because its socket was full.
+    pub(crate) lost: u64,
+}
+
+impl Counts {
+    /// The packets since an earlier moment.
+    pub(crate) const fn since(self, before: Self) -> Self {
+        Self {
+            read: self.read - before.read,
+            refused: self.refused - before.refused,
+            lost: self.lost.saturating_sub(before.lost),
+        }
+    }
 }
 
 /// The parameters of an attacker.
@@ -32,6 +56,30 @@ pub(crate) struct Orders {
     pub(crate) seed: u64,
     /// It ends by itself after this time.
     pub(crate) span: Duration,
+    /// Packets a second of a blaster, connections a second of a flood.
+    pub(crate) rates: Rates,
+}
+
+/// The pace at which the client's latency is judged: 1.7 × 10⁸ packets and 1.8 × 10⁶ connections in
+/// two hours.
+pub(crate) const STEADY: Rates = Rates {
+    packets: 24_000,
+    connections: 250,
+};
+
+/// The pace of the attackers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Rates {
+    pub(crate) packets: u32,
+    pub(crate) connections: u32,
+}
+
+/// The parameters of the server.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Serve {
+    pub(crate) address: String,
+    /// Its thread looks for packets without end, and never sleeps.
+    pub(crate) spins: bool,
 }
 
 /// The work of an attacker, at its end.
@@ -41,6 +89,8 @@ pub(crate) struct Deeds {
     pub(crate) packets: u64,
     /// Connections to the control port.
     pub(crate) connections: u64,
+    /// Of these, connections that the server answered, or closed first.
+    pub(crate) answered: u64,
     /// Bytes of messages to it.
     pub(crate) message_bytes: u64,
     /// Words written into shared memory.
@@ -57,6 +107,7 @@ impl Deeds {
     pub(crate) fn add(&mut self, other: Self) {
         self.packets += other.packets;
         self.connections += other.connections;
+        self.answered += other.answered;
         self.message_bytes += other.message_bytes;
         self.words += other.words;
         self.kills += other.kills;
@@ -65,7 +116,8 @@ impl Deeds {
     }
 }
 
-/// Asks the healthy client for its observations since the last `Ask`.
+/// Asks the healthy client for its observations since the last `Ask`, a server for its counts, and
+/// a watch for its longest rest.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ask;
 

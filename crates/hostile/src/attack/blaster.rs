@@ -24,8 +24,6 @@ use crate::words::{Deeds, Orders};
 
 pub(crate) const ROLE: Role = Role::new("blaster", run);
 
-/// Packets a second: 10⁸ during the attacks of a run of two hours.
-const RATE: u32 = 24_000;
 /// Packets that are sent with one system call.
 const BATCH: usize = 64;
 /// Number of genuine packets that it keeps.
@@ -89,7 +87,7 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
     let sockets: Vec<UdpSocket> = sockets.collect::<Result<_, _>>()?;
     anyhow::ensure!(!sockets.is_empty(), "the server has no data port");
     let mut deeds = Deeds::default();
-    let mut pace = Pace::begin(orders.span, RATE);
+    let mut pace = Pace::begin(orders.span, orders.rates.packets);
     let (mut due, mut batches) = (0, 0_u64);
     while let Some(part) = pace.next() {
         due += part;
@@ -190,9 +188,11 @@ impl Blaster {
     /// Random bytes, half of them behind a header that can be read.
     fn noise(&mut self) -> Vec<u8> {
         let len = self.below(1_400);
-        let mut packet: Vec<u8> = (0..len)
-            .map(|_| self.rng.next_u64().to_be_bytes()[0])
-            .collect();
+        let mut packet = vec![0; len];
+        for chunk in packet.chunks_mut(8) {
+            let word = self.rng.next_u64().to_be_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
         if let (Some(first), 0) = (packet.first_mut(), self.rng.next_u32() % 2) {
             *first = 0x10 | (*first % 6);
         }

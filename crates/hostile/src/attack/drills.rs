@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::pawn::{self, Order, Word};
 use crate::honest::server;
-use crate::words::{Deeds, Event, Orders};
+use crate::words::{Deeds, Event, Orders, Serve};
 
 pub(crate) const ROLE: Role = Role::new("drills", run);
 
@@ -43,7 +43,9 @@ struct Own {
 }
 
 fn run(parent: &Parent) -> anyhow::Result<()> {
-    let Orders { target, seed, span } = parent.receive()?;
+    let Orders {
+        target, seed, span, ..
+    } = parent.receive()?;
     let mut drill = Drill {
         rng: Rng::new(seed),
         deeds: Deeds::default(),
@@ -166,7 +168,11 @@ fn pawn(server: SocketAddr, shares_memory: bool) -> anyhow::Result<Process> {
 }
 
 fn start(address: &str) -> anyhow::Result<(Process, SocketAddr)> {
-    let mut process = Process::spawn(server::ROLE, Seat::default(), &address)?;
+    let serve = Serve {
+        address: address.to_owned(),
+        spins: false,
+    };
+    let mut process = Process::spawn(server::ROLE, Seat::default(), &serve)?;
     match process.receive(START)? {
         Event::Ready(target) => Ok((process, target.address)),
         other => anyhow::bail!("the server began with {other:?}"),

@@ -1,23 +1,24 @@
 //! Floods of the control port: connections that say nothing, half a message, nonsense or Hello;
 //! questions without end from peers that read the answers, and from peers that do not.
+//!
+//! Invariant: no call here waits for the server, so a server that is slow does not slow the flood.
 
 use std::collections::VecDeque;
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::io::{ErrorKind, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
 use dunlin_core::Rng;
 use dunlin_testkit::stranger::{Flood, frame, greeted, heartbeat, hello, insight_read, lookup};
 use harness::process::{Parent, Role};
-use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use super::Pace;
 use crate::words::{Deeds, Orders};
 
 pub(crate) const ROLE: Role = Role::new("floods", run);
 
-/// Connections a second: 10⁶ in the time that a run of two hours attacks.
-const RATE: u32 = 250;
 /// Connections that stay open, the newest.
 const OPEN: usize = 150;
 /// Peers that ask and read, for each question.
@@ -33,22 +34,27 @@ const SMALL: usize = 4 << 10;
 const LIFE: Duration = Duration::from_secs(1);
 
 fn run(parent: &Parent) -> anyhow::Result<()> {
-    let Orders { target, seed, span } = parent.receive()?;
-    let mut rng = Rng::new(seed);
+    let orders: Orders = parent.receive()?;
+    let address = orders.target.address;
+    let mut rng = Rng::new(orders.seed);
     let mut open = VecDeque::with_capacity(OPEN + 1);
-    let (mut deeds, mut pace) = (Deeds::default(), Pace::begin(span, RATE));
+    let mut deeds = Deeds::default();
+    let mut pace = Pace::begin(orders.span, orders.rates.connections);
     let mut askers = Vec::new();
     let mut made = None;
     while let Some(part) = pace.next() {
         if made.is_none_or(|at: Instant| at.elapsed() > LIFE) {
-            askers = floods(target.address, &mut deeds);
+            askers = floods(address, &mut deeds);
             made = Some(Instant::now());
         }
         for _ in 0..part {
-            deeds.connections += 1;
-            open.extend(stranger(target.address, &mut rng));
+            if let Ok(stream) = stranger(address, &mut rng) {
+                deeds.connections += 1;
+                open.push_back(stream);
+            }
             if open.len() > OPEN {
-                open.pop_front();
+                let answered = open.pop_front().is_some_and(|old| is_answered(&old));
+                deeds.answered += u64::from(answered);
             }
         }
         for (flood, reads) in &mut askers {
@@ -78,22 +84,48 @@ fn floods(address: SocketAddr, deeds: &mut Deeds) -> Vec<(Flood, bool)> {
     floods
 }
 
-/// A connection that sends something. `None`: it is closed at once, or could not be made.
-fn stranger(address: SocketAddr, rng: &mut Rng) -> Option<TcpStream> {
-    let mut stream = TcpStream::connect(address).ok()?;
+/// A connection that sends something.
+fn stranger(address: SocketAddr, rng: &mut Rng) -> std::io::Result<TcpStream> {
+    let mut stream = connected(address, rng)?;
     let whole = frame(&hello(1));
     let cut = rng.next_u32() as usize % whole.len();
     // The server may have closed it by then.
-    let _ = match rng.next_u32() % 6 {
-        0 => return None,
-        1 => Ok(()),
-        2 => stream.write_all(&whole),
-        3 => stream.write_all(&whole[..cut]),
-        4 => stream.write_all(&[&whole[..], &heartbeat()[..7]].concat()),
-        _ => {
+    let _ = match rng.next_u32() % 8 {
+        0 => Ok(()),
+        1 => stream.write_all(&whole[..cut]),
+        2 => stream.write_all(&[&whole[..], &heartbeat()[..7]].concat()),
+        3 => {
             let words = (0..cut).flat_map(|_| rng.next_u64().to_le_bytes());
             stream.write_all(&words.collect::<Vec<u8>>())
         }
+        _ => stream.write_all(&whole),
     };
-    Some(stream)
+    Ok(stream)
 }
+
+/// A connection from an address of the loopback network: each has ports of its own, so they do not
+/// run out. When it is dropped it is reset, which gives the port back at once.
+fn connected(address: SocketAddr, rng: &mut Rng) -> std::io::Result<TcpStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    set_socket_linger(&socket, Some(Duration::ZERO))?;
+    let [a, b, c, _] = rng.next_u32().to_le_bytes();
+    let source = Ipv4Addr::new(127, a, b, c.clamp(1, 254));
+    bind(&socket, &SocketAddrV4::new(source, 0))?;
+    match connect(&socket, &address) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the server has sent something, or has closed the connection.
+fn is_answered(stream: &TcpStream) -> bool {
+    let mut byte = [0];
+    match stream.peek(&mut byte) {
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -79,7 +79,9 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
 }
 
 fn scribe(parent: &Parent) -> anyhow::Result<()> {
-    let Orders { target, seed, span } = parent.receive()?;
+    let Orders {
+        target, seed, span, ..
+    } = parent.receive()?;
     // Its own endpoint finds its memory changed, and unwinding would only find more.
     std::panic::set_hook(Box::new(|_| {
         let _ = say(&Parent);

@@ -4,7 +4,7 @@
 //! Invariant: it has one call under way at a time, so the time of each is that of an idle client.
 
 use std::net::SocketAddr;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use dunlin_core::{CallOptions, CloseReason, Done, Rng, Session, SessionEvent, Tag};
@@ -14,7 +14,7 @@ use dunlin_transport::udp::Udp;
 use harness::process::{Parent, Role};
 use hdrhistogram::Histogram;
 
-use super::{HONEST, fill, is_answer};
+use super::{HONEST, fill, is_answer, questions};
 use crate::words::{Ask, Stats};
 
 pub(crate) const ROLE: Role = Role::new("client", run);
@@ -77,19 +77,6 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
         shm.rpc.run_for(left / 2);
     }
     Ok(())
-}
-
-/// The parent's questions, read by a thread of their own.
-fn questions() -> Receiver<Ask> {
-    let (to, from) = mpsc::channel();
-    std::thread::spawn(move || {
-        while let Ok(ask) = Parent.receive() {
-            if to.send(ask).is_err() {
-                break;
-            }
-        }
-    });
-    from
 }
 
 impl<T: Open> Line<T> {

@@ -2,13 +2,14 @@
 //! request comes twice or changes under its handler.
 
 use std::fs;
+use std::time::Duration;
 
 use dunlin_nexus::{InsightTcp, Nexus, Rpc};
 use dunlin_transport::auto::Auto;
 use harness::process::{Parent, Role};
 
-use super::{HONEST, OTHER, answer, number, sum};
-use crate::words::{Event, Target};
+use super::{HONEST, OTHER, answer, number, questions, sum};
+use crate::words::{Counts, Event, Serve, Target};
 
 pub(crate) const ROLE: Role = Role::new("server", run);
 
@@ -19,6 +20,9 @@ const REMEMBERED: usize = 1 << 16;
 /// try to change it.
 const LOOKS: usize = 16;
 
+/// The longest sleep of a server that does not spin; packets end it.
+const PAUSE: Duration = Duration::from_millis(20);
+
 struct Served {
     /// The numbers of honest requests, each in the place of its last digits.
     numbers: Vec<u64>,
@@ -26,7 +30,7 @@ struct Served {
 }
 
 fn run(parent: &Parent) -> anyhow::Result<()> {
-    let address: String = parent.receive()?;
+    let Serve { address, spins } = parent.receive()?;
     let builder = Nexus::builder().insight_tcp(InsightTcp::Counters);
     let nexus = builder.exact_port(true).bind(&*address)?;
     let served = Served {
@@ -51,11 +55,28 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
         address: nexus.address(),
         ports: udp_ports()?,
     }))?;
+    let asked = questions();
     loop {
-        rpc.run_once();
+        match spins {
+            true => drop(rpc.run_once()),
+            false => rpc.run_for(PAUSE),
+        }
         for event in rpc.app_mut().events.drain(..) {
             parent.say(&event)?;
         }
+        if asked.try_recv().is_ok() {
+            parent.say(&Event::Counts(counts(&mut rpc)))?;
+        }
+    }
+}
+
+fn counts(rpc: &mut Rpc<Auto, Served>) -> Counts {
+    let lost = rpc.transport_counters().rx_overflow;
+    let counters = rpc.counters();
+    Counts {
+        read: counters.rx_frames,
+        refused: counters.drops.total(),
+        lost,
     }
 }
 

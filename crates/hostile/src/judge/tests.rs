@@ -15,8 +15,10 @@ fn well() -> Seen {
         ..Stats::default()
     };
     seen.add(Phase::Quiet, calls(100_000), Vec::new());
-    seen.add(Phase::Elsewhere, calls(1_000_000), vec![Deeds::default()]);
-    seen.add(Phase::Attacked, calls(2_900_000), vec![Deeds::default()]);
+    for _ in 0..3 {
+        seen.add(Phase::Elsewhere, calls(1_000_000), vec![Deeds::default()]);
+        seen.add(Phase::Attacked, calls(2_900_000), vec![Deeds::default()]);
+    }
     seen
 }
 
@@ -24,7 +26,7 @@ fn well() -> Seen {
 fn with(change: impl FnOnce(&mut Seen)) -> Vec<Fault> {
     let mut seen = well();
     change(&mut seen);
-    faults(&seen)
+    faults(&seen, false)
 }
 
 #[test]
@@ -36,31 +38,41 @@ fn a_run_in_which_all_is_well_has_no_fault() {
 fn everything_that_the_client_sees_is_a_fault() {
     let lost = |seen: &mut Seen| seen.elsewhere.stats.lost = 2;
     assert_eq!(with(lost), [Fault::LostSessions(2)]);
-    let wrong = |seen: &mut Seen| seen.attacked.stats.wrong = 1;
+    let wrong = |seen: &mut Seen| seen.storm.stats.wrong = 1;
     assert_eq!(with(wrong), [Fault::WrongAnswers(1)]);
     let failed = |seen: &mut Seen| seen.attacked.stats.failed = 3;
     assert_eq!(with(failed), [Fault::FailedCalls(3)]);
     let refused = |seen: &mut Seen| seen.quiet.stats.refused = 1;
     assert_eq!(with(refused), [Fault::RefusedSessions(1)]);
-    let silent = |seen: &mut Seen| seen.attacked.stats = Stats::default();
+    let silent = |seen: &mut Seen| seen.attacked = Record::default();
     assert_eq!(with(silent), [Fault::NoCalls]);
+}
+
+/// A phase in which the client's calls took this long.
+fn phase(latency_ns: u64) -> Stats {
+    Stats {
+        latencies: vec![(latency_ns, 20)],
+        ..Stats::default()
+    }
 }
 
 #[test]
 fn a_client_that_is_slower_than_beside_equally_busy_processes_is_a_fault() {
     let slow = |seen: &mut Seen| {
-        let some = Stats {
-            latencies: vec![(3_100_000, 20)],
-            ..Stats::default()
-        };
-        seen.add(Phase::Attacked, some, Vec::new());
+        let mut add = |_| seen.add(Phase::Attacked, phase(3_100_000), Vec::new());
+        (0..4).for_each(&mut add);
     };
     assert!(matches!(with(slow)[..], [Fault::Slow { .. }]));
+    // A storm may fill the socket.
+    let storm = |seen: &mut Seen| seen.add(Phase::Storm, phase(90_000_000), Vec::new());
+    assert_eq!(with(storm), []);
+    // Most phases decide.
+    let once = |seen: &mut Seen| seen.add(Phase::Attacked, phase(50_000_000), Vec::new());
+    assert_eq!(with(once), []);
     let fast = |seen: &mut Seen| {
-        seen.elsewhere.stats.latencies = vec![(1_000, 1_000)];
-        seen.attacked.stats.latencies = vec![(1_900_000, 1_000)];
+        (0..4).for_each(|_| seen.add(Phase::Elsewhere, phase(90_000), Vec::new()));
     };
-    assert_eq!(with(fast), []);
+    assert!(matches!(with(fast)[..], [Fault::Slow { .. }]));
 }
 
 #[test]
@@ -73,43 +85,63 @@ fn what_the_server_says_is_a_fault() {
 fn memory_may_grow_a_little_and_not_for_ever() {
     let peak = |seen: &mut Seen| seen.memory_kib[3] = 10_000 + GROWTH_KIB + 1;
     assert!(matches!(with(peak)[..], [Fault::Grew { .. }]));
-    let growing = |seen: &mut Seen| {
-        let each = seen.memory_kib.iter_mut().zip((0_u64..).step_by(150));
-        each.for_each(|(kib, more)| *kib = 10_000 + more);
+    let growing = |by: u64| {
+        with(|seen| {
+            let each = seen.memory_kib.iter_mut().zip(0_u64..);
+            each.for_each(|(kib, look)| *kib = 10_000 + look * by / 200);
+        })
     };
-    assert_eq!(with(growing), []);
-    let growing = |seen: &mut Seen| {
-        seen.memory_kib[350..].fill(12_000 + LATE_GROWTH_KIB + 1);
-    };
-    assert!(matches!(with(growing)[..], [Fault::Grows { .. }]));
+    assert_eq!(growing(4_000), []);
+    assert!(matches!(growing(4_300)[..], [Fault::Grows { .. }]));
+    // It is flat again before the second half.
+    let step = |seen: &mut Seen| seen.memory_kib[150..].fill(40_000);
+    assert_eq!(with(step), []);
 }
 
 #[test]
-fn of_a_phase_in_which_the_machine_stood_still_only_wrong_answers_count() {
-    let stats = |wrong| Stats {
-        wrong,
-        lost: 2,
-        failed: 3,
-        refused: 1,
-        ..Stats::default()
-    };
+fn of_a_phase_in_which_the_machine_stood_still_all_but_latencies_count() {
     let rest = Duration::from_secs(1);
-    assert_eq!(with(|seen| seen.stood_still(rest, stats(0))), []);
-    let wrong = |seen: &mut Seen| seen.stood_still(rest, stats(1));
-    assert_eq!(with(wrong), [Fault::WrongAnswers(1)]);
-    // The machine stood still in every attacked phase.
+    let late = |seen: &mut Seen| {
+        for _ in 0..4 {
+            seen.stood_still(Phase::Attacked, rest, phase(50_000_000), Vec::new());
+        }
+    };
+    assert_eq!(with(late), []);
+    let lost = |seen: &mut Seen| {
+        let stats = Stats {
+            lost: 2,
+            ..phase(1)
+        };
+        seen.stood_still(Phase::Attacked, rest, stats, Vec::new());
+    };
+    assert_eq!(with(lost), [Fault::LostSessions(2)]);
+    // The machine stood still in every attack.
     let all = |seen: &mut Seen| {
         seen.attacked = Record::default();
-        seen.stood_still(rest, stats(0));
+        seen.stood_still(Phase::Attacked, rest, phase(1), Vec::new());
     };
     assert_eq!(with(all), [Fault::NoCalls]);
+}
+
+#[test]
+fn a_run_that_must_reach_the_figures_and_does_not_is_a_fault() {
+    let mut seen = well();
+    seen.counts.read = PACKETS;
+    seen.attacked.deeds.answered = 7;
+    seen.storm.deeds.answered = CONNECTIONS - 7;
+    assert_eq!(faults(&seen, true), []);
+    seen.counts.read -= 1;
+    assert!(matches!(faults(&seen, true)[..], [Fault::TooFew { .. }]));
+    assert_eq!(faults(&seen, false), []);
+    (seen.counts.read, seen.attacked.deeds.answered) = (PACKETS, 6);
+    assert!(matches!(faults(&seen, true)[..], [Fault::TooFew { .. }]));
 }
 
 #[test]
 fn complaints_of_drills_are_faults_also_of_a_run_that_was_stopped() {
     let complaint = |seen: &mut Seen| {
         seen.interrupted = true;
-        seen.attacked.stats.latencies.clear();
+        seen.attacked.p99s_ns.clear();
         seen.elsewhere.deeds.complaints.push("late".to_owned());
     };
     assert_eq!(with(complaint), [Fault::Complaint("late".to_owned())]);
