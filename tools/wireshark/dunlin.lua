@@ -25,8 +25,8 @@ local MAX_BITMAP_BITS = 256
 local MAX_AHEAD_WORDS = 8
 local MAX_WORDS = 4
 
-local TYPES = { [0] = "REQ", "CR", "RFR", "RESP", "ERR", "CANCEL" }
-local REQ, CR, RFR, RESP, ERR, CANCEL = 0, 1, 2, 3, 4, 5
+local TYPES = { [0] = "REQ", "CR", "RFR", "RESP", "ERR", "CANCEL", "CHALLENGE" }
+local REQ, CR, RFR, RESP, ERR, CANCEL, CHALLENGE = 0, 1, 2, 3, 4, 5, 6
 
 local ERRORS = {
   [1] = "unknown request type",
@@ -51,6 +51,7 @@ local ALLOWED = {
   [RESP] = ECHO + AGAIN + ACKS,
   [ERR] = ECHO + AGAIN + ACKS,
   [CANCEL] = ECHO + AGAIN + ACKS,
+  [CHALLENGE] = ECHO + AGAIN,
 }
 
 local f = {
@@ -82,6 +83,7 @@ local f = {
   packet = ProtoField.uint32("dunlin.packet", "Packet number", base.DEC),
   request = ProtoField.uint32("dunlin.req", "Request number", base.DEC),
   ack = ProtoField.uint32("dunlin.ack", "Response has arrived, request", base.DEC),
+  challenge = ProtoField.bytes("dunlin.challenge", "Challenge"),
   data_len = ProtoField.uint32("dunlin.data_len", "Data length", base.DEC),
   data = ProtoField.bytes("dunlin.data", "Data"),
   -- The name under which an endpoint counts what it drops.
@@ -180,10 +182,15 @@ local function parse(tvb, at)
     if is_wrong then
       return nil, "field", h
     end
-  elseif (h.type == ERR or h.type == CANCEL) and h.packet ~= 0 then
+  elseif (h.type == ERR or h.type == CANCEL or h.type == CHALLENGE) and h.packet ~= 0 then
     return nil, "field", h
-  elseif h.type == CANCEL and (h.size ~= 0 or h.aux ~= 0) then
+  elseif (h.type == CANCEL or h.type == CHALLENGE) and (h.size ~= 0 or h.aux ~= 0) then
     return nil, "field", h
+  elseif h.type == CHALLENGE then
+    if h.request ~= 0 then
+      return nil, "field", h
+    end
+    h.extension = 8
   end
   if has_bit(h.flags, ACKS) then
     h.extension = 16
@@ -263,7 +270,7 @@ local function add_aux(tree, range, h)
   elseif h.type == RFR then
     tree:add_le(f.asked, range)
     return h.aux == 0 and " probe" or " for " .. h.aux
-  elseif h.type == CANCEL then
+  elseif h.type == CANCEL or h.type == CHALLENGE then
     tree:add_le(f.aux, range)
     return ""
   end
@@ -290,7 +297,7 @@ local function add_size(tree, range, h)
     error:add(f.error_name, range, name):set_generated()
     error:add_proto_expert_info(e.failed, name)
     return ": " .. name
-  elseif h.type == CANCEL then
+  elseif h.type == CANCEL or h.type == CHALLENGE then
     tree:add_le(f.size, range)
     return ""
   end
@@ -305,6 +312,9 @@ local function add_extension(tree, tvb, at, h)
     for index = 0, 3 do
       tree:add_le(f.ack, tvb(at + 4 * index, 4))
     end
+  end
+  if h.type == CHALLENGE then
+    tree:add(f.challenge, tvb(at, 8))
   end
   for word = 0, h.words - 1 do
     tree:add_le(f.word, tvb(at + 8 * word, 8))

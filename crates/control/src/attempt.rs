@@ -159,7 +159,10 @@ impl Attempt {
             _ => return Err(OutOfTurn),
         }
         self.last_refusal = Some(code);
-        let worth_a_retry = matches!(code, RefuseCode::NoSuchEndpoint | RefuseCode::Busy);
+        let worth_a_retry = matches!(
+            code,
+            RefuseCode::NoSuchEndpoint | RefuseCode::Busy | RefuseCode::UnprovenAddress
+        );
         if !worth_a_retry {
             return Ok(AfterRefusal::Failed(ConnectFailure::Refused(code)));
         }

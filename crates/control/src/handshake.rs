@@ -16,6 +16,12 @@
 //! | Completing | `on_completed`: open | none | open |
 //! | Completing | `on_completed`: not by this channel | core: Rename | Renaming |
 //! | Completing | the same, once too often or too late | plane: Disconnect; core: Close | failed |
+//! | Completing | `on_completed`: the address is to be proven | plane: Challenge | Proving |
+//! | Proving | Challenge | core: Challenge | Proving |
+//! | Proving | Proven: yes | core: Open | Completing |
+//! | Proving | Proven: no | Release; Unproven | Completing |
+//! | Proving | Closed: by the peer's program | Release; core: Close | failed |
+//! | Proving | Closed: otherwise | Release; Unproven | Completing |
 //! | Completing | `on_completed`: unfit | Release; plane: Disconnect; core: Close | failed |
 //! | Waiting, Offering, Offered | OfferVoid | transport: Abandon | Asked |
 //! | Offered | OfferVoid, lost | transport: Abandon; core: Rename | Renaming |
@@ -36,7 +42,8 @@
 //! step, an `Account` is another, and a question of core is one command.
 //!
 //! A session that the peer asks for has no stage: `Incoming` is one step, [`Step::Answer`], and its
-//! result ([`Handshake::on_answered`]) opens the session or refuses it.
+//! result ([`Handshake::on_answered`]) opens the session or refuses it, or keeps the request until
+//! the peer has proven its address (`handshake/proofs.rs`, rule C13).
 //!
 //! Invariants:
 //! - Every offer that the transport made is completed or abandoned, exactly once.
@@ -51,6 +58,7 @@
 mod channels;
 mod drive;
 mod failed_grants;
+mod proofs;
 mod stages;
 mod steps;
 
@@ -68,6 +76,7 @@ use crate::types::{
     Command, ConnectFailure, Event, LinkId, PeerIdentity, SessionKey, Side, Ticket,
 };
 use channels::Channels;
+use proofs::Unproven;
 use stages::{Connecting, Stage};
 
 pub use drive::{HalvesMut, Peering};
@@ -85,6 +94,7 @@ pub struct Handshake<F, P> {
     connecting: BTreeMap<SessionNum, Connecting<P>>,
     channels: Channels,
     failures: VecDeque<(Session, ConnectFailure)>,
+    unproven: BTreeMap<Ticket, Unproven<F>>,
     steps: VecDeque<Step<F, P>>,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
@@ -98,6 +108,7 @@ impl<F, P> Handshake<F, P> {
             connecting: BTreeMap::new(),
             channels: Channels::default(),
             failures: VecDeque::new(),
+            unproven: BTreeMap::new(),
             steps: VecDeque::new(),
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -129,7 +140,7 @@ impl<F, P> Handshake<F, P> {
 
     /// Whether no session is connecting, and none is open.
     pub fn is_idle(&self) -> bool {
-        self.connecting.is_empty() && self.channels.is_empty()
+        self.connecting.is_empty() && self.unproven.is_empty() && self.channels.is_empty()
     }
 
     /// The number of sessions that are connecting.
@@ -180,6 +191,14 @@ impl<F, P> Handshake<F, P> {
                 self.steps.push_back(Step::Account { key, account });
                 Ok(())
             }
+            Event::Challenge { proving, secret } => {
+                self.on_challenge(proving, secret);
+                Ok(())
+            }
+            Event::Proven { proving, proven } => {
+                self.on_proven(proving, proven);
+                Ok(())
+            }
         }
     }
 
@@ -218,7 +237,10 @@ impl<F, P> Handshake<F, P> {
             _ => None,
         }) else {
             // The session and its turn were given up in the meantime.
-            if let Completion::Open(peer) | Completion::Unfit(peer) = done {
+            if let Completion::Open(peer)
+            | Completion::Unfit(peer)
+            | Completion::Unproven { peer, .. } = done
+            {
                 self.steps.push_back(Step::Release { peer });
             }
             return;
@@ -233,6 +255,9 @@ impl<F, P> Handshake<F, P> {
             Completion::Unfit(peer) => {
                 self.steps.push_back(Step::Release { peer });
                 self.give_back(&entry, ConnectFailure::Refused(RefuseCode::BadParameters));
+            }
+            Completion::Unproven { peer, offer } => {
+                return self.prove_grant(entry, uid, (peer, offer), ended);
             }
             Completion::Failed(code) => self.on_unusable(entry, code, now),
         }
@@ -258,6 +283,7 @@ impl<F, P> Handshake<F, P> {
                 self.steps.push_back(Step::Release { peer });
                 self.command(Command::Refuse { ticket, code });
             }
+            Answer::Unproven { peer: id, side } => self.prove_request(ticket, *peer, id, side),
             Answer::NoWay(code) => self.command(Command::Refuse { ticket, code }),
         }
     }
@@ -283,8 +309,10 @@ impl<F, P> Handshake<F, P> {
             let peer = remote.peer;
             let last = self.channels.on_ended(peer);
             let failed = matches!(reason, CloseReason::PeerFailed | CloseReason::Reset);
+            // A session that waits for its proof uses the peer too.
+            let last = last && failed && !self.unproven().any(|other| other == peer);
             // A dead peer gives back nothing of the shared resources.
-            self.steps.push_back(match last && failed {
+            self.steps.push_back(match last {
                 true => Step::Remove { peer },
                 false => Step::Release { peer },
             });
@@ -323,7 +351,11 @@ impl<F, P> Handshake<F, P> {
         let Some(entry) = self.named(key) else {
             return Ok(());
         };
-        if matches!(entry.stage, Stage::Asked | Stage::Completing { .. }) {
+        let granted = matches!(
+            entry.stage,
+            Stage::Completing { .. } | Stage::Proving { .. }
+        );
+        if granted || matches!(entry.stage, Stage::Asked) {
             let event = "OfferVoid";
             return Err(WrongStage { key, event });
         }
@@ -379,6 +411,7 @@ impl<F, P> Handshake<F, P> {
         let entry = entry.filter(|entry| entry.key == key);
         match entry.map(|entry| &mut entry.stage) {
             Some(Stage::Completing { ended, .. }) => *ended = Some(reason),
+            Some(Stage::Proving { .. }) => self.on_unproven_closed(key, reason),
             #[cfg(feature = "mutants")]
             Some(_) if believed => self.steps.push_back(Step::Close { key, reason }),
             // A grant that this side gave back has ended at the peer as well.
@@ -396,6 +429,10 @@ impl<F, P> Handshake<F, P> {
                 return;
             }
             Stage::Offering { uid, .. } | Stage::Completing { uid, .. } => uid,
+            Stage::Proving { uid, peer, .. } => {
+                self.steps.push_back(Step::Release { peer });
+                uid
+            }
             Stage::Offered { uid, pending } => {
                 self.steps.push_back(Step::Abandon { pending });
                 uid

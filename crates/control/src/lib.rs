@@ -24,6 +24,7 @@ mod link;
 pub mod mutant;
 mod places;
 mod plane;
+mod proofs;
 mod route;
 mod types;
 
@@ -35,6 +36,6 @@ pub use heartbeat::{Detector, HeartbeatConfig, Secret, Verdict, WrongAck};
 pub use places::Origin;
 pub use plane::{AddError, Plane};
 pub use types::{
-    Action, Command, ConnectFailure, Event, Identity, LinkId, PeerIdentity, SessionKey, Side,
-    Target, Ticket, TransportOffer, TransportOffers,
+    Action, Command, ConnectFailure, Event, Identity, LinkId, PeerIdentity, Proving, SessionKey,
+    Side, Target, Ticket, TransportOffer, TransportOffers,
 };

@@ -18,6 +18,8 @@ dunlin_core::mutants! {
         TurnKept = "turn-kept",
         /// Sessions do not wait for the first channel, nor for their turn.
         OfferedTogether = "offered-together",
+        /// A session is granted before the other side has proven its address.
+        ProofNotAwaited = "proof-not-awaited",
         /// The control thread does not answer for an endpoint whose thread is in a handler.
         AbsenceNotSaid = "absence-not-said",
     }

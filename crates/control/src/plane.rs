@@ -4,8 +4,9 @@
 //! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
 //! beginning to its end, `plane/admission.rs` has limits, `plane/upgrade.rs` moves it from TCP to a
 //! UNIX socket, `plane/outgoing.rs` handles the sessions that this side asks for,
-//! `plane/incoming.rs` those that the other side asks for and the end of all of them, and
-//! `plane/inquiries.rs` the questions about requests without an answer.
+//! `plane/incoming.rs` those that the other side asks for and the end of all of them,
+//! `plane/inquiries.rs` the questions about requests without an answer, and `plane/proofs.rs` the
+//! proofs of addresses.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
@@ -14,6 +15,7 @@ mod incoming;
 mod inquiries;
 mod links;
 mod outgoing;
+mod proofs;
 mod upgrade;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,6 +31,7 @@ use super::attempt::Attempt;
 use super::config::{PlaneConfig, PlaneCounters};
 use super::link::Link;
 use super::places::Places;
+use super::proofs::Proofs;
 use super::route::{Route, RouteId};
 use super::types::{Action, Command, Event, Identity, LinkId, SessionKey, Ticket};
 use incoming::{Incoming, Open};
@@ -62,6 +65,7 @@ pub struct Plane<F> {
     tickets: BTreeMap<Ticket, Incoming>,
     sessions: BTreeMap<SessionKey, Open>,
     inquiries: Inquiries,
+    proofs: Proofs,
     actions: VecDeque<Action<F>>,
     last_id: u64,
     /// Where the search for "any endpoint" begins.
@@ -125,6 +129,7 @@ impl<F> Plane<F> {
             tickets: BTreeMap::new(),
             sessions: BTreeMap::new(),
             inquiries: Inquiries::default(),
+            proofs: Proofs::default(),
             actions: VecDeque::new(),
             last_id: 0,
             next_any: EndpointIndex(0),
@@ -223,6 +228,8 @@ impl<F> Plane<F> {
             Command::Refuse { ticket, code } => self.refuse(ticket, code),
             Command::Disconnect { key, reason } => self.disconnect(key, reason),
             Command::Inquire { key, requests } => self.inquire(key, &requests),
+            Command::Challenge { proving } => self.challenge(proving, now),
+            Command::Prove { key, secret } => self.prove(key, secret),
             Command::Account { key, fates } => self.account(key, &fates),
         }
     }
@@ -262,6 +269,7 @@ impl<F> Plane<F> {
         self.poll_attempts(now);
         self.poll_routes(now);
         self.poll_inquiries(now);
+        self.poll_proofs(now);
     }
 
     /// Sends the heartbeats that are due and does nothing else: to be called while more and more
@@ -281,7 +289,8 @@ impl<F> Plane<F> {
         let routes = self.route_times.next();
         let attempts = self.due.first().map(|(at, _)| *at);
         let inquiries = Some(self.inquiries.next_due());
-        [links, routes, attempts, inquiries]
+        let proofs = Some(self.proofs.next_due());
+        [links, routes, attempts, inquiries, proofs]
             .into_iter()
             .flatten()
             .min()
@@ -341,6 +350,7 @@ impl<F> Plane<F> {
             Message::Inquiry(inquiry) => self.on_inquiry(link, inquiry, now),
             Message::Account(account) => self.on_account(link, account),
             Message::Nonce { nonce } => return self.on_nonce(link, *nonce, now),
+            Message::Proof { secret } => self.on_proof(link, *secret),
             // The session was forgotten when `Disconnect` was sent.
             Message::DisconnectAck(_) => {}
             Message::Heartbeat { counter } => {

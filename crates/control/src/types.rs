@@ -88,7 +88,8 @@ impl Identity {
             max_version: VERSION,
             features: Features::INQUIRY
                 .and(Features::FOREIGN)
-                .and(Features::NONCE),
+                .and(Features::NONCE)
+                .and(Features::PROOF),
             boot_id: self.boot_id,
             incarnation: self.incarnation,
             port: self.port,
@@ -108,6 +109,8 @@ pub struct PeerIdentity {
     pub same_host: bool,
     /// It is an endpoint of this very process.
     pub same_process: bool,
+    /// It answers challenges (rule C13).
+    pub proves: bool,
     /// Our end of the link: an address under which the other side reaches this host. A UNIX stream
     /// and one in the simulator have none.
     pub local: Option<SocketAddr>,
@@ -120,6 +123,30 @@ pub struct PeerIdentity {
     pub nexus: Option<SocketAddr>,
     /// Its index there, if this side has looked it up, or if this is an endpoint of this process.
     pub index: Option<EndpointIndex>,
+}
+
+/// A session whose peer must prove an address (rule C13).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Proving {
+    /// One that the peer has asked for.
+    Asked {
+        /// The endpoint that was asked.
+        endpoint: EndpointIndex,
+        /// The request.
+        ticket: Ticket,
+    },
+    /// One that the peer has granted.
+    Granted(SessionKey),
+}
+
+impl Proving {
+    /// The endpoint that wants the proof.
+    pub(super) const fn endpoint(&self) -> EndpointIndex {
+        match self {
+            Self::Asked { endpoint, .. } => *endpoint,
+            Self::Granted(key) => key.endpoint,
+        }
+    }
 }
 
 /// One side's offer for one transport, by which the peer can reach it.
@@ -213,6 +240,19 @@ pub enum Command<F> {
         /// The requests of the inquiry.
         fates: Vec<(ReqNum, Fate)>,
     },
+    /// Have the peer of a session prove its address. Answered by [`Event::Challenge`], up to three
+    /// times, and then by [`Event::Proven`], unless a granted session ends first.
+    Challenge {
+        /// The session that is to be made.
+        proving: Proving,
+    },
+    /// Give back the bytes of a challenge that has come for a session.
+    Prove {
+        /// The session at this side.
+        key: SessionKey,
+        /// The bytes that it carried.
+        secret: u64,
+    },
 }
 
 /// An event that the plane has for an endpoint.
@@ -279,6 +319,20 @@ pub enum Event<F> {
         key: SessionKey,
         /// The peer's answer.
         account: Account,
+    },
+    /// Send a challenge.
+    Challenge {
+        /// The session that is to be made.
+        proving: Proving,
+        /// Its bytes.
+        secret: u64,
+    },
+    /// The peer has proven its address, or has not done so in time.
+    Proven {
+        /// The session that is to be made.
+        proving: Proving,
+        /// Packets reach the peer at its address.
+        proven: bool,
     },
 }
 

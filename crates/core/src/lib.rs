@@ -75,6 +75,6 @@ pub use observe::tap::{PacketLen, Seen, Tap};
 pub use rng::Rng;
 pub use scheme::{Bypasses, BytesPerSec, Scheme, UnknownScheme};
 pub use session::lifecycle::{
-    Account, Closed, Question, Remote, Report, SessionEvent, SessionInfo, SessionOffer,
+    Account, Challenged, Closed, Question, Remote, Report, SessionEvent, SessionInfo, SessionOffer,
 };
 pub use time::{Clock, Nanos};

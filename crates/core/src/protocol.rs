@@ -4,9 +4,11 @@
 //! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. How events reach the parts is
 //! in `protocol/client.rs` for calls, in `server/events.rs` for requests, in `protocol/sessions.rs`
 //! for sessions that come and go, in `protocol/timeouts.rs` for time, and in
-//! `protocol/inquiries.rs` for questions about calls without progress. `protocol/laws.rs` reads all
+//! `protocol/inquiries.rs` for questions about calls without progress, and in
+//! `protocol/challenges.rs` for challenges. `protocol/laws.rs` reads all
 //! parts, and changes none.
 
+pub(crate) mod challenges;
 mod client;
 mod inquiries;
 mod laws;
@@ -144,6 +146,7 @@ impl Core {
             PacketType::Cr => self.on_credit_return(session, header, bytes),
             PacketType::Rfr => self.server().on_probe(session, header, congestion),
             PacketType::Cancel => self.server().on_cancel(session, header),
+            PacketType::Challenge => challenges::on_challenge(self, bytes),
             PacketType::Req | PacketType::Resp | PacketType::Err => {}
         }
     }

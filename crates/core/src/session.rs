@@ -1,5 +1,6 @@
 //! Sessions: their table, how they open and close, and their round trips.
 
+pub(crate) mod challenge;
 pub(crate) mod lifecycle;
 pub(crate) mod line;
 mod marks;

@@ -137,9 +137,15 @@ fn on_event(event: &Event<OwnedFd>) {
             let away = Duration::from(*away);
             info!(endpoint, session, ?away, "peer is in a handler");
         }
+        Event::Proven {
+            proving,
+            proven: false,
+        } => info!(?proving, "peer has not proven its address"),
         Event::Found { .. }
+        | Event::Proven { .. }
         | Event::OfferVoid { .. }
         | Event::Inquired { .. }
+        | Event::Challenge { .. }
         | Event::Account { .. } => {}
     }
 }

@@ -166,9 +166,10 @@ impl NexusBuilder {
     }
 
     /// Networks to which endpoints send packets even if the peer that asks for them has connected
-    /// from another address. Otherwise the peer's packets go only to the address of its control
-    /// connection, or to this host if that is a UNIX socket; a session with a peer that names
-    /// another address is refused.
+    /// from another address, once the peer has proven that they reach it there (rule C13): making
+    /// such a session takes one round trip more, and fails if the proof does not come. Otherwise
+    /// the peer's packets go only to the address of its control connection, or to this host if that
+    /// is a UNIX socket; a session with a peer that names another address is refused.
     ///
     /// ```
     /// use dunlin_nexus::Nexus;

@@ -21,8 +21,8 @@ pub struct Reach {
     pub ip: IpAddr,
     /// The address that peers get in its place.
     pub advertise: Option<IpAddr>,
-    /// Networks to which packets may go even if their peer has connected from another address (rule
-    /// C12).
+    /// Networks to which packets may go even if their peer has connected from another address, once
+    /// it has proven that they reach it there (rules C12 and C13).
     pub allow_peers: Networks,
 }
 

@@ -9,6 +9,7 @@
 //! the token of a session may end its calls or answer them wrongly, and the checkers allow that for
 //! sessions that were attacked so: `taint` in `life/ledger.rs`.
 
+mod challenges;
 mod host;
 mod ledger;
 mod letter;
@@ -212,6 +213,7 @@ fn session(world: &mut World, host: usize, input: &mut Input<'_>) {
         2 | 3 => world.complete_opening(),
         4 => world.disconnect(host, which),
         5 | 6 => world.deliver_control(),
+        7 if which >= 8 => world.challenge(host, which),
         _ => world.call_again(host, which),
     }
 }

@@ -91,6 +91,14 @@ impl Host {
         ip(&format!("-n {} {arguments}", self.name)).map(|_| ())
     }
 
+    /// Runs a command of another tool here.
+    ///
+    /// # Errors
+    /// Its message.
+    pub fn execute(&self, command: &str) -> Result<(), String> {
+        ip(&format!("netns exec {} {command}", self.name)).map(|_| ())
+    }
+
     /// Packets that this end of the link has sent.
     ///
     /// # Panics

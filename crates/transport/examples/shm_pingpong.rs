@@ -231,6 +231,7 @@ fn pair() -> (End, End) {
         endpoint: EndpointUid([uid; 16]),
         same_host: true,
         same_process: false,
+        proves: true,
         local: None,
         remote: None,
     };

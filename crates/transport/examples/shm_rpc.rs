@@ -190,6 +190,7 @@ fn ends() -> (End, End) {
         endpoint: EndpointUid([uid; 16]),
         same_host: true,
         same_process: false,
+        proves: true,
         local: None,
         remote: None,
     };

@@ -101,6 +101,7 @@ fn pair(options: &Options) -> ((Endpoint, PeerId), (Endpoint, PeerId)) {
         endpoint: EndpointUid([n; 16]),
         same_host: true,
         same_process: true,
+        proves: true,
         local: None,
         remote: None,
     };

@@ -56,6 +56,9 @@ pub struct PeerInfo {
     /// It says that it is a thread of this process. Any process can say so: a transport may choose
     /// its offer by it, and must not trust it.
     pub same_process: bool,
+    /// Its process answers challenges, so it can prove that packets reach it at an address that is
+    /// not that of its connection (rule C13).
+    pub proves: bool,
     /// Our end of the control connection, an address at which the peer reaches this host; `None` if
     /// that is a UNIX socket.
     pub local: Option<SocketAddr>,
@@ -202,6 +205,12 @@ pub trait Connect: Transport {
     /// endpoint. Both sides compute the same number.
     fn data_size(_rx: &Self::Rx, _tx: &Self::Tx, _peer: PeerId) -> u32 {
         u32::MAX
+    }
+
+    /// Whether packets to this peer go to an address that is not that of its connection, so that it
+    /// must prove that they reach it there before there is a session (rule C13).
+    fn must_prove(_rx: &Self::Rx, _tx: &Self::Tx, _peer: PeerId) -> bool {
+        false
     }
 
     /// Gives an offer up, because no answer came, or a refusal.

@@ -18,6 +18,7 @@
 //!     endpoint: EndpointUid([uid; 16]),
 //!     same_host: true,
 //!     same_process: true,
+//!     proves: true,
 //!     local: None,
 //!     remote: None,
 //! };

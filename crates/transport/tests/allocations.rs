@@ -16,6 +16,7 @@ fn world(sessions: usize) -> World<Shm> {
         endpoint: EndpointUid([uid; 16]),
         same_host: true,
         same_process: true,
+        proves: true,
         local: None,
         remote: None,
     };

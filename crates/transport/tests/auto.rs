@@ -35,6 +35,7 @@ impl Endpoint {
             endpoint: EndpointUid([self.uid; 16]),
             same_host,
             same_process: false,
+            proves: true,
             local: None,
             remote: (!same_host).then_some([127, 0, 0, 1].into()),
         }

@@ -34,6 +34,7 @@ fn star<T: Connect>(
             endpoint: EndpointUid([uid; 16]),
             same_host,
             same_process: same_host,
+            proves: true,
             local: None,
             remote: Some(std::net::Ipv4Addr::LOCALHOST.into()),
         };

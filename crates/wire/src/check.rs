@@ -142,6 +142,8 @@ fn extension(header: &Header, bytes: &[u8]) {
         );
         assert!(bitmap.words() <= words);
         assert_eq!(Header::arrivals(header.cumulative(), extent), header.size);
+    } else if header.kind == PacketType::Challenge {
+        assert_eq!(bytes.len(), crate::CHALLENGE_LEN);
     } else {
         assert!(
             bytes.is_empty(),
@@ -175,7 +177,7 @@ fn refused_header(error: HeaderError, bytes: &[u8]) {
     let has_reason = match error {
         HeaderError::Short => bytes.len() < HEADER_LEN + crate::MAX_EXTENSION,
         HeaderError::Version => bytes[0] >> 4 != VERSION,
-        HeaderError::Type => kind > Some(PacketType::Cancel as u8),
+        HeaderError::Type => kind > Some(PacketType::Challenge as u8),
         HeaderError::Flags => bytes[1] & !(Flags::ECN_ECHO.0 | Flags::RETRANSMISSION.0) != 0,
         HeaderError::Field => {
             kind.is_some_and(|kind| kind != PacketType::Req as u8 && kind != PacketType::Resp as u8)

@@ -108,6 +108,11 @@ pub enum Message<'a> {
         /// Drawn by the side that opened the connection; the other side repeats it.
         nonce: u64,
     },
+    /// Gives back what a challenge carried (rule C13).
+    Proof {
+        /// Its eight bytes, as a number.
+        secret: u64,
+    },
 }
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
@@ -222,6 +227,7 @@ impl<'a> Message<'a> {
             Self::Inquiry(_) => 16,
             Self::Account(_) => 17,
             Self::Nonce { .. } => 18,
+            Self::Proof { .. } => 19,
         }
     }
 
@@ -256,6 +262,9 @@ impl<'a> Message<'a> {
             18 => Self::Nonce {
                 nonce: body.u64(Field::Nonce)?,
             },
+            19 => Self::Proof {
+                secret: body.u64(Field::Secret)?,
+            },
             _ => return Err(ControlError::Type),
         })
     }
@@ -280,6 +289,7 @@ impl<'a> Message<'a> {
             Self::Inquiry(inquiry) => inquiry.write(out),
             Self::Account(account) => account.write(out),
             Self::Nonce { nonce } => out.u64(*nonce),
+            Self::Proof { secret } => out.u64(*secret),
         }
     }
 }

@@ -20,11 +20,14 @@ pub const MAX_AHEAD: u32 = 2 * MAX_BITMAP_BITS;
 /// Most bytes that can stand between header and data: four bitmap words.
 pub const MAX_EXTENSION: usize = 32;
 
+/// Bytes that a challenge carries (rule C13).
+pub const CHALLENGE_LEN: usize = 8;
+
 /// Bytes of an acknowledgement vector.
 pub const ACK_VECTOR_LEN: usize = 16;
 
 const _: () = assert!(MAX_BITMAP_BITS as usize == MAX_EXTENSION * 8);
-const _: () = assert!(ACK_VECTOR_LEN <= MAX_EXTENSION);
+const _: () = assert!(ACK_VECTOR_LEN <= MAX_EXTENSION && CHALLENGE_LEN <= MAX_EXTENSION);
 
 /// Up to four requests whose responses have arrived, in front of the data (rule W10).
 ///

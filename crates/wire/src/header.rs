@@ -3,7 +3,9 @@
 //! Little-endian, 24 bytes, then an extension whose length depends on the header alone, then data
 //! whose length depends on the header and the session's data size per packet.
 
-use crate::extension::{ACK_VECTOR_LEN, EXTENT_WORDS_BITS, MAX_BITMAP_BITS, has_place};
+use crate::extension::{
+    ACK_VECTOR_LEN, CHALLENGE_LEN, EXTENT_WORDS_BITS, MAX_BITMAP_BITS, has_place,
+};
 use crate::{PktNum, ReqNum, ReqType, Residence, SessionNum, Token};
 
 #[cfg(test)]
@@ -48,6 +50,9 @@ pub enum PacketType {
     Err = 4,
     /// The client no longer wants the response.
     Cancel = 5,
+    /// Eight bytes that the receiver gives back over the control connection, to prove that packets
+    /// reach it at this address (rule C13). From either side.
+    Challenge = 6,
 }
 
 impl PacketType {
@@ -59,6 +64,7 @@ impl PacketType {
             3 => Self::Resp,
             4 => Self::Err,
             5 => Self::Cancel,
+            6 => Self::Challenge,
             _ => return None,
         })
     }
@@ -124,7 +130,8 @@ pub struct Header {
     pub kind: PacketType,
     /// The flag byte.
     pub flags: Flags,
-    /// REQ: request type. CR, RESP and ERR: residence. RFR: packets asked for. CANCEL: 0.
+    /// REQ: request type. CR, RESP and ERR: residence. RFR: packets asked for. CANCEL and
+    /// CHALLENGE: 0.
     pub aux: u16,
     /// The receiver's number for the session.
     pub session: SessionNum,
@@ -223,6 +230,7 @@ impl Header {
     pub const fn extension_len(&self) -> usize {
         let words = match self.kind {
             PacketType::Cr | PacketType::Rfr => self.bitmap_words() as usize * 8,
+            PacketType::Challenge => CHALLENGE_LEN,
             _ => 0,
         };
         let acks = if self.flags.has(Flags::ACK_VECTOR) {
@@ -363,6 +371,10 @@ impl Header {
             PacketType::Cancel => (
                 Flags::KNOWN,
                 self.pkt.0 == 0 && self.size == 0 && self.aux == 0,
+            ),
+            PacketType::Challenge => (
+                Flags::WITH_BITMAP,
+                self.pkt.0 == 0 && self.size == 0 && self.aux == 0 && self.req.0 == 0,
             ),
         };
         if !flags.has(self.flags) {

@@ -25,7 +25,8 @@ mod residence;
 
 pub use error_code::{ErrorCode, Ran};
 pub use extension::{
-    ACK_VECTOR_LEN, AckVector, Bitmap, MAX_AHEAD, MAX_BITMAP_BITS, MAX_BITMAP_WORDS, MAX_EXTENSION,
+    ACK_VECTOR_LEN, AckVector, Bitmap, CHALLENGE_LEN, MAX_AHEAD, MAX_BITMAP_BITS, MAX_BITMAP_WORDS,
+    MAX_EXTENSION,
 };
 pub use header::{
     Flags, HEADER_LEN, Header, HeaderError, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, VERSION,

@@ -181,7 +181,7 @@ fn assert_same(name: &str, bytes: &[u8], found: &Value) {
     match header.kind {
         PacketType::Req => expect("dunlin.request_type", header.req_type().0.into()),
         PacketType::Rfr => expect("dunlin.asked", header.aux.into()),
-        PacketType::Cancel => expect("dunlin.size", 0),
+        PacketType::Cancel | PacketType::Challenge => expect("dunlin.size", 0),
         _ => match header.residence().to_nanos() {
             Some(nanos) => expect("dunlin.residence", nanos),
             None => expect("dunlin.residence.none", 1),
@@ -197,6 +197,11 @@ fn assert_same(name: &str, bytes: &[u8], found: &Value) {
         }
         PacketType::Cr | PacketType::Rfr => assert_same_arrivals(name, &header, extension, found),
         PacketType::Cancel => {}
+        PacketType::Challenge => {
+            let secret = found["dunlin.challenge"].as_str().unwrap();
+            let bytes = extension.iter().map(|byte| format!("{byte:02x}"));
+            assert_eq!(secret, bytes.collect::<Vec<_>>().join(":"), "{name}");
+        }
     }
     if let Some(vector) = AckVector::decode(extension).filter(|_| header.flags.0 & 8 != 0) {
         let acks = vector.0.map(|ack| u64::from(ack.0));

@@ -5,7 +5,7 @@
 
 use dunlin_core::transport::{PeerId, Transport};
 use dunlin_core::{
-    Clock, Endpoint, Nanos, OpenError, Report, Session, SessionOffer, SessionOptions,
+    Challenged, Clock, Endpoint, Nanos, OpenError, Report, Session, SessionOffer, SessionOptions,
 };
 use dunlin_wire::control::RefuseCode;
 
@@ -56,6 +56,10 @@ pub trait Peering<T: Transport> {
         pending: Self::Pending,
         answer: TransportOffers<Self::Fd>,
     ) -> Result<PeerId, RefuseCode>;
+
+    /// Whether packets to this peer go to an address that is not that of its connection, so that it
+    /// must prove that they reach it there (rule C13).
+    fn must_prove(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> bool;
 
     /// Most data bytes in a packet to and from this peer.
     fn data_size(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> u32;
@@ -144,6 +148,19 @@ impl<F, P> Handshake<F, P> {
                 self.on_ended(key, &closed);
             }
             Report::Question(question) => self.on_question(question),
+            Report::Challenged(Challenged {
+                session,
+                token,
+                secret,
+            }) => {
+                let endpoint = self.endpoint;
+                let key = SessionKey {
+                    endpoint,
+                    session,
+                    token,
+                };
+                ways.command(Command::Prove { key, secret });
+            }
         }
         self.drive(rpc, ways, now);
     }
@@ -162,23 +179,34 @@ impl<F, P> Handshake<F, P> {
                 Step::Command(command) => ways.command(command),
                 Step::Offer { key, via, peer } => self.make_offer(rpc, ways, key, via, &peer),
                 Step::Complete { key, pending, side } => {
-                    let answer = side.transports;
-                    let done = match ways.complete(rpc.lifecycle().halves_mut(), pending, answer) {
-                        Ok(peer) => open(rpc, ways, key, peer, &side.offer),
-                        Err(code) => Completion::Failed(code),
-                    };
+                    let done = complete(rpc, ways, key, pending, side);
                     self.on_completed(key, done, now);
                 }
                 Step::Answer { ticket, peer, side } => {
                     let answer = answer(rpc, ways, &peer, side);
                     self.on_answered(ticket, &peer, answer);
                 }
-                Step::Rename { key } => {
-                    let mut lifecycle = rpc.lifecycle();
-                    let session = lifecycle.session_named(key.session, key.token);
-                    let token = session.and_then(|session| lifecycle.rename(session));
-                    self.on_renamed(key, token.map(|token| SessionKey { token, ..key }));
+                Step::Challenge { peer, to, secret } => {
+                    rpc.lifecycle().challenge(peer, to, secret);
                 }
+                Step::Open { key, peer, offer } => {
+                    let done = open(rpc, ways, key, peer, &offer);
+                    self.on_completed(key, done, now);
+                }
+                Step::Unproven { key } => {
+                    let failed = Completion::Failed(RefuseCode::UnprovenAddress);
+                    self.on_completed(key, failed, now);
+                }
+                Step::Admit {
+                    ticket,
+                    identity,
+                    peer,
+                    side,
+                } => {
+                    let answer = admit(rpc, ways, peer, side);
+                    self.on_answered(ticket, &identity, answer);
+                }
+                Step::Rename { key } => self.on_renamed(key, rename(rpc, key)),
                 Step::Abandon { pending } => ways.abandon(rpc.lifecycle().halves_mut(), pending),
                 Step::Release { peer } => ways.release(rpc.lifecycle().halves_mut(), peer),
                 Step::Remove { peer } => ways.remove(rpc.lifecycle().halves_mut(), peer),
@@ -197,9 +225,8 @@ impl<F, P> Handshake<F, P> {
                 }
                 Step::Close { key, reason } => {
                     let mut lifecycle = rpc.lifecycle();
-                    if let Some(session) = lifecycle.session_named(key.session, key.token) {
-                        lifecycle.close(session, reason);
-                    }
+                    let session = lifecycle.session_named(key.session, key.token);
+                    session.map(|session| lifecycle.close(session, reason));
                 }
             }
         }
@@ -227,6 +254,40 @@ impl<F, P> Handshake<F, P> {
             None => Err(RefuseCode::Closing),
         };
         self.on_offered(key, via, made);
+    }
+}
+
+/// Has core give a session another token. `None`: the session has ended.
+fn rename<T: Transport, C: Clock, App>(
+    rpc: &mut Endpoint<T, C, App>,
+    key: SessionKey,
+) -> Option<SessionKey> {
+    let mut lifecycle = rpc.lifecycle();
+    let session = lifecycle.session_named(key.session, key.token)?;
+    let token = lifecycle.rename(session)?;
+    Some(SessionKey { token, ..key })
+}
+
+/// Gives the transport the answer to its offer, and opens the session if its peer needs no proof.
+fn complete<T, C, App, W>(
+    rpc: &mut Endpoint<T, C, App>,
+    ways: &mut W,
+    key: SessionKey,
+    pending: W::Pending,
+    side: Side<W::Fd>,
+) -> Completion
+where
+    T: Transport,
+    C: Clock,
+    W: Peering<T>,
+{
+    let Side { offer, transports } = side;
+    match ways.complete(rpc.lifecycle().halves_mut(), pending, transports) {
+        Ok(peer) if ways.must_prove(rpc.lifecycle().halves_mut(), peer) => {
+            Completion::Unproven { peer, offer }
+        }
+        Ok(peer) => open(rpc, ways, key, peer, &offer),
+        Err(code) => Completion::Failed(code),
     }
 }
 
@@ -267,18 +328,44 @@ where
     C: Clock,
     W: Peering<T>,
 {
-    let taken = ways.accept(rpc.lifecycle().halves_mut(), peer, side.transports);
-    let (peer, transports) = match taken {
-        Ok(taken) => taken,
+    let taken = ways.accept(
+        rpc.lifecycle().halves_mut(),
+        peer,
+        std::mem::take(&mut side.transports),
+    );
+    let peer = match taken {
+        Ok((peer, transports)) => {
+            side.transports = transports;
+            peer
+        }
         Err(code) => return Answer::NoWay(code),
     };
+    if ways.must_prove(rpc.lifecycle().halves_mut(), peer) {
+        return Answer::Unproven { peer, side };
+    }
+    admit(rpc, ways, peer, side)
+}
+
+/// Makes this side of a session whose offer the transport has taken. `side` has the numbers of the
+/// side that asks, and the answer of the transport.
+fn admit<T, C, App, W>(
+    rpc: &mut Endpoint<T, C, App>,
+    ways: &W,
+    peer: PeerId,
+    mut side: Side<W::Fd>,
+) -> Answer<W::Fd>
+where
+    T: Transport,
+    C: Clock,
+    W: Peering<T>,
+{
     // The transport may carry less to this peer than its limit.
     let most = ways.data_size(rpc.lifecycle().halves_mut(), peer);
     side.offer.data_size = side.offer.data_size.min(most);
     match rpc.lifecycle().accept(peer, &side.offer) {
         Ok((_, offer)) => Answer::Granted {
             peer,
-            side: Side { offer, transports },
+            side: Side { offer, ..side },
         },
         Err(error) => Answer::NoRoom {
             peer,

@@ -3,7 +3,8 @@
 
 use std::net::SocketAddr;
 
-use dunlin_core::{CloseReason, Nanos, Session};
+use dunlin_core::transport::PeerId;
+use dunlin_core::{CloseReason, Nanos, Session, SessionOffer};
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
 use crate::types::{LinkId, PeerIdentity, SessionKey};
@@ -49,5 +50,11 @@ pub(super) enum Stage<P> {
     Completing {
         uid: EndpointUid,
         ended: Option<CloseReason>,
+    },
+    /// It was granted, and the transport has taken the answer; the peer has not proven its address.
+    Proving {
+        uid: EndpointUid,
+        peer: PeerId,
+        offer: SessionOffer,
     },
 }

@@ -4,9 +4,9 @@
 use std::fmt;
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Account, CloseReason};
-use dunlin_wire::ReqNum;
+use dunlin_core::{Account, CloseReason, SessionOffer};
 use dunlin_wire::control::RefuseCode;
+use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::types::{Command, LinkId, PeerIdentity, SessionKey, Side, Ticket};
 
@@ -40,6 +40,42 @@ pub enum Step<F, P> {
         /// The endpoint that asks.
         peer: PeerIdentity,
         /// The side that asks.
+        side: Side<F>,
+    },
+    /// Send a challenge to a peer (rule C13).
+    Challenge {
+        /// The peer.
+        peer: PeerId,
+        /// Number and token of the session there.
+        to: (SessionNum, Token),
+        /// The bytes that it carries.
+        secret: u64,
+    },
+    /// Have core open a session whose peer has granted it and proven its address, and return the
+    /// result to `on_completed`.
+    Open {
+        /// The session at this side.
+        key: SessionKey,
+        /// The peer.
+        peer: PeerId,
+        /// The peer's side.
+        offer: SessionOffer,
+    },
+    /// Tell `on_completed` that the peer of a granted session has not proven its address.
+    Unproven {
+        /// The session at this side.
+        key: SessionKey,
+    },
+    /// Have core accept a session whose peer has proven its address, and return the result to
+    /// `on_answered`.
+    Admit {
+        /// The request.
+        ticket: Ticket,
+        /// The endpoint that asks.
+        identity: PeerIdentity,
+        /// The peer.
+        peer: PeerId,
+        /// The numbers of the side that asks, and the answer of the transport.
         side: Side<F>,
     },
     /// Tell the transport that no answer to an offer will come.
@@ -93,6 +129,14 @@ pub enum Completion {
     /// The transport took the answer and counts one use more of this peer, but the peer's numbers
     /// do not fit the session that this side asked for (rule C5).
     Unfit(PeerId),
+    /// The transport took the answer and counts one use more of this peer, which must prove its
+    /// address.
+    Unproven {
+        /// The peer.
+        peer: PeerId,
+        /// The peer's side.
+        offer: SessionOffer,
+    },
     /// The transport cannot use the answer. The offer is gone.
     Failed(RefuseCode),
 }
@@ -113,6 +157,14 @@ pub enum Answer<F> {
         peer: PeerId,
         /// The reason for the other side.
         code: RefuseCode,
+    },
+    /// The transport took the offer and counts one use more of this peer, which must prove its
+    /// address.
+    Unproven {
+        /// The peer.
+        peer: PeerId,
+        /// The numbers of the side that asks, and the answer of the transport.
+        side: Side<F>,
     },
     /// The transport did not take the offer.
     NoWay(RefuseCode),

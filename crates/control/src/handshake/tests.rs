@@ -13,6 +13,7 @@ use super::*;
 
 mod given_back;
 mod model;
+mod proofs;
 
 const DEADLINE: Nanos = Nanos::from_secs(1);
 const NOW: Nanos = Nanos::from_millis(1);
@@ -39,6 +40,7 @@ fn identity(peer: u8) -> PeerIdentity {
         incarnation: Incarnation(1),
         same_host: true,
         same_process: false,
+        proves: true,
         local: None,
         remote: None,
         nexus: None,

@@ -7,12 +7,14 @@ use dunlin_wire::control::{
 };
 
 use super::Plane;
-use crate::types::{Event, LinkId, PeerIdentity, SessionKey, Side, Ticket, TransportOffer};
+use crate::types::{
+    Event, LinkId, PeerIdentity, Proving, SessionKey, Side, Ticket, TransportOffer,
+};
 
 /// A request for a session that an endpoint must answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
-    link: LinkId,
+    pub(super) link: LinkId,
     attempt: AttemptId,
     endpoint: EndpointIndex,
     remote: SessionRef,
@@ -134,6 +136,8 @@ impl<F> Plane<F> {
     /// Takes an endpoint's refusal of a session.
     pub(super) fn refuse(&mut self, ticket: Ticket, code: RefuseCode) {
         if let Some(incoming) = self.take_ticket(ticket) {
+            let endpoint = incoming.endpoint;
+            self.proofs.forget(Proving::Asked { endpoint, ticket });
             self.send_refusal(incoming.link, incoming.attempt, code);
         }
     }
@@ -214,7 +218,10 @@ impl<F> Plane<F> {
             .map(|(ticket, _)| *ticket)
             .collect();
         for ticket in of {
-            self.take_ticket(ticket);
+            if let Some(incoming) = self.take_ticket(ticket) {
+                let endpoint = incoming.endpoint;
+                self.give_up_proof(Proving::Asked { endpoint, ticket });
+            }
         }
     }
 
@@ -240,13 +247,15 @@ impl<F> Plane<F> {
         index: Option<EndpointIndex>,
     ) -> Option<PeerIdentity> {
         let link = self.links.get(&link)?;
-        let incarnation = link.peer.as_ref()?.incarnation;
+        let peer = link.peer.as_ref()?;
+        let incarnation = peer.incarnation;
         let ours = || self.endpoints.iter().find(|(_, ours)| ours.uid == endpoint);
         Some(PeerIdentity {
             endpoint,
             incarnation,
             same_host: link.carries_fds,
             same_process: incarnation == self.us.incarnation,
+            proves: peer.features.has(Features::PROOF),
             local: link.local,
             remote: link.remote(),
             nexus: link.nexus,
@@ -345,6 +354,7 @@ impl<F> Plane<F> {
     fn forget_session(&mut self, key: SessionKey) -> Option<Open> {
         let open = self.sessions.remove(&key)?;
         self.inquiries.take(key);
+        self.proofs.forget(Proving::Granted(key));
         if let Some(link) = self.links.get_mut(&open.link) {
             link.sessions -= 1;
         }

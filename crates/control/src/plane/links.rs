@@ -10,7 +10,7 @@ use super::Plane;
 use crate::heartbeat::Secret;
 use crate::link::{Greeting, Link, LinkStep};
 use crate::route::{AfterLoss, RouteId, RouteState};
-use crate::types::{Action, Event, LinkId, Target};
+use crate::types::{Action, Event, LinkId, Proving, Target};
 
 /// The side that ended a connection, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -334,6 +334,7 @@ impl<F> Plane<F> {
         for key in over {
             self.sessions.remove(&key);
             self.inquiries.take(key);
+            self.proofs.forget(Proving::Granted(key));
             self.tell(key.endpoint, Event::Closed { key, reason });
         }
     }

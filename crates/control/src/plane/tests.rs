@@ -4,6 +4,7 @@ mod admission;
 mod endpoints;
 mod hostile;
 mod inquiries;
+mod proofs;
 mod random;
 mod upgrade;
 mod world;

@@ -39,6 +39,7 @@ use crate::handler::table::Handlers;
 use crate::law::Check;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
+use crate::protocol::challenges;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, RX_BURST, Rx, Transport, Tx};
 
@@ -146,6 +147,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             while offset < frame.bytes.len() {
                 let bytes = &frame.bytes[offset..];
                 let Some(packet) = self.engine.core.next_packet(bytes) else {
+                    challenges::on_challenge(&mut self.engine.core, bytes);
                     break;
                 };
                 if EACH {

@@ -5,6 +5,7 @@
 //! Called by the adapters of `dunlin-control` in the nexus and in the simulator, and by tests that
 //! connect two endpoints without a control plane.
 
+use dunlin_msgbuf::BufRef;
 use dunlin_wire::control::Fate;
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
@@ -12,6 +13,7 @@ use crate::config::SessionOptions;
 use crate::endpoint::rpc::Endpoint;
 use crate::error::{CloseReason, OpenError};
 use crate::handle::Session;
+use crate::session::challenge::header_to;
 use crate::session::lifecycle::{Account, Report, SessionOffer};
 use crate::time::Clock;
 use crate::transport::{PeerId, Transport};
@@ -113,6 +115,15 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         if core.inquirer().on_account(session, account) {
             core.close(session, CloseReason::PeerFailed, true);
         }
+    }
+
+    /// Sends a challenge to the peer of a session that is not made yet, which has this number and
+    /// token there (rule C13).
+    pub fn challenge(&mut self, peer: PeerId, to: (SessionNum, Token), secret: u64) {
+        self.rpc.engine.step_in();
+        let outbox = &mut self.rpc.engine.core.context.outbox;
+        outbox.push(peer, &header_to(to), BufRef::EMPTY);
+        outbox.add_challenge(secret.to_le_bytes());
     }
 
     /// Whether there is a report to take.

@@ -12,7 +12,9 @@
 //! Invariant: the lane is closed while the queue holds an item.
 
 use dunlin_msgbuf::{BufRef, MsgBuf};
-use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residence};
+use dunlin_wire::{
+    ACK_VECTOR_LEN, AckVector, Bitmap, CHALLENGE_LEN, HEADER_LEN, Header, Residence,
+};
 
 use crate::handle::CallIdx;
 #[cfg(feature = "mutants")]
@@ -29,8 +31,11 @@ const RESIDENCE: std::ops::Range<usize> = 2..4;
 /// Inline bytes of a packet with an acknowledgement vector.
 const ACKS_LEN: u32 = 40;
 
+/// Inline bytes of a challenge.
+const CHALLENGE_BYTES: u32 = 32;
 const _: () = assert!(BARE_LEN as usize == HEADER_LEN);
 const _: () = assert!(ACKS_LEN as usize == HEADER_LEN + ACK_VECTOR_LEN);
+const _: () = assert!(CHALLENGE_BYTES as usize == HEADER_LEN + CHALLENGE_LEN);
 
 /// Longest message that an entry holds, after a header without extension.
 const SHORT: usize = MAX_INLINE - HEADER_LEN;
@@ -276,6 +281,14 @@ impl Outbox {
             let len = bitmap.words() as usize * size_of::<u64>();
             item.inline[HEADER_LEN..HEADER_LEN + len].copy_from_slice(&bitmap.encode()[..len]);
             item.inline_len = BARE_LEN + bitmap.words() * 8;
+        }
+    }
+
+    /// Puts these bytes behind the header of the last packet.
+    pub(crate) fn add_challenge(&mut self, bytes: [u8; CHALLENGE_LEN]) {
+        if let Some(item) = self.items[..self.len].last_mut() {
+            item.inline[HEADER_LEN..][..CHALLENGE_LEN].copy_from_slice(&bytes);
+            item.inline_len = CHALLENGE_BYTES;
         }
     }
 

@@ -67,6 +67,19 @@ pub enum Report {
     Closed(Closed),
     /// A session has a question for its peer.
     Question(Question),
+    /// The other side of a session asks for a proof of this side's address.
+    Challenged(Challenged),
+}
+
+/// Bytes that have come at this side's address, to be given back over the control plane (rule C13).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Challenged {
+    /// The number of the session that they came for, which is connecting or open.
+    pub session: SessionNum,
+    /// The token that this side had given it.
+    pub token: Token,
+    /// The bytes.
+    pub secret: u64,
 }
 
 /// Asks for the fates of requests that have made no progress for the failure timeout (rule C11).

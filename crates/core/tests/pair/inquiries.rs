@@ -14,7 +14,7 @@ const STEP: Nanos = Nanos::from_millis(10);
 fn question(pair: &mut Pair) -> Option<Question> {
     match pair.client.rpc.lifecycle().take_report()? {
         Report::Question(question) => Some(question),
-        Report::Closed(_) => None,
+        Report::Closed(_) | Report::Challenged(_) => None,
     }
 }
 

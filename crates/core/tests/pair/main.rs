@@ -4,6 +4,7 @@
 
 mod backlog;
 mod calls;
+mod challenges;
 mod handlers;
 mod hostile;
 mod inquiries;

@@ -73,6 +73,10 @@ impl<T: Open> Peering<T> for Ways<'_> {
         completed.map_err(|error| code_of(&error))
     }
 
+    fn must_prove(&self, (rx, tx): HalvesMut<'_, T>, peer: PeerId) -> bool {
+        T::must_prove(rx, tx, peer)
+    }
+
     fn data_size(&self, (rx, tx): HalvesMut<'_, T>, peer: PeerId) -> u32 {
         T::data_size(rx, tx, peer)
     }

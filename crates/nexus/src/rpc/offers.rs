@@ -17,6 +17,7 @@ pub(super) fn info_of(peer: &PeerIdentity) -> PeerInfo {
         endpoint: peer.endpoint,
         same_host: peer.same_host,
         same_process: peer.same_process,
+        proves: peer.proves,
         local: peer.local,
         remote: peer.remote,
     }

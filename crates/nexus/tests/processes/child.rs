@@ -9,6 +9,7 @@ use dunlin_control::PlaneConfig;
 use dunlin_core::{Nanos, SessionEvent, SessionOffer};
 use dunlin_nexus::{InsightTcp, Nexus, Open};
 use dunlin_transport::auto::Auto;
+use dunlin_transport::networks::Networks;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
 use dunlin_wire::{SessionNum, Token};
@@ -232,13 +233,14 @@ fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
 
 /// `descriptors=N`: limit of the process; `links=N`: limit of its nexus; `timeout=N`: that of its
 /// failure detector, in milliseconds; `taken=1`: the child takes all remaining descriptors once it
-/// serves.
+/// serves. `allow=NETWORK`: packets may go there.
 #[derive(Default)]
 struct Limits {
     descriptors: Option<u64>,
     links: Option<u64>,
     timeout: Option<u64>,
     taken: Option<u64>,
+    allow: Networks,
 }
 
 impl Limits {
@@ -246,6 +248,10 @@ impl Limits {
         let mut limits = Self::default();
         for word in words {
             let (name, number) = word.split_once('=').unwrap();
+            if name == "allow" {
+                limits.allow = number.parse().unwrap();
+                continue;
+            }
             let limit = match name {
                 "descriptors" => &mut limits.descriptors,
                 "links" => &mut limits.links,
@@ -271,6 +277,7 @@ fn serve<T: Open>(address: SocketAddr, limits: &Limits) {
     if let Some(timeout) = limits.timeout {
         config.heartbeat.timeout = Nanos::from_millis(timeout);
     }
+    let builder = builder.allow_peers(limits.allow.clone());
     let nexus = builder.limits(config).bind(address).unwrap();
     let mut rpc = endpoint::<T>(&nexus);
     let mut taken = Vec::new();

@@ -15,6 +15,7 @@ mod hostile;
 mod idle;
 mod liar;
 mod network;
+mod proofs;
 mod reflector;
 mod relay;
 mod sessions;

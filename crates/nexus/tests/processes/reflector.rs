@@ -23,7 +23,7 @@ fn third() -> UdpSocket {
     socket
 }
 
-fn request(to: &Granted, req: u32) -> Vec<u8> {
+pub(super) fn request(to: &Granted, req: u32) -> Vec<u8> {
     let header = Header {
         kind: PacketType::Req,
         flags: Flags::NONE,

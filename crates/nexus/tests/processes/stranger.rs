@@ -26,6 +26,8 @@ pub(super) struct Stranger {
     stream: TcpStream,
     read: Vec<u8>,
     attempts: u64,
+    /// Bytes that it has sent.
+    sent: usize,
 }
 
 /// A session that the server has granted, by its name in packets to the server, and their address.
@@ -43,6 +45,7 @@ impl Stranger {
             stream: connect(address),
             read: Vec::new(),
             attempts: 0,
+            sent: 0,
         };
         stranger.say(&Message::Hello(Hello {
             min_version: 1,
@@ -57,15 +60,24 @@ impl Stranger {
     }
 
     pub(super) fn say(&mut self, message: &Message<'_>) {
-        self.stream.write_all(&frame(message)).unwrap();
+        let frame = frame(message);
+        self.sent += frame.len();
+        self.stream.write_all(&frame).unwrap();
     }
 
-    /// Asks for a session whose packets go to `to`.
+    /// Asks for a session whose packets go to `to`, and waits for the answer.
     pub(super) fn ask(&mut self, to: SocketAddr) -> Result<Granted, RefuseCode> {
+        self.begin(to);
+        self.finish()
+    }
+
+    /// Asks for a session whose packets go to `to`. Returns the bytes that this took.
+    pub(super) fn begin(&mut self, to: SocketAddr) -> usize {
         self.attempts += 1;
         let attempt = AttemptId(self.attempts);
         let target = EndpointIndex(0);
         self.say(&Message::Lookup(Lookup { attempt, target }));
+        let before = self.sent;
         let offer = offer_of(to);
         let offers = [Offer {
             kind: TransportKind::UDP,
@@ -87,6 +99,12 @@ impl Stranger {
                 offers: Offers::new(&offers).unwrap(),
             },
         }));
+        self.sent - before
+    }
+
+    /// The answer to its last request.
+    pub(super) fn finish(&mut self) -> Result<Granted, RefuseCode> {
+        let attempt = AttemptId(self.attempts);
         loop {
             let bytes = self.next();
             match Message::decode(&bytes).unwrap() {

@@ -56,7 +56,8 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.allow_peers",
         Unit::Networks,
         |nexus| &mut nexus.allow_peers,
-        "networks to which packets go although the peer that wants them there is elsewhere",
+        "networks to which packets go for a peer that has connected from elsewhere, once it has \
+         proven that they reach it",
     )
     .words(&["none"]),
     row(

@@ -97,7 +97,8 @@ pub(super) const UDP: &[Setting] = &[
         "udp.allow_peers",
         Unit::Networks,
         |udp| &mut udp.allow_peers,
-        "networks to which packets go although the peer that wants them there is elsewhere",
+        "networks to which packets go for a peer that has connected from elsewhere, once it has \
+         proven that they reach it",
     )
     .words(&["none"])
     .follow("nexus.allow_peers"),

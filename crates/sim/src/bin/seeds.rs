@@ -335,6 +335,7 @@ fn print_report(report: &Report, json: bool) {
         seed,
         calls,
         frames,
+        proofs,
         iterations,
         virtual_time,
         digest,
@@ -349,6 +350,7 @@ fn print_report(report: &Report, json: bool) {
             "seed {seed}: fine after {} ms of virtual time",
             virtual_time.0 / 1_000_000
         );
-        println!("  {iterations} iterations\n  {calls:?}\n  {frames:?}\n  digest {digest:016x}");
+        println!("  {iterations} iterations, {proofs} addresses proven");
+        println!("  {calls:?}\n  {frames:?}\n  digest {digest:016x}");
     }
 }

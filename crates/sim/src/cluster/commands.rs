@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use dunlin_control::{Command, Ticket};
+use dunlin_control::{Command, SessionKey, Ticket};
 use dunlin_core::Nanos;
 
 use crate::world::net::Fd;
@@ -41,10 +41,12 @@ impl Commands {
         self.queue.push_back((last.max(self.now + delay), command));
     }
 
-    /// Whether the last command grants this request.
-    pub(super) fn ends_with_grant(&self, request: Ticket) -> bool {
-        let last = self.queue.back().map(|(_, command)| command);
-        matches!(last, Some(Command::Accept { ticket, .. }) if *ticket == request)
+    /// The session that the last command makes, if it grants this request.
+    pub(super) fn granted(&self, request: Ticket) -> Option<SessionKey> {
+        match self.queue.back() {
+            Some((_, Command::Accept { ticket, key, .. })) if *ticket == request => Some(*key),
+            _ => None,
+        }
     }
 
     /// The next command that the control thread has taken by now.

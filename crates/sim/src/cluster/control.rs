@@ -93,7 +93,7 @@ impl Control {
             plane,
             events: VecDeque::new(),
             handshake,
-            ways: Ways::new(rng.fork(), plan.handshakes.gone),
+            ways: Ways::new(rng.fork(), plan.handshakes.gone, plan.elsewhere),
             judge: Judge::new(id.port, plan),
             faults: plan.handshakes,
             chaos_end: plan.chaos_end,
@@ -199,19 +199,13 @@ impl Control {
     pub(super) fn deliver_events(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
         while let Some(event) = self.events.pop_front() {
-            let asked = match &event {
-                Event::Incoming { ticket, peer, side } => Some((
-                    *ticket,
-                    (peer.endpoint, side.offer.session, side.offer.token),
-                )),
-                _ => None,
-            };
+            let request = self.judge.on_event(&event);
             let fits = self.handshake.handle_event(rpc, &mut self.ways, event, now);
-            self.judge.on_event(fits);
-            if let Some((ticket, by)) = asked
-                && self.ways.commands.ends_with_grant(ticket)
+            self.judge.on_handled(fits);
+            if let Some(ticket) = request
+                && let Some(key) = self.ways.commands.granted(ticket)
             {
-                self.judge.on_grant(by);
+                self.judge.on_grant(ticket, key);
             }
         }
     }
@@ -222,14 +216,14 @@ impl Control {
         while let Some(report) = rpc.lifecycle().take_report() {
             let ended = match &report {
                 Report::Closed(closed) => Some(*closed),
-                Report::Question(_) => None,
+                Report::Question(_) | Report::Challenged(_) => None,
             };
             self.handshake.report(rpc, &mut self.ways, report, now);
             let Some(closed) = ended else { continue };
             let failure = self.handshake.failure(closed.session);
             self.judge.on_ended(&closed, failure, now);
         }
-        self.judge.check(rpc, now);
+        self.judge.check(rpc, &self.handshake, &self.ways, now);
     }
 
     /// Ends the faults. `calm`: no fault has struck the sessions that begin now.
@@ -250,9 +244,18 @@ impl Control {
         left.then(|| format!("{in_use} uses of channels, no turn or session left: {idle}"))
     }
 
+    /// Addresses that other processes have proven to this one.
+    pub(super) fn proofs(&self) -> u64 {
+        self.judge.proofs()
+    }
+
     /// Handles a message; a fault may strike a grant.
     fn on_frame(&mut self, link: LinkId, frame: &[u8], mut fds: Vec<Fd>, now: Nanos) {
-        let is_grant = matches!(Message::decode(frame), Ok(Message::Accept(_)));
+        let message = Message::decode(frame);
+        if let Ok(Message::Proof { secret }) = message {
+            self.judge.on_proof(secret);
+        }
+        let is_grant = matches!(message, Ok(Message::Accept(_)));
         let chaos = now < self.chaos_end;
         if is_grant && chaos && self.rng.chance(self.faults.lost) {
             return self.plane.on_closed(link, now);

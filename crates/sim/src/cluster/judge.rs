@@ -1,16 +1,19 @@
-//! The checker of one process's handshakes: how each connect ends, and that the transport counts
-//! as many uses of each peer as there are sessions with it. Called by `control`.
+//! The checker of one process's handshakes: how each connect ends, that the transport counts as
+//! many uses of each peer as there are sessions with it, and that a session is open only after its
+//! peer has proven an address that is not its own (rule C13). Called by `control`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dunlin_control::{ConnectFailure, WrongStage};
+use dunlin_control::{ConnectFailure, Event, Handshake, Proving, SessionKey, Ticket, WrongStage};
 use dunlin_core::{CloseReason, Closed, Nanos, Session};
 use dunlin_wire::control::{EndpointUid, RefuseCode};
 use dunlin_wire::{SessionNum, Token};
 
 use super::handlers::Endpoint;
+use super::ways::Ways;
 use crate::cluster::plan::Plan;
-use crate::world::net::PortId;
+use crate::world::net::channels::Pending;
+use crate::world::net::{Fd, PortId};
 
 /// A connect is over at most this long after its deadline: handlers compute meanwhile.
 const SLACK: Nanos = Nanos::from_millis(100);
@@ -37,8 +40,27 @@ pub(super) struct Judge {
     changed: bool,
     /// Endpoints, numbers and tokens under which others were granted sessions.
     granted: BTreeSet<(EndpointUid, SessionNum, u32)>,
+    /// Requests that others have made, and that are not granted yet.
+    requests: BTreeMap<Ticket, Asked>,
+    proofs: Proofs,
     violation: Option<String>,
 }
+
+/// The proofs of addresses that this process has asked for.
+#[derive(Debug, Default)]
+struct Proofs {
+    /// The bytes of challenges that it has sent.
+    secrets: BTreeMap<u64, Proving>,
+    /// How often it has sent each.
+    sent: BTreeMap<Proving, u32>,
+    /// Those that came back.
+    proven: BTreeSet<Proving>,
+    /// Sessions whose address was proven.
+    sessions: BTreeSet<(SessionNum, u32)>,
+}
+
+/// Most challenges for one session (rule C13).
+const CHALLENGES: u32 = 3;
 
 impl Judge {
     pub(super) fn new(port: PortId, plan: &Plan) -> Self {
@@ -51,6 +73,8 @@ impl Judge {
             calm_from: Nanos::MAX,
             changed: false,
             granted: BTreeSet::new(),
+            requests: BTreeMap::new(),
+            proofs: Proofs::default(),
             violation: None,
         }
     }
@@ -70,7 +94,50 @@ impl Judge {
         }
     }
 
-    pub(super) fn on_event(&mut self, fits: Result<(), WrongStage>) {
+    /// An event comes for the endpoint. Returns the request that it may grant.
+    pub(super) fn on_event(&mut self, event: &Event<Fd>) -> Option<Ticket> {
+        match event {
+            Event::Incoming { ticket, peer, side } => {
+                let by = (peer.endpoint, side.offer.session, side.offer.token);
+                self.requests.insert(*ticket, by);
+                Some(*ticket)
+            }
+            Event::Challenge { proving, secret } => {
+                self.proofs.secrets.insert(*secret, *proving);
+                let sent = self.proofs.sent.entry(*proving).or_default();
+                *sent += 1;
+                if *sent > CHALLENGES {
+                    let what = format!("{proving:?} gets a challenge too many");
+                    self.violate(&what);
+                }
+                None
+            }
+            Event::Proven {
+                proving: Proving::Asked { ticket, .. },
+                ..
+            } => Some(*ticket),
+            _ => None,
+        }
+    }
+
+    /// Bytes come back over a connection.
+    pub(super) fn on_proof(&mut self, secret: u64) {
+        if let Some(proving) = self.proofs.secrets.get(&secret).copied() {
+            self.proofs.proven.insert(proving);
+            if let Proving::Granted(key) = proving {
+                let session = (key.session, key.token.0);
+                self.proofs.sessions.insert(session);
+            }
+        }
+    }
+
+    /// Addresses that were proven.
+    pub(super) fn proofs(&self) -> u64 {
+        self.proofs.proven.len() as u64
+    }
+
+    /// The handshake has handled an event.
+    pub(super) fn on_handled(&mut self, fits: Result<(), WrongStage>) {
         self.changed = true;
         if let Err(wrong) = fits {
             self.violate(&wrong.to_string());
@@ -79,7 +146,19 @@ impl Judge {
 
     /// Notes that another endpoint was granted a session; its token must differ from those of all
     /// earlier grants (rule W5).
-    pub(super) fn on_grant(&mut self, (peer, session, token): Asked) {
+    pub(super) fn on_grant(&mut self, ticket: Ticket, key: SessionKey) {
+        let endpoint = key.endpoint;
+        if self
+            .proofs
+            .proven
+            .contains(&Proving::Asked { endpoint, ticket })
+        {
+            let session = (key.session, key.token.0);
+            self.proofs.sessions.insert(session);
+        }
+        let Some((peer, session, token)) = self.requests.remove(&ticket) else {
+            return self.violate("a request is granted twice");
+        };
         if !self.granted.insert((peer, session, token.0)) {
             let session = session.0;
             let what = format!("session {session} is granted twice under one token");
@@ -105,6 +184,7 @@ impl Judge {
             (CloseReason::Refused, Some(ConnectFailure::Refused(code))) => match code {
                 RefuseCode::Closing => true,
                 RefuseCode::TooManySessions => self.tight || self.slow,
+                RefuseCode::UnprovenAddress => self.slow || from < self.calm_from,
                 _ => false,
             },
             (
@@ -123,7 +203,13 @@ impl Judge {
     }
 
     /// Checks that all sessions and uses add up, and that no connect is overdue.
-    pub(super) fn check(&mut self, rpc: &mut Endpoint, now: Nanos) {
+    pub(super) fn check(
+        &mut self,
+        rpc: &mut Endpoint,
+        handshake: &Handshake<Fd, Pending>,
+        ways: &Ways,
+        now: Nanos,
+    ) {
         let sound_from = self.sound_from;
         let overdue =
             |(_, deadline): &&(Nanos, Nanos)| now.since(sound_from.max(*deadline)) > SLACK;
@@ -134,12 +220,36 @@ impl Judge {
             if self.asked.values().any(|asked| overdue(&asked)) {
                 self.violate("a session connects after its deadline");
             }
-            self.check_uses(rpc);
+            self.check_proofs(rpc, ways);
+            self.check_uses(rpc, handshake);
         }
     }
 
-    fn check_uses(&mut self, rpc: &mut Endpoint) {
+    /// Checks that no session is open whose peer has not proven its address.
+    fn check_proofs(&mut self, rpc: &mut Endpoint, ways: &Ways) {
+        let sessions: Vec<_> = rpc.sessions().collect();
+        for session in sessions {
+            let Some(info) = rpc.session_info(session).filter(|info| info.open) else {
+                continue;
+            };
+            let lifecycle = rpc.lifecycle();
+            let Some(offer) = lifecycle.offer_of(session) else {
+                continue;
+            };
+            let channels = lifecycle.halves_mut().1.channels();
+            let proven = (offer.session, offer.token.0);
+            if ways.is_elsewhere(channels, info.peer) && !self.proofs.sessions.contains(&proven) {
+                let (session, peer) = (offer.session.0, info.peer);
+                self.violate(&format!("session {session} is open, and {peer:?} unproven"));
+            }
+        }
+    }
+
+    fn check_uses(&mut self, rpc: &mut Endpoint, handshake: &Handshake<Fd, Pending>) {
         let mut sessions = BTreeMap::new();
+        for peer in handshake.unproven() {
+            *sessions.entry(peer).or_insert(0) += 1;
+        }
         for session in rpc.sessions() {
             if let Some(info) = rpc.session_info(session).filter(|info| info.open) {
                 *sessions.entry(info.peer).or_insert(0) += 1;

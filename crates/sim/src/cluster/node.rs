@@ -275,6 +275,11 @@ impl RpcNode {
         record.note(at, port, &EndpointFact::Iteration(progress, standing));
     }
 
+    /// Addresses that were proven to this process.
+    pub(crate) fn proofs(&self) -> u64 {
+        self.control.proofs()
+    }
+
     /// Records the visible state of the endpoint, at the end of a phase or of the process.
     pub(crate) fn note_state(&self) {
         let record = self.shared.record();

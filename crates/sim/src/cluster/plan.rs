@@ -43,6 +43,9 @@ pub struct Plan {
     pub linger: Nanos,
     /// Processes of one host use a UNIX socket.
     pub unix: bool,
+    /// Some processes get their packets at another address than that of their connections, and must
+    /// prove it.
+    pub elsewhere: bool,
     /// How often faults strike handshakes, until `chaos_end` or to the end.
     pub handshakes: Handshakes,
     /// A planted bug of the control plane.
@@ -132,6 +135,8 @@ impl Handshakes {
 const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
 /// Seeds the random stream for handlers that take longer than the failure timeout.
 const SLOTH: u64 = 0x736c_6f74_6800_0000;
+/// Seeds the random stream for addresses.
+const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
 /// Sessions to each other process, if there are more than offers may be under way.
 const CROWD: u64 = 40;
 
@@ -175,6 +180,7 @@ impl Plan {
             patience: Nanos(rng.log_between(2_000_000, 1_000_000_000)),
             linger: Nanos(rng.log_between(500_000, 1_000_000_000)),
             unix: rng.one_in(2) || together,
+            elsewhere: Rng::new(seed ^ ELSEWHERE).one_in(4),
             handshakes: match calm_weather {
                 true => Handshakes::NONE,
                 false => Handshakes::draw(&mut own),

@@ -39,6 +39,8 @@ pub struct Report {
     pub calls: Counts,
     /// Frames by their fate.
     pub frames: NetCounters,
+    /// Addresses that were proven to processes of the last phase (rule C13).
+    pub proofs: u64,
     /// Iterations of event loops.
     pub iterations: u64,
     /// How long it took, in virtual time.
@@ -455,12 +457,15 @@ impl Run {
         net.record.note_world(net.now(), &report);
     }
 
-    fn report(&self) -> Report {
+    fn report(&mut self) -> Report {
+        let mut proofs = 0;
+        self.each(|node| proofs += node.proofs());
         let net = self.net.borrow();
         Report {
             seed: self.seed,
             calls: self.world.cluster.counts(),
             frames: net.counters,
+            proofs,
             iterations: self.world.iterations(),
             virtual_time: net.now(),
             digest: net.digest(),

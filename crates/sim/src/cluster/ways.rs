@@ -6,7 +6,7 @@ use dunlin_core::transport::PeerId;
 use dunlin_wire::control::RefuseCode;
 
 use super::commands::Commands;
-use crate::world::net::channels::Pending;
+use crate::world::net::channels::{Channels, Pending, port_of};
 use crate::world::net::{Fd, SimTransport};
 use crate::world::rng::{Ppm, Rng};
 
@@ -24,17 +24,26 @@ pub(super) struct Ways {
     /// The next channel vanishes in any case: its process has restarted.
     pub(super) restarted: bool,
     spared: u32,
+    /// Some processes get their packets at another address than that of their connections.
+    elsewhere: bool,
 }
 
 impl Ways {
-    pub(super) fn new(mut rng: Rng, gone: Ppm) -> Self {
+    pub(super) fn new(mut rng: Rng, gone: Ppm, elsewhere: bool) -> Self {
         Self {
             commands: Commands::new(rng.fork()),
             rng,
             gone,
             restarted: false,
             spared: SPARED,
+            elsewhere,
         }
+    }
+
+    /// Whether packets to this peer go to an address that is not that of its connection: those to
+    /// processes with odd ports, if the plan says so, unless they share memory.
+    pub(super) fn is_elsewhere(&self, channels: &Channels, peer: PeerId) -> bool {
+        self.elsewhere && port_of(peer) % 2 == 1 && channels.uses_datagrams(peer)
     }
 
     fn is_gone(&mut self) -> bool {
@@ -77,6 +86,10 @@ impl Peering<SimTransport> for Ways {
             tx.channels_mut().lose(&pending);
         }
         tx.channels_mut().complete(pending, answer)
+    }
+
+    fn must_prove(&self, (_, tx): HalvesMut<'_, SimTransport>, peer: PeerId) -> bool {
+        self.is_elsewhere(tx.channels(), peer)
     }
 
     fn data_size(&self, _: HalvesMut<'_, SimTransport>, _: PeerId) -> u32 {

@@ -22,7 +22,9 @@ pub fn describe(bytes: &[u8]) -> String {
         PacketType::Req => format!("type={aux} size={size}"),
         PacketType::Resp => format!("size={size}"),
         PacketType::Err => format!("code={size}"),
-        PacketType::Cr | PacketType::Rfr | PacketType::Cancel => String::new(),
+        PacketType::Cr | PacketType::Rfr | PacketType::Cancel | PacketType::Challenge => {
+            String::new()
+        }
     };
     let (session, req, pkt, flags) = (session.0, req.0, pkt.0, flags.0);
     let token = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);

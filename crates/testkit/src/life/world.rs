@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::challenges::Challenges;
 use super::host::{Host, SharedLedger, req_type};
 use super::ledger::{Ledger, Terms};
 use super::letter::{LETTER_LEN, Mode, write_answer};
@@ -19,6 +20,7 @@ use dunlin_core::{
 const SESSIONS: usize = 3;
 /// Rounds without faults within which everything comes to its end.
 const ROUNDS: usize = 20_000;
+const SOUND: &str = "a failed checker ends the run";
 
 /// Order for a call.
 pub(super) struct Order {
@@ -43,6 +45,7 @@ pub(super) struct World {
     closing: VecDeque<(usize, Session)>,
     /// Questions that the other host has not got yet.
     asking: VecDeque<(usize, Question)>,
+    challenges: Challenges,
 }
 
 impl World {
@@ -59,6 +62,7 @@ impl World {
             opening: VecDeque::new(),
             closing: VecDeque::new(),
             asking: VecDeque::new(),
+            challenges: Challenges::default(),
         };
         world.connect(0);
         world.complete_opening();
@@ -98,7 +102,7 @@ impl World {
             sessions.reverse();
             tokens.reverse();
         }
-        let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
+        let mut ledger = self.ledger.lock().expect(SOUND);
         ledger.add_pair(sessions, tokens);
         self.opening.push_back((opener, session, answer));
     }
@@ -136,7 +140,7 @@ impl World {
 
     /// The other host answers the question of a session, unless its side of it has ended.
     fn answer(&mut self, host: usize, question: &Question) {
-        let ledger = self.ledger.lock().expect("a failed checker ends the run");
+        let ledger = self.ledger.lock().expect(SOUND);
         let pair = ledger.pair_of(host, question.session);
         let pair = pair.expect("every session is in the book");
         let there = ledger.pairs[pair].sessions[1 - host];
@@ -150,6 +154,10 @@ impl World {
         }
     }
 
+    pub(super) fn challenge(&mut self, from: usize, which: usize) {
+        self.challenges.send(&mut self.hosts, from, which);
+    }
+
     pub(super) fn call_again(&mut self, host: usize, times: usize) {
         self.hosts[host].rpc.app_mut().again += times;
     }
@@ -160,7 +168,7 @@ impl World {
             return;
         }
         let session = sessions[order.session % sessions.len()];
-        let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
+        let mut ledger = self.ledger.lock().expect(SOUND);
         let pair = ledger
             .pair_of(host, session)
             .expect("every session is in the book");
@@ -218,7 +226,7 @@ impl World {
         self.record
             .note(|| Fact::Told(host, format!("call {id} is cancelled: {could}")));
         if could {
-            let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
+            let mut ledger = self.ledger.lock().expect(SOUND);
             ledger.cancel(id);
         }
     }
@@ -314,18 +322,18 @@ impl World {
         for (place, change) in changes {
             bytes[place % dunlin_wire::HEADER_LEN] ^= change;
         }
-        let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
-        ledger.taint_copy(&real, &bytes);
-        drop(ledger);
-        let congestion = false;
-        self.arrive(to, Datagram { bytes, congestion });
+        self.ledger.lock().expect(SOUND).taint_copy(&real, &bytes);
+        self.arrive_forged(to, bytes);
     }
 
     /// Delivers bytes that no host sent.
     pub(super) fn inject(&mut self, to: usize, bytes: Vec<u8>) {
-        let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
-        ledger.taint(&bytes);
-        drop(ledger);
+        self.ledger.lock().expect(SOUND).taint(&bytes);
+        self.arrive_forged(to, bytes);
+    }
+
+    fn arrive_forged(&mut self, to: usize, bytes: Vec<u8>) {
+        self.challenges.on_forged(to, &bytes);
         let congestion = false;
         self.arrive(to, Datagram { bytes, congestion });
     }
@@ -377,11 +385,15 @@ impl World {
                 receiving += info.receiving;
             }
             assert_eq!(receiving, rpc.receiving(), "the budgets do not add up");
-            let ledger = self.ledger.lock().expect("a failed checker ends the run");
+            let ledger = self.ledger.lock().expect(SOUND);
             while let Some(report) = rpc.lifecycle().take_report() {
                 self.record.note(|| Fact::Told(me, format!("{report:?}")));
                 let closed = match report {
                     Report::Closed(closed) => closed,
+                    Report::Challenged(challenged) => {
+                        self.challenges.check(me, challenged, &ledger);
+                        continue;
+                    }
                     Report::Question(question) => {
                         self.asking.push_back((me, question));
                         continue;
@@ -391,8 +403,8 @@ impl World {
                     .pair_of(me, closed.session)
                     .expect("it is in the book");
                 if closed.tell {
-                    self.closing
-                        .push_back((1 - me, ledger.pairs[pair].sessions[1 - me]));
+                    let there = ledger.pairs[pair].sessions[1 - me];
+                    self.closing.push_back((1 - me, there));
                 }
             }
         }
@@ -438,9 +450,7 @@ impl World {
                 due => self.clock.set(self.clock.read().max(due)),
             }
         }
-        let calls = Arc::clone(&self.ledger);
-        let calls = calls.lock().expect("a failed checker ends the run");
-        calls.assert_all_completed();
+        self.ledger.lock().expect(SOUND).assert_all_completed();
         panic!("all calls have completed, but the endpoints do not come to rest");
     }
 
@@ -475,7 +485,7 @@ impl World {
 
     fn assert_clean(&mut self) {
         let ledger: &SharedLedger = &Arc::clone(&self.ledger);
-        let ledger = ledger.lock().expect("a failed checker ends the run");
+        let ledger = ledger.lock().expect(SOUND);
         ledger.assert_all_completed();
         for host in &mut self.hosts {
             for session in host.rpc.sessions().collect::<Vec<_>>() {

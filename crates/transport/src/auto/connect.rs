@@ -129,6 +129,10 @@ impl Connect for Auto {
         shm.map_or(u32::MAX, |(rx, tx)| Shm::data_size(rx, tx, peer))
     }
 
+    fn must_prove(rx: &AutoRx, tx: &AutoTx, peer: PeerId) -> bool {
+        is_udp(peer) && Udp::must_prove(&rx.udp, &tx.udp, peer)
+    }
+
     fn abandon(rx: &mut AutoRx, tx: &mut AutoTx, pending: Pending) {
         if let Some(waiting) = tx.offered.remove(&pending) {
             abandon_parts(rx, tx, waiting);

@@ -11,6 +11,7 @@ fn peer(same_host: bool) -> PeerInfo {
         endpoint: EndpointUid([7; 16]),
         same_host,
         same_process: false,
+        proves: true,
         local: None,
         remote: (!same_host).then_some([127, 0, 0, 1].into()),
     }

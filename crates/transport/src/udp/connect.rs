@@ -55,6 +55,10 @@ impl Connect for Udp {
         tx.data_size_of(peer)
     }
 
+    fn must_prove(_rx: &UdpRx, tx: &UdpTx, peer: PeerId) -> bool {
+        tx.is_foreign(peer)
+    }
+
     fn abandon(_rx: &mut UdpRx, tx: &mut UdpTx, pending: Pending) {
         tx.peers_mut().end_offer(&pending);
     }

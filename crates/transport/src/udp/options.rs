@@ -47,7 +47,7 @@ pub struct Options {
     /// unspecified address, an offer has the local address of the peer's control connection.
     pub advertise: Option<IpAddr>,
     /// Networks to which packets go although the peer that offers the address has connected from
-    /// another one (rule C12).
+    /// another one, once the peer has proven that they reach it there (rules C12 and C13).
     pub allow_peers: Networks,
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,

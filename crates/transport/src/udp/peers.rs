@@ -42,6 +42,8 @@ pub(super) struct Peer {
     pub(super) data_size: u32,
     /// Its packets stay in this kernel: no network lies on the path.
     pub(super) loopback: bool,
+    /// The connection over which the peer was added last is from another address.
+    pub(super) foreign: bool,
 }
 
 #[derive(Debug)]
@@ -99,6 +101,7 @@ impl Peers {
         if let Some(&index) = self.by_key.get(&key) {
             let slot = &mut self.slots[index as usize];
             slot.uses = slot.uses.checked_add(1)?;
+            slot.peer.foreign = peer.foreign;
             return Some(id(index, slot.generation));
         }
         let index = self.take_slot(key, peer)?;
@@ -200,6 +203,7 @@ impl Peer {
             max_packet: buffer.min(MAX_DATAGRAM_BYTES),
             data_size,
             loopback: addr.ip().to_canonical().is_loopback(),
+            foreign: false,
         }
     }
 }

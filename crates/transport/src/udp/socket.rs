@@ -153,10 +153,15 @@ impl Socket {
         ours.map(|ip| SocketAddr::new(ip, port)).collect()
     }
 
-    /// Whether packets may go there: the address is the peer's, or the operator allows it (rule
-    /// C12).
+    /// Whether packets may go there: the address is the peer's, or the operator allows it and the
+    /// peer can prove it (rules C12 and C13).
     pub(super) fn may_send(&self, peer: &PeerInfo, ip: IpAddr) -> bool {
-        self.allow_peers.contains(ip) || peer.has(ip, is_of_this_host)
+        peer.has(ip, is_of_this_host) || (peer.proves && self.allow_peers.contains(ip))
+    }
+
+    /// Whether the peer has connected from another address.
+    pub(super) fn is_foreign(peer: &PeerInfo, ip: IpAddr) -> bool {
+        !peer.has(ip, is_of_this_host)
     }
 
     /// Data bytes in a packet from a peer that reaches us at `addresses`.

@@ -88,7 +88,8 @@ impl UdpTx {
         let addr = self.socket.address_of(&terms, info.local)?;
         let own = self.socket.data_size_at(&self.socket.addresses(info.local));
         let data_size = terms.data_size.min(own);
-        let peer = Peer::new(addr, self.shape, terms.buffer, data_size);
+        let mut peer = Peer::new(addr, self.shape, terms.buffer, data_size);
+        peer.foreign = Socket::is_foreign(info, addr.ip());
         self.peers
             .add((info.endpoint, addr), peer)
             .ok_or(ConnectError::TooManyPeers)
@@ -97,6 +98,11 @@ impl UdpTx {
     /// Data bytes per packet to and from a peer; 0 if there is no such peer.
     pub(super) fn data_size_of(&self, peer: PeerId) -> u32 {
         self.peers.get(peer).map_or(0, |peer| peer.data_size)
+    }
+
+    /// Whether packets to this peer go to an address that is not that of its connection.
+    pub(super) fn is_foreign(&self, peer: PeerId) -> bool {
+        self.peers.get(peer).is_some_and(|peer| peer.foreign)
     }
 
     pub(super) fn peers_mut(&mut self) -> &mut Peers {

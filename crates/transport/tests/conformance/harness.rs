@@ -96,6 +96,7 @@ impl<H: Harness> Endpoint<H> {
             endpoint: EndpointUid(uid),
             same_host: H::SAME_HOST,
             same_process: false,
+            proves: true,
             local: None,
             remote: (!H::SAME_HOST).then_some([127, 0, 0, 1].into()),
         }

@@ -142,6 +142,7 @@ pub(crate) fn info(uid: u8) -> PeerInfo {
         endpoint: EndpointUid([uid; 16]),
         same_host: true,
         same_process: false,
+        proves: true,
         local: None,
         remote: None,
     }

@@ -32,6 +32,7 @@ fn here(uid: u8) -> PeerInfo {
     let same_process = true;
     PeerInfo {
         same_process,
+        proves: true,
         ..info(uid)
     }
 }

@@ -75,6 +75,7 @@ impl Endpoint {
             endpoint: self.uid,
             same_host: true,
             same_process: true,
+            proves: true,
             local: None,
             remote: None,
         }

@@ -14,6 +14,7 @@ fn stranger() -> PeerInfo {
         endpoint: EndpointUid([9; 16]),
         same_host: false,
         same_process: false,
+        proves: true,
         local: None,
         remote: Some(Ipv4Addr::LOCALHOST.into()),
     }
@@ -317,8 +318,9 @@ fn packets_are_large_where_no_link_bounds_them() {
     assert_eq!(agreed(&smallest, &loopback), 1440);
 }
 
-/// The answer of an endpoint with these options to an offer of such an address.
-fn answer_to(options: &Options, peer: &PeerInfo, address: &str) -> Result<PeerId, ConnectError> {
+/// The answer of an endpoint with these options to an offer of such an address: whether the peer
+/// must prove the address.
+fn answer_to(options: &Options, peer: &PeerInfo, address: &str) -> Result<bool, ConnectError> {
     let mut named = Endpoint::new(&Options {
         advertise: Some(address.parse().unwrap()),
         ..Options::default()
@@ -326,7 +328,8 @@ fn answer_to(options: &Options, peer: &PeerInfo, address: &str) -> Result<PeerId
     let (_pending, offer) = offer(&mut named);
     let mut asked = Endpoint::strict(options);
     let (rx, tx) = (&mut asked.halves.rx, &mut asked.halves.tx);
-    Udp::accept(rx, tx, peer, offer).map(|(id, _)| id)
+    let (id, _) = Udp::accept(rx, tx, peer, offer)?;
+    Ok(Udp::must_prove(rx, tx, id))
 }
 
 #[test]
@@ -337,7 +340,7 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
     };
     let plain = Options::default();
     let here = over_tcp([10, 1, 2, 3].into());
-    answer_to(&plain, &here, "10.1.2.3").unwrap();
+    assert!(!answer_to(&plain, &here, "10.1.2.3").unwrap());
     // One of this host is no more than one of a third: the peer is not on it.
     for address in ["10.1.2.4", "127.0.0.1"] {
         let refused = answer_to(&plain, &here, address);
@@ -347,14 +350,47 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
         );
     }
     let mapped = over_tcp("::ffff:10.1.2.3".parse().unwrap());
-    answer_to(&plain, &mapped, "10.1.2.3").unwrap();
+    assert!(!answer_to(&plain, &mapped, "10.1.2.3").unwrap());
     let allowing = Options {
         allow_peers: "10.1.2.4, 192.0.2.0/24".parse().unwrap(),
         ..plain
     };
-    answer_to(&allowing, &here, "192.0.2.77").unwrap();
+    assert!(!answer_to(&allowing, &here, "10.1.2.3").unwrap());
+    assert!(answer_to(&allowing, &here, "192.0.2.77").unwrap());
     let refused = answer_to(&allowing, &here, "192.0.3.77");
     assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
+    // A peer that cannot prove an address gets packets at its own.
+    let old = PeerInfo {
+        proves: false,
+        ..here
+    };
+    assert!(!answer_to(&allowing, &old, "10.1.2.3").unwrap());
+    let refused = answer_to(&allowing, &old, "192.0.2.77");
+    assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
+}
+
+/// The same endpoint may connect from two addresses, and only one is that of its packets.
+#[test]
+fn each_session_at_an_address_elsewhere_must_be_proven() {
+    let allowing = Options {
+        allow_peers: "192.0.2.0/24".parse().unwrap(),
+        ..Options::default()
+    };
+    let mut named = Endpoint::new(&Options {
+        advertise: Some("192.0.2.7".parse().unwrap()),
+        ..Options::default()
+    });
+    let mut asked = Endpoint::strict(&allowing);
+    for (from, must_prove) in [("192.0.2.7", false), ("10.1.2.3", true), ("10.1.2.3", true)] {
+        let peer = PeerInfo {
+            remote: Some(from.parse().unwrap()),
+            ..stranger()
+        };
+        let (_pending, offer) = offer(&mut named);
+        let (rx, tx) = (&mut asked.halves.rx, &mut asked.halves.tx);
+        let (id, _) = Udp::accept(rx, tx, &peer, offer).unwrap();
+        assert_eq!(Udp::must_prove(rx, tx, id), must_prove, "from {from}");
+    }
 }
 
 #[test]
@@ -366,7 +402,7 @@ fn an_offer_over_a_unix_socket_may_point_to_this_host_alone() {
     };
     let plain = Options::default();
     for address in ["127.0.0.1", "127.8.9.10"] {
-        answer_to(&plain, &over_unix, address).unwrap();
+        assert!(!answer_to(&plain, &over_unix, address).unwrap());
     }
     // The network of documentation (RFC 5737) has no host.
     let refused = answer_to(&plain, &over_unix, "192.0.2.1");

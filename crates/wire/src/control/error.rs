@@ -55,6 +55,8 @@ pub enum Field {
     Reason,
     /// Counter of a heartbeat.
     Counter,
+    /// Bytes of a challenge.
+    Secret,
     /// Place, length or bytes of a part of the file that a process shows of itself.
     Insight,
     /// The number by which a process is recognised on a second connection.
@@ -97,6 +99,7 @@ impl Field {
             Self::Detail => "detail",
             Self::Reason => "reason",
             Self::Counter => "counter",
+            Self::Secret => "secret",
             Self::Insight => "insight",
             Self::Nonce => "nonce",
             Self::Requests => "requests",

@@ -27,6 +27,8 @@ impl Features {
     pub const FOREIGN: Self = Self(2);
     /// The process repeats nonces (rule C3).
     pub const NONCE: Self = Self(4);
+    /// The process answers challenges (rule C13).
+    pub const PROOF: Self = Self(8);
 
     /// The abilities that both have.
     pub const fn and(self, other: Self) -> Self {
@@ -77,6 +79,9 @@ pub enum RefuseCode {
     Closing = 7,
     /// The peer's packets would go to an address that is neither its own nor allowed (rule C12).
     ForeignAddress = 8,
+    /// The peer has not proven that packets reach it at an address that is not its own (rule C13).
+    /// Worth a retry.
+    UnprovenAddress = 9,
 }
 
 /// Why a session was reset (rule C6).
@@ -114,7 +119,7 @@ pub enum GoodbyeReason {
 }
 
 impl RefuseCode {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::NoSuchEndpoint,
         Self::TooManySessions,
         Self::NoCommonTransport,
@@ -123,6 +128,7 @@ impl RefuseCode {
         Self::BadParameters,
         Self::Closing,
         Self::ForeignAddress,
+        Self::UnprovenAddress,
     ];
 
     /// The code in a word or two, for messages to people.
@@ -138,6 +144,7 @@ impl RefuseCode {
             Self::ForeignAddress => {
                 "an address for packets is neither the peer's own nor one of allow_peers"
             }
+            Self::UnprovenAddress => "packets to the advertised address got no proof in time",
         }
     }
 

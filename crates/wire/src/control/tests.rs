@@ -11,7 +11,7 @@ use crate::{ReqNum, SessionNum, Token, check};
 
 mod limits;
 
-const MESSAGE_TYPES: u8 = 18;
+const MESSAGE_TYPES: u8 = 19;
 
 /// The material of any message. Messages borrow from it.
 #[derive(Clone, Debug)]
@@ -164,14 +164,11 @@ impl Material {
                 attempt,
                 server: self.side(),
             }),
-            5 => {
-                let code = RefuseCode::ALL[pick % RefuseCode::ALL.len()];
-                Message::Refuse(Refuse {
-                    attempt,
-                    code,
-                    detail: &self.detail,
-                })
-            }
+            5 => Message::Refuse(Refuse {
+                attempt,
+                code: RefuseCode::ALL[pick % RefuseCode::ALL.len()],
+                detail: &self.detail,
+            }),
             6 => Message::Disconnect(session),
             7 => Message::DisconnectAck(session),
             8 => {
@@ -199,6 +196,7 @@ impl Material {
             16 => Message::Inquiry(self.inquiry(session)),
             17 => Message::Account(self.account(session)),
             18 => Message::Nonce { nonce: counter },
+            19 => Message::Proof { secret: counter },
             _ => {
                 let target = EndpointIndex(self.small - 1);
                 let endpoint = EndpointUid(self.id);

@@ -8,13 +8,14 @@ use proptest::prelude::*;
 use super::{Flags, HEADER_LEN, Header, HeaderError, PacketType, VERSION};
 use crate::{PktNum, ReqNum, SessionNum, Token, check};
 
-const TYPES: [PacketType; 6] = [
+const TYPES: [PacketType; 7] = [
     PacketType::Req,
     PacketType::Cr,
     PacketType::Rfr,
     PacketType::Resp,
     PacketType::Err,
     PacketType::Cancel,
+    PacketType::Challenge,
 ];
 
 /// Headers that an endpoint may send.
@@ -39,6 +40,12 @@ fn headers() -> impl Strategy<Value = Header> {
                 PacketType::Rfr => (0, arrivals, pkt, Flags::WITH_BITMAP),
                 PacketType::Err => (aux, size, 0, Flags::KNOWN),
                 PacketType::Cancel => (0, 0, 0, Flags::KNOWN),
+                PacketType::Challenge => (0, 0, 0, Flags::WITH_BITMAP),
+            };
+            let req = if kind == PacketType::Challenge {
+                0
+            } else {
+                req
             };
             Header {
                 kind,
@@ -161,7 +168,7 @@ fn every_reason_to_refuse_a_header() {
         other[0] = version << 4;
         assert_eq!(Header::decode(&other), Err(HeaderError::Version));
     }
-    for kind in 6..16 {
+    for kind in 7..16 {
         let mut other = good;
         other[0] = VERSION << 4 | kind;
         assert_eq!(Header::decode(&other), Err(HeaderError::Type));
@@ -203,7 +210,7 @@ fn fields_that_a_type_does_not_use_are_zero() {
         },
         HeaderError::Field,
     );
-    for kind in [PacketType::Err, PacketType::Cancel] {
+    for kind in [PacketType::Err, PacketType::Cancel, PacketType::Challenge] {
         refused(
             Header {
                 pkt: PktNum(1),
@@ -212,17 +219,26 @@ fn fields_that_a_type_does_not_use_are_zero() {
             HeaderError::Field,
         );
     }
+    for kind in [PacketType::Cancel, PacketType::Challenge] {
+        refused(
+            Header {
+                size: 1,
+                ..example(kind)
+            },
+            HeaderError::Field,
+        );
+        refused(
+            Header {
+                aux: 1,
+                ..example(kind)
+            },
+            HeaderError::Field,
+        );
+    }
     refused(
         Header {
-            size: 1,
-            ..example(PacketType::Cancel)
-        },
-        HeaderError::Field,
-    );
-    refused(
-        Header {
-            aux: 1,
-            ..example(PacketType::Cancel)
+            req: ReqNum(1),
+            ..example(PacketType::Challenge)
         },
         HeaderError::Field,
     );
@@ -238,7 +254,11 @@ fn an_extension_that_is_cut_off_makes_the_packet_short() {
         size: Header::arrivals(PktNum(3), 4),
         ..example(PacketType::Cr)
     };
-    for header in [acks, bitmap] {
+    let challenge = Header {
+        req: ReqNum(0),
+        ..example(PacketType::Challenge)
+    };
+    for header in [acks, bitmap, challenge] {
         let packet = packet_of(&header, &[]);
         assert_eq!(Header::decode(&packet), Ok(header));
         for len in HEADER_LEN..packet.len() {

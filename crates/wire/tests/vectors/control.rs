@@ -229,6 +229,10 @@ fn attempts() -> Named {
             refuse(RefuseCode::ForeignAddress, ""),
         ),
         (
+            "refuse-unproven-address",
+            refuse(RefuseCode::UnprovenAddress, ""),
+        ),
+        (
             "refuse-longest-detail",
             refuse(RefuseCode::BadParameters, &"ä".repeat(64)),
         ),
@@ -272,6 +276,12 @@ fn inquiries() -> Named {
         ("account-of-every-fate", account(0, &fates)),
         ("account-of-nothing", account(0, &[])),
         ("account-of-one-away", account(1_600_000_000, &[])),
+        (
+            "proof",
+            encoded(&Message::Proof {
+                secret: 0x0807_0605_0403_0201,
+            }),
+        ),
     ]
 }
 
@@ -293,6 +303,12 @@ fn bad_inquiries() -> Named {
             "bad-account-of-65",
             with("account-of-every-fate", away + 8, &[65]),
         ),
+        ("bad-proof-short", {
+            let mut frame = valid("proof");
+            frame.pop();
+            frame[0] -= 1;
+            frame
+        }),
     ]
 }
 
@@ -311,7 +327,7 @@ fn bad_frames() -> Named {
         ("bad-version-0", with("heartbeat", 4, &[0])),
         ("bad-version-2", with("heartbeat", 4, &[2])),
         ("bad-type-0", with("heartbeat", 5, &[0])),
-        ("bad-type-19", with("heartbeat", 5, &[19])),
+        ("bad-type-20", with("heartbeat", 5, &[20])),
         ("bad-heartbeat-short", with_length(9)),
         ("bad-heartbeat-trailing", with_length(11)),
     ]

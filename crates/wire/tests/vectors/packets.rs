@@ -151,7 +151,15 @@ fn arrivals() -> Named {
             changed(with(rfr, 5, 9, 0), |h| h.aux = 16),
         ),
         ("rfr-one-word", packet(with(rfr, 5, 9, 1), &words[..8])),
+        ("challenge", packet(challenge(), &[1, 2, 3, 4, 5, 6, 7, 8])),
     ]
+}
+
+fn challenge() -> Header {
+    Header {
+        req: ReqNum(0),
+        ..base(PacketType::Challenge)
+    }
 }
 
 fn invalid() -> Named {
@@ -177,7 +185,7 @@ fn invalid() -> Named {
         ("bad-one-byte-short", req.encode()[..23].to_vec()),
         ("bad-version-0", with(0, 0x00, req)),
         ("bad-version-2", with(0, 0x20, req)),
-        ("bad-type-6", with(0, 0x16, req)),
+        ("bad-type-7", with(0, 0x17, req)),
         ("bad-type-15", with(0, 0x1F, req)),
         ("bad-flag-encrypted", with(1, 4, req)),
         ("bad-flag-32", with(1, 32, req)),
@@ -198,6 +206,9 @@ fn invalid() -> Named {
         ("bad-cancel-with-residence", with(3, 1, cancel)),
         ("bad-acks-cut-off", packet(acks, &[0; 15])),
         ("bad-bitmap-cut-off", packet(bitmap, &[0; 15])),
+        ("bad-challenge-cut-off", packet(challenge(), &[0; 7])),
+        ("bad-challenge-of-request", with(20, 1, challenge())),
+        ("bad-challenge-with-acks", with(1, 8, challenge())),
     ]
 }
 
@@ -241,7 +252,7 @@ fn with_meaning(block: Block, header: &Header) -> Block {
         PacketType::Rfr => block
             .with("asked_for", header.aux)
             .with("cumulative", header.cumulative().0),
-        PacketType::Cancel => block,
+        PacketType::Cancel | PacketType::Challenge => block,
     }
 }
 
@@ -253,6 +264,8 @@ fn with_rest(block: Block, header: &Header, packet: &[u8]) -> Block {
         let acks = AckVector::decode(extension).expect("the header says that it is there");
         assert_eq!(acks.encode(), extension);
         block.with("acks", acks.0.map(|ack| ack.0.to_string()).join(" "))
+    } else if header.kind == PacketType::Challenge {
+        block.with_bytes("challenge", extension)
     } else if header.extension_len() > 0 {
         let extent = header.bitmap_extent();
         let arrived = Bitmap::decode(extension, extent).expect("the header says that it is there");

@@ -164,6 +164,7 @@ fn ends() -> anyhow::Result<(End, End)> {
         endpoint: EndpointUid([uid; 16]),
         same_host: true,
         same_process: false,
+        proves: true,
         local: None,
         remote: None,
     };

@@ -66,6 +66,7 @@ fn channel() -> anyhow::Result<()> {
         endpoint: EndpointUid([number; 16]),
         same_host: true,
         same_process: false,
+        proves: true,
         local: None,
         remote: None,
     };

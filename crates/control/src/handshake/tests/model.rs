@@ -7,6 +7,9 @@ use dunlin_core::Rng;
 use proptest::prelude::*;
 
 use super::*;
+use crate::types::Proving;
+
+mod checks;
 
 /// Endpoints at other sides.
 const PEERS: u32 = 3;
@@ -20,6 +23,9 @@ enum Stands {
     Offering(u8, LinkId),
     Offered(u8, u64),
     Completing(u8, bool),
+    Proving(u8),
+    /// Completing after a proof: the transport counts the use.
+    Opening(u8, bool),
     Open(u8),
 }
 
@@ -106,9 +112,9 @@ impl Model {
         if chance == 0 {
             return self.end(number, stands);
         }
-        let attempt = !matches!(
+        let attempt = matches!(
             stands,
-            Stands::Completing(..) | Stands::Open(_) | Stands::Renaming
+            Stands::Asked | Stands::Waiting(..) | Stands::Offering(..) | Stands::Offered(..)
         );
         if chance == 1 && attempt {
             let failure = ConnectFailure::Unreachable;
@@ -150,8 +156,35 @@ impl Model {
                     .on_event(Event::OfferVoid { key, lost })
                     .unwrap();
             }
-            Stands::Completing(peer, _) if self.opened.remove(&key) => {
-                self.stands.insert(number, Stands::Completing(peer, true));
+            Stands::Completing(..)
+            | Stands::Proving(_)
+            | Stands::Opening(..)
+            | Stands::Open(_)
+            | Stands::Renaming => self.after_grant(number, stands, chance),
+        }
+    }
+
+    /// Makes an event of a session that the peer has granted, or that gets another token.
+    fn after_grant(&mut self, number: u32, stands: Stands, chance: usize) {
+        let key = self.key(number);
+        match stands {
+            Stands::Proving(peer) if chance > 2 => self.prove(number, peer),
+            Stands::Proving(peer) if self.opened.remove(&key) => {
+                let reason = if self.below(2) == 0 {
+                    self.forget(number);
+                    CloseReason::Disconnected
+                } else {
+                    self.stands.insert(number, Stands::Completing(peer, false));
+                    CloseReason::PeerFailed
+                };
+                self.tested.on_event(Event::Closed { key, reason }).unwrap();
+            }
+            Stands::Completing(peer, _) | Stands::Opening(peer, _) if self.opened.remove(&key) => {
+                let over = match stands {
+                    Stands::Completing(..) => Stands::Completing(peer, true),
+                    _ => Stands::Opening(peer, true),
+                };
+                self.stands.insert(number, over);
                 let reason = CloseReason::PeerFailed;
                 self.tested.on_event(Event::Closed { key, reason }).unwrap();
             }
@@ -159,8 +192,29 @@ impl Model {
                 let reason = CloseReason::Reset;
                 self.tested.on_event(Event::Closed { key, reason }).unwrap();
             }
-            Stands::Completing(..) | Stands::Open(_) | Stands::Renaming => {}
+            _ => {}
         }
+    }
+
+    /// The plane wants a challenge sent, or knows how the proof ends.
+    fn prove(&mut self, number: u32, peer: u8) {
+        let proving = Proving::Granted(self.key(number));
+        let event = match self.below(3) {
+            0 => {
+                let secret = u64::from(self.rng.next_u32());
+                Event::Challenge { proving, secret }
+            }
+            ends => {
+                let proven = ends == 1;
+                let next = match proven {
+                    true => Stands::Opening(peer, false),
+                    false => Stands::Completing(peer, false),
+                };
+                self.stands.insert(number, next);
+                Event::Proven { proving, proven }
+            }
+        };
+        self.tested.on_event(event).unwrap();
     }
 
     /// The user or core ends the session.
@@ -211,6 +265,16 @@ impl Model {
                 assert!(self.offers.remove(&pending), "it is completed once");
                 self.completed(key);
             }
+            Step::Open { key, peer, .. } => {
+                let done = match self.below(5) {
+                    0 => Completion::Unfit(peer),
+                    _ => Completion::Open(peer),
+                };
+                self.finish_completing(key, done);
+            }
+            Step::Unproven { key } => {
+                self.finish_completing(key, Completion::Failed(RefuseCode::UnprovenAddress));
+            }
             Step::Rename { key: old } => {
                 let number = old.session.0;
                 let waits = self.stands.get(&number) == Some(&Stands::Renaming);
@@ -237,34 +301,54 @@ impl Model {
             *self.uses.entry(u32::from(peer)).or_default() += 1;
         }
         let id = PeerId(u32::from(peer));
+        let offer = side(number + 1000).offer;
         let done = match (fails, self.below(5)) {
             (true, _) => Completion::Failed(RefuseCode::Busy),
             (false, 0) => Completion::Unfit(id),
+            (false, 1) => Completion::Unproven { peer: id, offer },
             (false, _) => Completion::Open(id),
         };
+        self.finish_completing(key, done);
+    }
+
+    /// Gives the result of completing a session.
+    fn finish_completing(&mut self, key: SessionKey, done: Completion) {
+        self.tested.on_completed(key, done, NOW);
+        let number = key.session.0;
+        let stands = self.stands.get(&number).copied();
+        let stands = stands.filter(|_| self.key(number) == key);
         let retries = self.retries.entry(number).or_default();
         match (stands, done) {
-            (Some(Stands::Completing(..)), Completion::Open(_)) => {
+            (Some(Stands::Completing(peer, _) | Stands::Opening(peer, _)), Completion::Open(_)) => {
                 self.stands.insert(number, Stands::Open(peer));
+            }
+            (Some(Stands::Completing(peer, over)), Completion::Unproven { .. }) => {
+                let next = match over {
+                    true => Stands::Completing(peer, false),
+                    false => Stands::Proving(peer),
+                };
+                self.stands.insert(number, next);
             }
             (Some(Stands::Completing(..)), Completion::Failed(_)) if *retries < MAX_RETRIES => {
                 *retries += 1;
                 self.found.retain(|found| *found != number);
                 self.stands.insert(number, Stands::Renaming);
             }
-            (Some(Stands::Completing(..)), _) => self.forget(number),
+            (Some(Stands::Completing(..) | Stands::Opening(..)), _) => self.forget(number),
             _ => {}
         }
-        self.tested.on_completed(key, done, NOW);
     }
 
     /// Takes the steps: those of the plane and core at once, those with a result later.
     fn take(&mut self) {
         for step in steps(&mut self.tested) {
             match step {
-                Step::Offer { .. } | Step::Complete { .. } | Step::Rename { .. } => {
-                    self.late.push(step);
-                }
+                Step::Offer { .. }
+                | Step::Complete { .. }
+                | Step::Open { .. }
+                | Step::Unproven { .. }
+                | Step::Rename { .. } => self.late.push(step),
+                Step::Challenge { peer, to, .. } => self.challenged(peer, to),
                 Step::Abandon { pending } => assert!(self.offers.remove(&pending)),
                 Step::Release { peer } | Step::Remove { peer } => {
                     *self.uses.get_mut(&peer.0).unwrap() -= 1;
@@ -272,9 +356,19 @@ impl Model {
                 Step::Command(command) => self.command(&command),
                 Step::Close { key, reason } => self.close(key, reason),
                 Step::Account { .. } => panic!("no session has asked"),
-                Step::Answer { .. } | Step::Inquired { .. } => panic!("no other side has asked"),
+                Step::Answer { .. } | Step::Admit { .. } | Step::Inquired { .. } => {
+                    panic!("no other side has asked")
+                }
             }
         }
+    }
+
+    /// A challenge goes to a peer of a session that waits for its proof, with the peer's numbers.
+    fn challenged(&self, peer: PeerId, (session, token): (SessionNum, Token)) {
+        let ours = session.0 - 1000;
+        let proves = Stands::Proving(u8::try_from(peer.0).unwrap());
+        assert_eq!(self.stands.get(&ours), Some(&proves));
+        assert_eq!(token, side(session.0).offer.token);
     }
 
     fn close(&mut self, key: SessionKey, reason: CloseReason) {
@@ -302,91 +396,16 @@ impl Model {
                 self.opened.remove(key);
             }
             Command::Offer { key, .. } => assert!(self.attempts.contains(key)),
+            Command::Challenge {
+                proving: Proving::Granted(key),
+            } => assert!(self.opened.contains(key), "it is granted"),
+            Command::Challenge { .. } => panic!("no other side has asked"),
+            Command::Prove { .. } => panic!("no challenge has come"),
             Command::Inquire { .. } => panic!("no session has asked"),
             Command::Accept { .. } | Command::Refuse { .. } | Command::Account { .. } => {
                 panic!("no other side has asked")
             }
         }
-    }
-
-    /// Gives turns to sessions, by the stages of all.
-    fn turns(&mut self) {
-        let waiting = std::mem::take(&mut self.found);
-        for number in waiting {
-            let Some(Stands::Waiting(peer, via)) = self.stands.get(&number).copied() else {
-                continue;
-            };
-            let under_way = self.count(|stands| {
-                matches!(stands, Stands::Offering(it, _) | Stands::Offered(it, _)
-                    | Stands::Completing(it, _) if it == peer)
-            });
-            let live = self.count(|stands| stands == Stands::Open(peer));
-            if under_way == 0 || (live > 0 && under_way < MAX_OFFERS) {
-                self.stands.insert(number, Stands::Offering(peer, via));
-            } else {
-                self.found.push(number);
-            }
-        }
-    }
-
-    fn count(&self, which: impl Fn(Stands) -> bool) -> usize {
-        self.stands
-            .values()
-            .filter(|stands| which(**stands))
-            .count()
-    }
-
-    fn check(&self) {
-        for (number, stands) in &self.stands {
-            let entry = self.tested.connecting.get(&SessionNum(*number));
-            let fits = match (stands, entry.map(|entry| &entry.stage)) {
-                (Stands::Asked, Some(Stage::Asked))
-                | (Stands::Renaming, Some(Stage::Renaming))
-                | (Stands::Open(_), None) => true,
-                (Stands::Waiting(at, _), Some(Stage::Waiting { peer, .. })) => {
-                    peer.endpoint == uid(*at)
-                }
-                (Stands::Offering(at, _), Some(Stage::Offering { uid: to, .. })) => *to == uid(*at),
-                (Stands::Offered(_, offer), Some(Stage::Offered { pending, .. })) => {
-                    offer == pending
-                }
-                (Stands::Completing(_, over), Some(Stage::Completing { ended, .. })) => {
-                    *over == ended.is_some()
-                }
-                _ => false,
-            };
-            assert!(fits, "session {number}: {stands:?} is {entry:?}");
-        }
-        let open = self.count(|stands| matches!(stands, Stands::Open(_)));
-        assert_eq!(self.tested.connecting(), self.stands.len() - open);
-        for (peer, uses) in &self.uses {
-            let with =
-                self.count(|stands| matches!(stands, Stands::Open(it) if u32::from(it) == *peer));
-            assert_eq!(usize::try_from(*uses), Ok(with), "uses of peer {peer}");
-        }
-    }
-
-    /// Ends everything: nothing may be left.
-    fn finish(&mut self) {
-        while let Some((number, stands)) = self.stands.first_key_value() {
-            let (number, stands) = (*number, *stands);
-            self.end(number, stands);
-            self.turns();
-            self.take();
-        }
-        while let Some(step) = self.late.pop() {
-            self.result(step);
-            self.turns();
-            self.take();
-        }
-        self.check();
-        assert_eq!(
-            self.offers,
-            BTreeSet::new(),
-            "offers that are neither used nor abandoned"
-        );
-        assert_eq!(self.attempts, BTreeSet::new(), "attempts of the plane");
-        assert!(self.tested.channels.is_empty());
     }
 }
 

@@ -4,6 +4,7 @@ use dunlin_core::{CloseReason, SessionOffer};
 use dunlin_wire::control::{EndpointIndex, Fate, TransportKind};
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
+use super::proofs::Request;
 use super::world::World;
 use crate::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
 
@@ -41,6 +42,7 @@ impl World {
                 if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
                     assert_eq!(*seen, Seen::Connecting);
                     *seen = Seen::Open { remote };
+                    self.doubt(node, key);
                 }
             }
             Event::ConnectFailed { key, failure } => {
@@ -54,19 +56,19 @@ impl World {
                 if self.nodes[node].mute {
                     return;
                 }
-                let key = self.session(node, endpoint.0);
-                let remote = (side.offer.session, side.offer.token);
-                self.nodes[node].met.push(peer);
-                self.nodes[node].seen.insert(key, Seen::Open { remote });
-                let fds = if peer.same_host {
-                    vec![self.fresh_fd()]
-                } else {
-                    Vec::new()
+                let request = Request {
+                    endpoint,
+                    ticket,
+                    peer,
+                    remote: (side.offer.session, side.offer.token),
                 };
-                let side = side_of(key, fds);
-                self.plane(node)
-                    .on_command(Command::Accept { ticket, key, side }, now);
+                match self.nodes[node].caution.on {
+                    true => self.ask_for_proof(node, request),
+                    false => self.grant(node, request),
+                }
             }
+            Event::Challenge { proving, secret } => self.on_challenge(node, proving, secret),
+            Event::Proven { proving, proven } => self.on_proven(node, proving, proven),
             Event::Inquired { key, requests } => {
                 self.nodes[node].inquired.push(key);
                 if !self.nodes[node].mute {
@@ -83,6 +85,27 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Grants a session.
+    pub(super) fn grant(&mut self, node: usize, request: Request) {
+        let Request {
+            endpoint,
+            ticket,
+            peer,
+            remote,
+        } = request;
+        let key = self.session(node, endpoint.0);
+        self.nodes[node].met.push(peer);
+        self.nodes[node].seen.insert(key, Seen::Open { remote });
+        let fds = if peer.same_host {
+            vec![self.fresh_fd()]
+        } else {
+            Vec::new()
+        };
+        let (side, now) = (side_of(key, fds), self.now);
+        self.plane(node)
+            .on_command(Command::Accept { ticket, key, side }, now);
     }
 
     fn fresh_fd(&mut self) -> u64 {

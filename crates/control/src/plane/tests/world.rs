@@ -9,6 +9,7 @@ use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation};
 use dunlin_wire::{SessionNum, Token};
 
 use super::endpoints::Seen;
+use super::proofs::Caution;
 use crate::{
     Action, Command, Identity, LinkId, Origin, PeerIdentity, Plane, PlaneConfig, SessionKey, Target,
 };
@@ -23,6 +24,7 @@ pub(super) struct Node {
     /// Inquiries that its endpoints have got, and accounts.
     pub(super) inquired: Vec<SessionKey>,
     pub(super) accounts: Vec<Account>,
+    pub(super) caution: Caution,
     /// Descriptors that arrived.
     pub(super) fds: Vec<u64>,
     /// The peers that its endpoints got events about.
@@ -101,6 +103,7 @@ impl World {
             mute: false,
             inquired: Vec::new(),
             accounts: Vec::new(),
+            caution: Caution::default(),
             fds: Vec::new(),
             met: Vec::new(),
             stopped_until: Nanos::ZERO,

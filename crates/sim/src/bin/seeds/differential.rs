@@ -50,7 +50,7 @@ fn run_many(comparison: &Comparison, arguments: &Arguments) -> bool {
                 facts += same.facts as u64;
                 for (shares, taken) in shares.iter_mut().zip(same.taken) {
                     if let (Some(shares), Some(taken)) = (shares, taken) {
-                        shares.add(taken, &same.report.frames);
+                        shares.add(taken, &same.report.frames, same.report.proofs);
                     }
                 }
             }

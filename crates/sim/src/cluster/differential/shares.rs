@@ -52,7 +52,8 @@ impl fmt::Display for Taken {
 /// The share of a path over many seeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shares {
-    /// In the seeds whose network lost, doubled, changed and delayed nothing.
+    /// In the seeds whose network lost, doubled, changed and delayed nothing, and in which no side
+    /// of a session waited for a proof while the other one sent.
     pub sound: Taken,
     /// In all seeds.
     pub all: Taken,
@@ -62,10 +63,10 @@ pub struct Shares {
 const LEAST: u64 = 50;
 
 impl Shares {
-    /// Adds a seed.
-    pub fn add(&mut self, taken: Taken, frames: &NetCounters) {
+    /// Adds a seed, with the number of addresses that were proven in it.
+    pub fn add(&mut self, taken: Taken, frames: &NetCounters, proofs: u64) {
         self.all += taken;
-        if is_sound(frames) {
+        if is_sound(frames) && proofs == 0 {
             self.sound += taken;
         }
     }

@@ -47,6 +47,7 @@ fn everything_happens_in_some_seed() {
     let plans = plans();
     let some = |what: &dyn Fn(&Plan) -> bool| plans.iter().filter(|plan| what(plan)).count() > 10;
     assert!(some(&|plan| plan.insider));
+    assert!(some(&|plan| plan.elsewhere) && some(&|plan| !plan.elsewhere));
     assert!(some(&|plan| plan.attacks.is_empty()) && some(&|plan| !plan.attacks.is_empty()));
     assert!(some(&|plan| plan.workload.windows == [1]));
     assert!(some(&|plan| plan.workload.credits == [1]));

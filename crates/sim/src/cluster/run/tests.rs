@@ -33,6 +33,19 @@ fn handlers_that_are_slower_than_the_timeout_fail_no_session() {
     }
 }
 
+/// Packets to some processes go to an address that is not that of their connections: each session
+/// with one begins with a challenge that came back, although the network loses challenges.
+#[test]
+fn addresses_elsewhere_are_proven_before_a_session_is_open() {
+    let elsewhere = (1..).filter(|seed| Plan::draw(*seed).elsewhere);
+    let mut proofs = 0;
+    for seed in elsewhere.take(40) {
+        let report = run_seed(seed, Options::default()).unwrap_or_else(|bad| panic!("{bad}"));
+        proofs += report.proofs;
+    }
+    assert!(proofs > 40, "{proofs} addresses were proven");
+}
+
 /// An insider sends forged CRs, CANCELs and packets of wrong sizes, with the right token: every
 /// call ends nevertheless.
 #[test]

@@ -95,6 +95,11 @@ impl Channels {
         peer.0 < PORTS || self.ends.get(&peer).is_some_and(live)
     }
 
+    /// Whether packets to this peer cross the network.
+    pub(crate) fn uses_datagrams(&self, peer: PeerId) -> bool {
+        self.ends.get(&peer).is_some_and(|end| end.memory.is_none())
+    }
+
     /// Sessions with this peer, as the handshake has counted them here.
     pub(crate) fn uses(&self, peer: PeerId) -> u32 {
         match self.ends.get(&peer).map(|end| end.state) {

@@ -28,6 +28,7 @@ fn connect_to(b: &mut End, n: u8) -> (End, PeerId) {
         endpoint: EndpointUid([n; 16]),
         same_host: true,
         same_process: false,
+        proves: true,
         local: None,
         remote: None,
     };

@@ -24,6 +24,7 @@ fn info(n: u8) -> PeerInfo {
         endpoint: EndpointUid([n; 16]),
         same_host: false,
         same_process: false,
+        proves: true,
         local: None,
         remote: Some([127, 0, 0, 1].into()),
     }

@@ -140,7 +140,7 @@ fn texts_are_limited_and_cannot_steer_a_terminal() {
 #[test]
 fn numbers_without_a_meaning_are_refused() {
     for (kind, highest, field) in [
-        (5, 8, Field::Code),
+        (5, 9, Field::Code),
         (8, 4, Field::Reason),
         (11, 7, Field::Reason),
     ] {

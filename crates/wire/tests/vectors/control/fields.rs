@@ -67,11 +67,11 @@ pub(super) fn with_fields(block: Block, message: &Message<'_>) -> Block {
             let block = with_session(block.with("type", "Account"), &account.session);
             let block = block.with("away", account.away);
             account.fates.iter().fold(block, |block, (request, fate)| {
-                block
-                    .with("request", request.0)
-                    .with("fate", format!("{fate:?}"))
+                let block = block.with("request", request.0);
+                block.with("fate", format!("{fate:?}"))
             })
         }
+        Message::Proof { secret } => block.with("type", "Proof").with("secret", secret),
         Message::Heartbeat { counter } => block.with("type", "Heartbeat").with("counter", counter),
         Message::HeartbeatAck { counter } => {
             block.with("type", "HeartbeatAck").with("counter", counter)

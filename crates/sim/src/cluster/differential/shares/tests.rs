@@ -11,8 +11,10 @@ fn shares(sound: (u64, u64), lossy: (u64, u64)) -> Shares {
         delivered: 100,
         ..NetCounters::default()
     };
-    shares.add(taken(sound), &fine);
-    shares.add(taken(lossy), &NetCounters { lost: 1, ..fine });
+    shares.add(taken(sound), &fine, 0);
+    let (lost, half) = (NetCounters { lost: 1, ..fine }, lossy.0 / 2);
+    shares.add(taken((half, lossy.1)), &lost, 0);
+    shares.add(taken((lossy.0 - half, 0)), &fine, 1);
     shares
 }
 

@@ -1,0 +1,165 @@
+//! Sessions whose peer must prove its address before packets go there (rule C13): those that the
+//! peer has asked for, and those that it has granted.
+//!
+//! Invariant: the transport counts one use for each of them, and core knows none of them as open.
+//! Called by `handshake.rs`.
+
+use dunlin_core::transport::PeerId;
+use dunlin_core::{CloseReason, SessionOffer};
+use dunlin_wire::control::{EndpointUid, RefuseCode};
+
+use super::Handshake;
+use super::stages::{Connecting, Stage};
+use super::steps::Step;
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
+use crate::types::{Command, PeerIdentity, Proving, SessionKey, Side, Ticket};
+
+/// A session that the peer has asked for; the transport has taken its offer.
+#[derive(Debug)]
+pub(super) struct Unproven<F> {
+    identity: PeerIdentity,
+    peer: PeerId,
+    side: Side<F>,
+}
+
+impl<F, P> Handshake<F, P> {
+    /// The peers of sessions that wait for proofs, once for each session.
+    pub fn unproven(&self) -> impl Iterator<Item = PeerId> + '_ {
+        let granted = self
+            .connecting
+            .values()
+            .filter_map(|entry| match entry.stage {
+                Stage::Proving { peer, .. } => Some(peer),
+                _ => None,
+            });
+        granted.chain(self.unproven.values().map(|asked| asked.peer))
+    }
+
+    /// Keeps a request until its peer has proven its address.
+    pub(super) fn prove_request(
+        &mut self,
+        ticket: Ticket,
+        identity: PeerIdentity,
+        peer: PeerId,
+        side: Side<F>,
+    ) {
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::ProofNotAwaited) {
+            return self.admit(
+                ticket,
+                Unproven {
+                    identity,
+                    peer,
+                    side,
+                },
+            );
+        }
+        self.unproven.insert(
+            ticket,
+            Unproven {
+                identity,
+                peer,
+                side,
+            },
+        );
+        let endpoint = self.endpoint;
+        let proving = Proving::Asked { endpoint, ticket };
+        self.command(Command::Challenge { proving });
+    }
+
+    /// Keeps a granted session until its peer has proven its address, if it has not ended.
+    pub(super) fn prove_grant(
+        &mut self,
+        mut entry: Connecting<P>,
+        uid: EndpointUid,
+        (peer, offer): (PeerId, SessionOffer),
+        ended: Option<CloseReason>,
+    ) {
+        let key = entry.key;
+        entry.stage = Stage::Proving { uid, peer, offer };
+        self.connecting.insert(key.session, entry);
+        match ended {
+            Some(reason) => self.on_unproven_closed(key, reason),
+            None => self.command(Command::Challenge {
+                proving: Proving::Granted(key),
+            }),
+        }
+    }
+
+    /// Sends a challenge whose bytes the plane has drawn.
+    pub(super) fn on_challenge(&mut self, proving: Proving, secret: u64) {
+        let (peer, offer) = match proving {
+            Proving::Asked { ticket, .. } => match self.unproven.get(&ticket) {
+                Some(asked) => (asked.peer, asked.side.offer),
+                None => return,
+            },
+            Proving::Granted(key) => match self.named(key).map(|entry| &entry.stage) {
+                Some(Stage::Proving { peer, offer, .. }) => (*peer, *offer),
+                _ => return,
+            },
+        };
+        let to = (offer.session, offer.token);
+        self.steps.push_back(Step::Challenge { peer, to, secret });
+    }
+
+    /// Makes the session of a peer that has proven its address, or refuses it.
+    pub(super) fn on_proven(&mut self, proving: Proving, proven: bool) {
+        match proving {
+            Proving::Asked { ticket, .. } => {
+                let Some(asked) = self.unproven.remove(&ticket) else {
+                    return;
+                };
+                if proven {
+                    return self.admit(ticket, asked);
+                }
+                let (peer, code) = (asked.peer, RefuseCode::UnprovenAddress);
+                self.steps.push_back(Step::Release { peer });
+                self.command(Command::Refuse { ticket, code });
+            }
+            Proving::Granted(key) => self.on_grant_proven(key, proven),
+        }
+    }
+
+    /// Handles the end of a grant before its proof. The session is asked for again, as if its offer
+    /// had been lost with its connection (rule C4), unless the peer's program has ended it.
+    pub(super) fn on_unproven_closed(&mut self, key: SessionKey, reason: CloseReason) {
+        if reason != CloseReason::Disconnected {
+            return self.on_grant_proven(key, false);
+        }
+        if let Some(entry) = self.take(key) {
+            self.steps.push_back(Step::Close { key, reason });
+            self.give_up(key.session, entry.stage);
+        }
+    }
+
+    fn admit(&mut self, ticket: Ticket, asked: Unproven<F>) {
+        let Unproven {
+            identity,
+            peer,
+            side,
+        } = asked;
+        self.steps.push_back(Step::Admit {
+            ticket,
+            identity,
+            peer,
+            side,
+        });
+    }
+
+    fn on_grant_proven(&mut self, key: SessionKey, proven: bool) {
+        let Some(entry) = self.named(key) else {
+            return;
+        };
+        let Stage::Proving { uid, peer, offer } = entry.stage else {
+            return;
+        };
+        entry.stage = Stage::Completing { uid, ended: None };
+        if proven {
+            self.steps.push_back(Step::Open { key, peer, offer });
+        } else {
+            self.steps.push_back(Step::Release { peer });
+            self.steps.push_back(Step::Unproven { key });
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Sessions that wait for the proof of an address: those that the peer has asked for, and those
+//! that it has granted.
+
+use super::*;
+use crate::types::Proving;
+
+const PEER: PeerId = PeerId(4);
+const TICKET: Ticket = Ticket(1);
+const SECRET: u64 = 0x5eed;
+
+fn asked() -> Proving {
+    Proving::Asked {
+        endpoint: EndpointIndex(3),
+        ticket: TICKET,
+    }
+}
+
+fn challenge(proving: Proving) -> Taken {
+    Step::Command(Command::Challenge { proving })
+}
+
+fn send(proving: Proving) -> Event<u32> {
+    let secret = SECRET;
+    Event::Challenge { proving, secret }
+}
+
+fn sends(number: u32) -> Taken {
+    Step::Challenge {
+        peer: PEER,
+        to: (SessionNum(number), side(number).offer.token),
+        secret: SECRET,
+    }
+}
+
+fn ends(proving: Proving, proven: bool) -> Event<u32> {
+    Event::Proven { proving, proven }
+}
+
+fn release() -> Taken {
+    Step::Release { peer: PEER }
+}
+
+/// A request of session 7 at the peer, whose offer the transport has taken.
+fn requested() -> Tested {
+    let mut handshake = fresh();
+    let (peer, side) = (PEER, side(7));
+    handshake.on_answered(TICKET, &identity(1), Answer::Unproven { peer, side });
+    assert_eq!(steps(&mut handshake), [challenge(asked())], "no Accept");
+    handshake
+}
+
+/// Session 0, which the peer has granted as 1000.
+fn granted() -> Tested {
+    let mut handshake = fresh();
+    bring(&mut handshake, 0, At::Completing);
+    let offer = side(1000).offer;
+    let unproven = Completion::Unproven { peer: PEER, offer };
+    handshake.on_completed(key(0), unproven, NOW);
+    let proving = Proving::Granted(key(0));
+    assert_eq!(steps(&mut handshake), [challenge(proving)]);
+    handshake
+}
+
+fn unproven(handshake: &Tested) -> Vec<PeerId> {
+    handshake.unproven().collect()
+}
+
+#[test]
+fn a_request_waits_for_the_proof_and_is_admitted_after_it() {
+    let mut handshake = requested();
+    assert_eq!(unproven(&handshake), [PEER]);
+    assert!(!handshake.is_idle());
+    for _ in 0..3 {
+        handshake.on_event(send(asked())).unwrap();
+        assert_eq!(steps(&mut handshake), [sends(7)]);
+    }
+    handshake.on_event(ends(asked(), true)).unwrap();
+    let admit = Step::Admit {
+        ticket: TICKET,
+        identity: identity(1),
+        peer: PEER,
+        side: side(7),
+    };
+    assert_eq!(steps(&mut handshake), [admit]);
+    // It is over: neither another proof nor another challenge has an effect.
+    for event in [ends(asked(), true), ends(asked(), false), send(asked())] {
+        handshake.on_event(event).unwrap();
+        assert_eq!(steps(&mut handshake), []);
+    }
+    assert_eq!(unproven(&handshake), []);
+    assert!(handshake.is_idle());
+}
+
+#[test]
+fn a_request_without_a_proof_is_refused_and_its_peer_released() {
+    let mut handshake = requested();
+    handshake.on_event(ends(asked(), false)).unwrap();
+    let (ticket, code) = (TICKET, RefuseCode::UnprovenAddress);
+    let refuse = Step::Command(Command::Refuse { ticket, code });
+    assert_eq!(steps(&mut handshake), [release(), refuse]);
+    assert!(handshake.is_idle());
+}
+
+#[test]
+fn a_grant_waits_for_the_proof_and_core_opens_it_after_it() {
+    let mut handshake = granted();
+    let proving = Proving::Granted(key(0));
+    assert_eq!(unproven(&handshake), [PEER]);
+    handshake.on_event(send(proving)).unwrap();
+    assert_eq!(steps(&mut handshake), [sends(1000)]);
+    handshake.on_event(ends(proving, true)).unwrap();
+    let open = Step::Open {
+        key: key(0),
+        peer: PEER,
+        offer: side(1000).offer,
+    };
+    assert_eq!(steps(&mut handshake), [open]);
+    handshake.on_completed(key(0), Completion::Open(PEER), NOW);
+    assert_eq!(steps(&mut handshake), []);
+    assert_eq!((handshake.connecting(), unproven(&handshake).len()), (0, 0));
+}
+
+#[test]
+fn a_grant_without_a_proof_is_given_back_and_asked_for_again() {
+    let mut handshake = granted();
+    handshake
+        .on_event(ends(Proving::Granted(key(0)), false))
+        .unwrap();
+    let fails = Step::Unproven { key: key(0) };
+    assert_eq!(steps(&mut handshake), [release(), fails]);
+    let failed = Completion::Failed(RefuseCode::UnprovenAddress);
+    handshake.on_completed(key(0), failed, NOW);
+    assert_eq!(steps(&mut handshake), [Step::Rename { key: key(0) }]);
+    let (old, token) = (key(0), Token(1));
+    let new = SessionKey { token, ..old };
+    handshake.on_renamed(old, Some(new));
+    assert_eq!(steps(&mut handshake), [asks_by(new), abandons(0)]);
+}
+
+#[test]
+fn a_grant_keeps_its_turn_until_the_proof_ends() {
+    for proven in [true, false] {
+        let mut handshake = granted();
+        bring(&mut handshake, 1, At::Asked);
+        handshake.on_event(found(1, 1)).unwrap();
+        let proving = Proving::Granted(key(0));
+        handshake.on_event(send(proving)).unwrap();
+        handshake.on_event(ends(proving, proven)).unwrap();
+        assert!(!steps(&mut handshake).contains(&offers(1, 1)));
+        let done = match proven {
+            true => Completion::Open(PEER),
+            false => Completion::Failed(RefuseCode::UnprovenAddress),
+        };
+        handshake.on_completed(key(0), done, NOW);
+        assert!(steps(&mut handshake).contains(&offers(1, 1)));
+    }
+}
+
+#[test]
+fn a_grant_that_a_program_ends_before_its_proof_is_closed() {
+    let (key, reason) = (key(0), CloseReason::Disconnected);
+    for by_peer in [true, false] {
+        let mut handshake = granted();
+        let first = if by_peer {
+            handshake.on_event(Event::Closed { key, reason }).unwrap();
+            closes(0, reason)
+        } else {
+            handshake.on_ended(key, &closed(CloseReason::Disconnected, None, true));
+            abandons(0)
+        };
+        assert_eq!(steps(&mut handshake), [first, release()]);
+        let proving = Proving::Granted(key);
+        for event in [send(proving), ends(proving, true), ends(proving, false)] {
+            handshake.on_event(event).unwrap();
+            assert_eq!(steps(&mut handshake), []);
+        }
+        assert!(handshake.is_idle());
+    }
+    // The end may come while the transport completes the grant.
+    let mut handshake = fresh();
+    bring(&mut handshake, 0, At::Completing);
+    handshake.on_event(Event::Closed { key, reason }).unwrap();
+    let (peer, offer) = (PEER, side(1000).offer);
+    handshake.on_completed(key, Completion::Unproven { peer, offer }, NOW);
+    assert_eq!(steps(&mut handshake), [closes(0, reason), release()]);
+}
+
+#[test]
+fn a_grant_that_is_lost_before_its_proof_is_asked_for_again() {
+    let key = key(0);
+    for reason in [CloseReason::PeerFailed, CloseReason::Reset] {
+        let mut handshake = granted();
+        handshake.on_event(Event::Closed { key, reason }).unwrap();
+        assert_eq!(steps(&mut handshake), [release(), Step::Unproven { key }]);
+        let failed = Completion::Failed(RefuseCode::UnprovenAddress);
+        handshake.on_completed(key, failed, NOW);
+        assert_eq!(steps(&mut handshake), [Step::Rename { key }]);
+    }
+}
+
+#[test]
+fn a_peer_that_waits_for_its_proof_is_not_removed_with_its_last_open_session() {
+    for waits in [true, false] {
+        let mut handshake = fresh();
+        bring(&mut handshake, 0, At::Open);
+        let peer = PeerId(1);
+        if waits {
+            let unproven = Answer::Unproven {
+                peer,
+                side: side(7),
+            };
+            handshake.on_answered(TICKET, &identity(1), unproven);
+        }
+        steps(&mut handshake);
+        let failed = closed(CloseReason::PeerFailed, Some(peer.0), false);
+        handshake.on_ended(key(0), &failed);
+        let end = match waits {
+            true => Step::Release { peer },
+            false => Step::Remove { peer },
+        };
+        assert_eq!(steps(&mut handshake), [end]);
+    }
+}
+
+#[test]
+fn an_offer_is_void_in_no_stage_of_a_proof() {
+    let mut handshake = granted();
+    handshake.on_event(void(0, false)).unwrap_err();
+    assert_eq!(unproven(&handshake), [PEER]);
+}

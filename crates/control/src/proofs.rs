@@ -1,0 +1,123 @@
+//! Challenges without an answer: when each is due again, and how many of it may still be sent (rule
+//! C13).
+//!
+//! Invariants: at most three challenges are sent for a session; each session has one entry, which
+//! all three tables have or none. Owned by `plane.rs`, used by `plane/proofs.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dunlin_core::Nanos;
+
+use super::types::{LinkId, Proving};
+
+#[cfg(test)]
+mod tests;
+
+/// Challenges that are sent for a session. Together they have 96 bytes, and the Connect or Accept
+/// that offered the address has 75 at least: fewer than three times the bytes that came.
+const SENDINGS: u8 = 3;
+
+/// Parts of the failure time-out, one of which lies between two challenges.
+const PARTS: u64 = 8;
+
+/// A challenge without an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Awaited {
+    link: LinkId,
+    secret: u64,
+    /// Challenges that may still be sent.
+    left: u8,
+    due: Nanos,
+}
+
+/// The turn of a challenge that has waited for long enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    /// Send it with these bytes.
+    Send(Proving, u64),
+    /// Its time is over.
+    GiveUp(Proving),
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Proofs {
+    awaited: BTreeMap<Proving, Awaited>,
+    by_secret: BTreeMap<(LinkId, u64), Proving>,
+    due: BTreeSet<(Nanos, Proving)>,
+}
+
+impl Proofs {
+    /// Begins to wait for these bytes over a connection. The first challenge is due now.
+    pub(super) fn begin(&mut self, proving: Proving, link: LinkId, secret: u64, now: Nanos) {
+        self.forget(proving);
+        self.enter(
+            proving,
+            Awaited {
+                link,
+                secret,
+                left: SENDINGS,
+                due: now,
+            },
+        );
+    }
+
+    /// Stops waiting, because the session is made or has ended. True if it waited.
+    pub(super) fn forget(&mut self, proving: Proving) -> bool {
+        let Some(awaited) = self.awaited.remove(&proving) else {
+            return false;
+        };
+        self.by_secret.remove(&(awaited.link, awaited.secret));
+        self.due.remove(&(awaited.due, proving));
+        true
+    }
+
+    /// Takes bytes that came over a connection. The session whose challenge had them, if one waits.
+    pub(super) fn on_proof(&mut self, link: LinkId, secret: u64) -> Option<Proving> {
+        let proving = self.by_secret.get(&(link, secret)).copied()?;
+        self.forget(proving);
+        Some(proving)
+    }
+
+    /// The next turn that is due by now. All challenges of a session, and the time for an answer to
+    /// the last, take one failure time-out.
+    pub(super) fn next_turn(&mut self, timeout: Nanos, now: Nanos) -> Option<Turn> {
+        let (_, proving) = *self.due.first().filter(|(at, _)| *at <= now)?;
+        let awaited = self.awaited.get(&proving).copied()?;
+        self.forget(proving);
+        let Some(left) = awaited.left.checked_sub(1) else {
+            return Some(Turn::GiveUp(proving));
+        };
+        let parts = match left {
+            0 => PARTS - u64::from(SENDINGS) + 1,
+            _ => 1,
+        };
+        let due = now + Nanos(timeout.0 / PARTS * parts);
+        self.enter(
+            proving,
+            Awaited {
+                left,
+                due,
+                ..awaited
+            },
+        );
+        Some(Turn::Send(proving, awaited.secret))
+    }
+
+    /// When the next turn is due.
+    pub(super) fn next_due(&self) -> Nanos {
+        self.due.first().map_or(Nanos::MAX, |(at, _)| *at)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.awaited.is_empty() && self.by_secret.is_empty() && self.due.is_empty()
+    }
+
+    fn enter(&mut self, proving: Proving, awaited: Awaited) {
+        let name = (awaited.link, awaited.secret);
+        self.by_secret.insert(name, proving);
+        self.due.insert((awaited.due, proving));
+        self.awaited.insert(proving, awaited);
+    }
+}

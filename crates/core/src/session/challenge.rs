@@ -1,0 +1,44 @@
+//! Challenges, which prove that packets reach the other side at an address (rule C13).
+//!
+//! A challenge may come before its session is open, so packets of sessions that are not open are
+//! looked at here before they are dropped. Called by `protocol.rs`, and by `Lifecycle`.
+
+use dunlin_wire::{
+    CHALLENGE_LEN, Flags, HEADER_LEN, Header, PacketType, PktNum, ReqNum, SessionNum, Token,
+};
+
+use crate::session::lifecycle::Challenged;
+use crate::session::table::Sessions;
+
+/// The header of a challenge for the session that has this number and token at the receiver.
+pub(crate) fn header_to((session, token): (SessionNum, Token)) -> Header {
+    Header {
+        kind: PacketType::Challenge,
+        flags: Flags::NONE,
+        aux: 0,
+        session,
+        token,
+        size: 0,
+        pkt: PktNum(0),
+        req: ReqNum(0),
+    }
+}
+
+impl Sessions {
+    /// The challenge at the start of `bytes`, if there is one, and for a session of ours.
+    #[cold]
+    pub(crate) fn challenged(&self, bytes: &[u8]) -> Option<Challenged> {
+        let header = Header::decode(bytes).ok()?;
+        if header.kind != PacketType::Challenge {
+            return None;
+        }
+        let secret: &[u8; CHALLENGE_LEN] = bytes.get(HEADER_LEN..)?.first_chunk()?;
+        let (session, token) = (header.session, header.token);
+        self.named(session, token)?;
+        Some(Challenged {
+            session,
+            token,
+            secret: u64::from_le_bytes(*secret),
+        })
+    }
+}
