@@ -1,19 +1,21 @@
 //! A call as a future. The first poll issues it, it ends in exactly one way, and dropping it
 //! cancels it.
 
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dunlin_core::{CallOptions, Cx, Nanos, Session, Tag};
+use dunlin_core::{CallId, CallOptions, Cx, Nanos, Session, Tag};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
 use dunlin_service::Error;
 
-use crate::calls::{Abandoned, Stage};
+use crate::calls::Ended;
 use crate::failed::Failed;
+use crate::lent;
 use crate::state::State;
 
 const ENDED: &str = "a call that has ended has its msgbufs";
@@ -22,36 +24,48 @@ const OVER: &str = "a call was polled after it had ended";
 /// Room for a response, in bytes, if the caller does not say otherwise.
 const ROOM: usize = 4096;
 
-/// The place of a [`Call`] before it is issued.
-const NEW: u32 = u32::MAX;
+/// The tag of a [`Call`] before it is issued.
+const NEW: Tag = Tag(0);
+
+/// The tag of a call that is over.
+const OVER_TAG: Tag = Tag(u64::MAX);
 
 /// A call, issued by its first poll. Awaiting it gives the response or an error, and in both cases
 /// the msgbufs. Dropping it cancels the call.
 #[must_use = "a call that is not awaited is not made"]
 pub struct Call {
-    /// `None` once the call is over.
-    state: Option<Rc<State>>,
+    /// `None` once the call is over. Like the msgbufs, it is dropped by [`Self::end_early`] alone,
+    /// so that dropping a call that is over costs nothing.
+    state: ManuallyDrop<Option<Rc<State>>>,
+    terms: Terms,
+}
+
+/// What a call asks for, and how far it is.
+struct Terms {
     session: Session,
     /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it: such a read stalls
     /// just after a narrower write.
     req_type: u32,
-    /// Its place in `Calls` once it is issued, or [`NEW`].
-    slot: u32,
+    /// [`NEW`], the tag of the issued call, or [`OVER_TAG`].
+    tag: Tag,
+    /// Of the issued call.
+    id: Option<CallId>,
     room: usize,
     /// The time from issue to deadline; [`Nanos::MAX`] is no deadline.
     deadline: Nanos,
     /// Present until the call is issued.
-    request: Option<MsgBuf>,
-    response: Option<MsgBuf>,
+    request: ManuallyDrop<Option<MsgBuf>>,
+    response: ManuallyDrop<Option<MsgBuf>>,
 }
 
 /// A response, with both msgbufs of its call. They go back to the pool when this is dropped.
+///
+/// Two words: the compiler keeps them in registers, and moves anything longer through memory with
+/// wide loads, which stall just after narrower stores.
 #[repr(C)]
 pub struct Reply {
-    /// All fields are present until they are taken out together. As in `Calls`, the two msgbufs are
-    /// not neighbours.
+    /// Both are present until they are taken out together.
     request: Option<MsgBuf>,
-    state: Option<Rc<State>>,
     response: Option<MsgBuf>,
 }
 
@@ -64,14 +78,17 @@ impl Call {
         request: MsgBuf,
     ) -> Self {
         Self {
-            state: Some(state),
-            session,
-            req_type: req_type.0.into(),
-            slot: NEW,
-            room: ROOM,
-            deadline: Nanos::MAX,
-            request: Some(request),
-            response: None,
+            state: ManuallyDrop::new(Some(state)),
+            terms: Terms {
+                session,
+                req_type: req_type.0.into(),
+                tag: NEW,
+                id: None,
+                room: ROOM,
+                deadline: Nanos::MAX,
+                request: ManuallyDrop::new(Some(request)),
+                response: ManuallyDrop::new(None),
+            },
         }
     }
 
@@ -79,7 +96,7 @@ impl Call {
     /// come this long after it was issued.
     #[inline]
     pub fn deadline(mut self, span: Duration) -> Self {
-        self.deadline = span.into();
+        self.terms.deadline = span.into();
         self
     }
 
@@ -87,28 +104,29 @@ impl Call {
     #[inline]
     pub fn options(mut self, options: CallOptions) -> Self {
         let CallOptions { deadline } = options;
-        self.deadline = deadline.unwrap_or(Nanos::MAX);
+        self.terms.deadline = deadline.unwrap_or(Nanos::MAX);
         self
     }
 
     /// Makes room for a response of this length; 4096 bytes without this.
     #[inline]
     pub fn room(mut self, bytes: usize) -> Self {
-        self.room = bytes;
+        self.terms.room = bytes;
         self
     }
 
     /// Takes this msgbuf for the response, instead of one from the pool.
     #[inline]
     pub fn response(mut self, buf: MsgBuf) -> Self {
-        self.response = Some(buf);
+        drop(self.terms.response.replace(buf));
         self
     }
 
     /// Issues the call without waiting for its result.
     pub(super) fn notify(mut self) -> Result<(), Failed> {
         if self.issue(None) {
-            self.state = None;
+            self.terms.tag = OVER_TAG;
+            drop(self.state.take());
             return Ok(());
         }
         Err(self.refused())
@@ -119,16 +137,73 @@ impl Call {
     /// in their fields.
     #[inline]
     fn issue(&mut self, context: Option<&Context<'_>>) -> bool {
-        let state = self.state.take().expect(OVER);
-        let issued = state.with(|cx| self.issue_on(cx, &state, context));
-        self.state = Some(state);
+        let (state, terms) = (self.state.as_deref().expect(OVER), &mut self.terms);
+        let issued = state.with(|cx| terms.issue(cx, state, context));
         issued == Some(true)
     }
 
+    /// The failure after [`Self::issue`] has returned false. `State` keeps the reason, because a
+    /// result that could hold an error would be moved in pieces even on success.
+    #[inline(always)]
+    fn refused(&mut self) -> Failed {
+        let state = self.state.take().expect(OVER);
+        let Terms {
+            request,
+            response,
+            tag,
+            ..
+        } = &mut self.terms;
+        *tag = OVER_TAG;
+        Failed {
+            request: request.take().expect("a refused call gives it back"),
+            response: response.take(),
+            error: state.refused.take().unwrap_or(Error::GONE),
+        }
+    }
+
+    /// The result of a call that has ended, which was not offered to its task.
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self, ended: Ended) -> Result<Reply, Failed> {
+        self.terms.tag = OVER_TAG;
+        drop(self.state.take());
+        match ended.result {
+            Ok(()) => Ok(Reply::new(ended.request, ended.response)),
+            Err(error) => Err(Failed {
+                request: ended.request,
+                response: Some(ended.response),
+                error: Error::Rpc(error),
+            }),
+        }
+    }
+
+    /// Gives up a call whose future is dropped before the call has ended, or before the future has
+    /// seen the end.
+    #[cold]
+    #[inline(never)]
+    fn end_early(&mut self) {
+        let bufs = [self.terms.request.take(), self.terms.response.take()];
+        let Some(state) = self.state.take() else {
+            return;
+        };
+        if self.terms.tag == NEW {
+            return drop(bufs);
+        }
+        match state.calls.abandon(self.terms.tag) {
+            // If the endpoint is gone, so is the call, and there is nothing to cancel.
+            None => drop(state.with(|cx| self.terms.id.map(|id| cx.cancel(id)))),
+            Some((request, response)) => {
+                state.with(|cx| cx.recycle([request, response]));
+            }
+        }
+    }
+}
+
+impl Terms {
     /// Not inlined: all callers share this one function, and everything below it is inlined into
     /// it.
     #[inline(never)]
-    fn issue_on(&mut self, cx: &mut Cx<'_>, state: &State, context: Option<&Context<'_>>) -> bool {
+    fn issue(&mut self, cx: &mut Cx<'_>, state: &State, context: Option<&Context<'_>>) -> bool {
         let response = match self.response.take() {
             Some(response) => response,
             None => match cx.buf(self.room) {
@@ -137,37 +212,28 @@ impl Call {
             },
         };
         let request = self.request.take().expect("a new call has its request");
-        let mut calls = state.calls.borrow_mut();
-        let slot = calls.reserve();
-        let (req_type, tag) = (self.req_type(), Tag(slot.into()));
+        let tag = state.calls.tag(&state.current, context);
         let options = CallOptions {
             deadline: (self.deadline != Nanos::MAX).then_some(self.deadline),
         };
-        match cx.call_with(self.session, req_type, request, response, tag, options) {
+        match cx.call_with(
+            self.session,
+            self.req_type(),
+            request,
+            response,
+            tag,
+            options,
+        ) {
             Ok(id) => {
-                calls.begin(slot, id, &state.current, context);
-                self.slot = slot;
+                state.calls.begin(tag, &state.current, context);
+                (self.tag, self.id) = (tag, Some(id));
                 true
             }
             Err(refused) => {
-                calls.give_back(slot);
-                self.request = Some(refused.request);
-                self.response = Some(refused.response);
+                *self.request = Some(refused.request);
+                *self.response = Some(refused.response);
                 state.refuse(Error::Refused(refused.kind))
             }
-        }
-    }
-
-    /// The failure after [`Self::issue`] has returned false. `State` keeps the reason, because a
-    /// result that could hold an error would be moved in pieces even on success.
-    #[inline(always)]
-    fn refused(&mut self) -> Failed {
-        let state = self.state.take().expect(OVER);
-        Failed {
-            request: self.request.take().expect("a refused call gives it back"),
-            unused: 0,
-            response: self.response.take(),
-            error: state.refused.take().unwrap_or(Error::GONE),
         }
     }
 
@@ -175,23 +241,6 @@ impl Call {
     #[expect(clippy::cast_possible_truncation, reason = "it was one")]
     const fn req_type(&self) -> ReqType {
         ReqType(self.req_type as u16)
-    }
-
-    /// Gives up a call whose future is dropped before the call has ended, or before the future has
-    /// seen the end.
-    #[cold]
-    #[inline(never)]
-    fn cancel(state: &State, slot: u32) {
-        let abandoned = state.calls.borrow_mut().abandon(slot);
-        match abandoned {
-            Abandoned::Running(id) => {
-                // If the endpoint is gone, so is the call, and there is nothing to cancel.
-                state.with(|cx| cx.cancel(id));
-            }
-            Abandoned::Ended(bufs) => {
-                state.with(|cx| cx.recycle(bufs.into_iter().flatten()));
-            }
-        }
     }
 }
 
@@ -201,50 +250,43 @@ impl Future for Call {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if this.slot == NEW {
+        if this.terms.tag == NEW {
             return match this.issue(Some(context)) {
                 true => Poll::Pending,
                 false => Poll::Ready(Err(this.refused())),
             };
         }
         let state = this.state.as_deref().expect(OVER);
-        let mut calls = state.calls.borrow_mut();
-        let stage = calls.stage(this.slot);
-        if !stage.has_ended() {
-            calls.note(this.slot, &state.current, context);
-            return Poll::Pending;
+        if let Some((request, response)) = state.calls.take(this.terms.tag) {
+            this.terms.tag = OVER_TAG;
+            drop(this.state.take());
+            return Poll::Ready(Ok(Reply::new(request, response)));
         }
-        let (request, response) = calls.take(this.slot);
-        drop(calls);
-        let state = this.state.take();
-        Poll::Ready(match stage {
-            Stage::Failed(error) => Err(Failed {
-                request: request.expect(ENDED),
-                response,
-                unused: 0,
-                error: Error::Rpc(error),
-            }),
-            _ => Ok(Reply {
-                request,
-                response,
-                state,
-            }),
-        })
+        match state.calls.poll(this.terms.tag, &state.current, context) {
+            Some(ended) => Poll::Ready(this.end(ended)),
+            None => Poll::Pending,
+        }
     }
 }
 
 impl Drop for Call {
     #[inline]
     fn drop(&mut self) {
-        if let Some(state) = &self.state
-            && self.slot != NEW
-        {
-            Self::cancel(state, self.slot);
+        if self.terms.tag != OVER_TAG {
+            self.end_early();
         }
     }
 }
 
 impl Reply {
+    #[inline]
+    const fn new(request: MsgBuf, response: MsgBuf) -> Self {
+        Self {
+            request: Some(request),
+            response: Some(response),
+        }
+    }
+
     /// The response.
     #[inline]
     pub fn data(&self) -> &[u8] {
@@ -255,7 +297,6 @@ impl Reply {
     #[inline]
     pub fn into_bufs(mut self) -> (MsgBuf, MsgBuf) {
         let (request, response) = (self.request.take(), self.response.take());
-        drop(self.state.take());
         // Every field has been taken, so nothing leaks; dropping would only cost time.
         std::mem::forget(self);
         (request.expect(ENDED), response.expect(ENDED))
@@ -276,10 +317,7 @@ impl AsRef<[u8]> for Reply {
 impl Drop for Reply {
     #[inline]
     fn drop(&mut self) {
-        let bufs = [self.request.take(), self.response.take()];
-        if let Some(state) = self.state.take() {
-            state.with(|cx| cx.recycle(bufs.into_iter().flatten()));
-        }
+        lent::recycle([self.request.take(), self.response.take()]);
     }
 }
 

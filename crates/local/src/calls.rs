@@ -1,186 +1,272 @@
-//! The calls of a `Local` whose futures have not taken their results yet. Called by `call.rs`, and
-//! by `tasks.rs` when a call ends.
+//! The calls of a `Local`, from their issue until their futures take the results. Called by
+//! `call.rs`, and by `tasks.rs` when a call ends.
+//!
+//! A call has no entry in a table. Its tag names the task that waits for it; when the response
+//! comes, it is *offered*, and the task is polled at once: the future finds it by the tag and takes
+//! it. Everything else is a *stray*, kept by its tag until it is settled: a call whose future waits
+//! elsewhere than in the task that issued it, one that failed, one whose response the poll did not
+//! take, one whose future was dropped.
+//!
+//! Invariants: no two calls that have not been settled have one tag; a result is offered only while its task is polled.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::task::Context;
 
-use dunlin_core::{CallId, Cx, Done, RpcError};
+use dunlin_core::{Cx, Done, RpcError, Tag};
 use dunlin_msgbuf::MsgBuf;
 
+use crate::task::MAIN;
 use crate::wake::{Current, WakeBy};
+
+/// A tag has the task in its upper bits and a number, from 1 on, in these lower ones. A tag comes
+/// again after 2^40 calls; by then its first call has long ended.
+const NUMBER_BITS: u32 = 40;
+
+const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+
+/// The task in the tags of calls whose result no future waits for.
+const NO_TASK: u32 = (1 << (u64::BITS - NUMBER_BITS)) - 1;
+
+/// The tag of no call.
+const NO_TAG: Tag = Tag(0);
 
 /// All calls whose futures have not taken their results yet.
 #[derive(Default)]
 pub(super) struct Calls {
-    issued: Vec<Issued>,
-    free: Vec<u32>,
+    offer: Offer,
+    /// The number in the last tag.
+    number: Cell<u64>,
+    /// Calls that have not ended.
+    running: Cell<usize>,
+    has_strays: Cell<bool>,
+    strays: RefCell<HashMap<u64, Stray>>,
 }
 
-/// A call.
+/// The response of the call for which a task is polled now; other results are strays.
 ///
 /// The msgbufs are not neighbours: the compiler would move them together with one wide load, and a
 /// wide load of bytes that were just written in two pieces stalls.
-#[derive(Default)]
 #[repr(C)]
-struct Issued {
-    /// Present once the call is `Answered` or `Failed`.
-    request: Option<MsgBuf>,
-    stage: Stage,
-    /// The future to wake at the end of the call, while the call is `Waiting`.
-    future: WakeBy,
+struct Offer {
+    request: Cell<Option<MsgBuf>>,
+    /// [`NO_TAG`] once the future has taken the result.
+    tag: Cell<Tag>,
     /// Present when `request` is.
-    response: Option<MsgBuf>,
+    response: Cell<Option<MsgBuf>>,
 }
 
-#[derive(Clone, Copy, Default)]
-pub(super) enum Stage {
-    #[default]
-    Free,
-    Waiting(CallId),
-    Answered,
-    Failed(RpcError),
-    /// The future was dropped; the msgbufs go to the pool.
+/// The result of a call, and its msgbufs.
+pub(super) struct Ended {
+    pub(super) request: MsgBuf,
+    pub(super) response: MsgBuf,
+    pub(super) result: Result<(), RpcError>,
+}
+
+/// A call that its tag's task does not wait for, or no longer.
+enum Stray {
+    /// It runs, and this future waits for it.
+    Awaited(WakeBy),
+    /// It runs, and its future was dropped.
     Abandoned,
+    Ended(Ended),
 }
 
-/// A call whose future was dropped.
-pub(super) enum Abandoned {
-    Running(CallId),
-    Ended([Option<MsgBuf>; 2]),
-}
-
-impl Stage {
-    #[inline]
-    pub(super) const fn has_ended(self) -> bool {
-        matches!(self, Self::Answered | Self::Failed(_))
-    }
-}
-
-impl Issued {
-    /// Takes the error by reference and is not inlined, so that a successful result is not moved.
-    #[cold]
-    #[inline(never)]
-    const fn fail(&mut self, error: &RpcError) {
-        self.stage = Stage::Failed(*error);
-    }
-
-    #[inline]
-    fn begin(&mut self, id: CallId, current: &Current, context: Option<&Context<'_>>) {
-        self.stage = Stage::Abandoned;
-        if let Some(context) = context {
-            self.stage = Stage::Waiting(id);
-            self.future.note(current, context);
+impl From<Done> for Ended {
+    fn from(done: Done) -> Self {
+        Self {
+            request: done.request,
+            response: done.response,
+            result: done.result,
         }
     }
+}
+
+impl Default for Offer {
+    fn default() -> Self {
+        Self {
+            request: Cell::default(),
+            tag: Cell::new(NO_TAG),
+            response: Cell::default(),
+        }
+    }
+}
+
+impl Offer {
+    #[inline]
+    fn set(&self, done: Done) {
+        // There is no old value to drop.
+        std::mem::forget(self.request.replace(Some(done.request)));
+        std::mem::forget(self.response.replace(Some(done.response)));
+        self.tag.set(done.tag);
+    }
+
+    /// Takes the msgbufs, if they are there and this call's.
+    #[inline]
+    fn take(&self, tag: Tag) -> Option<(MsgBuf, MsgBuf)> {
+        if self.tag.get() != tag {
+            return None;
+        }
+        self.tag.set(NO_TAG);
+        Some((self.request.take()?, self.response.take()?))
+    }
+}
+
+/// The task in a tag.
+#[inline]
+const fn task_of(tag: Tag) -> u32 {
+    (tag.0 >> NUMBER_BITS) as u32
 }
 
 impl Calls {
     /// Calls that have not ended.
-    pub(super) fn pending(&self) -> usize {
-        let goes_on = |call: &&Issued| matches!(call.stage, Stage::Waiting(_) | Stage::Abandoned);
-        self.issued.iter().filter(goes_on).count()
+    pub(super) fn running(&self) -> usize {
+        self.running.get()
     }
 
-    /// Returns a place for a call that is about to be issued.
+    /// A tag for a call that is about to be issued, by a future that is polled with this context.
+    /// Without a context, no future waits for its end.
     #[inline]
-    pub(super) fn reserve(&mut self) -> u32 {
-        match self.free.pop() {
-            Some(slot) => slot,
-            None => self.grow(),
+    pub(super) fn tag(&self, current: &Current, context: Option<&Context<'_>>) -> Tag {
+        let number = match self.number.get() {
+            LAST_NUMBER => 1,
+            last => last + 1,
+        };
+        self.number.set(number);
+        let task = match context {
+            Some(context) => current.task(context).filter(|task| *task < NO_TASK),
+            None => Some(NO_TASK),
+        };
+        Tag(u64::from(task.unwrap_or(MAIN)) << NUMBER_BITS | number)
+    }
+
+    /// Notes that the call with this tag was issued.
+    #[inline]
+    pub(super) fn begin(&self, tag: Tag, current: &Current, context: Option<&Context<'_>>) {
+        self.running.set(self.running.get() + 1);
+        if task_of(tag) == MAIN
+            && let Some(context) = context
+            && current.task(context) != Some(MAIN)
+        {
+            self.await_elsewhere(tag, current, context);
         }
     }
 
-    /// Takes back a reserved place whose call was refused.
+    /// The request and the response of a call, if this task is polled for it.
     #[inline]
-    pub(super) fn give_back(&mut self, slot: u32) {
-        self.free.push(slot);
+    pub(super) fn take(&self, tag: Tag) -> Option<(MsgBuf, MsgBuf)> {
+        self.offer.take(tag)
     }
 
-    /// Records that the call in a reserved place was issued; without a context, no future waits for
-    /// its end.
-    #[inline]
-    pub(super) fn begin(
-        &mut self,
-        slot: u32,
-        id: CallId,
-        current: &Current,
-        context: Option<&Context<'_>>,
-    ) {
-        self.issued[slot as usize].begin(id, current, context);
-    }
-
-    #[inline]
-    pub(super) fn stage(&self, slot: u32) -> Stage {
-        self.issued[slot as usize].stage
-    }
-
-    /// Notes the future that waits for a call.
-    #[inline]
-    pub(super) fn note(&mut self, slot: u32, current: &Current, context: &Context<'_>) {
-        self.issued[slot as usize].future.note(current, context);
-    }
-
+    /// The result of a call that is not offered, if it has ended. Otherwise the future that is
+    /// polled with this context waits for it.
     #[cold]
-    fn grow(&mut self) -> u32 {
-        let slot = u32::try_from(self.issued.len()).expect("fewer than 2^32 fit in memory");
-        self.issued.push(Issued::default());
-        // Freeing must never allocate.
-        self.free.reserve(self.issued.capacity());
-        slot
+    #[inline(never)]
+    pub(super) fn poll(&self, tag: Tag, current: &Current, context: &Context<'_>) -> Option<Ended> {
+        if !self.has_strays.get() && current.task(context) == Some(task_of(tag)) {
+            return None;
+        }
+        let ended = matches!(self.strays.borrow().get(&tag.0), Some(Stray::Ended(_)));
+        if ended && let Some(Stray::Ended(ended)) = self.settle(tag) {
+            return Some(ended);
+        }
+        self.await_elsewhere(tag, current, context);
+        None
     }
 
-    /// Records that a call has ended; returns the future to wake for it.
+    /// Notes which future waits for a call, because its tag does not say it.
+    #[cold]
+    fn await_elsewhere(&self, tag: Tag, current: &Current, context: &Context<'_>) {
+        self.has_strays.set(true);
+        let mut strays = self.strays.borrow_mut();
+        let stray = strays.entry(tag.0);
+        if let Stray::Awaited(future) = stray.or_insert(Stray::Awaited(WakeBy::None)) {
+            future.note(current, context);
+        }
+    }
+
+    /// Takes the result of a call that has ended, and returns the task to poll for it, which is not
+    /// `MAIN`. `wake` gets other futures.
     #[inline]
-    pub(super) fn end(&mut self, done: Done, cx: &mut Cx<'_>) -> WakeBy {
-        let call = usize::try_from(done.tag.0).ok();
-        let call = call.and_then(|slot| self.issued.get_mut(slot));
-        let call = call.expect("tags are places");
-        if !matches!(call.stage, Stage::Waiting(_)) {
-            self.end_abandoned(done, cx);
-            return WakeBy::None;
+    pub(super) fn end(
+        &self,
+        done: Done,
+        cx: &mut Cx<'_>,
+        wake: impl FnOnce(WakeBy),
+    ) -> Option<u32> {
+        self.running.set(self.running.get() - 1);
+        let task = task_of(done.tag);
+        let is_ordinary = task != MAIN && task != NO_TASK && done.result.is_ok();
+        if !is_ordinary || self.has_strays.get() {
+            return self.end_stray(done, cx, wake);
         }
-        call.stage = Stage::Answered;
-        if let Err(error) = &done.result {
-            call.fail(error);
-        }
-        put(&mut call.request, done.request);
-        put(&mut call.response, done.response);
-        std::mem::take(&mut call.future)
+        self.offer.set(done);
+        Some(task)
     }
 
     #[cold]
     #[inline(never)]
-    fn end_abandoned(&mut self, done: Done, cx: &mut Cx<'_>) {
-        let slot = u32::try_from(done.tag.0).expect("tags are places");
-        self.issued[slot as usize].stage = Stage::Free;
-        self.free.push(slot);
-        cx.recycle([done.request, done.response]);
-    }
-
-    /// Frees the place of a call that has ended, and returns its msgbufs.
-    #[inline]
-    pub(super) fn take(&mut self, slot: u32) -> (Option<MsgBuf>, Option<MsgBuf>) {
-        self.free.push(slot);
-        let call = &mut self.issued[slot as usize];
-        call.stage = Stage::Free;
-        (call.request.take(), call.response.take())
-    }
-
-    /// Gives up a call whose future is dropped.
-    pub(super) fn abandon(&mut self, slot: u32) -> Abandoned {
-        let call = &mut self.issued[slot as usize];
-        if let Stage::Waiting(id) = call.stage {
-            call.stage = Stage::Abandoned;
-            call.future = WakeBy::None;
-            return Abandoned::Running(id);
+    fn end_stray(&self, done: Done, cx: &mut Cx<'_>, wake: impl FnOnce(WakeBy)) -> Option<u32> {
+        let (tag, task) = (done.tag, task_of(done.tag));
+        let settled = self.settle(tag);
+        if task == NO_TASK || matches!(settled, Some(Stray::Abandoned)) {
+            cx.recycle([done.request, done.response]);
+            return None;
         }
-        let (request, response) = self.take(slot);
-        Abandoned::Ended([request, response])
+        self.insert(tag, Stray::Ended(done.into()));
+        match settled {
+            Some(Stray::Awaited(future)) => wake(future),
+            _ if task == MAIN => wake(WakeBy::Task(MAIN)),
+            _ => return Some(task),
+        }
+        None
     }
-}
 
-/// Fills an empty place. The compiler then knows that there is no old value to drop.
-#[inline]
-fn put(place: &mut Option<MsgBuf>, buf: MsgBuf) {
-    debug_assert!(place.is_none(), "a call that waits has no msgbufs here");
-    std::mem::forget(place.replace(buf));
+    /// Ends the offer: its task has been polled. A result that was not taken stays for later.
+    #[inline]
+    pub(super) fn end_offer(&self) {
+        if self.offer.tag.get() != NO_TAG {
+            self.keep_offer();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep_offer(&self) {
+        let tag = self.offer.tag.get();
+        if let Some((request, response)) = self.offer.take(tag) {
+            let ended = Ended {
+                request,
+                response,
+                result: Ok(()),
+            };
+            self.insert(tag, Stray::Ended(ended));
+        }
+    }
+
+    /// Gives up a call whose future is dropped. Returns its msgbufs, if it has ended.
+    #[cold]
+    pub(super) fn abandon(&self, tag: Tag) -> Option<(MsgBuf, MsgBuf)> {
+        let offered = self.offer.take(tag);
+        if offered.is_some() {
+            return offered;
+        }
+        if let Some(Stray::Ended(ended)) = self.settle(tag) {
+            return Some((ended.request, ended.response));
+        }
+        self.insert(tag, Stray::Abandoned);
+        None
+    }
+
+    fn insert(&self, tag: Tag, stray: Stray) {
+        self.has_strays.set(true);
+        self.strays.borrow_mut().insert(tag.0, stray);
+    }
+
+    fn settle(&self, tag: Tag) -> Option<Stray> {
+        let mut strays = self.strays.borrow_mut();
+        let stray = strays.remove(&tag.0);
+        self.has_strays.set(!strays.is_empty());
+        stray
+    }
 }

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | find the task, lend the endpoint, call through the future's vtable | 10 |
 //! | the future's own state: msgbufs into it and out of it | 15 |
-//! | request: its copy, its place | 15 |
-//! | call: its entry in `Calls`, in and out | 10 |
+//! | request: its copy, its box, its place | 15 |
+//! | call: its response, offered and taken | 5 |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -69,24 +69,20 @@ impl Executor {
         self.by_type[index] = place;
     }
 
-    /// Makes the future of a request, and polls it. While the `Local` is being dropped, it serves
-    /// no requests.
+    /// Makes the future of a request, and polls it; returns its task if it goes on. While the
+    /// `Local` is being dropped, it serves no requests.
     #[inline]
     pub(super) fn begin(
         &mut self,
         request: OwnedRequest,
-        ticket: Ticket,
         state: &Rc<State>,
         cx: &mut Cx<'_>,
-    ) {
-        let index = self.by_type.get(usize::from(request.req_type().0));
-        let Some(&index) = index else { return };
-        let Some(served) = self.served.get_mut(index as usize) else {
-            return;
-        };
+    ) -> Option<u32> {
+        let index = *self.by_type.get(usize::from(request.req_type().0))?;
+        let served = self.served.get_mut(index as usize)?;
         let Some(&slot) = served.vacant.last() else {
             self.add_place(index as usize, state);
-            return self.begin(request, ticket, state, cx);
+            return self.begin(request, state, cx);
         };
         let task = served.tasks[slot];
         let Task { waker, .. } = self.tasks.at(task);
@@ -96,13 +92,21 @@ impl Executor {
             handlers.begin(slot, request, caller, context)
         });
         match polled {
-            Some(Poll::Ready(())) => {}
+            Some(Poll::Ready(())) => None,
             Some(Poll::Pending) => {
                 served.vacant.pop();
-                self.tasks.assign(ticket, task);
+                Some(task)
             }
-            None => drop(guarded(state, cx, task, waker, |_| handlers.remove(slot))),
+            None => {
+                let _ = guarded(state, cx, task, waker, |_| handlers.remove(slot));
+                None
+            }
         }
+    }
+
+    /// Notes that a task continues a request, until the client gives that up.
+    pub(super) fn assign(&mut self, ticket: Ticket, task: u32) {
+        self.tasks.assign(ticket, task);
     }
 
     #[cold]

@@ -12,8 +12,6 @@ use dunlin_service::Error;
 pub struct Failed {
     /// The request, unchanged.
     pub request: MsgBuf,
-    /// Takes the place that the endpoint's pointer has in a `Reply`.
-    pub(super) unused: usize,
     /// The buffer for the response, if there was one.
     pub response: Option<MsgBuf>,
     /// The reason.

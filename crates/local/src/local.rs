@@ -251,7 +251,7 @@ impl<T: Open> Drop for Local<T> {
         });
         for _ in 0..LAST_ITERATIONS {
             self.endpoint(|endpoint| endpoint.iterate(|_| Nanos::ZERO));
-            if self.state.calls.borrow().pending() == 0 {
+            if self.state.calls.running() == 0 {
                 break;
             }
         }

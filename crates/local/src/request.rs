@@ -9,51 +9,71 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::state::State;
 
-const HERE: &str = "only what consumes a request takes its endpoint";
+const HERE: &str = "only what consumes a request takes its parts";
 
 /// A request that its handler owns. It is answered once; if it is dropped without an answer, the
 /// client gets [`ErrorCode::HANDLER_FAILED`].
+///
+/// One word: a request moves into its handler's future, and a move of several words that were just
+/// written stalls.
 #[must_use = "dropping it answers the client with an error"]
-pub struct OwnedRequest {
-    /// This and the next two fields are present until the request is answered.
+pub struct OwnedRequest(Option<Box<Parts>>);
+
+/// A request. `State` keeps those that are over, empty, to be used again.
+pub(super) struct Parts {
     state: Option<Rc<State>>,
-    req_type: ReqType,
-    session: Session,
-    ticket: Option<Ticket>,
     body: Option<MsgBuf>,
+    session: Session,
+    req_type: ReqType,
+    /// Present until the request is answered.
+    ticket: Option<Ticket>,
 }
 
 impl OwnedRequest {
     #[inline]
     pub(super) fn new(
-        state: Rc<State>,
+        state: &Rc<State>,
         request: &Request<'_>,
         ticket: Ticket,
         body: MsgBuf,
     ) -> Self {
-        Self {
-            state: Some(state),
-            req_type: request.req_type(),
-            session: request.session(),
-            ticket: Some(ticket),
+        let Some(mut parts) = state.used_request() else {
+            return Self::allocate(state, request, ticket, body);
+        };
+        parts.state = Some(Rc::clone(state));
+        parts.body = Some(body);
+        parts.session = request.session();
+        parts.req_type = request.req_type();
+        parts.ticket = Some(ticket);
+        Self(Some(parts))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate(state: &Rc<State>, request: &Request<'_>, ticket: Ticket, body: MsgBuf) -> Self {
+        Self(Some(Box::new(Parts {
+            state: Some(Rc::clone(state)),
             body: Some(body),
-        }
+            session: request.session(),
+            req_type: request.req_type(),
+            ticket: Some(ticket),
+        })))
     }
 
     /// The request's bytes.
     #[inline]
     pub fn data(&self) -> &[u8] {
-        self.body.as_ref().map_or(&[], MsgBuf::data)
+        self.parts().body.as_ref().map_or(&[], MsgBuf::data)
     }
 
     /// The type that the client gave.
-    pub const fn req_type(&self) -> ReqType {
-        self.req_type
+    pub fn req_type(&self) -> ReqType {
+        self.parts().req_type
     }
 
     /// The session that it came on. The handler may call back on it.
-    pub const fn session(&self) -> Session {
-        self.session
+    pub fn session(&self) -> Session {
+        self.parts().session
     }
 
     /// Copies the request's bytes into a msgbuf, to pass them on.
@@ -71,15 +91,17 @@ impl OwnedRequest {
     /// # Errors
     /// If it was taken before.
     pub fn take_buf(&mut self) -> Result<MsgBuf, Error> {
-        self.body.take().ok_or(Error::Unavailable)
+        self.parts_mut().body.take().ok_or(Error::Unavailable)
     }
 
     /// Whether the client has cancelled the request, or its session has closed. An answer would
     /// then be dropped.
     pub fn is_cancelled(&self) -> bool {
-        let asked = self
-            .state()
-            .with(|cx| self.ticket.is_none_or(|ticket| cx.is_cancelled(ticket)));
+        let asked = self.state().with(|cx| {
+            self.parts()
+                .ticket
+                .is_none_or(|ticket| cx.is_cancelled(ticket))
+        });
         asked.unwrap_or(true)
     }
 
@@ -99,13 +121,9 @@ impl OwnedRequest {
     /// If the endpoint is gone.
     #[inline]
     pub fn reply_with(mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
-        let Self {
-            state,
-            ticket,
-            body,
-            ..
-        } = &mut self;
-        let state = state.as_deref().expect(HERE);
+        let parts = self.parts_mut();
+        let state = parts.state.as_deref().expect(HERE);
+        let (ticket, body) = (&mut parts.ticket, &mut parts.body);
         let replied = state.with(|cx| {
             if let Some(ticket) = *ticket {
                 cx.reply(ticket, len, write);
@@ -119,9 +137,7 @@ impl OwnedRequest {
         if replied.is_none() {
             return Err(Error::Unavailable);
         }
-        drop(self.state.take());
-        // Every field has been taken, so nothing leaks; dropping would only cost time.
-        std::mem::forget(self);
+        self.end();
         Ok(())
     }
 
@@ -130,7 +146,7 @@ impl OwnedRequest {
     /// # Errors
     /// If the endpoint is gone.
     pub fn reject(mut self, code: ErrorCode) -> Result<(), Error> {
-        let ticket = self.ticket.take();
+        let ticket = self.parts_mut().ticket.take();
         let rejected = self.state().with(|cx| {
             if let Some(ticket) = ticket {
                 cx.reject(ticket, code);
@@ -141,15 +157,43 @@ impl OwnedRequest {
 }
 
 impl OwnedRequest {
+    #[inline]
+    fn parts(&self) -> &Parts {
+        self.0.as_deref().expect(HERE)
+    }
+
+    #[inline]
+    fn parts_mut(&mut self) -> &mut Parts {
+        self.0.as_deref_mut().expect(HERE)
+    }
+
+    #[inline]
     fn state(&self) -> &State {
-        self.state.as_deref().expect(HERE)
+        self.parts().state.as_deref().expect(HERE)
+    }
+
+    /// Ends a request that is answered and has given its msgbuf back.
+    #[inline]
+    fn end(mut self) {
+        if let Some(mut parts) = self.0.take()
+            && let Some(state) = parts.state.take()
+        {
+            state.keep_request(parts);
+        }
+        // Its parts have been taken, so nothing leaks; dropping would only cost time.
+        std::mem::forget(self);
     }
 
     /// Answers with an error, if there was no answer yet, and gives the msgbuf back.
     #[cold]
-    fn abandon(&mut self) {
-        let (ticket, body) = (self.ticket.take(), self.body.take());
-        let told = self.state().with(|cx| {
+    #[inline(never)]
+    fn abandon(mut parts: Box<Parts>) {
+        let (ticket, body) = (parts.ticket.take(), parts.body.take());
+        let Some(state) = parts.state.take() else {
+            return;
+        };
+        state.keep_request(parts);
+        let told = state.with(|cx| {
             cx.recycle(body);
             if let Some(ticket) = ticket {
                 cx.abandon(ticket);
@@ -157,7 +201,7 @@ impl OwnedRequest {
         });
         if let (None, Some(ticket)) = (told, ticket) {
             // An operation of the endpoint is under way; the request is given back after it.
-            self.state().abandoned.borrow_mut().push(ticket);
+            state.abandoned.borrow_mut().push(ticket);
         }
     }
 }
@@ -165,8 +209,8 @@ impl OwnedRequest {
 impl Drop for OwnedRequest {
     #[inline]
     fn drop(&mut self) {
-        if self.ticket.is_some() || self.body.is_some() {
-            self.abandon();
+        if let Some(parts) = self.0.take() {
+            Self::abandon(parts);
         }
     }
 }
@@ -177,11 +221,11 @@ impl Incoming for OwnedRequest {
     }
 
     fn req_type(&self) -> ReqType {
-        self.req_type
+        self.req_type()
     }
 
     fn session(&self) -> Session {
-        self.session
+        self.session()
     }
 
     fn now(&self) -> Nanos {
@@ -200,8 +244,8 @@ impl Incoming for OwnedRequest {
 impl std::fmt::Debug for OwnedRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OwnedRequest")
-            .field("req_type", &self.req_type)
-            .field("session", &self.session)
+            .field("req_type", &self.req_type())
+            .field("session", &self.session())
             .field("bytes", &self.data().len())
             .finish_non_exhaustive()
     }

@@ -18,6 +18,7 @@ use dunlin_service::Error;
 use crate::calls::Calls;
 use crate::lent::Lent;
 use crate::ready::{Ready, Remote};
+use crate::request::Parts;
 use crate::task::Spawned;
 use crate::timers::Timers;
 use crate::wake::{Current, WakeBy};
@@ -36,12 +37,15 @@ pub(super) struct State {
     pub(super) lent: Lent,
     /// Access to the endpoint at other times.
     pub(super) port: OnceCell<Weak<dyn Port>>,
-    pub(super) calls: RefCell<Calls>,
+    pub(super) calls: Calls,
     pub(super) timers: RefCell<Timers>,
     pub(super) ready: RefCell<Ready>,
     pub(super) remote: Arc<Remote>,
     /// Tickets of requests that were dropped while the endpoint was in use.
     pub(super) abandoned: RefCell<Vec<Ticket>>,
+    /// Requests that are over, to be used again.
+    #[expect(clippy::vec_box, reason = "a request is moved as its box")]
+    requests: RefCell<Vec<Box<Parts>>>,
     /// Futures that were spawned, which the executor has not taken over yet.
     pub(super) spawned: RefCell<Vec<Spawned>>,
     /// Wakers of other executors. They run foreign code, so they are called only after the
@@ -78,6 +82,18 @@ impl State {
             self.disturb();
         }
         result
+    }
+
+    /// Memory for a request, if there is some of an earlier one.
+    #[inline]
+    pub(super) fn used_request(&self) -> Option<Box<Parts>> {
+        self.requests.borrow_mut().pop()
+    }
+
+    /// Keeps the memory of a request that is over.
+    #[inline]
+    pub(super) fn keep_request(&self, parts: Box<Parts>) {
+        self.requests.borrow_mut().push(parts);
     }
 
     /// Whether no future waits to be polled.

@@ -10,8 +10,6 @@ use dunlin_wire::ErrorCode;
 use crate::executor::Executor;
 use crate::request::OwnedRequest;
 use crate::state::State;
-use crate::task::MAIN;
-use crate::wake::WakeBy;
 
 /// The state of an endpoint of the asynchronous face: `nexus.endpoint(Tasks::default())`. Give that
 /// to [`Local::new`](crate::Local::new).
@@ -45,10 +43,12 @@ pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_
     let Ok(body) = cx.copy(request.data()) else {
         return request.reject(cx, ErrorCode::OVERLOADED);
     };
-    let ticket = request.ticket(cx);
-    let owned = OwnedRequest::new(Rc::clone(state), &request, ticket, body);
-    executor.begin(owned, ticket, state, cx);
-    request.keep(cx);
+    let owned = OwnedRequest::new(state, &request, request.ticket(cx), body);
+    let waiting = executor.begin(owned, state, cx);
+    let ticket = request.keep(cx);
+    if let Some(task) = waiting {
+        executor.assign(ticket, task);
+    }
 }
 
 /// Drops the handler's future of a request that the client has given up.
@@ -56,13 +56,12 @@ pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
     tasks.executor.give_up(ticket, &tasks.state, cx);
 }
 
-/// The continuation: passes a call that has ended to the call's future.
+/// The continuation: offers the result of a call to the task that waits for it.
 pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
-    let future = state.calls.borrow_mut().end(done, cx);
-    match future {
-        WakeBy::Task(task) if task != MAIN => executor.poll(task, state, cx),
-        _ => state.wake(future),
+    if let Some(task) = state.calls.end(done, cx, |future| state.wake(future)) {
+        executor.poll(task, state, cx);
+        state.calls.end_offer();
     }
 }
 

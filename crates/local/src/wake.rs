@@ -13,16 +13,40 @@ pub(super) enum WakeBy {
     Waker(Waker),
 }
 
+/// No waker has a pointer to it.
+static NO_WAKER: u8 = 0;
+
 /// The task that was polled last, and the pointer in its waker. A task keeps one waker for ever, so
 /// the pair stays right.
-#[derive(Debug, Default)]
-pub(super) struct Current(Cell<Option<(u32, *const ())>>);
+#[derive(Debug)]
+pub(super) struct Current {
+    task: Cell<u32>,
+    /// That of `NO_WAKER` before the first poll. A null pointer would be equal to that in
+    /// [`Waker::noop`].
+    data: Cell<*const ()>,
+}
+
+impl Default for Current {
+    fn default() -> Self {
+        Self {
+            task: Cell::default(),
+            data: Cell::new((&raw const NO_WAKER).cast()),
+        }
+    }
+}
 
 impl Current {
     /// Notes that this task is polled now, so that the events that it waits for keep its number.
     #[inline]
     pub(super) fn set(&self, task: u32, waker: &Waker) {
-        self.0.set(Some((task, waker.data())));
+        self.task.set(task);
+        self.data.set(waker.data());
+    }
+
+    /// The task that is polled with this context; `None` if it is none of ours.
+    #[inline]
+    pub(super) fn task(&self, context: &Context<'_>) -> Option<u32> {
+        (self.data.get() == context.waker().data()).then_some(self.task.get())
     }
 }
 
@@ -30,13 +54,11 @@ impl WakeBy {
     /// Notes the future that is polled with this context, unless it is noted already.
     #[inline]
     pub(super) fn note(&mut self, current: &Current, context: &Context<'_>) {
-        let waker = context.waker();
-        if let Some((task, data)) = current.0.get()
-            && data == waker.data()
-        {
+        if let Some(task) = current.task(context) {
             *self = Self::Task(task);
             return;
         }
+        let waker = context.waker();
         match self {
             Self::Waker(noted) => noted.clone_from(waker),
             _ => *self = Self::Waker(waker.clone()),

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use dunlin::{AsyncError, CallErrorKind, ErrorCode, ReqType, RpcError, Session};
+use futures::FutureExt;
+use futures::channel::oneshot;
 use futures::future::{Either, join_all, select};
 
-use crate::{ECHO, NEVER, beside, client, echo};
+use crate::{ECHO, NEVER, PATIENCE, beside, client, echo};
 
 #[test]
 fn a_call_gives_the_response_and_both_msgbufs() {
@@ -166,6 +168,107 @@ fn a_session_that_closes_ends_its_calls() {
                 assert!(failed.error.is_closed(), "{}", failed.error);
                 assert_eq!(failed.request.data(), b"x");
             });
+        },
+        |_| (),
+    );
+}
+
+#[test]
+fn a_call_may_move_to_another_task_once_it_is_issued() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            local.block_on(|cx| async move {
+                let (sender, receiver) = oneshot::channel();
+                let issuer = cx.clone();
+                cx.spawn(async move {
+                    let request = issuer.copy(b"moved").unwrap();
+                    let mut call = issuer.call(session, ECHO, request);
+                    assert!(futures::poll!(&mut call).is_pending());
+                    let _ = sender.send(call);
+                    std::future::pending::<()>().await;
+                });
+                let (done, ended) = oneshot::channel();
+                cx.spawn(async move {
+                    let reply = receiver.await.unwrap().await.unwrap();
+                    let _ = done.send(reply.data().to_vec());
+                });
+                assert_eq!(ended.await.unwrap(), b"moved");
+            });
+        },
+        |_| (),
+    );
+}
+
+#[test]
+fn a_response_waits_for_a_future_that_looks_later() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            local.block_on(|cx| async move {
+                let (done, ended) = oneshot::channel();
+                let own = cx.clone();
+                cx.spawn(async move {
+                    let call = |word: &[u8]| own.call(session, ECHO, own.copy(word).unwrap());
+                    let (mut early, late) = (call(b"early"), call(b"late"));
+                    assert!(futures::poll!(&mut early).is_pending());
+                    let late = late.await.unwrap();
+                    own.sleep(Duration::from_millis(5)).await;
+                    let early = early.await.unwrap();
+                    let _ = done.send([early.data().to_vec(), late.data().to_vec()]);
+                });
+                assert_eq!(ended.await.unwrap(), [&b"early"[..], b"late"]);
+            });
+        },
+        |_| (),
+    );
+}
+
+#[test]
+fn a_call_that_is_dropped_when_its_response_is_there_gives_its_msgbufs_back() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            let in_use = local.pool_use().1;
+            local.block_on(|cx| async move {
+                let (done, ended) = oneshot::channel();
+                let own = cx.clone();
+                cx.spawn(async move {
+                    let call = |word: &[u8]| own.call(session, ECHO, own.copy(word).unwrap());
+                    let (mut offered, mut kept) = (Some(call(b"offered")), call(b"kept"));
+                    // Dropped by the poll that its response causes, and without a look at it.
+                    let mut is_first = true;
+                    std::future::poll_fn(|context| {
+                        if std::mem::take(&mut is_first) {
+                            let offered = offered.as_mut().unwrap().poll_unpin(context);
+                            return match kept.poll_unpin(context).is_pending() {
+                                true => offered.map(drop),
+                                false => panic!("no response has come yet"),
+                            };
+                        }
+                        drop(offered.take());
+                        std::task::Poll::Ready(())
+                    })
+                    .await;
+                    own.sleep(Duration::from_millis(20)).await;
+                    drop(kept);
+                    let _ = done.send(());
+                });
+                ended.await.unwrap();
+            });
+            // A call whose response had not come by then is cancelled; its end gives them back.
+            let deadline = std::time::Instant::now() + PATIENCE;
+            while local.pool_use().1 > in_use {
+                assert!(
+                    std::time::Instant::now() < deadline,
+                    "{:?}",
+                    local.pool_use()
+                );
+                local.turn();
+            }
         },
         |_| (),
     );
