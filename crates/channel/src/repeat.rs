@@ -26,7 +26,9 @@ pub(crate) enum Repeat {
 
 pub(crate) fn repeat(fault: &Fault, idempotent: bool, precise: bool) -> Repeat {
     match fault {
-        Fault::NotTaken(CallErrorKind::TooLarge { .. }) => Repeat::Never,
+        Fault::NotTaken(CallErrorKind::TooLarge { .. } | CallErrorKind::WrongEndpoint) => {
+            Repeat::Never
+        }
         Fault::NotTaken(CallErrorKind::Overloaded) => Repeat::Later,
         Fault::NotTaken(CallErrorKind::NoSession) => Repeat::AtOnce,
         // These faults end the call itself.

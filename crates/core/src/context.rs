@@ -16,7 +16,7 @@ use crate::config::{Config, ConfigError};
 use crate::context::agenda::Agenda;
 use crate::context::moment::Moment;
 use crate::context::notices::Notices;
-use crate::handle::{RequestId, SessionIdx, Ticket};
+use crate::handle::{RequestId, SessionIdx};
 use crate::observe::stats::Stats;
 use crate::packet::held_until_done::Held;
 use crate::packet::outbox::Outbox;
@@ -99,7 +99,7 @@ impl Context {
         if self.shows(crate::mutant::Mutant::NotReported) {
             return;
         }
-        self.notices.on_given_up(Ticket(request));
+        self.notices.on_given_up(request);
         self.agenda.call_attention();
     }
 

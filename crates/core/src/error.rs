@@ -116,6 +116,8 @@ pub enum CallErrorKind {
     Overloaded,
     /// There is no such session any more.
     NoSession,
+    /// The session is one of another endpoint. Nothing was sent.
+    WrongEndpoint,
     /// The request is larger than the session allows.
     TooLarge {
         /// Most bytes that the session takes.
@@ -127,7 +129,9 @@ impl CallErrorKind {
     /// Whether the handler ran: it did not, because the call was never taken.
     pub const fn ran(&self) -> Ran {
         match self {
-            Self::Overloaded | Self::NoSession | Self::TooLarge { .. } => Ran::No,
+            Self::Overloaded | Self::NoSession | Self::WrongEndpoint | Self::TooLarge { .. } => {
+                Ran::No
+            }
         }
     }
 }
@@ -150,6 +154,7 @@ impl fmt::Display for CallError {
                 f.write_str("the session's backlog is full; wait for a completion and try again")
             }
             CallErrorKind::NoSession => f.write_str("the session is closed; connect again"),
+            CallErrorKind::WrongEndpoint => f.write_str(WRONG_ENDPOINT),
             CallErrorKind::TooLarge { limit } => write!(
                 f,
                 "the request has {} bytes and the session takes {limit}",
@@ -160,6 +165,29 @@ impl fmt::Display for CallError {
 }
 
 impl std::error::Error for CallError {}
+
+/// Why a handle names nothing at the endpoint to which it was given. Nothing has happened there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HandleError {
+    /// The session has ended, the call has completed, or the request was answered.
+    Ended,
+    /// The handle is one of another endpoint.
+    WrongEndpoint,
+}
+
+const WRONG_ENDPOINT: &str =
+    "the handle is of another endpoint; use it with the endpoint that gave it";
+
+impl fmt::Display for HandleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended => "the session, the call or the request has ended",
+            Self::WrongEndpoint => WRONG_ENDPOINT,
+        })
+    }
+}
+
+impl std::error::Error for HandleError {}
 
 /// Why a session cannot be opened, accepted or completed at this side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

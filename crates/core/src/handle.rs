@@ -1,11 +1,15 @@
 //! The names of what an endpoint has: sessions, calls, requests and timers. They are plain values
 //! of one or two words; the tables to which they belong recognise the name of an entry that is
-//! gone.
+//! gone, and the name of another endpoint's entry.
 //!
 //! Every folder uses them, so they depend on nothing in the crate but the tables' index type.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use dunlin_wire::{ReqNum, SessionNum};
 
+use crate::config::MAX_SESSIONS;
+use crate::error::HandleError;
 use crate::slab::Index;
 
 /// Types of indexes, one for each table.
@@ -55,34 +59,111 @@ indexes! {
     FlowIdx
 }
 
-/// A session as the user names it. The endpoint recognises handles of closed sessions, and never
-/// reuses them.
+/// The number of an endpoint, which its handles carry, so that another endpoint does not take them
+/// for its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct EndpointNum(u32);
+
+/// The number that this process gives next.
+static NEXT: AtomicU32 = AtomicU32::new(1);
+
+impl EndpointNum {
+    const BITS: u32 = 24;
+    /// The largest number: a process can make this many endpoints.
+    pub const MAX: u32 = (1 << Self::BITS) - 1;
+
+    /// A number that no other endpoint of this process has, or will ever have. `None`: the process
+    /// has made [`Self::MAX`] endpoints.
+    ///
+    /// ```
+    /// # use dunlin_core::EndpointNum;
+    /// assert_ne!(EndpointNum::take(), EndpointNum::take());
+    /// ```
+    pub fn take() -> Option<Self> {
+        take_from(&NEXT)
+    }
+
+    /// This number, for simulators and tests, which must give the same endpoint the same number in
+    /// every run. They number all endpoints among which a handle could get lost.
+    ///
+    /// # Panics
+    /// If it is 0 or above [`Self::MAX`].
+    pub const fn chosen(number: u32) -> Self {
+        assert!(number != 0 && number <= Self::MAX, "1 to 2^24 - 1");
+        Self(number)
+    }
+}
+
+fn take_from(next: &AtomicU32) -> Option<EndpointNum> {
+    let taken = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| {
+        (number <= EndpointNum::MAX).then_some(number + 1)
+    });
+    taken.ok().map(EndpointNum)
+}
+
+/// A session as the user names it. The endpoint recognises handles of closed sessions and of other
+/// endpoints, and never reuses them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session {
-    /// The index in the upper half, the generation in the lower: one word, because it is moved
-    /// right after it was made, and a read in one piece of two smaller writes stalls.
+    /// Index, generation and number of the endpoint, from the upper bits to the lower. They are one
+    /// word, because it is moved right after it was made, and a read in one piece of two smaller
+    /// writes stalls; and because one comparison then finds any wrong handle.
     word: u64,
 }
 
+const GENERATION_BITS: u32 = 16;
+const INDEX_SHIFT: u32 = GENERATION_BITS + EndpointNum::BITS;
+
+const _: () = assert!(MAX_SESSIONS <= 1 << (u64::BITS - INDEX_SHIFT));
+
 impl Session {
     /// A handle that names no session: a placeholder until `connect` has returned one.
-    pub const NONE: Self = Self::new(SessionIdx::NONE, 0);
+    pub const NONE: Self = Self {
+        word: u64::MAX << INDEX_SHIFT,
+    };
+
+    /// The last generation of an index, which is not used again after it.
+    pub(crate) const LAST_GENERATION: u16 = u16::MAX;
 
     #[inline]
-    pub(crate) const fn new(index: SessionIdx, generation: u32) -> Self {
-        let word = (index.0 as u64) << 32 | generation as u64;
+    pub(crate) const fn new(index: SessionIdx, generation: u16, endpoint: EndpointNum) -> Self {
+        let word = (index.0 as u64) << INDEX_SHIFT
+            | (generation as u64) << EndpointNum::BITS
+            | endpoint.0 as u64;
         Self { word }
     }
 
     #[inline]
     pub(crate) const fn index(self) -> SessionIdx {
-        SessionIdx((self.word >> 32) as u32)
+        SessionIdx((self.word >> INDEX_SHIFT) as u32)
     }
 
+    /// Counts the sessions that had this index; 0 belongs to [`Self::NONE`].
+    #[expect(clippy::cast_possible_truncation, reason = "the part in the middle")]
+    pub(crate) const fn generation(self) -> u16 {
+        (self.word >> EndpointNum::BITS) as u16
+    }
+
+    /// The number of its endpoint; 0 belongs to [`Self::NONE`].
+    #[expect(clippy::cast_possible_truncation, reason = "it has 24 bits")]
+    const fn endpoint(self) -> u32 {
+        (self.word & EndpointNum::MAX as u64) as u32
+    }
+
+    /// Whether the endpoint with this number made the handle.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    pub(crate) const fn generation(self) -> u32 {
-        self.word as u32
+    pub(crate) const fn is_of(self, endpoint: EndpointNum) -> bool {
+        self.endpoint() == endpoint.0
+    }
+
+    /// The reason why an endpoint with this number has no session of this name. A placeholder
+    /// counts as the name of a session that has ended.
+    #[cold]
+    pub(crate) fn stray(self, endpoint: EndpointNum) -> HandleError {
+        match self == Self::NONE || self.is_of(endpoint) {
+            true => HandleError::Ended,
+            false => HandleError::WrongEndpoint,
+        }
     }
 
     /// This side's number for the session, as packets carry it.
@@ -96,35 +177,44 @@ impl std::fmt::Debug for Session {
         f.debug_struct("Session")
             .field("index", &self.index().0)
             .field("generation", &self.generation())
+            .field("endpoint", &self.endpoint())
             .finish()
     }
 }
 
-/// Names a call, to cancel it. The endpoint recognises identifiers of completed calls, and never
-/// reuses them.
+/// Names a call, to cancel it. The endpoint recognises identifiers of completed calls and of other
+/// endpoints; it reuses one after 2^32 further calls of its session at the earliest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CallId {
-    /// The index in the lower half, the generation in the upper: one word, because it is moved
-    /// right after it was made.
-    word: u64,
+    /// Its session names its endpoint as well.
+    session: Session,
+    index: CallIdx,
+    generation: u32,
 }
 
 impl CallId {
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    pub(crate) const fn index(self) -> CallIdx {
-        CallIdx(self.word as u32)
+    pub(crate) const fn new(session: Session, index: CallIdx, generation: u32) -> Self {
+        Self {
+            session,
+            index,
+            generation,
+        }
     }
 
     #[inline]
-    pub(crate) const fn new(index: CallIdx, generation: u32) -> Self {
-        let word = (generation as u64) << 32 | index.0 as u64;
-        Self { word }
+    pub(crate) const fn session(self) -> Session {
+        self.session
+    }
+
+    #[inline]
+    pub(crate) const fn index(self) -> CallIdx {
+        self.index
     }
 
     #[inline]
     pub(crate) const fn generation(self) -> u32 {
-        (self.word >> 32) as u32
+        self.generation
     }
 }
 
@@ -136,20 +226,52 @@ pub(crate) struct RequestId {
     pub(crate) req: ReqNum,
 }
 
+impl RequestId {
+    /// No request.
+    pub(crate) const NONE: Self = Self {
+        index: RequestIdx::NONE,
+        generation: 0,
+        req: ReqNum(0),
+    };
+}
+
 /// Names a request that was kept without a guard ([`Request::keep`](crate::Request::keep)), for
 /// layers that have a guard of their own: a layer that loses the ticket leaves the client waiting.
-/// The endpoint recognises the ticket of an answered request.
+/// The endpoint recognises the ticket of an answered request, and of another endpoint's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ticket(pub(crate) RequestId);
+pub struct Ticket {
+    id: RequestId,
+    endpoint: EndpointNum,
+}
 
 impl Ticket {
+    #[inline]
+    pub(crate) const fn new(id: RequestId, endpoint: EndpointNum) -> Self {
+        Self { id, endpoint }
+    }
+
+    /// The request, if the endpoint with this number made the ticket.
+    ///
+    /// # Errors
+    /// If another one did.
+    #[inline]
+    pub(crate) fn at(self, endpoint: EndpointNum) -> Result<RequestId, HandleError> {
+        match self.endpoint == endpoint {
+            true => Ok(self.id),
+            false => Err(HandleError::WrongEndpoint),
+        }
+    }
+
     /// A small number that no other unanswered request has, for tables of kept requests.
     #[inline]
     pub const fn index(self) -> usize {
-        self.0.index.0 as usize
+        self.id.index.0 as usize
     }
 }
 
 /// The number that the user gives with a timer and gets back when it fires.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TimerToken(pub u64);
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ use crate::client::inquiries::Inquiries;
 use crate::config::{Config, ConfigError};
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
-use crate::handle::SessionIdx;
+use crate::handle::{EndpointNum, SessionIdx};
 use crate::packet::receive::Packet;
 use crate::protocol::inquiries::Inquirer;
 use crate::protocol::laws::Laws;
@@ -55,10 +55,11 @@ impl Core {
         config: Config,
         limits: Limits,
         seed: u64,
+        number: EndpointNum,
         now: Nanos,
     ) -> Result<Self, ConfigError> {
         let context = Context::new(config, limits, seed, now)?;
-        let sessions = Sessions::new(context.config.max_sessions, seed);
+        let sessions = Sessions::new(context.config.max_sessions, seed, number);
         #[cfg(feature = "mutants")]
         let sessions = spoil_tokens(sessions, &context);
         Ok(Self {

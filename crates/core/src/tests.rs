@@ -4,7 +4,7 @@ use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::config::Config;
 use crate::context::Context;
-use crate::handle::Session;
+use crate::handle::{EndpointNum, Session};
 use crate::session::lifecycle::SessionOffer;
 use crate::session::table::Sessions;
 use crate::session::terms::Terms;
@@ -32,7 +32,7 @@ pub(crate) fn open_session(terms: &Terms) -> (Sessions, Session) {
         max_message: terms.max_message,
         first_req: terms.first_req,
     };
-    let mut sessions = Sessions::new(1, 1);
+    let mut sessions = Sessions::new(1, 1, EndpointNum::chosen(1));
     let index = sessions.begin(terms, false, None).expect("room");
     let session = sessions.handle(index);
     let narrows = sessions.complete(session, terms.peer, &answer, Nanos(1));

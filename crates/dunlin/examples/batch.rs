@@ -118,7 +118,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
         rpc.app_mut().issued += 1;
         rpc.call(session, LOOK_UP, request, response, Tag(tag))?;
     }
-    rpc.run_until(|rpc| rpc.app().ended == REQUESTS || rpc.session_info(session).is_none());
+    rpc.run_until(|rpc| rpc.app().ended == REQUESTS || rpc.session_info(session).is_err());
     anyhow::ensure!(
         rpc.app().correct == REQUESTS,
         "an answer was wrong or did not come"

@@ -103,7 +103,7 @@ fn run(rpc: &mut Rpc<Auto, Client>, session: Session, in_flight: u32) -> anyhow:
         let (client, mut cx) = rpc.with();
         client.issue(bufs, &mut cx);
     }
-    rpc.run_until(|rpc| rpc.app().ended == REQUESTS || rpc.session_info(session).is_none());
+    rpc.run_until(|rpc| rpc.app().ended == REQUESTS || rpc.session_info(session).is_err());
     anyhow::ensure!(rpc.app().ended == REQUESTS, "the session ended");
     anyhow::ensure!(rpc.app().wrong == 0, "an answer was wrong");
     Ok(begin.elapsed())

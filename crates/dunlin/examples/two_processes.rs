@@ -77,6 +77,6 @@ fn ask(server: &str) -> anyhow::Result<()> {
     println!("process {us} was answered by process {them}");
     anyhow::ensure!(us != them, "there should be two processes");
     // A clean end: the server gets `Disconnected` at once, and need not time out.
-    rpc.disconnect(session);
+    rpc.disconnect(session)?;
     Ok(())
 }

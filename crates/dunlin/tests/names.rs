@@ -10,9 +10,9 @@ use dunlin::{
     AddError, AllocError, Auto, BackgroundRequest, Batch, BatchFn, BatchItem, BytesPerSec,
     CallError, CallErrorKind, CallId, CallOptions, CompletionFn, Config, ConfigError,
     CongestionControl, ConnectError, ConnectFailure, ConnectOptions, Counters, Cx, DeferredRequest,
-    DispatchFn, Done, EndpointBuilder, EndpointError, Idle, MAX_BATCH, MsgBuf, Nanos, Nexus,
-    NexusBuilder, NexusError, Open, PlaneCounters, Progress, RefuseCode, ReqType, Request, Rng,
-    Rpc, Sample, Session, SessionEvent, SessionFn, SessionInfo, Shm, Tag, TimerFn, TimerToken,
+    DispatchFn, Done, EndpointBuilder, EndpointError, HandleError, Idle, MAX_BATCH, MsgBuf, Nanos,
+    Nexus, NexusBuilder, NexusError, Open, PlaneCounters, Progress, RefuseCode, ReqType, Request,
+    Rng, Rpc, Sample, Session, SessionEvent, SessionFn, SessionInfo, Shm, Tag, TimerFn, TimerToken,
     TooLong, WorkerOptions,
 };
 
@@ -183,7 +183,7 @@ fn a_program_names_all_that_it_uses() {
     let session = session.inspect_err(|error| assert!(!is_for_the_operator(error)));
     let session = session.unwrap();
     rpc.wait_connected(session).unwrap();
-    assert!(rpc.set_own_scheme(session, Box::new(Free)));
+    rpc.set_own_scheme(session, Box::new(Free)).unwrap();
     let pair = bufs(&mut rpc).unwrap();
     let id: CallId = issue(&mut rpc, session, pair).unwrap();
     let _ = id;
@@ -191,8 +191,8 @@ fn a_program_names_all_that_it_uses() {
     let _ = progress;
     rpc.run_until(|rpc| !rpc.app().done.is_empty());
     assert_eq!(rpc.app().done[0].result, Ok(()));
-    let info: Option<SessionInfo> = rpc.session_info(session);
-    assert!(info.is_some());
+    let info: Result<SessionInfo, HandleError> = rpc.session_info(session);
+    assert!(info.is_ok());
     let counters: &Counters = rpc.counters();
     assert_eq!(counters.retransmissions, 0);
     let moved: TransportCounters = rpc.transport_counters();
@@ -203,7 +203,7 @@ fn a_program_names_all_that_it_uses() {
     let error = again.build(App::default()).unwrap_err();
     assert!(taken(&error).is_some(), "{error}");
     let unknown = bufs(&mut rpc).unwrap();
-    assert!(rpc.disconnect(session));
+    assert!(rpc.disconnect(session).is_ok());
     let refused: CallError = issue(&mut rpc, session, unknown).unwrap_err();
     assert_eq!(refused.kind, CallErrorKind::NoSession);
 }

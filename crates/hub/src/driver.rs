@@ -351,9 +351,9 @@ impl Driver {
             return;
         };
         match attempt.and_then(|attempt| attempt.issued) {
-            // Its end comes as any other does.
+            // Its end comes as any other does, or has come.
             Some(issued) => {
-                around.rpc.cx().cancel(issued);
+                let _ = around.rpc.cx().cancel(issued);
             }
             None => self.never_sent(id, RpcError::Cancelled, around.now),
         }

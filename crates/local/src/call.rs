@@ -40,7 +40,7 @@ pub struct Call {
     terms: Terms,
 }
 
-/// What a call asks for, and how far it is.
+/// The terms of a call, and its progress.
 struct Terms {
     session: Session,
     /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it: such a read stalls
@@ -190,8 +190,11 @@ impl Call {
             return drop(bufs);
         }
         match state.calls.abandon(self.terms.tag) {
-            // If the endpoint is gone, so is the call, and there is nothing to cancel.
-            None => drop(state.with(|cx| self.terms.id.map(|id| cx.cancel(id)))),
+            // If the endpoint or the session is gone, so is the call, and there is nothing to
+            // cancel.
+            None => {
+                let _ = state.with(|cx| self.terms.id.map(|id| cx.cancel(id)));
+            }
             Some((request, response)) => {
                 state.with(|cx| cx.recycle([request, response]));
             }

@@ -101,33 +101,38 @@ impl Caller {
         }
     }
 
-    /// The state of a session; `None` if it has ended.
-    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
-        self.state.with(|cx| cx.session_info(session)).flatten()
+    /// The state of a session.
+    ///
+    /// # Errors
+    /// If it has ended, or is another endpoint's; or if this endpoint is gone.
+    pub fn session_info(&self, session: Session) -> Result<SessionInfo, Error> {
+        let info = self.state.with(|cx| cx.session_info(session));
+        Ok(info.ok_or(Error::Unavailable)??)
     }
 
     /// Waits until a session is connected. Calls need not wait for that: they queue.
     ///
     /// # Errors
-    /// If the session ends first.
+    /// If the session ends first, or is another endpoint's; or if this endpoint is gone.
     pub async fn connected(&self, session: Session) -> Result<(), Error> {
         std::future::poll_fn(|context| match self.session_info(session) {
-            Some(info) if info.open => Poll::Ready(Ok(())),
-            Some(_) => {
+            Ok(info) if info.open => Poll::Ready(Ok(())),
+            Ok(_) => {
                 self.state.wait_for_sessions(context);
                 Poll::Pending
             }
-            None => Poll::Ready(Err(Error::NoSession)),
+            Err(error) => Poll::Ready(Err(error)),
         })
         .await
     }
 
-    /// Ends a session. Its calls end with an error; the other side gets an event. Returns false if
-    /// the session had already ended.
-    pub fn disconnect(&self, session: Session) -> bool {
-        self.state
-            .with(|cx| cx.disconnect(session))
-            .unwrap_or(false)
+    /// Ends a session. Its calls end with an error; the other side gets an event.
+    ///
+    /// # Errors
+    /// If the session had already ended, or is another endpoint's; or if this endpoint is gone.
+    pub fn disconnect(&self, session: Session) -> Result<(), Error> {
+        let ended = self.state.with(|cx| cx.disconnect(session));
+        Ok(ended.ok_or(Error::Unavailable)??)
     }
 }
 

@@ -7,7 +7,8 @@
 //! elsewhere than in the task that issued it, one that failed, one whose response the poll did not
 //! take, one whose future was dropped.
 //!
-//! Invariants: no two calls that have not been settled have one tag; a result is offered only while its task is polled.
+//! Invariants: no two calls that have not been settled have one tag; a result is offered only while
+//! its task is polled.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -97,18 +97,16 @@ impl OwnedRequest {
     /// Whether the client has cancelled the request, or its session has closed. An answer would
     /// then be dropped.
     pub fn is_cancelled(&self) -> bool {
-        let asked = self.state().with(|cx| {
-            self.parts()
-                .ticket
-                .is_none_or(|ticket| cx.is_cancelled(ticket))
-        });
-        asked.unwrap_or(true)
+        let asked = self
+            .state()
+            .with(|cx| self.parts().ticket.map(|ticket| cx.is_cancelled(ticket)));
+        asked.flatten().is_none_or(|asked| asked != Ok(false))
     }
 
     /// Answers with a copy of `bytes`.
     ///
     /// # Errors
-    /// If the endpoint is gone.
+    /// If the endpoint is gone. That the client has gone is no error.
     #[inline]
     pub fn reply(self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         let bytes = bytes.as_ref();
@@ -126,7 +124,7 @@ impl OwnedRequest {
         let (ticket, body) = (&mut parts.ticket, &mut parts.body);
         let replied = state.with(|cx| {
             if let Some(ticket) = *ticket {
-                cx.reply(ticket, len, write);
+                let _ = cx.reply(ticket, len, write);
             }
             // Only now: if `write` panics, dropping this request must still answer it.
             *ticket = None;
@@ -149,7 +147,7 @@ impl OwnedRequest {
         let ticket = self.parts_mut().ticket.take();
         let rejected = self.state().with(|cx| {
             if let Some(ticket) = ticket {
-                cx.reject(ticket, code);
+                let _ = cx.reject(ticket, code);
             }
         });
         rejected.ok_or(Error::Unavailable)
@@ -196,7 +194,7 @@ impl OwnedRequest {
         let told = state.with(|cx| {
             cx.recycle(body);
             if let Some(ticket) = ticket {
-                cx.abandon(ticket);
+                let _ = cx.abandon(ticket);
             }
         });
         if let (None, Some(ticket)) = (told, ticket) {

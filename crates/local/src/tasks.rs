@@ -24,7 +24,8 @@ impl Tasks {
     pub(super) fn poll_ready(&mut self, cx: &mut Cx<'_>, main: impl FnOnce(&mut Context<'_>)) {
         let Self { state, executor } = self;
         for ticket in state.abandoned.borrow_mut().drain(..) {
-            cx.abandon(ticket);
+            // Its session may have ended meanwhile.
+            let _ = cx.abandon(ticket);
         }
         // Tasks that these futures spawn wait for the next round.
         for future in state.spawned.take() {

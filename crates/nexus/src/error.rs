@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use dunlin_control::{AddError, ConnectFailure};
-use dunlin_core::ConfigError;
+use dunlin_core::{ConfigError, EndpointNum, HandleError};
 
 /// Why a nexus could not be started.
 #[derive(Debug)]
@@ -83,6 +83,9 @@ pub enum EndpointError {
     Os(io::Error),
     /// The control thread has ended, which happens only if it panicked.
     NexusGone,
+    /// This process has made [`EndpointNum::MAX`](dunlin_core::EndpointNum::MAX) endpoints. A
+    /// further one would share its number, and with it its handles, with one of those.
+    NumbersUsedUp,
 }
 
 impl fmt::Display for EndpointError {
@@ -96,6 +99,12 @@ impl fmt::Display for EndpointError {
             Self::Config(error) => error.fmt(f),
             Self::Os(error) => write!(f, "the system refused what an endpoint needs: {error}"),
             Self::NexusGone => f.write_str("the nexus has ended"),
+            Self::NumbersUsedUp => write!(
+                f,
+                "this process has made {} endpoints, as many as it can tell apart; keep endpoints \
+                 for longer, or start another process",
+                EndpointNum::MAX
+            ),
         }
     }
 }
@@ -140,6 +149,8 @@ pub enum ConnectError {
     Failed(ConnectFailure),
     /// The session was closed while it was connecting.
     Closed,
+    /// The session is one of another endpoint.
+    WrongEndpoint,
 }
 
 impl fmt::Display for ConnectError {
@@ -149,6 +160,7 @@ impl fmt::Display for ConnectError {
             Self::Open(error) => error.fmt(f),
             Self::Failed(error) => error.fmt(f),
             Self::Closed => f.write_str("the session was closed before it was connected"),
+            Self::WrongEndpoint => HandleError::WrongEndpoint.fmt(f),
         }
     }
 }

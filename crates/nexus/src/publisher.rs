@@ -135,7 +135,7 @@ impl Publisher {
         self.listed.truncate(ROWS);
         self.listed.retain_mut(|(session, info)| {
             let fresh = rpc.session_info(*session);
-            fresh.is_some_and(|fresh| {
+            fresh.is_ok_and(|fresh| {
                 *info = fresh;
                 true
             })
@@ -145,7 +145,7 @@ impl Publisher {
         for session in rpc.sessions_from(self.next).take(LOOKS) {
             last = Some(session.number().0);
             let is_new = !self.listed[..listed].iter().any(|(s, _)| *s == session);
-            if let (true, Some(info)) = (is_new, rpc.session_info(session)) {
+            if let (true, Ok(info)) = (is_new, rpc.session_info(session)) {
                 self.listed.push((session, info));
             }
         }

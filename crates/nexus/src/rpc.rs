@@ -21,7 +21,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use dunlin_control::{ConnectFailure, Event, Wish};
-use dunlin_core::{Endpoint as Engine, Nanos, Progress, Session, SessionOptions};
+use dunlin_core::{Endpoint as Engine, HandleError, Nanos, Progress, Session, SessionOptions};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;
 use dunlin_wire::control::EndpointIndex;
@@ -216,17 +216,18 @@ impl<T: Open, App> Rpc<T, App> {
     ///
     /// # Errors
     /// The reason of the failure; or `Closed`, if the session had ended before or its failure is no
-    /// longer remembered.
+    /// longer remembered; or `WrongEndpoint`.
     pub fn wait_connected(&mut self, session: Session) -> Result<(), ConnectError> {
         loop {
             match self.engine.session_info(session) {
-                Some(info) if info.open => return Ok(()),
-                Some(_) => self.run_once(),
-                None => {
+                Ok(info) if info.open => return Ok(()),
+                Ok(_) => self.run_once(),
+                Err(HandleError::Ended) => {
                     return Err(self
                         .failure(session)
                         .map_or(ConnectError::Closed, Into::into));
                 }
+                Err(HandleError::WrongEndpoint) => return Err(ConnectError::WrongEndpoint),
             };
         }
     }

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::fmt;
 
-use dunlin_core::{CallErrorKind, CloseReason, RpcError};
+use dunlin_core::{CallErrorKind, CloseReason, HandleError, RpcError};
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::ErrorCode;
 
@@ -21,6 +21,8 @@ pub enum Error {
     Memory(AllocError),
     /// The session is closed, or was never opened.
     NoSession,
+    /// The session is one of another endpoint.
+    WrongEndpoint,
     /// The endpoint is gone, or the operation came from inside another one (from a function that
     /// writes a response, say).
     Unavailable,
@@ -122,6 +124,15 @@ impl From<AllocError> for Error {
     }
 }
 
+impl From<HandleError> for Error {
+    fn from(error: HandleError) -> Self {
+        match error {
+            HandleError::Ended => Self::NoSession,
+            HandleError::WrongEndpoint => Self::WrongEndpoint,
+        }
+    }
+}
+
 impl From<RpcError> for Error {
     fn from(error: RpcError) -> Self {
         Self::Rpc(error)
@@ -137,6 +148,9 @@ impl fmt::Display for Error {
             }
             Self::Refused(CallErrorKind::NoSession) | Self::NoSession => {
                 f.write_str("the session is closed; connect again")
+            }
+            Self::Refused(CallErrorKind::WrongEndpoint) | Self::WrongEndpoint => {
+                HandleError::WrongEndpoint.fmt(f)
             }
             Self::Refused(CallErrorKind::TooLarge { limit }) => {
                 write!(

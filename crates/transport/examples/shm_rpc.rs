@@ -19,7 +19,8 @@
 
 use dunlin_core::transport::{Halves, PeerId};
 use dunlin_core::{
-    CallOptions, Clock, Config, Cx, Done, Endpoint, Nanos, Request, Session, SessionOptions, Tag,
+    CallOptions, Clock, Config, Cx, Done, Endpoint, EndpointNum, Nanos, Request, Session,
+    SessionOptions, Tag,
 };
 use dunlin_msgbuf::MsgBuf;
 use dunlin_testkit::session::connect;
@@ -164,10 +165,12 @@ fn connected<const SIZE: usize, const DEADLINE: bool>(
         ..Config::default()
     };
     let clock = || Ticks(Nanos::ZERO);
-    let mut client = Endpoint::new(Client::default(), clock(), here, config.clone(), 1, None)
+    let number = || EndpointNum::take().expect("they are the first");
+    let app = Client::default();
+    let mut client = Endpoint::new(app, clock(), here, config.clone(), 1, None, number())
         .expect("the options are in range");
-    let mut server =
-        Endpoint::new((), clock(), there, config, 2, None).expect("the options are in range");
+    let mut server = Endpoint::new((), clock(), there, config, 2, None, number())
+        .expect("the options are in range");
     server.on(SUM, answer::<SIZE>);
     client.on_completion(complete::<SIZE, DEADLINE>);
     // No call waits for a slot: each session has room for all of its calls.

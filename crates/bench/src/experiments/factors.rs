@@ -14,7 +14,7 @@ pub(crate) mod pair;
 
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use dunlin::{Bypasses, Clock, Cx, Done, ErrorCode, Request, Scheme, Session, SessionEvent, Shm};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -336,7 +336,7 @@ fn switch<C: Clock>(rpc: &mut Rpc<C>, off: Option<Factor>) -> anyhow::Result<()>
     rpc.lifecycle().halves_mut().0.give_back_together(together);
     for index in 0..rpc.app().pipeline.sessions().len() {
         let session = rpc.app().pipeline.sessions()[index];
-        ensure!(rpc.set_scheme(session, scheme), "a session was closed");
+        rpc.set_scheme(session, scheme)?;
     }
     Ok(())
 }

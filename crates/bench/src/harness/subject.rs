@@ -330,7 +330,7 @@ pub(crate) fn accept<T: Medium, App>(
 /// report that it cannot connect.
 fn wait<T: Medium, App>(rpc: &mut Rpc<T, App>, session: Session) -> anyhow::Result<()> {
     let begin = Instant::now();
-    while rpc.session_info(session).is_some_and(|info| !info.open) {
+    while rpc.session_info(session).is_ok_and(|info| !info.open) {
         rpc.run_once();
         ensure!(
             begin.elapsed() < STUCK,

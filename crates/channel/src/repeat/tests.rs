@@ -37,6 +37,7 @@ fn faults() -> Vec<Fault> {
     let kinds = [
         CallErrorKind::Overloaded,
         CallErrorKind::NoSession,
+        CallErrorKind::WrongEndpoint,
         CallErrorKind::TooLarge { limit: 1 },
     ];
     let mut faults: Vec<Fault> = kinds.map(Fault::NotTaken).into();
@@ -56,6 +57,11 @@ fn each_line_of_the_table() {
     let table = [
         (NotTaken(CallErrorKind::NoSession), [AtOnce; 2], [AtOnce; 2]),
         (NotTaken(CallErrorKind::Overloaded), [Later; 2], [Later; 2]),
+        (
+            NotTaken(CallErrorKind::WrongEndpoint),
+            [Never; 2],
+            [Never; 2],
+        ),
         (
             NotTaken(CallErrorKind::TooLarge { limit: 1 }),
             [Never; 2],

@@ -58,7 +58,7 @@ impl Busy {
 
     /// Calls in a second of this thread's processor time, so that other programs do not count.
     fn rate(&mut self) -> f64 {
-        assert!(self.client.session_info(self.session).is_some());
+        assert!(self.client.session_info(self.session).is_ok());
         let (before, start, ran) = (*self.client.app(), Instant::now(), processor_time());
         while start.elapsed() < SPAN {
             for _ in 0..100 {

@@ -255,10 +255,11 @@ impl Calls {
         self.table.len()
     }
 
-    /// The call that an identifier names, unless it has completed.
+    /// The call that an identifier names, unless it has completed. Its session must be live.
     pub(crate) fn find(&self, id: CallId) -> Option<CallIdx> {
         let call = self.table.get(id.index())?;
-        let live = call.generation == id.generation() && call.state.is_pending();
+        let is_it = call.generation == id.generation() && call.session() == id.session().index();
+        let live = is_it && call.state.is_pending();
         live.then_some(id.index())
     }
 

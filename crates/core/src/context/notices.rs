@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::handle::Ticket;
+use crate::handle::RequestId;
 use crate::session::lifecycle::{Report, SessionEvent};
 
 /// Events that the user and the control plane have not got yet, in order.
@@ -11,7 +11,7 @@ use crate::session::lifecycle::{Report, SessionEvent};
 pub(crate) struct Notices {
     sessions: VecDeque<SessionEvent>,
     /// Kept requests whose clients no longer wait.
-    given_up: VecDeque<Ticket>,
+    given_up: VecDeque<RequestId>,
     reports: VecDeque<Report>,
 }
 
@@ -25,8 +25,8 @@ impl Notices {
         self.sessions.push_back(event);
     }
 
-    pub(crate) fn on_given_up(&mut self, ticket: Ticket) {
-        self.given_up.push_back(ticket);
+    pub(crate) fn on_given_up(&mut self, request: RequestId) {
+        self.given_up.push_back(request);
     }
 
     pub(crate) fn on_report(&mut self, report: Report) {
@@ -37,7 +37,7 @@ impl Notices {
         self.sessions.pop_front()
     }
 
-    pub(crate) fn pop_given_up(&mut self) -> Option<Ticket> {
+    pub(crate) fn pop_given_up(&mut self) -> Option<RequestId> {
         self.given_up.pop_front()
     }
 

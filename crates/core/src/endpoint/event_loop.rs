@@ -33,7 +33,7 @@ use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position, suspect_slow};
 use crate::endpoint::rpc::{Endpoint, Engine};
-use crate::handle::SessionIdx;
+use crate::handle::{SessionIdx, Ticket};
 use crate::handler::context::Cx;
 use crate::handler::table::Handlers;
 use crate::law::Check;
@@ -321,7 +321,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         while let Some(event) = self.core.context.notices.pop_session() {
             self.call_user(|app, handlers, cx| (handlers.session)(app, event, cx));
         }
-        while let Some(ticket) = self.core.context.notices.pop_given_up() {
+        while let Some(request) = self.core.context.notices.pop_given_up() {
+            let ticket = Ticket::new(request, self.core.sessions.endpoint());
             self.call_user(|app, handlers, cx| (handlers.given_up)(app, ticket, cx));
         }
         self.core.resume_stalled();

@@ -14,8 +14,8 @@ use crate::config::{Config, ConfigError};
 use crate::congestion::CongestionControl;
 use crate::endpoint::dispatch::{Dispatched, SlowRequest};
 use crate::endpoint::tapping::Tapping;
-use crate::error::{CallError, CloseReason};
-use crate::handle::{CallId, Session, SessionIdx};
+use crate::error::{CallError, HandleError};
+use crate::handle::{CallId, EndpointNum, Session, SessionIdx};
 use crate::handler::background::{BackgroundFn, BackgroundRequest, Workers};
 use crate::handler::batch::BatchEntry;
 use crate::handler::context::Cx;
@@ -115,7 +115,8 @@ impl<X, C, App> std::fmt::Debug for Engine<X, C, App> {
 }
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
-    /// An endpoint without sessions. `seed` determines its tokens and random numbers.
+    /// An endpoint without sessions. `seed` determines its tokens and random numbers; its handles
+    /// carry `number`.
     ///
     /// # Errors
     /// If an option is out of range, or there is no memory for message buffers.
@@ -126,9 +127,10 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         config: Config,
         seed: u64,
         workers: Option<Box<dyn Workers>>,
+        number: EndpointNum,
     ) -> Result<Self, ConfigError> {
         let now = clock.now();
-        let core = Core::new(config, halves.limits, seed, now)?;
+        let core = Core::new(config, halves.limits, seed, number, now)?;
         let mut engine = Engine {
             app,
             handlers: Handlers::default(),
@@ -298,8 +300,11 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.core.context.stats.histograms()
     }
 
-    /// The state of a session; `None` if it has ended.
-    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
+    /// The state of a session.
+    ///
+    /// # Errors
+    /// If it has ended, or is another endpoint's.
+    pub fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         self.engine.core.session_info(session)
     }
 
@@ -343,29 +348,35 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 
     /// Gives a session a congestion control scheme of the user's own (design §7).
-    /// [`Self::set_scheme`] is for the built-in ones. False if the session has ended.
-    pub fn control(&mut self, session: Session, scheme: Box<dyn CongestionControl>) -> bool {
-        let Some((index, path)) = self.control_of(session) else {
-            return false;
-        };
+    /// [`Self::set_scheme`] is for the built-in ones.
+    ///
+    /// # Errors
+    /// If the session has ended, or is another endpoint's.
+    pub fn control(
+        &mut self,
+        session: Session,
+        scheme: Box<dyn CongestionControl>,
+    ) -> Result<(), HandleError> {
+        let (index, path) = self.control_of(session)?;
         let core = &mut self.engine.core;
         let line = core.sessions.at_mut(index);
         core.pacer
             .set_own_scheme(line, scheme, &path, &mut core.context);
-        true
+        Ok(())
     }
 
     /// Changes the congestion control of the requests that this side issues on a session. The
-    /// scheme starts at line rate, without any samples. False if the session has ended.
-    pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> bool {
-        let Some((index, path)) = self.control_of(session) else {
-            return false;
-        };
+    /// scheme starts at line rate, without any samples.
+    ///
+    /// # Errors
+    /// If the session has ended, or is another endpoint's.
+    pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> Result<(), HandleError> {
+        let (index, path) = self.control_of(session)?;
         let core = &mut self.engine.core;
         let line = core.sessions.at_mut(index);
         core.pacer
             .set_scheme(line, scheme, &path, &mut core.context);
-        true
+        Ok(())
     }
 
     /// Changes the steps left out for sessions without congestion (eRPC §5.2.2).
@@ -380,11 +391,11 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 
     /// A live session's index, and the path to its peer.
-    fn control_of(&mut self, session: Session) -> Option<(SessionIdx, Path)> {
+    fn control_of(&mut self, session: Session) -> Result<(SessionIdx, Path), HandleError> {
         self.engine.step_in();
         let engine = &self.engine;
-        let index = engine.core.sessions.find(session)?;
-        Some((
+        let index = engine.core.sessions.check(session)?;
+        Ok((
             index,
             engine.path(engine.core.sessions.at(index).terms().peer),
         ))
@@ -425,11 +436,11 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 
     /// Ends a session for the user, and has the peer informed.
-    pub fn disconnect(&mut self, session: Session) -> bool {
-        self.engine.step_in();
-        self.engine
-            .core
-            .close(session, CloseReason::Disconnected, true)
+    ///
+    /// # Errors
+    /// If it had ended, or is another endpoint's.
+    pub fn disconnect(&mut self, session: Session) -> Result<(), HandleError> {
+        self.cx().disconnect(session)
     }
 
     /// Sends the queued packets and waits until the transport has released them, before the

@@ -109,9 +109,13 @@ impl<'a> BatchItem<'a> {
         self.entry.answer = Answer::Reject(code);
     }
 
-    /// Keeps the request to be answered later.
+    /// Keeps the request to be answered later. With the `cx` of another endpoint it is not kept,
+    /// and the client gets an error.
     pub fn defer(self, cx: &mut Cx<'_>) -> DeferredRequest {
-        self.entry.answer = Answer::Deferred;
-        cx.defer(self.entry.inbound, self.entry.session)
+        let deferred = cx.defer(self.entry.inbound, self.entry.session);
+        if deferred.dropped.is_some() {
+            self.entry.answer = Answer::Deferred;
+        }
+        deferred
     }
 }

@@ -10,8 +10,8 @@ use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::call::{CallOptions, Tag};
-use crate::error::{CallError, CloseReason};
-use crate::handle::{CallId, RequestIdx, Session, Ticket, TimerToken};
+use crate::error::{CallError, CloseReason, HandleError};
+use crate::handle::{CallId, RequestId, RequestIdx, Session, Ticket, TimerToken};
 use crate::handler::request::{DeferredRequest, DroppedList};
 use crate::protocol::Core;
 use crate::rng::Rng;
@@ -74,7 +74,8 @@ impl Cx<'_> {
     /// the completion.
     ///
     /// # Errors
-    /// If the session is gone, its backlog full, or the request too large; with the msgbufs.
+    /// If the session is gone or another endpoint's, its backlog full, or the request too large;
+    /// with the msgbufs.
     #[inline(always)]
     pub fn call(
         &mut self,
@@ -112,66 +113,113 @@ impl Cx<'_> {
             .call(session, req_type, request, response, tag, options)
     }
 
-    /// Cancels a call: its completion comes at once, with `Cancelled`. False if it has completed.
-    pub fn cancel(&mut self, call: CallId) -> bool {
+    /// Cancels a call: its completion comes at once, with `Cancelled`.
+    ///
+    /// # Errors
+    /// If it has completed, or is another endpoint's.
+    pub fn cancel(&mut self, call: CallId) -> Result<(), HandleError> {
         self.core.cancel(call)
     }
 
     /// Ends a session. Its calls complete with an error, and its peer learns that it is over.
-    pub fn disconnect(&mut self, session: Session) -> bool {
-        self.core.close(session, CloseReason::Disconnected, true)
+    ///
+    /// # Errors
+    /// If it had ended, or is another endpoint's.
+    pub fn disconnect(&mut self, session: Session) -> Result<(), HandleError> {
+        self.core.sessions.check(session)?;
+        self.core.close(session, CloseReason::Disconnected, true);
+        Ok(())
     }
 
-    /// The state of a session; `None` if it has ended.
-    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
+    /// The state of a session.
+    ///
+    /// # Errors
+    /// If it has ended, or is another endpoint's.
+    pub fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         self.core.session_info(session)
     }
 
     /// Answers a kept request with `len` bytes, which `write` fills; see
-    /// [`Request::reply`](crate::Request::reply). Nothing happens if it was answered before, or if
-    /// its session has closed. If `write` panics, it is not answered.
+    /// [`Request::reply`](crate::Request::reply). If `write` panics, it is not answered.
+    ///
+    /// # Errors
+    /// If it was answered before, or is another endpoint's; `write` does not run. That the client
+    /// has cancelled it, or its session has closed, is no error.
     #[inline]
-    pub fn reply(&mut self, ticket: Ticket, len: usize, write: impl FnOnce(&mut [u8])) {
-        if let Some(inbound) = self.core.requests.find(ticket.0) {
-            self.core.server().reply(inbound, len, write);
-        }
+    pub fn reply(
+        &mut self,
+        ticket: Ticket,
+        len: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<(), HandleError> {
+        let inbound = self.kept(ticket)?;
+        self.core.server().reply(inbound, len, write);
+        Ok(())
     }
 
     /// Answers a kept request with an error code.
-    pub fn reject(&mut self, ticket: Ticket, code: ErrorCode) {
-        if let Some(inbound) = self.core.requests.find(ticket.0) {
-            self.core.server().reject(inbound, code);
-        }
+    ///
+    /// # Errors
+    /// As for [`Self::reply`].
+    pub fn reject(&mut self, ticket: Ticket, code: ErrorCode) -> Result<(), HandleError> {
+        let inbound = self.kept(ticket)?;
+        self.core.server().reject(inbound, code);
+        Ok(())
     }
 
     /// Gives a kept request up: the client gets an error, and the request counts as unanswered if
     /// the client has waited.
-    pub fn abandon(&mut self, ticket: Ticket) {
-        if let Some(inbound) = self.core.requests.find(ticket.0) {
-            if !self.is_cancelled(ticket) {
-                self.core.context.stats.on_unanswered();
-            }
-            self.core
-                .server()
-                .reject(inbound, ErrorCode::HANDLER_FAILED);
+    ///
+    /// # Errors
+    /// As for [`Self::reply`].
+    pub fn abandon(&mut self, ticket: Ticket) -> Result<(), HandleError> {
+        let inbound = self.kept(ticket)?;
+        if !self.core.requests.is_unwanted(inbound) {
+            self.core.context.stats.on_unanswered();
         }
+        self.core
+            .server()
+            .reject(inbound, ErrorCode::HANDLER_FAILED);
+        Ok(())
     }
 
     /// Whether a kept request's client has cancelled it, or its session has closed, or it was
-    /// answered.
-    pub fn is_cancelled(&self, ticket: Ticket) -> bool {
-        let requests = &self.core.requests;
-        requests
-            .find(ticket.0)
-            .is_none_or(|inbound| requests.is_unwanted(inbound))
+    /// answered: no further answer is wanted.
+    ///
+    /// # Errors
+    /// If it is another endpoint's.
+    pub fn is_cancelled(&self, ticket: Ticket) -> Result<bool, HandleError> {
+        match self.kept(ticket) {
+            Ok(inbound) => Ok(self.core.requests.is_unwanted(inbound)),
+            Err(HandleError::Ended) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
+    /// The ticket of a request.
+    #[inline]
+    pub(crate) fn ticket(&self, id: RequestId) -> Ticket {
+        Ticket::new(id, self.core.sessions.endpoint())
+    }
+
+    /// The unanswered request of a ticket.
+    #[inline]
+    fn kept(&self, ticket: Ticket) -> Result<RequestIdx, HandleError> {
+        let id = ticket.at(self.core.sessions.endpoint())?;
+        self.core.requests.find(id).ok_or(HandleError::Ended)
+    }
+
+    /// Keeps a request, if it came to this endpoint on `session`. Otherwise the handle names no
+    /// request.
     pub(crate) fn defer(&mut self, inbound: RequestIdx, session: Session) -> DeferredRequest {
-        let id = self.core.server().detach(inbound);
+        let home = self.core.sessions.is_home(session);
         DeferredRequest {
-            id,
+            id: match home {
+                true => self.core.server().detach(inbound),
+                false => RequestId::NONE,
+            },
             session,
-            dropped: Some(Arc::clone(self.dropped)),
+            dropped: home.then(|| Arc::clone(self.dropped)),
         }
     }
 }

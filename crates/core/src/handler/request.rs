@@ -48,10 +48,22 @@ impl<'a> Request<'a> {
     ///
     /// If `len` is more than the session's largest message, the client gets an error
     /// ([`ErrorCode::RESPONSE_TOO_LARGE`]), and `write` does not run; nor does it if the client has
-    /// cancelled.
+    /// cancelled. `cx` must be of the endpoint that the request came to; with another's, nothing
+    /// happens there, and the client gets an error. That holds for the other methods too.
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
-        cx.core.server().reply(self.inbound, len, write);
+        let core = &mut *cx.core;
+        // The common path does not ask for the endpoint. A handler of another one can have this one
+        // only between iterations, when no request is plainly dispatched: those of slow handlers,
+        // which wait for a later iteration, want a sample.
+        let plain = core
+            .requests
+            .reply_plain(self.inbound, len, write, &mut core.context);
+        if let Err(write) = plain
+            && core.sessions.is_home(self.session)
+        {
+            core.server().reply_otherwise(self.inbound, len, write);
+        }
     }
 
     /// Answers with a copy of `bytes`.
@@ -62,7 +74,9 @@ impl<'a> Request<'a> {
 
     /// Answers with an error code.
     pub fn reject(self, cx: &mut Cx<'_>, code: ErrorCode) {
-        cx.core.server().reject(self.inbound, code);
+        if cx.core.sessions.is_home(self.session) {
+            cx.core.server().reject(self.inbound, code);
+        }
     }
 
     /// Names the request, to answer it by that name ([`Cx::reply`] of a ticket) or to [keep]
@@ -71,14 +85,24 @@ impl<'a> Request<'a> {
     /// [keep]: Self::keep
     #[inline]
     pub fn ticket(&self, cx: &Cx<'_>) -> Ticket {
-        Ticket(cx.core.requests.id(self.inbound))
+        let home = cx.core.sessions.is_home(self.session);
+        let id = match home {
+            true => cx.core.requests.id(self.inbound),
+            false => RequestId::NONE,
+        };
+        cx.ticket(id)
     }
 
     /// Like [`Self::defer`], without a guard; see [`Ticket`]. Only this endpoint accepts the
     /// ticket. If the request was answered by its ticket, nothing happens.
     #[inline]
     pub fn keep(self, cx: &mut Cx<'_>) -> Ticket {
-        Ticket(cx.core.server().detach(self.inbound))
+        let home = cx.core.sessions.is_home(self.session);
+        let id = match home {
+            true => cx.core.server().detach(self.inbound),
+            false => RequestId::NONE,
+        };
+        cx.ticket(id)
     }
 
     /// Keeps the request to be answered later, when nested calls have completed. Copy its data

@@ -9,7 +9,7 @@ use crate::client::calls::answers::{Answer, Answered};
 use crate::client::calls::issue::{Started, Wish};
 use crate::client::calls::plain::Given;
 use crate::client::calls::retransmission::Overdue;
-use crate::error::{CallError, CloseReason, RpcError};
+use crate::error::{CallError, CloseReason, HandleError, RpcError};
 use crate::handle::{CallId, CallIdx, Session, SessionIdx};
 use crate::packet::receive::{Data, bitmap_of};
 use crate::protocol::Core;
@@ -232,13 +232,15 @@ impl Core {
         }
     }
 
-    /// Cancels a call; its completion follows. False if it has completed already.
-    pub(crate) fn cancel(&mut self, id: CallId) -> bool {
-        let Some(idx) = self.calls.find(id) else {
-            return false;
-        };
+    /// Cancels a call; its completion follows.
+    ///
+    /// # Errors
+    /// If it has completed already, or is another endpoint's.
+    pub(crate) fn cancel(&mut self, id: CallId) -> Result<(), HandleError> {
+        self.sessions.check(id.session())?;
+        let idx = self.calls.find(id).ok_or(HandleError::Ended)?;
         self.abort(idx, RpcError::Cancelled);
-        true
+        Ok(())
     }
 
     /// Completes a call to the user before the server has answered (rule S6).

@@ -6,7 +6,7 @@
 
 use crate::config::SessionOptions;
 use crate::congestion::Way;
-use crate::error::{CloseReason, OpenError};
+use crate::error::{CloseReason, HandleError, OpenError};
 use crate::handle::{Session, SessionIdx};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
@@ -166,12 +166,16 @@ impl Core {
 }
 
 impl Core {
-    /// The state of a session; `None` if it has ended.
-    pub(crate) fn session_info(&self, session: Session) -> Option<SessionInfo> {
-        let line = self.sessions.find_line(session)?;
-        let (index, terms) = (session.index(), line.terms());
+    /// The state of a session.
+    ///
+    /// # Errors
+    /// If it has ended, or is another endpoint's.
+    pub(crate) fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
+        let index = self.sessions.check(session)?;
+        let line = self.sessions.at(index);
+        let terms = line.terms();
         let calls = self.calls.in_slots(line.slots());
-        Some(SessionInfo {
+        Ok(SessionInfo {
             open: line.is_open(),
             accepted: line.is_accepted(),
             window: terms.window,

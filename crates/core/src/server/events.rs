@@ -212,6 +212,18 @@ impl Server<'_> {
             .reply(idx, len, write, self.sessions, self.context);
     }
 
+    /// Like [`Self::reply`], for requests about which something is unusual.
+    #[inline]
+    pub(crate) fn reply_otherwise(
+        &mut self,
+        idx: RequestIdx,
+        len: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) {
+        self.requests
+            .reply_otherwise(idx, len, write, self.sessions, self.context);
+    }
+
     /// Takes a response that was written elsewhere.
     pub(crate) fn reply_with(&mut self, idx: RequestIdx, response: MsgBuf) {
         self.requests

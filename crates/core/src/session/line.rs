@@ -14,7 +14,7 @@ use dunlin_wire::{
     Token,
 };
 
-use crate::handle::{FlowIdx, Session, SessionIdx};
+use crate::handle::{FlowIdx, Session};
 use crate::packet::words::{Words, high, low};
 use crate::scheme::Scheme;
 use crate::session::lifecycle::SessionOffer;
@@ -57,23 +57,21 @@ pub(crate) struct Line {
     plain_until: Nanos,
     /// Bit i: this side may issue a request in slot i.
     free: u64,
-    /// Packets that may still be sent (rule S7).
-    credits: u32,
     /// The place of the session's first slot in both slot tables.
     slots: u32,
+    /// Packets that may still be sent (rule S7).
+    credits: u16,
+    /// The window less one.
+    mask: u8,
+    marks: Marks,
     /// Bit i: the response of slot i's latest request has arrived, and the server may not know it.
     /// The bit has no meaning while the slot is in use. Not next to `free`: a compiler would read
     /// both as one, which stalls after a write to `free` alone.
     answered: u64,
+    /// The session's name; after its end, the name that it had.
+    handle: Session,
     remote_token: Token,
-    generation: u32,
     peer: PeerId,
-    /// The window less one.
-    mask: u8,
-    state: State,
-    marks: Marks,
-    /// Its congestion control; `None`: that of the transport, once the peer is known.
-    scheme: Option<Scheme>,
 
     /// From this time on, a request asks for a round-trip sample.
     sample_due: Nanos,
@@ -88,10 +86,13 @@ pub(crate) struct Line {
     max_message: u32,
     /// Its flow, or [`FlowIdx::NONE`] if only credits limit it.
     flow: FlowIdx,
-    /// The credits at the opening.
-    credit_limit: u16,
     /// Start of the request numbers.
     first_req: ReqNum,
+    /// The credits at the opening.
+    credit_limit: u16,
+    state: State,
+    /// Its congestion control; `None`: that of the transport, once the peer is known.
+    scheme: Option<Scheme>,
 }
 
 const _: () = {
@@ -111,7 +112,7 @@ impl Default for Line {
             slots: 0,
             answered: 0,
             remote_token: Token(0),
-            generation: 0,
+            handle: Session::NONE,
             flow: FlowIdx::NONE,
             mask: 0,
             state: State::Free,
@@ -135,21 +136,26 @@ impl Default for Line {
 impl Line {
     /// Begins a session. One that this side asked for then waits for the peer's answer; one that
     /// the peer asked for (`accepted`) is joined next. `terms.peer` is not known yet.
-    pub(super) fn begin(&mut self, token: Token, slots: u32, terms: &Terms, accepted: bool) {
-        let window = terms.window;
-        // Generation 0 belongs to `Session::NONE`.
-        let generation = self.generation.wrapping_add(1).max(1);
+    pub(super) fn begin(
+        &mut self,
+        handle: Session,
+        token: Token,
+        slots: u32,
+        terms: &Terms,
+        accepted: bool,
+    ) {
+        let credits = u16::try_from(terms.credits).expect("MAX_CREDITS fits");
         let mut marks = Marks::default();
         marks.set(Marks::ACCEPTED, accepted);
         *self = Self {
             token,
             slots,
-            generation,
+            handle,
             marks,
-            free: all_slots(window),
-            credits: terms.credits,
-            credit_limit: u16::try_from(terms.credits).expect("MAX_CREDITS fits"),
-            mask: u8::try_from(window - 1).expect("a window is at most 64"),
+            free: all_slots(terms.window),
+            credits,
+            credit_limit: credits,
+            mask: u8::try_from(terms.window - 1).expect("a window is at most 64"),
             data_size: terms.data_size,
             max_message: terms.max_message,
             first_req: terms.first_req,
@@ -164,8 +170,8 @@ impl Line {
         self.slots = slots;
         self.mask = u8::try_from(window - 1).expect("a window is at most 64");
         self.free = all_slots(window);
-        self.credits = credits;
         self.credit_limit = u16::try_from(credits).expect("MAX_CREDITS fits");
+        self.credits = self.credit_limit;
     }
 
     /// Joins the session with its peer, which is known now: packets may flow.
@@ -198,14 +204,8 @@ impl Line {
     }
 
     #[inline]
-    pub(super) fn generation(&self) -> u32 {
-        self.generation
-    }
-
-    /// The handle of the session, which has this index.
-    #[inline]
-    pub(crate) fn handle(&self, index: SessionIdx) -> Session {
-        Session::new(index, self.generation)
+    pub(crate) fn handle(&self) -> Session {
+        self.handle
     }
 
     /// Its first slot in both slot tables, and their number.

@@ -56,7 +56,7 @@ impl Sessions {
         let index = session.index();
         let line = self.line_mut(index)?;
         let len = u32::try_from(len).ok()?;
-        if !line.is_plain(session.generation(), len, now) {
+        if !line.is_plain(session, len, now) {
             return None;
         }
         let at = line.next_slot();
@@ -87,14 +87,22 @@ impl Known<'_> {
         self.line.has_waiting()
     }
 
-    /// The common part of the answers to the session's requests.
-    pub(crate) fn answer_template(&self) -> Template {
-        self.line.answer_template()
+    /// Computes the common part of the answers to the session's requests. It borrows the line
+    /// alone: with the proof, that would have to lie in memory.
+    #[inline(always)]
+    pub(crate) fn answer_template(&self) -> impl FnOnce() -> Template {
+        let line = &*self.line;
+        || line.answer_template()
     }
 
     #[inline(always)]
     pub(crate) fn session(&self) -> Session {
-        Session::new(self.index, self.line.generation())
+        self.line.handle()
+    }
+
+    #[inline(always)]
+    pub(crate) fn index(&self) -> SessionIdx {
+        self.index
     }
 
     /// Frees slot and credit: the packet is the answer to the slot's request.
@@ -110,6 +118,11 @@ impl<'a> Ready<'a> {
     #[inline(always)]
     pub(crate) fn index(&self) -> SessionIdx {
         self.index
+    }
+
+    #[inline(always)]
+    pub(crate) fn session(&self) -> Session {
+        self.line.handle()
     }
 
     /// The place of the slot that the request takes.

@@ -6,8 +6,9 @@
 
 use dunlin_wire::{SessionNum, Token};
 
-use crate::error::OpenError;
-use crate::handle::{Session, SessionIdx};
+use crate::config::MAX_SESSIONS;
+use crate::error::{HandleError, OpenError};
+use crate::handle::{EndpointNum, Session, SessionIdx};
 use crate::rng::Tokens;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::line::Line;
@@ -19,7 +20,10 @@ use crate::transport::PeerId;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     lines: Vec<Line>,
+    /// Indexes of ended sessions that further ones can have.
     free: Vec<SessionIdx>,
+    /// The number that handles of this endpoint carry.
+    endpoint: EndpointNum,
     limit: usize,
     live: usize,
     /// Number of slots ever given to sessions.
@@ -35,10 +39,11 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(limit: usize, seed: u64) -> Self {
+    pub(crate) fn new(limit: usize, seed: u64, endpoint: EndpointNum) -> Self {
         Self {
             lines: Vec::new(),
             free: Vec::new(),
+            endpoint,
             limit,
             live: 0,
             slots: 0,
@@ -109,7 +114,33 @@ impl Sessions {
     #[inline]
     pub(crate) fn find_line(&self, session: Session) -> Option<&Line> {
         self.get(session.index())
-            .filter(|line| line.generation() == session.generation() && line.is_live())
+            .filter(|line| line.handle() == session && line.is_live())
+    }
+
+    /// Like [`Self::find`], with the reason if there is no such session.
+    ///
+    /// # Errors
+    /// If the session has ended, or is another endpoint's.
+    pub(crate) fn check(&self, session: Session) -> Result<SessionIdx, HandleError> {
+        self.find(session).ok_or_else(|| self.stray(session))
+    }
+
+    /// The reason why no session here has this name.
+    #[cold]
+    pub(crate) fn stray(&self, session: Session) -> HandleError {
+        session.stray(self.endpoint)
+    }
+
+    /// Whether the session is or was one of this endpoint.
+    #[inline]
+    pub(crate) fn is_home(&self, session: Session) -> bool {
+        session.is_of(self.endpoint)
+    }
+
+    /// The number that handles of this endpoint carry.
+    #[inline]
+    pub(crate) fn endpoint(&self) -> EndpointNum {
+        self.endpoint
     }
 
     /// Whether waiting calls of the session could leave.
@@ -119,7 +150,7 @@ impl Sessions {
 
     #[inline]
     pub(crate) fn handle(&self, index: SessionIdx) -> Session {
-        Session::new(index, self.at(index).generation())
+        self.at(index).handle()
     }
 
     /// The offer of a session to its peer.
@@ -173,16 +204,13 @@ impl Sessions {
         if self.live >= self.limit {
             return Err(OpenError::TooManySessions);
         }
+        let index = self.take_index().ok_or(OpenError::TooManySessions)?;
         let slots = self.take_slots(terms.window);
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None => {
-                self.lines.push(Line::default());
-                SessionIdx(self.len() - 1)
-            }
-        };
         let token = self.tokens.next();
-        self.at_mut(index).begin(token, slots, terms, accepted);
+        let generation = self.at(index).handle().generation() + 1;
+        let handle = Session::new(index, generation, self.endpoint);
+        self.at_mut(index)
+            .begin(handle, token, slots, terms, accepted);
         self.promised += promise;
         self.live += 1;
         Ok(index)
@@ -254,9 +282,12 @@ impl Sessions {
         debug_assert!(line.is_live());
         let (terms, slots, token) = (line.terms(), line.slots().start, line.token());
         line.end();
+        let used_up = line.handle().generation() == Session::LAST_GENERATION;
         self.promised -= 2 * u64::from(terms.credits);
         self.free_slots(terms.window, slots);
-        self.free.push(index);
+        if !used_up {
+            self.free.push(index);
+        }
         self.live -= 1;
         token
     }
@@ -304,6 +335,20 @@ impl Sessions {
         let ranges = self.free_slots.iter().enumerate();
         let free: u64 = ranges.map(|(log, free)| (free.len() as u64) << log).sum();
         taken + free == u64::from(self.slots)
+    }
+
+    /// An index that has a generation left. A handle is never given twice, so an index is left
+    /// unused after 2^16 - 1 sessions; that costs its line, 128 bytes. There are 2^24 indexes,
+    /// enough for a thousand sessions a second during 34 years.
+    fn take_index(&mut self) -> Option<SessionIdx> {
+        if let Some(index) = self.free.pop() {
+            return Some(index);
+        }
+        if self.lines.len() == MAX_SESSIONS {
+            return None;
+        }
+        self.lines.push(Line::default());
+        Some(SessionIdx(self.len() - 1))
     }
 
     fn take_slots(&mut self, window: u32) -> u32 {

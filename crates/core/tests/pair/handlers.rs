@@ -235,7 +235,7 @@ fn a_job_whose_session_has_closed_is_forgotten() {
     pair.call(BACKGROUND, b"x", 1);
     pair.call(HOLD, b"y", 2);
     pair.run();
-    pair.server.rpc.disconnect(pair.back);
+    pair.server.rpc.disconnect(pair.back).unwrap();
     pair.run_jobs();
     pair.run();
     assert_eq!(pair.server.rpc.app().given_up, 2);

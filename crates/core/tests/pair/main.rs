@@ -6,6 +6,7 @@ mod backlog;
 mod calls;
 mod challenges;
 mod handlers;
+mod handles;
 mod hostile;
 mod inquiries;
 mod large;

@@ -27,7 +27,8 @@ const PACKET_A_MS: u64 = 1_048_000;
 fn paced_pair(rate: u64) -> Pair {
     let mut pair = Pair::new();
     let session = pair.session;
-    assert!(pair.client.rpc.control(session, Box::new(Fixed(rate))));
+    let controlled = pair.client.rpc.control(session, Box::new(Fixed(rate)));
+    assert_eq!(controlled, Ok(()));
     pair
 }
 
@@ -135,7 +136,8 @@ fn an_rfr_takes_the_time_of_what_it_asks_for() {
     let session = pair.session;
     pair.client
         .rpc
-        .control(session, Box::new(Fixed(PACKET_A_MS)));
+        .control(session, Box::new(Fixed(PACKET_A_MS)))
+        .unwrap();
     let seen = departures(&mut pair, 20_000, PacketType::Rfr);
     let asked: Vec<u16> = seen.iter().map(|(_, header)| header.aux).collect();
     assert_eq!(asked, [4, 4, 1]);
@@ -149,7 +151,10 @@ fn answers_are_never_paced() {
     let mut pair = Pair::new();
     let back = pair.back;
     // A rate of one packet in a second.
-    pair.server.rpc.control(back, Box::new(Fixed(1048)));
+    pair.server
+        .rpc
+        .control(back, Box::new(Fixed(1048)))
+        .unwrap();
     for tag in 0..4 {
         call(&mut pair, 5000, tag);
     }
@@ -182,7 +187,7 @@ fn what_was_cancelled_while_it_waited_never_leaves() {
     call(&mut pair, 500, 1);
     let id = pair.call(ECHO, &[0; 500], 2);
     pair.run();
-    assert!(pair.client.rpc.cx().cancel(id));
+    assert!(pair.client.rpc.cx().cancel(id).is_ok());
     let seen = departures(&mut pair, 3000, PacketType::Req);
     assert_times(&seen, &[]);
     assert_eq!(pair.ran(), 1);
@@ -195,7 +200,7 @@ fn a_session_that_ends_leaves_nothing_to_send() {
     call(&mut pair, 5 * 1024, 1);
     pair.step_client();
     let session = pair.session;
-    assert!(pair.client.rpc.disconnect(session));
+    assert!(pair.client.rpc.disconnect(session).is_ok());
     // Another session takes its number; no packet of the old one may go to it.
     let options = SessionOptions::default();
     let again = pair.client.open(&options);
@@ -216,7 +221,8 @@ fn a_short_wheel_paces_all_the_same() {
     let session = pair.session;
     pair.client
         .rpc
-        .control(session, Box::new(Fixed(PACKET_A_MS)));
+        .control(session, Box::new(Fixed(PACKET_A_MS)))
+        .unwrap();
     call(&mut pair, 3 * 1024, 1);
     let seen = departures(&mut pair, 3000, PacketType::Req);
     assert_times(&seen, &[0, 1000, 2000]);
@@ -357,10 +363,10 @@ fn a_session_has_the_scheme_that_was_chosen_last() {
     let other = pair.server.rpc.session_info(pair.back).unwrap().scheme;
     assert_eq!(other, Scheme::Timely);
     let session = pair.session;
-    assert!(pair.client.rpc.set_scheme(session, Scheme::Dcqcn));
+    assert!(pair.client.rpc.set_scheme(session, Scheme::Dcqcn).is_ok());
     assert_eq!(scheme(&pair), Scheme::Dcqcn);
-    pair.client.rpc.disconnect(session);
-    assert!(!pair.client.rpc.set_scheme(session, Scheme::Dcqcn));
+    pair.client.rpc.disconnect(session).unwrap();
+    assert!(pair.client.rpc.set_scheme(session, Scheme::Dcqcn).is_err());
 }
 
 #[test]
@@ -369,7 +375,7 @@ fn a_scheme_can_be_taken_away_while_packets_wait() {
     call(&mut pair, 50 * 1024, 1);
     departures(&mut pair, 2000, PacketType::Req);
     let session = pair.session;
-    assert!(pair.client.rpc.set_scheme(session, Scheme::None));
+    assert!(pair.client.rpc.set_scheme(session, Scheme::None).is_ok());
     let seen = departures(&mut pair, 3000, PacketType::Req);
     assert_eq!(seen.len(), 48, "the rest goes as fast as credits allow");
     assert_eq!(pair.done().len(), 1);

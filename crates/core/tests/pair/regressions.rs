@@ -106,7 +106,7 @@ fn an_item_of_a_batch_is_kept_once() {
             s = Some(item.session());
             item.defer(cx).reply_bytes(cx, b"1");
         }
-        cx.disconnect(s.unwrap());
+        cx.disconnect(s.unwrap()).unwrap();
         for item in batch.iter_mut() {
             app.held.push(item.defer(cx));
         }
@@ -315,7 +315,7 @@ fn an_answer_after_a_cancel_gives_no_sample() {
             p.client.rpc.run_once();
         }
     }
-    p.client.rpc.cx().cancel(id);
+    p.client.rpc.cx().cancel(id).unwrap();
     p.client.rpc.run_once();
     p.clock.pass(Nanos(500));
     p.client.inbox.borrow_mut().extend(f);

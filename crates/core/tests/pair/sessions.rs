@@ -183,8 +183,9 @@ fn sessions_have_a_limit_and_their_numbers_are_used_again_with_other_tokens() {
             Err(OpenError::TooManySessions)
         );
         tokens.push(pair.client.rpc.lifecycle().offer_of(a).unwrap().token.0);
-        assert!(pair.client.rpc.disconnect(a) && pair.client.rpc.disconnect(b));
-        assert!(pair.client.rpc.session_info(a).is_none());
+        let ended = [a, b].map(|session| pair.client.rpc.disconnect(session));
+        assert_eq!(ended, [Ok(()); 2]);
+        assert!(pair.client.rpc.session_info(a).is_err());
         let request = pair.client.rpc.buf(1).unwrap();
         let response = pair.client.rpc.buf(1).unwrap();
         let refused = pair
@@ -214,7 +215,7 @@ fn strict_credits_refuse_what_the_receive_queue_cannot_hold() {
         pair.client.rpc.lifecycle().open(&options),
         Err(OpenError::NoCredits)
     );
-    pair.client.rpc.disconnect(opened[3]);
+    pair.client.rpc.disconnect(opened[3]).unwrap();
     assert!(pair.client.rpc.lifecycle().open(&options).is_ok());
 }
 
@@ -222,7 +223,7 @@ fn strict_credits_refuse_what_the_receive_queue_cannot_hold() {
 fn disconnecting_inside_a_handler_is_safe() {
     let mut pair = Pair::new();
     pair.server.rpc.on(HOLD, |_, req, cx| {
-        assert!(cx.disconnect(req.session()));
+        assert!(cx.disconnect(req.session()).is_ok());
         req.reply_bytes(cx, b"nobody hears this");
     });
     for tag in 0..4 {
@@ -252,7 +253,7 @@ fn packets_of_an_earlier_session_with_the_same_number_are_dropped() {
     pair.call(ECHO, b"old", 1);
     pair.step_client();
     let old: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-    pair.server.rpc.disconnect(pair.back);
+    pair.server.rpc.disconnect(pair.back).unwrap();
     pair.client
         .rpc
         .lifecycle()
@@ -303,7 +304,7 @@ fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
     let mut pair = Pair::with(config, SessionOptions::default());
     let server = &mut pair.server.rpc;
     let other = server.lifecycle().open(&SessionOptions::default()).unwrap();
-    assert!(server.disconnect(other), "which breaks the law");
+    assert!(server.disconnect(other).is_ok(), "which breaks the law");
     pair.call(ECHO, b"x", 1);
     pair.run();
     pair.pass(sweep);

@@ -310,7 +310,7 @@ fn what_is_left_of_a_closed_session_is_forgotten() {
     pair.call(BACKGROUND, b"drop", 1);
     pair.call(HOLD, b"y", 2);
     pair.run();
-    pair.server.rpc.disconnect(pair.back);
+    pair.server.rpc.disconnect(pair.back).unwrap();
     pair.run_jobs();
     pair.server.rpc.app_mut().held.clear();
     pair.run();

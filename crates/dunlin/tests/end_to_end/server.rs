@@ -126,7 +126,7 @@ fn register<T: Named>(rpc: &mut Rpc<T, App>) {
     });
     rpc.on(HOLD, |app, request, cx| app.held.push(request.defer(cx)));
     rpc.on(LEAVE, |_, request, cx| {
-        cx.disconnect(request.session());
+        cx.disconnect(request.session()).expect("it lives");
     });
     rpc.on(STATS, |app, request, cx| {
         let stats = app.stats.encode();

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use dunlin::{Auto, CallErrorKind, CloseReason, Nexus, RpcError, SessionEvent, Shm, Tag, Udp};
+use dunlin::{
+    Auto, CallErrorKind, CloseReason, ConnectError, HandleError, Nexus, RpcError, SessionEvent,
+    Shm, Tag, Udp,
+};
 
 use crate::Named;
 use crate::client::{Client, PATIENCE};
@@ -38,7 +41,7 @@ fn disconnect<T: Named>() {
     client.exchange(session);
     client.call(session, HOLD, b"under way", 1);
     client.rpc.run_for(Duration::from_millis(5));
-    assert!(client.rpc.disconnect(session));
+    assert!(client.rpc.disconnect(session).is_ok());
     let done = client.finish(1, PATIENCE).remove(0);
     let reason = CloseReason::Disconnected;
     assert_eq!(done.result, Err(RpcError::SessionClosed(reason)));
@@ -51,7 +54,7 @@ fn disconnect<T: Named>() {
         ]
     );
     assert_eq!(server.expect("closed"), "Disconnected");
-    assert!(!client.rpc.disconnect(session), "it has ended");
+    assert!(client.rpc.disconnect(session).is_err(), "it has ended");
     let bufs = (client.rpc.buf(8).unwrap(), client.rpc.buf(8).unwrap());
     let refused = client.rpc.call(session, HOLD, bufs.0, bufs.1, Tag(0));
     assert_eq!(refused.unwrap_err().kind, CallErrorKind::NoSession);
@@ -74,7 +77,7 @@ fn disconnected_by_the_server<T: Named>() {
         );
     }
     assert_eq!(server.expect("closed"), "Disconnected");
-    assert!(client.rpc.session_info(session).is_none());
+    assert!(client.rpc.session_info(session).is_err());
     client.exchange(kept);
 }
 
@@ -90,4 +93,32 @@ fn a_server_may_end_a_session() {
     disconnected_by_the_server::<Shm>();
     disconnected_by_the_server::<Udp>();
     disconnected_by_the_server::<Auto>();
+}
+
+/// Two endpoints of a process, with a session each to the same server: one endpoint does not take
+/// the other's.
+fn keep_apart<T: Named>() {
+    let server = Server::start::<T>("127.0.0.1:0");
+    let (mut one, mut other) = (Client::<T>::new(), Client::<T>::new());
+    let (ours, theirs) = (one.connect(server.address), other.connect(server.address));
+    let bufs = (one.rpc.buf(8).unwrap(), one.rpc.buf(16).unwrap());
+    let before = one.rpc.counters().tx_packets;
+    let refused = one.rpc.call(theirs, HOLD, bufs.0, bufs.1, Tag(2));
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind, CallErrorKind::WrongEndpoint);
+    assert_eq!((refused.request.len(), refused.response.len()), (8, 16));
+    let wrong = Some(HandleError::WrongEndpoint);
+    assert_eq!(one.rpc.disconnect(theirs).err(), wrong);
+    assert_eq!(one.rpc.session_info(theirs).err(), wrong);
+    let waited = one.rpc.wait_connected(theirs);
+    assert!(matches!(waited, Err(ConnectError::WrongEndpoint)));
+    assert_eq!(one.rpc.counters().tx_packets, before);
+    one.exchange(ours);
+    other.exchange(theirs);
+}
+
+#[test]
+fn a_session_works_at_its_endpoint_alone() {
+    keep_apart::<Shm>();
+    keep_apart::<Udp>();
 }

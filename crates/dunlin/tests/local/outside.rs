@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use dunlin::Caller;
+use dunlin::{AsyncError, CallErrorKind, Caller};
 use futures::task::noop_waker;
 
 use crate::{ECHO, NEVER, PATIENCE, beside, client, echo};
@@ -74,7 +74,41 @@ fn without_endpoint(cx: &Caller, request: dunlin::MsgBuf, session: dunlin::Sessi
             .poll(&mut context)
             .is_ready()
     );
-    assert!(!cx.disconnect(session) && cx.session_info(session).is_none());
+    assert!(cx.disconnect(session).is_err() && cx.session_info(session).is_err());
     cx.spawn(pending());
     cx.recycle([failed.request]);
+}
+
+/// One endpoint of the face does not take the session of another one.
+#[test]
+fn a_session_works_at_its_endpoint_alone() {
+    beside(
+        echo,
+        |address| {
+            let ((mut local, ours), (mut other, theirs)) = (client(address), client(address));
+            let wrong = AsyncError::Refused(CallErrorKind::WrongEndpoint);
+            local.block_on(|cx| async move {
+                let refused = cx.call(theirs, ECHO, cx.copy(b"word").unwrap()).await;
+                let refused = refused.unwrap_err();
+                assert_eq!(
+                    (refused.error, refused.request.data()),
+                    (wrong, &b"word"[..])
+                );
+                let refused = cx.notify(theirs, ECHO, refused.request).unwrap_err();
+                assert_eq!(
+                    (refused.error, refused.request.data()),
+                    (wrong, &b"word"[..])
+                );
+                let wrong = AsyncError::WrongEndpoint;
+                assert_eq!(cx.connected(theirs).await, Err(wrong));
+                assert_eq!(cx.disconnect(theirs), Err(wrong));
+                assert_eq!(cx.session_info(theirs).err(), Some(wrong));
+                cx.call(ours, ECHO, refused.request).await.unwrap();
+            });
+            other
+                .block_on(|cx| async move { cx.call(theirs, ECHO, cx.copy(b"x").unwrap()).await })
+                .unwrap();
+        },
+        |_| (),
+    );
 }

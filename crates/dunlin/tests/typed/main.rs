@@ -357,7 +357,7 @@ fn the_poll_api_calls_a_typed_service() {
         kv.put(&mut rpc.cx(), &pair(0, 5), Tag(3)).unwrap();
         let done = next(&mut rpc);
         assert_eq!(KvStub::put_response(&done), Err(Failure::Method(9)));
-        rpc.disconnect(kv.0);
+        rpc.disconnect(kv.0).unwrap();
         let not_sent = kv.put(&mut rpc.cx(), &pair(1, 1), Tag(4)).unwrap_err();
         assert_eq!(not_sent.bufs.len(), 2);
         assert!(matches!(not_sent.failure, Failure::Call(error) if error.is_closed()));

@@ -139,7 +139,7 @@ impl Own {
     fn call(&mut self, rng: &mut Rng) {
         let open = self
             .session
-            .filter(|session| self.rpc.session_info(*session).is_some());
+            .filter(|session| self.rpc.session_info(*session).is_ok());
         self.session = open.or_else(|| {
             let options = ConnectOptions {
                 patience: PATIENCE,

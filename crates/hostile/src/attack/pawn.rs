@@ -57,7 +57,7 @@ fn play<T: Open>(parent: &Parent, server: SocketAddr) -> anyhow::Result<()> {
     let complain = |what: String| parent.say(&Word::Complaint(what));
     let (mut session, mut works) = (None, false);
     for turn in 0_usize.. {
-        let open = session.filter(|session| rpc.session_info(*session).is_some());
+        let open = session.filter(|session| rpc.session_info(*session).is_ok());
         let open = match open {
             Some(open) => open,
             None => match connect(&mut rpc, server) {

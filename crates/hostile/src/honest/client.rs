@@ -144,7 +144,8 @@ impl<T: Open> Line<T> {
         });
         match made {
             Ok(session) => {
-                self.rpc.disconnect(session);
+                // The server may have ended it.
+                let _ = self.rpc.disconnect(session);
                 self.rpc.run_once();
             }
             Err(_) => seen.stats.refused += 1,

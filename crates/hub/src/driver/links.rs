@@ -145,7 +145,7 @@ impl Driver {
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
-        let Some(info) = around.rpc.session_info(link.session) else {
+        let Ok(info) = around.rpc.session_info(link.session) else {
             return;
         };
         link.window = info.window;
@@ -233,7 +233,8 @@ impl Driver {
     pub(super) fn disconnect(&mut self, id: LinkId, around: &mut Around<'_>) {
         if let Some(link) = self.links.remove(id) {
             around.sessions.remove(&link.session);
-            around.rpc.disconnect(link.session);
+            // It may have ended, with the news of it still to come.
+            let _ = around.rpc.disconnect(link.session);
             let closed = RpcError::SessionClosed(CloseReason::Disconnected);
             for attempt in link.waiting {
                 self.never_sent(attempt, closed, around.now);

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use dunlin_control::Event;
-use dunlin_core::{Config, Endpoint as Engine, Workers};
+use dunlin_core::{Config, Endpoint as Engine, EndpointNum, Workers};
 use dunlin_insight::Whereabouts;
 use dunlin_insight::writer::Page;
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
@@ -107,7 +107,8 @@ impl<T: Open> EndpointBuilder<T> {
         let workers = self.nexus.pool().handle(Arc::clone(&events.doorbell));
         let workers = workers.map(|handle| Box::new(handle) as Box<dyn Workers>);
         let clock = TscClock::new();
-        let mut engine = Engine::new(app, clock, halves, self.config, random()?, workers)?;
+        let number = EndpointNum::take().ok_or(EndpointError::NumbersUsedUp)?;
+        let mut engine = Engine::new(app, clock, halves, self.config, random()?, workers, number)?;
         engine.set_waker(Arc::clone(&events.doorbell).into());
         let index = register(&self.nexus, self.index, &events)?;
         let mut publisher = Publisher::new(self.nexus.page().and_then(Page::block));

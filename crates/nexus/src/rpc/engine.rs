@@ -3,8 +3,8 @@
 
 use dunlin_core::{
     BackgroundRequest, BatchFn, Bypasses, CallError, CallId, CallOptions, CompletionFn,
-    CongestionControl, Counters, Cx, DispatchFn, Endpoint as Engine, GivenUpFn, Histograms, Nanos,
-    Register, Scheme, Session, SessionFn, SessionInfo, Tag, TimerFn,
+    CongestionControl, Counters, Cx, DispatchFn, Endpoint as Engine, GivenUpFn, HandleError,
+    Histograms, Nanos, Register, Scheme, Session, SessionFn, SessionInfo, Tag, TimerFn,
 };
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::ReqType;
@@ -214,8 +214,11 @@ impl<T: Open, App> Rpc<T, App> {
 
 /// Sessions, and how they are paced.
 impl<T: Open, App> Rpc<T, App> {
-    /// The state of a session; `None` if it has ended.
-    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
+    /// The state of a session.
+    ///
+    /// # Errors
+    /// If it has ended, or is another endpoint's.
+    pub fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         self.engine.session_info(session)
     }
 
@@ -229,21 +232,33 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.session_count()
     }
 
-    /// Ends a session. Its calls end with an error, and its peer gets a message. False if it had
-    /// ended.
-    pub fn disconnect(&mut self, session: Session) -> bool {
+    /// Ends a session. Its calls end with an error, and its peer gets a message.
+    ///
+    /// # Errors
+    /// If it had ended, or is another endpoint's.
+    pub fn disconnect(&mut self, session: Session) -> Result<(), HandleError> {
         self.engine.disconnect(session)
     }
 
     /// Changes the congestion control of the requests that this side issues on a session. The
-    /// scheme starts at line rate, without any samples. False if the session has ended.
-    pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> bool {
+    /// scheme starts at line rate, without any samples.
+    ///
+    /// # Errors
+    /// If the session has ended, or is another endpoint's.
+    pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> Result<(), HandleError> {
         self.engine.set_scheme(session, scheme)
     }
 
     /// Gives a session a congestion control scheme of the user's own; [`Self::set_scheme`] is for
-    /// the built-in ones. False if the session has ended.
-    pub fn set_own_scheme(&mut self, session: Session, scheme: Box<dyn CongestionControl>) -> bool {
+    /// the built-in ones.
+    ///
+    /// # Errors
+    /// If the session has ended, or is another endpoint's.
+    pub fn set_own_scheme(
+        &mut self,
+        session: Session,
+        scheme: Box<dyn CongestionControl>,
+    ) -> Result<(), HandleError> {
         self.engine.control(session, scheme)
     }
 

@@ -22,7 +22,7 @@ fn endpoint(sessions: usize) -> [Rpc<Shm, ()>; 2] {
     };
     for _ in 0..sessions {
         let session = client.connect_with(nexus.address(), &options).unwrap();
-        while !client.session_info(session).is_some_and(|info| info.open) {
+        while !client.session_info(session).is_ok_and(|info| info.open) {
             client.iterate(|_| Nanos::ZERO);
             server.iterate(|_| Nanos::ZERO);
         }

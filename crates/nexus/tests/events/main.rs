@@ -149,7 +149,7 @@ fn a_subscriber_hears_what_happens() {
             server.run_for(Duration::from_micros(100));
         });
     }
-    client.disconnect(session);
+    client.disconnect(session).expect("it lives");
     hear(Level::INFO, "session closed", || {
         client.run_for(Duration::from_micros(100));
         server.run_for(Duration::from_micros(100));

@@ -321,7 +321,7 @@ fn visit<T: Open>(server: SocketAddr) {
     say(&format!("address {}", nexus.address()));
     let session = rpc.connect_blocking(server).unwrap();
     exchange(&mut rpc, session, REVERSE);
-    rpc.disconnect(session);
+    rpc.disconnect(session).unwrap();
     rpc.run_for(Duration::from_millis(20));
     say("done .");
     loop {

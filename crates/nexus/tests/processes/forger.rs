@@ -57,7 +57,7 @@ fn no_call_hangs_while_a_forger_sends_to_both_processes() {
         let info = rpc.session_info(session).unwrap();
         let mut forger = Forger::new(ended, info.data_size);
         for req in 0..40 {
-            if rpc.session_info(session).is_none() || begun.elapsed() >= SPAN {
+            if rpc.session_info(session).is_err() || begun.elapsed() >= SPAN {
                 break;
             }
             let len = [16, 4 * info.data_size as usize][req as usize % 2];
@@ -91,7 +91,8 @@ fn no_call_hangs_while_a_forger_sends_to_both_processes() {
             }
             ended += 1;
         }
-        rpc.disconnect(session);
+        // The forger's packets may have ended it.
+        let _ = rpc.disconnect(session);
     }
     println!("{right} of {ended} calls were right");
     assert!(ended > 20, "{ended} calls");

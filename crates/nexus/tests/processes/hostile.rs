@@ -43,7 +43,7 @@ impl Scene {
         exchange(&mut self.rpc, self.session, REVERSE);
         let fresh = self.rpc.connect_blocking(self.server.address).unwrap();
         exchange(&mut self.rpc, fresh, REVERSE);
-        self.rpc.disconnect(fresh);
+        self.rpc.disconnect(fresh).unwrap();
         self.rpc.run_once();
     }
 }

@@ -64,7 +64,7 @@ fn a_server_that_can_map_nothing_gets_data_in_the_ring() {
     let mut first = endpoint::<Shm>(&nexus);
     let warm = first.connect_blocking(server.address).unwrap();
     exchange_large(&mut first, warm);
-    first.disconnect(warm);
+    first.disconnect(warm).unwrap();
     first.run_for(Duration::from_millis(300));
     forbid_mapping(server.id());
     exchange_large(&mut rpc, session);

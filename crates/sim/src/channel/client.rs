@@ -9,7 +9,9 @@ use dunlin_channel::{
     Action, AttemptId, CallEnd, CallId, Counters, Fault, LinkId, Machine, Opened, Outcome, State,
     Terms,
 };
-use dunlin_core::{CallOptions, CloseReason, Cx, Done, Endpoint, Nanos, RpcError, Session, Tag};
+use dunlin_core::{
+    CallOptions, CloseReason, Cx, Done, Endpoint, HandleError, Nanos, RpcError, Session, Tag,
+};
 
 use dunlin_wire::ErrorCode;
 
@@ -89,6 +91,7 @@ impl Client {
             plan::endpoint(),
             seed,
             None,
+            port.endpoint(),
         )
         .expect("the defaults are within their ranges");
         rpc.on_completion(|app, done, _: &mut Cx<'_>| app.done.push(done));
@@ -189,7 +192,7 @@ impl Client {
     /// A link has opened; the client may not want it any more.
     pub(super) fn on_opened(&mut self, link: LinkId, session: Session, opened: &Opened) {
         let Some(server) = self.connecting.remove(&link) else {
-            self.rpc.disconnect(session);
+            self.end_session(session);
             return self.order(Order::Disconnected(session));
         };
         let entry = Link {
@@ -334,8 +337,15 @@ impl Client {
         if is_used && !self.is_closed {
             self.violate(format!("{link:?} is disconnected with calls under way"));
         }
-        self.rpc.disconnect(session);
+        self.end_session(session);
         self.order(Order::Disconnected(session));
+    }
+
+    /// Ends a session, unless it has ended by itself.
+    fn end_session(&mut self, session: Session) {
+        if self.rpc.disconnect(session) == Err(HandleError::WrongEndpoint) {
+            self.violate(format!("{session:?} is of another endpoint"));
+        }
     }
 
     fn send(&mut self, id: AttemptId, call: CallId, link: LinkId, deadline: Option<Nanos>) {
@@ -401,8 +411,10 @@ impl Client {
         };
         attempt.is_cancelled = true;
         let call = attempt.call;
-        // Its end comes like any other.
-        self.rpc.cx().cancel(call);
+        // Its end comes like any other, or has come.
+        if self.rpc.cx().cancel(call) == Err(HandleError::WrongEndpoint) {
+            self.violate(format!("{call:?} is of another endpoint"));
+        }
     }
 
     fn on_done(&mut self, done: Done) {

@@ -44,8 +44,16 @@ pub(super) fn boot(
         kept: BTreeMap::new(),
         timers: 0,
     };
-    let mut rpc = Endpoint::new(app, clock, halves, plan::endpoint(), seed, None)
-        .expect("the defaults are within their ranges");
+    let mut rpc = Endpoint::new(
+        app,
+        clock,
+        halves,
+        plan::endpoint(),
+        seed,
+        None,
+        port.endpoint(),
+    )
+    .expect("the defaults are within their ranges");
     rpc.on(CALL, on_call);
     rpc.on_timer(on_timer);
     rpc

@@ -157,7 +157,7 @@ impl App {
     pub(super) fn maybe_disconnect(&mut self, session: Session, cx: &mut Cx<'_>) {
         let often = Ppm(self.work.disconnects.0 / 5);
         if self.phase == Phase::Chaos && self.rng.chance(often) {
-            cx.disconnect(session);
+            self.shared.check_handle(cx.disconnect(session));
         }
     }
 
@@ -272,7 +272,7 @@ impl App {
     /// Checks that a session's kept requests are no more than its slots: a slot has at most one
     /// live handler.
     pub(super) fn check_kept(&self, session: Session, cx: &Cx<'_>) {
-        let Some(info) = cx.session_info(session) else {
+        let Ok(info) = cx.session_info(session) else {
             return;
         };
         let kept = self
@@ -361,7 +361,7 @@ impl App {
             && self.rng.chance(self.work.disconnects)
             && let Some(known) = self.pick_session()
         {
-            cx.disconnect(known.session);
+            self.shared.check_handle(cx.disconnect(known.session));
         }
         if self.remaining > 0 {
             let gap = Nanos(self.rng.log_between(500, self.work.gap.0));
@@ -374,7 +374,9 @@ impl App {
             return;
         };
         // A call whose completion is on its way cannot be cancelled any more.
-        let could = cx.cancel(id);
+        let cancelled = cx.cancel(id);
+        self.shared.check_handle(cancelled);
+        let could = cancelled.is_ok();
         self.note(cx, &EndpointFact::Cancels { call, could });
         if could {
             self.shared.lock().cancel(call);
@@ -383,7 +385,7 @@ impl App {
 
     /// Issues one call. False if the endpoint does not take it.
     fn issue(&mut self, known: Known, kind: Kind, parent: Option<usize>, cx: &mut Cx<'_>) -> bool {
-        let Some(info) = cx.session_info(known.session) else {
+        let Ok(info) = cx.session_info(known.session) else {
             return false;
         };
         let largest = u64::from(info.max_message);

@@ -216,7 +216,7 @@ impl Judge {
         if self.changed || self.asked.values().any(|asked| overdue(&asked)) {
             self.changed = false;
             self.asked
-                .retain(|session, _| rpc.session_info(*session).is_some_and(|info| !info.open));
+                .retain(|session, _| rpc.session_info(*session).is_ok_and(|info| !info.open));
             if self.asked.values().any(|asked| overdue(&asked)) {
                 self.violate("a session connects after its deadline");
             }
@@ -229,7 +229,7 @@ impl Judge {
     fn check_proofs(&mut self, rpc: &mut Endpoint, ways: &Ways) {
         let sessions: Vec<_> = rpc.sessions().collect();
         for session in sessions {
-            let Some(info) = rpc.session_info(session).filter(|info| info.open) else {
+            let Some(info) = rpc.session_info(session).ok().filter(|info| info.open) else {
                 continue;
             };
             let lifecycle = rpc.lifecycle();
@@ -251,7 +251,7 @@ impl Judge {
             *sessions.entry(peer).or_insert(0) += 1;
         }
         for session in rpc.sessions() {
-            if let Some(info) = rpc.session_info(session).filter(|info| info.open) {
+            if let Some(info) = rpc.session_info(session).ok().filter(|info| info.open) {
                 *sessions.entry(info.peer).or_insert(0) += 1;
             }
         }

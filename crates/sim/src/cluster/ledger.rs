@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dunlin_core::{Nanos, RpcError};
+use dunlin_core::{HandleError, Nanos, RpcError};
 use dunlin_wire::ErrorCode;
 
 use super::message::Kind;
@@ -119,6 +119,15 @@ pub(super) struct Issue {
 }
 
 impl Shared {
+    /// Notes that an endpoint took a handle of its own for another's. That the session or call of
+    /// the handle has ended is no violation.
+    pub(super) fn check_handle(&self, used: Result<(), HandleError>) {
+        if used == Err(HandleError::WrongEndpoint) {
+            let what = "an endpoint does not know its own handle".to_owned();
+            self.lock().violate(what);
+        }
+    }
+
     pub(super) fn new(allowed: Allowed, traced: bool, record: Recorder) -> Self {
         let ledger = Mutex::new(Ledger {
             phase: Phase::Chaos,

@@ -57,8 +57,16 @@ impl RpcNode {
         let app = App::new(id, shared.clone(), rng.fork(), clock.clone(), work.clone());
         let largest = halves.limits.data_size as usize;
         let boxed = Some(Box::new(workers.clone()) as Box<dyn dunlin_core::Workers>);
-        let mut rpc = Endpoint::new(app, clock.clone(), halves, config, rng.next_u64(), boxed)
-            .expect("every plan's configuration is within its ranges");
+        let mut rpc = Endpoint::new(
+            app,
+            clock.clone(),
+            halves,
+            config,
+            rng.next_u64(),
+            boxed,
+            id.port.endpoint(),
+        )
+        .expect("every plan's configuration is within its ranges");
         let room = usize::try_from(work.sizes.room()).unwrap_or(largest);
         register(&mut rpc, &shared, id.port, room);
         let host = net.borrow().host_of(id.port);
@@ -133,7 +141,7 @@ impl RpcNode {
         let infos = self
             .rpc
             .sessions()
-            .filter_map(|session| self.rpc.session_info(session));
+            .filter_map(|session| self.rpc.session_info(session).ok());
         infos
             .into_iter()
             .find(|info| info.in_flight + info.backlog > 0 || info.credits != info.credit_limit)
@@ -145,7 +153,8 @@ impl RpcNode {
         app.release_hoard(&mut cx);
         let sessions: Vec<_> = self.rpc.sessions().collect();
         for session in sessions {
-            self.rpc.disconnect(session);
+            let ended = self.rpc.disconnect(session);
+            ended.expect("it is in the endpoint's own list");
         }
     }
 
@@ -200,7 +209,9 @@ impl RpcNode {
     fn pace(&mut self) {
         let unpaced = std::mem::take(&mut self.rpc.app_mut().unpaced);
         for session in unpaced.into_iter().filter(|_| self.paced) {
-            self.rpc
+            // It may have ended already.
+            let _ = self
+                .rpc
                 .control(session, Box::new(Whim::new(self.rng.fork())));
         }
     }
@@ -223,7 +234,7 @@ impl RpcNode {
     /// Bytes of requests that have arrived in part, counted by the requests and by the budgets.
     pub(crate) fn receiving(&self) -> (u64, u64) {
         let sessions = self.rpc.sessions();
-        let infos = sessions.filter_map(|session| self.rpc.session_info(session));
+        let infos = sessions.filter_map(|session| self.rpc.session_info(session).ok());
         (infos.map(|info| info.receiving).sum(), self.rpc.receiving())
     }
 
@@ -237,7 +248,7 @@ impl RpcNode {
             ..
         } = self.rpc.app();
         for known in sessions {
-            let Some(info) = self.rpc.session_info(known.session) else {
+            let Ok(info) = self.rpc.session_info(known.session) else {
                 continue;
             };
             if info.credits + info.credits_held != info.credit_limit || info.in_flight > info.window
@@ -288,7 +299,7 @@ impl RpcNode {
         }
         let (at, port) = (self.clock.read(), self.rpc.app().id.port);
         let sessions = self.rpc.sessions();
-        for info in sessions.filter_map(|session| self.rpc.session_info(session)) {
+        for info in sessions.filter_map(|session| self.rpc.session_info(session).ok()) {
             record.note(at, port, &EndpointFact::SessionIs(&info));
         }
         record.note(at, port, &EndpointFact::Measured(self.rpc.histograms()));

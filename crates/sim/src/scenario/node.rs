@@ -104,8 +104,16 @@ impl Cluster for Members {
         };
         let config = self.scenario.endpoint.clone();
         let seed = self.seeds.next_u64();
-        let mut rpc = Endpoint::new(app, clock, halves, config, seed, None)
-            .expect("the configuration was checked before");
+        let mut rpc = Endpoint::new(
+            app,
+            clock,
+            halves,
+            config,
+            seed,
+            None,
+            process.port.endpoint(),
+        )
+        .expect("the configuration was checked before");
         rpc.on(CALL, on_call);
         rpc.on_completion(on_completion);
         rpc.on_timer(on_timer);

@@ -89,7 +89,7 @@ pub fn cancels<T: Transport>(world: &mut World<T>) {
             world.step();
         }
         if turn % 4 != 1 {
-            world.client.cx().cancel(call);
+            world.client.cx().cancel(call).expect("it waits");
         }
     }
     world.exchange();
@@ -108,7 +108,7 @@ pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
     world.exchange();
     for _ in 0..1000 {
         let waiting = world.call(ECHO, None);
-        world.client.cx().cancel(waiting);
+        world.client.cx().cancel(waiting).expect("it waits");
         world.step();
     }
     answer_held(world);
@@ -136,7 +136,7 @@ pub fn losses<T: Transport>(world: &mut World<T>) {
     for _ in 0..4 {
         let call = world.call(ECHO, None);
         world.step();
-        world.client.cx().cancel(call);
+        world.client.cx().cancel(call).expect("it waits");
     }
     world.settle();
     world.loss.set(0);

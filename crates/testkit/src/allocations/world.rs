@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_core::{
-    CallId, CallOptions, Config, Cx, DeferredRequest, Done, Endpoint, Job, Nanos, Request, Session,
-    SessionOptions, Tag, TimerToken, Workers,
+    CallId, CallOptions, Config, Cx, DeferredRequest, Done, Endpoint, EndpointNum, Job, Nanos,
+    Request, Session, SessionOptions, Tag, TimerToken, Workers,
 };
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
@@ -211,8 +211,16 @@ fn endpoint<T: Transport>(
     };
     let workers = Box::new(Inline(VecDeque::with_capacity(CALLS)));
     let app = App::new(clock);
-    let mut rpc = Endpoint::new(app, clock.clone(), halves, config, seed, Some(workers))
-        .expect("the options are in range");
+    let mut rpc = Endpoint::new(
+        app,
+        clock.clone(),
+        halves,
+        config,
+        seed,
+        Some(workers),
+        EndpointNum::take().expect("few tests"),
+    )
+    .expect("the options are in range");
     register(&mut rpc);
     rpc
 }

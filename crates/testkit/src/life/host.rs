@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use dunlin_core::{
-    BackgroundRequest, Batch, CallId, Config, Cx, DeferredRequest, Done, Endpoint, Nanos, Request,
-    Session, Tag,
+    BackgroundRequest, Batch, CallId, Config, Cx, DeferredRequest, Done, Endpoint, EndpointNum,
+    Nanos, Request, Session, Tag,
 };
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -115,8 +115,16 @@ impl Host {
             in_a_hurry: false,
         };
         let workers = Box::new(jobs.clone());
-        let mut rpc = Endpoint::new(app, clock.clone(), halves, config, me as u64, Some(workers))
-            .expect("the options are in range");
+        let mut rpc = Endpoint::new(
+            app,
+            clock.clone(),
+            halves,
+            config,
+            me as u64,
+            Some(workers),
+            EndpointNum::chosen(u32::try_from(me).expect("two hosts") + 1),
+        )
+        .expect("the options are in range");
         register(&mut rpc, me, ledger);
         Self {
             rpc,
@@ -199,7 +207,8 @@ fn dispatch(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
         Mode::Panic => panic_quietly(),
         Mode::Drop => return drop(req.defer(cx)),
         Mode::Disconnect => {
-            cx.disconnect(req.session());
+            // Another request of the burst may have ended it.
+            let _ = cx.disconnect(req.session());
         }
         Mode::Slow => app.clock.pass(SLOW),
         Mode::Reply => {}
@@ -228,7 +237,7 @@ fn batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
                 continue;
             }
             Mode::Disconnect => {
-                cx.disconnect(item.session());
+                let _ = cx.disconnect(item.session());
             }
             Mode::Slow | Mode::Reply => {}
         }
@@ -310,7 +319,7 @@ fn call(app: &App, cx: &mut Cx<'_>, session: Session, mode: Mode) -> Option<Tag>
 }
 
 fn complete(app: &mut App, done: Done, cx: &mut Cx<'_>) {
-    let open = cx.session_info(done.session).is_some();
+    let open = cx.session_info(done.session).is_ok();
     app.ledger().on_done(app.me, &done, cx.now(), open);
     app.calls.retain(|(_, id)| Tag(u64::from(*id)) != done.tag);
     if let Some(at) = app.nested.iter().position(|(tag, ..)| *tag == done.tag) {

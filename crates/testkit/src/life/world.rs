@@ -120,9 +120,9 @@ impl World {
     pub(super) fn disconnect(&mut self, host: usize, which: usize) {
         let sessions = self.sessions(host);
         if !sessions.is_empty() {
-            self.hosts[host]
-                .rpc
-                .disconnect(sessions[which % sessions.len()]);
+            let session = sessions[which % sessions.len()];
+            let ended = self.hosts[host].rpc.disconnect(session);
+            ended.expect("it is alive");
         }
     }
 
@@ -222,7 +222,7 @@ impl World {
             return;
         }
         let (call, id) = app.calls[which % app.calls.len()];
-        let could = cx.cancel(call);
+        let could = cx.cancel(call).is_ok();
         self.record
             .note(|| Fact::Told(host, format!("call {id} is cancelled: {could}")));
         if could {

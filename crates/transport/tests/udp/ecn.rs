@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::Rx;
-use dunlin_core::{BytesPerSec, Clock, Config, Nanos, Scheme, SessionOptions, Tag};
+use dunlin_core::{BytesPerSec, Clock, Config, EndpointNum, Nanos, Scheme, SessionOptions, Tag};
 use dunlin_testkit::session;
 use dunlin_transport::connect::Connect;
 use dunlin_transport::udp::{Ecn, Options, Udp};
@@ -103,12 +103,27 @@ fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPe
     }
     let clock = || Wall(Instant::now());
     let config = Config::default();
-    let mut client =
-        dunlin_core::Endpoint::<Udp, _, u32>::new(0, clock(), here.halves, config.clone(), 1, None)
-            .unwrap();
-    let mut server =
-        dunlin_core::Endpoint::<Udp, _, ()>::new((), clock(), there.halves, config, 2, None)
-            .unwrap();
+    let numbers = [1, 2].map(EndpointNum::chosen);
+    let mut client = dunlin_core::Endpoint::<Udp, _, u32>::new(
+        0,
+        clock(),
+        here.halves,
+        config.clone(),
+        1,
+        None,
+        numbers[0],
+    )
+    .unwrap();
+    let mut server = dunlin_core::Endpoint::<Udp, _, ()>::new(
+        (),
+        clock(),
+        there.halves,
+        config,
+        2,
+        None,
+        numbers[1],
+    )
+    .unwrap();
     server.on(ReqType(1), |(), req, cx| {
         let data = req.data();
         req.reply(cx, data.len(), |out| out.copy_from_slice(data));

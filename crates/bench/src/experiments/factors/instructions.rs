@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use dunlin::{Clock, Config, Nanos, SessionOptions, Shm};
+use dunlin_core::EndpointNum;
 use dunlin_core::transport::{Halves, PeerId};
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::shm::{Options, ShmRx, ShmTx};
@@ -105,7 +106,9 @@ impl Pair {
         };
         let open = |halves, seed| {
             let clock = Turns(Rc::clone(&time));
-            let mut rpc = Rpc::new(Peer::default(), clock, halves, config.clone(), seed, None)?;
+            let number = EndpointNum::take().context("this process made too many endpoints")?;
+            let app = Peer::default();
+            let mut rpc = Rpc::new(app, clock, halves, config.clone(), seed, None, number)?;
             register(&mut rpc);
             anyhow::Ok(rpc)
         };

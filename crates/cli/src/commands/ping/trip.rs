@@ -79,9 +79,9 @@ impl<T: Configurable> Pinger<T> {
         let session = self.rpc.connect_with(self.to, options)?;
         loop {
             match self.rpc.session_info(session) {
-                Some(info) if info.open => break,
-                Some(_) => self.rpc.run_once(),
-                None => {
+                Ok(info) if info.open => break,
+                Ok(_) => self.rpc.run_once(),
+                Err(_) => {
                     let failure = self.rpc.failure(session);
                     return Err(failure.map_or(ConnectError::Closed, Into::into).into());
                 }
@@ -104,7 +104,7 @@ impl<T: Configurable> Pinger<T> {
     ) -> anyhow::Result<Outcome> {
         if self
             .session
-            .is_none_or(|session| self.rpc.session_info(session).is_none())
+            .is_none_or(|session| self.rpc.session_info(session).is_err())
         {
             match self.connect(again) {
                 Ok(()) => {}

@@ -67,7 +67,7 @@ impl Calls {
             self.take_sample(idx, header, line, pacer, context);
         }
         let answered = Answered {
-            session: line.handle(self.session_of(idx)),
+            session: line.handle(),
             idx,
         };
         let call = self.at_mut(idx);

@@ -94,7 +94,7 @@ impl Calls {
         let call = self.at_mut(idx);
         let Bufs { request, response } = call.bufs.take()?;
         Some(Done {
-            session: line.handle(call.session()),
+            session: line.handle(),
             tag: call.tag,
             result,
             request,

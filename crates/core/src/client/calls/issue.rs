@@ -10,7 +10,7 @@ use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::wheel::Paced;
 use crate::context::Context;
-use crate::error::{CallError, CallErrorKind};
+use crate::error::{CallError, CallErrorKind, HandleError};
 use crate::handle::{CallId, CallIdx, Session};
 use crate::packet::words::HEADER_BYTES;
 use crate::session::line::Line;
@@ -63,7 +63,11 @@ impl Calls {
         context: &mut Context,
     ) -> Result<Issued, CallError> {
         let Some(index) = sessions.find(wish.session) else {
-            return wish.refuse(CallErrorKind::NoSession);
+            let kind = match sessions.stray(wish.session) {
+                HandleError::Ended => CallErrorKind::NoSession,
+                HandleError::WrongEndpoint => CallErrorKind::WrongEndpoint,
+            };
+            return wish.refuse(kind);
         };
         let line = sessions.at_mut(index);
         let limit = line.terms().max_message;
@@ -83,7 +87,7 @@ impl Calls {
         let now = context.moment.now();
         let deadline = wish.options.deadline.map(|span| now + span);
         call.deadline = deadline.unwrap_or(Nanos::MAX);
-        let id = CallId::new(idx, call.generation);
+        let id = CallId::new(wish.session, idx, call.generation);
         if !starts {
             self.enqueue(idx, line, context);
         }
@@ -191,7 +195,7 @@ impl Calls {
                 // Its timeout does not begin before that.
                 self.at_mut(idx).sent = at;
                 let entry = Paced {
-                    session: line.handle(self.session_of(idx)),
+                    session: line.handle(),
                     req: self.req_of(idx),
                     packet: 0,
                     at,

@@ -105,10 +105,11 @@ impl Calls {
         context.stats.on_answered(came.since(call.first_sent));
         context.stats.on_completion();
         free.put(idx);
-        let (waits, session) = (known.has_waiting(), known.release());
+        let (waits, index) = (known.has_waiting(), known.index());
+        let session = known.release();
         if waits {
-            let line = sessions.at_mut(session.index());
-            context.wake(session.index(), line);
+            let line = sessions.at_mut(index);
+            context.wake(index, line);
         }
         let (tag, bufs) = (call.tag, call.bufs.take()?);
         call.end();
@@ -239,7 +240,7 @@ impl Call {
         self.spare = 0;
         self.sent = now;
         self.first_sent = context.moment.present_now();
-        CallId::new(index, self.generation)
+        CallId::new(ready.session(), index, self.generation)
     }
 }
 

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::handle::SessionIdx;
+use crate::handle::{EndpointNum, SessionIdx};
 
-const SESSION: Session = Session::new(SessionIdx(3), 1);
+const SESSION: Session = Session::new(SessionIdx(3), 1, EndpointNum::chosen(1));
 
 fn entry(packet: u32, at: u64) -> Paced {
     Paced {

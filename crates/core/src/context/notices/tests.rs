@@ -4,16 +4,16 @@ use dunlin_wire::{ReqNum, Token};
 
 use super::*;
 use crate::error::CloseReason;
-use crate::handle::SessionIdx;
-use crate::handle::{RequestId, Session};
+use crate::handle::{EndpointNum, RequestId, Session, SessionIdx};
 use crate::session::lifecycle::Closed;
+
+fn session(index: u32) -> Session {
+    Session::new(SessionIdx(index), 1, EndpointNum::chosen(1))
+}
 
 #[test]
 fn events_come_out_in_their_order_and_once() {
-    let (first, second) = (
-        Session::new(SessionIdx(1), 0),
-        Session::new(SessionIdx(2), 0),
-    );
+    let (first, second) = (session(1), session(2));
     let mut notices = Notices::default();
     notices.on_session(SessionEvent::Connected(first));
     notices.on_session(SessionEvent::Accepted(second));
@@ -26,16 +26,16 @@ fn events_come_out_in_their_order_and_once() {
 }
 
 #[test]
-fn a_ticket_waits_for_the_user() {
-    let ticket = Ticket(RequestId {
+fn a_request_that_is_given_up_waits_for_the_user() {
+    let request = RequestId {
         index: crate::handle::RequestIdx(3),
         generation: 1,
         req: ReqNum(9),
-    });
+    };
     let mut notices = Notices::default();
-    notices.on_given_up(ticket);
+    notices.on_given_up(request);
     assert!(notices.is_waiting());
-    assert_eq!(notices.pop_given_up(), Some(ticket));
+    assert_eq!(notices.pop_given_up(), Some(request));
     assert_eq!(
         (notices.pop_given_up(), notices.is_waiting()),
         (None, false)
@@ -45,7 +45,7 @@ fn a_ticket_waits_for_the_user() {
 #[test]
 fn what_the_control_plane_takes_keeps_no_loop_awake() {
     let closed = Closed {
-        session: Session::new(SessionIdx(1), 0),
+        session: session(1),
         token: Token(7),
         reason: CloseReason::PeerFailed,
         remote: None,

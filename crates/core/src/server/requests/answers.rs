@@ -27,8 +27,9 @@ impl Requests {
         }
     }
 
+    /// Answers a request that [`Self::reply_plain`] does not.
     #[inline(never)]
-    fn reply_otherwise(
+    pub(in crate::server) fn reply_otherwise(
         &mut self,
         idx: RequestIdx,
         len: usize,

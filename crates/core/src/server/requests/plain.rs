@@ -33,7 +33,7 @@ impl Requests {
         context: &mut Context,
     ) -> Option<RequestIdx> {
         let (at, req, window) = (known.slot(), known.req(), known.window());
-        let (session, answer) = (known.session().index(), || known.answer_template());
+        let (session, answer) = (known.index(), known.answer_template());
         let idx = self.entry_for(at, session, (word, window), answer)?;
         let request = self.table.get_mut(idx)?;
         if !request.precedes(word, window) {
@@ -52,7 +52,7 @@ impl Requests {
     /// # Errors
     /// `write`, if anything is unusual.
     #[inline(always)]
-    pub(super) fn reply_plain<W: FnOnce(&mut [u8])>(
+    pub(crate) fn reply_plain<W: FnOnce(&mut [u8])>(
         &mut self,
         idx: RequestIdx,
         len: usize,

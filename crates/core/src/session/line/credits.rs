@@ -4,6 +4,7 @@
 use dunlin_wire::ReqNum;
 
 use super::{Line, all_slots};
+use crate::handle::Session;
 use crate::session::marks::Marks;
 use crate::time::Nanos;
 
@@ -45,7 +46,7 @@ impl Line {
     /// Packets that may still be sent.
     #[inline]
     pub(crate) fn credits(&self) -> u32 {
-        self.credits
+        u32::from(self.credits)
     }
 
     pub(crate) fn take_credit(&mut self) {
@@ -53,7 +54,7 @@ impl Line {
     }
 
     pub(crate) fn return_credits(&mut self, credits: u32) {
-        self.credits += credits;
+        self.credits += u16::try_from(credits).expect("no more than were taken");
     }
 
     /// Whether this side may issue a request in the slot at this place of the slot table.
@@ -95,8 +96,8 @@ impl Line {
 
     /// Whether a short request may leave now without a further check.
     #[inline(always)]
-    pub(in crate::session) fn is_plain(&self, generation: u32, len: u32, now: Nanos) -> bool {
-        self.generation == generation
+    pub(in crate::session) fn is_plain(&self, session: Session, len: u32, now: Nanos) -> bool {
+        self.handle == session
             && now < self.plain_until
             && self.free != 0
             && self.credits != 0

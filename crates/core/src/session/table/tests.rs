@@ -4,6 +4,8 @@ use dunlin_wire::ReqNum;
 
 use super::*;
 
+const HERE: EndpointNum = EndpointNum::chosen(1);
+
 const TERMS: Terms = Terms {
     peer: PeerId(0),
     window: 8,
@@ -27,7 +29,7 @@ fn answer(window: u32, credits: u32) -> SessionOffer {
 
 #[test]
 fn there_are_never_more_sessions_than_the_limit() {
-    let mut sessions = Sessions::new(2, 1);
+    let mut sessions = Sessions::new(2, 1, HERE);
     let first = sessions.begin(&TERMS, false, None).expect("room");
     sessions.begin(&TERMS, false, None).expect("room");
     let refused = sessions.begin(&TERMS, false, None);
@@ -38,7 +40,7 @@ fn there_are_never_more_sessions_than_the_limit() {
 
 #[test]
 fn strict_credits_keep_the_receive_queue_from_overflowing() {
-    let mut sessions = Sessions::new(9, 1);
+    let mut sessions = Sessions::new(9, 1, HERE);
     let room = Some(4 * TERMS.credits);
     let first = sessions.begin(&TERMS, false, room).expect("room");
     sessions.begin(&TERMS, true, room).expect("room");
@@ -59,7 +61,7 @@ fn strict_credits_keep_the_receive_queue_from_overflowing() {
 
 #[test]
 fn an_ended_session_is_not_found_and_its_number_has_another_token() {
-    let mut sessions = Sessions::new(9, 1);
+    let mut sessions = Sessions::new(9, 1, HERE);
     let index = sessions.begin(&TERMS, false, None).expect("room");
     let handle = sessions.handle(index);
     let token = sessions.end(index);
@@ -72,8 +74,49 @@ fn an_ended_session_is_not_found_and_its_number_has_another_token() {
 }
 
 #[test]
+fn a_handle_that_names_no_session_here_says_why() {
+    let [mut here, mut there] = [HERE, EndpointNum::chosen(2)].map(|it| Sessions::new(9, 1, it));
+    let open = |sessions: &mut Sessions| {
+        let index = sessions.begin(&TERMS, false, None).expect("room");
+        sessions.handle(index)
+    };
+    let (ours, theirs) = (open(&mut here), open(&mut there));
+    // Nothing else tells the two handles apart.
+    assert_eq!(ours.index(), theirs.index());
+    assert_eq!(ours.generation(), theirs.generation());
+    assert_eq!(here.check(ours), Ok(ours.index()));
+    assert_eq!(here.check(theirs), Err(HandleError::WrongEndpoint));
+    assert_eq!(here.find(theirs), None);
+    assert_eq!(here.check(Session::NONE), Err(HandleError::Ended));
+    here.end(ours.index());
+    assert_eq!(here.check(ours), Err(HandleError::Ended));
+    assert_eq!(there.check(ours), Err(HandleError::WrongEndpoint));
+}
+
+#[test]
+fn an_index_whose_generations_are_used_up_stays_unused() {
+    let mut sessions = Sessions::new(2, 1, HERE);
+    let mut known = std::collections::BTreeSet::new();
+    for _ in 0..u16::MAX {
+        let index = sessions.begin(&TERMS, false, None).expect("room");
+        assert_eq!(index, SessionIdx(0));
+        assert!(known.insert(sessions.handle(index)), "a handle was reused");
+        sessions.end(index);
+    }
+    for generation in [1, 2] {
+        let index = sessions.begin(&TERMS, false, None).expect("room");
+        assert_eq!(
+            sessions.handle(index),
+            Session::new(SessionIdx(1), generation, HERE)
+        );
+        sessions.end(index);
+    }
+    assert!(sessions.are_slots_known() && sessions.live() == 0);
+}
+
+#[test]
 fn an_answer_must_fit_its_offer() {
-    let mut sessions = Sessions::new(9, 1);
+    let mut sessions = Sessions::new(9, 1, HERE);
     let index = sessions.begin(&TERMS, false, None).expect("room");
     let handle = sessions.handle(index);
     for wrong in [
@@ -96,7 +139,7 @@ fn an_answer_must_fit_its_offer() {
 
 #[test]
 fn slot_ranges_of_living_sessions_never_overlap() {
-    let mut sessions = Sessions::new(64, 1);
+    let mut sessions = Sessions::new(64, 1, HERE);
     let mut live: Vec<SessionIdx> = Vec::new();
     for round in 0..200_u32 {
         if round % 3 == 2 {

@@ -223,7 +223,7 @@ impl Transfers {
         message.place = Some(at);
         let idx = message.call;
         let entry = Paced {
-            session: line.handle(session),
+            session: line.handle(),
             req: lent.calls.req_of(idx),
             packet,
             at,

@@ -75,8 +75,16 @@ impl Cluster for Pair {
             failure: None,
         };
         let seed = self.0.seed + process.port.0 as u64;
-        let mut rpc = Endpoint::new(app, clock, halves, config(), seed, None)
-            .expect("the configuration is within its ranges");
+        let mut rpc = Endpoint::new(
+            app,
+            clock,
+            halves,
+            config(),
+            seed,
+            None,
+            process.port.endpoint(),
+        )
+        .expect("the configuration is within its ranges");
         rpc.on(BULK, on_bulk);
         rpc.on(SMALL, |_, req, cx| {
             let name = word(req.data()).unwrap_or(0);
