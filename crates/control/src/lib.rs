@@ -26,6 +26,7 @@ mod places;
 mod plane;
 mod proofs;
 mod route;
+mod secrets;
 mod types;
 
 pub use config::{PlaneConfig, PlaneCounters};

@@ -33,6 +33,7 @@ use super::link::Link;
 use super::places::Places;
 use super::proofs::Proofs;
 use super::route::{Route, RouteId};
+use super::secrets::Secrets;
 use super::types::{Action, Command, Event, Identity, LinkId, SessionKey, Ticket};
 use incoming::{Incoming, Open};
 use inquiries::Inquiries;
@@ -43,8 +44,8 @@ pub struct Plane<F> {
     config: PlaneConfig,
     us: Identity,
     rng: Rng,
-    /// The source of the secrets of links: no other state of it leaves this process.
-    secrets: Rng,
+    /// The source of numbers that a peer must not be able to guess from others.
+    secrets: Secrets,
     counters: PlaneCounters,
     endpoints: BTreeMap<EndpointIndex, LocalEndpoint>,
     links: BTreeMap<LinkId, Link>,
@@ -113,7 +114,7 @@ impl<F> Plane<F> {
             config,
             us,
             rng: Rng::new(seed),
-            secrets: Rng::new(Rng::new(!seed).next_u64()),
+            secrets: Secrets::new(!seed),
             counters: PlaneCounters::default(),
             endpoints: BTreeMap::new(),
             links: BTreeMap::new(),

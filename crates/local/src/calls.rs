@@ -21,8 +21,8 @@ use crate::task::MAIN;
 use crate::wake::{Current, WakeBy};
 
 /// A tag has the task in its upper bits and a number, from 1 on, in these lower ones. A tag comes
-/// again after 2^40 calls; by then its first call has long ended.
-const NUMBER_BITS: u32 = 40;
+/// again after 2^44 calls; we trust that the first of its calls has ended by then.
+const NUMBER_BITS: u32 = 44;
 
 const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
 
@@ -178,12 +178,13 @@ impl Calls {
     /// Notes which future waits for a call, because its tag does not say it.
     #[cold]
     fn await_elsewhere(&self, tag: Tag, current: &Current, context: &Context<'_>) {
-        self.has_strays.set(true);
-        let mut strays = self.strays.borrow_mut();
-        let stray = strays.entry(tag.0);
-        if let Stray::Awaited(future) = stray.or_insert(Stray::Awaited(WakeBy::None)) {
-            future.note(current, context);
-        }
+        let mut future = match self.settle(tag) {
+            Some(Stray::Awaited(future)) => future,
+            _ => WakeBy::None,
+        };
+        // Nothing is borrowed here: this clones and drops wakers, which are foreign code.
+        future.note(current, context);
+        self.insert(tag, Stray::Awaited(future));
     }
 
     /// Takes the result of a call that has ended, and returns the task to poll for it, which is not
@@ -195,7 +196,10 @@ impl Calls {
         cx: &mut Cx<'_>,
         wake: impl FnOnce(WakeBy),
     ) -> Option<u32> {
-        self.running.set(self.running.get() - 1);
+        let Some(running) = self.running.get().checked_sub(1) else {
+            return Self::end_unknown(done, cx);
+        };
+        self.running.set(running);
         let task = task_of(done.tag);
         let is_ordinary = task != MAIN && task != NO_TASK && done.result.is_ok();
         if !is_ordinary || self.has_strays.get() {
@@ -203,6 +207,13 @@ impl Calls {
         }
         self.offer.set(done);
         Some(task)
+    }
+
+    /// Ends a call that was not issued here but through the endpoint itself.
+    #[cold]
+    fn end_unknown(done: Done, cx: &mut Cx<'_>) -> Option<u32> {
+        cx.recycle([done.request, done.response]);
+        None
     }
 
     #[cold]

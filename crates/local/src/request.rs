@@ -144,9 +144,12 @@ impl OwnedRequest {
     /// # Errors
     /// If the endpoint is gone.
     pub fn reject(mut self, code: ErrorCode) -> Result<(), Error> {
-        let ticket = self.parts_mut().ticket.take();
-        let rejected = self.state().with(|cx| {
-            if let Some(ticket) = ticket {
+        let parts = self.parts_mut();
+        let state = parts.state.as_deref().expect(HERE);
+        let ticket = &mut parts.ticket;
+        let rejected = state.with(|cx| {
+            // Only here: where the endpoint is in use, dropping this request must still answer it.
+            if let Some(ticket) = ticket.take() {
                 let _ = cx.reject(ticket, code);
             }
         });

@@ -3,8 +3,10 @@
 //!
 //! The queues are bounded by their contents: an endpoint gets at most a handful of events per
 //! session that it has or asks for and per request that it may leave unanswered
-//! (`PlaneConfig::max_pending_per_endpoint`), and it sends at most one command for each of these
-//! and for the end of each of its sessions. Both numbers have limits.
+//! (`PlaneConfig::max_pending_per_endpoint`), and it sends at most one command for each of these,
+//! for the end of each of its sessions, and in each iteration for a challenge. The first two
+//! numbers have limits; of the commands, the control thread takes no more at once than it has
+//! found.
 
 use std::collections::VecDeque;
 use std::io;
@@ -59,6 +61,14 @@ impl<M> Mailbox<M> {
             .unwrap_or_else(PoisonError::into_inner)
             .push_back(message);
         self.doorbell.ring();
+    }
+
+    /// The number of messages.
+    pub(crate) fn len(&self) -> usize {
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 
     /// The oldest message.

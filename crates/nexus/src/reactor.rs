@@ -235,7 +235,12 @@ impl Reactor {
             let plane = &mut self.plane;
             let mut take = |frame: &[u8], fds: &mut Vec<OwnedFd>| {
                 match Message::decode(frame) {
-                    Ok(message) if message.is_question() => fds.clear(),
+                    // The descriptors may be those of the message after it.
+                    Ok(message) if message.is_question() => {
+                        if matches!(message, Message::Connect { .. }) {
+                            fds.clear();
+                        }
+                    }
                     _ => plane.on_frame(link, frame, fds, now),
                 }
                 plane.has_link(link)
@@ -257,7 +262,11 @@ impl Reactor {
         if !self.requests.doorbell.take() {
             return;
         }
-        while let Some(request) = self.requests.receive() {
+        // Those that come meanwhile ring again: no endpoint keeps the thread from its heartbeats.
+        for _ in 0..self.requests.len() {
+            let Some(request) = self.requests.receive() else {
+                return;
+            };
             let now = self.clock.now();
             match request {
                 Request::Plane(command) => {

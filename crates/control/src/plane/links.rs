@@ -204,8 +204,8 @@ impl<F> Plane<F> {
         }
     }
 
-    const fn draw_secret(&mut self) -> Secret {
-        Secret([self.secrets.next_u64(), self.secrets.next_u64()])
+    fn draw_secret(&mut self) -> Secret {
+        Secret([self.secrets.next(), self.secrets.next()])
     }
 
     fn say_hello(&mut self, id: LinkId, answer: bool) {

@@ -23,7 +23,7 @@ impl<F> Plane<F> {
             Proving::Granted(key) => self.sessions.get(&key).map(|open| open.link),
         };
         if let Some(link) = link {
-            let secret = self.secrets.next_u64();
+            let secret = self.secrets.next();
             self.proofs.begin(proving, link, secret, now);
             self.poll_proofs(now);
         } else if matches!(proving, Proving::Asked { .. }) {

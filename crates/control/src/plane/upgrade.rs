@@ -34,7 +34,7 @@ impl<F> Plane<F> {
 
     /// The process at the other end of a TCP link gets a number by which it can be known again.
     pub(super) fn begin_upgrade(&mut self, tcp: LinkId, now: Nanos) {
-        let nonce = self.secrets.next_u64();
+        let nonce = self.secrets.next();
         self.send_nonce(tcp, nonce, now);
     }
 

@@ -53,9 +53,9 @@ impl<'a> Request<'a> {
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         let core = &mut *cx.core;
-        // The common path does not ask for the endpoint. A handler of another one can have this one
-        // only between iterations, when no request is plainly dispatched: those of slow handlers,
-        // which wait for a later iteration, want a sample.
+        // The common path does not ask for the endpoint. A handler of another one has this one
+        // between iterations, when no request is plainly dispatched: those of slow handlers, which
+        // wait for a later iteration, want a sample. docs/decisions/handles.md has the exception.
         let plain = core
             .requests
             .reply_plain(self.inbound, len, write, &mut core.context);
