@@ -226,7 +226,9 @@ impl<F, P> Handshake<F, P> {
                 Step::Close { key, reason } => {
                     let mut lifecycle = rpc.lifecycle();
                     let session = lifecycle.session_named(key.session, key.token);
-                    session.map(|session| lifecycle.close(session, reason));
+                    if let Some(session) = session {
+                        lifecycle.close(session, reason);
+                    }
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Peers that ask without end, and read the answers or do not: the control thread serves others as
 //! quickly as ever, and its memory stays small.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -89,31 +89,40 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Sessions of others live through a flood, and new ones are made during it.
-fn lives_through(count: usize, question: &[u8]) {
+/// Runs an attack against a server for four seconds, while a client of the server makes calls: its
+/// session lives. `meanwhile` runs at the end of the attack.
+fn lives_through(
+    attack: impl FnOnce(SocketAddr, &AtomicBool) + Send,
+    meanwhile: impl FnOnce(&mut Scene),
+) {
     let mut scene = Scene::new();
     let address = scene.address();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _ending = Ending(&over);
-        scope.spawn(|| {
-            let streams = (0..count).map(|_| greeted(address).unwrap());
-            let mut flood = Flood::new(streams.collect(), question);
-            while !over.load(Ordering::Relaxed) {
-                flood.turn(true, MOST_AT_ONCE);
-            }
-        });
+        scope.spawn(|| attack(address, &over));
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(4) {
             exchange(&mut scene.rpc, scene.session, REVERSE);
             scene.rpc.run_for(Duration::from_millis(50));
         }
-        assert_eq!(
-            scene.rpc.app().events.len(),
-            1,
-            "{:?}",
-            scene.rpc.app().events
-        );
+        let events = &scene.rpc.app().events;
+        assert_eq!(events.len(), 1, "{events:?}");
+        meanwhile(&mut scene);
+    });
+    scene.check();
+}
+
+/// Sessions of others live through questions without end, and new ones are made during them.
+fn lives_through_questions(count: usize, question: &[u8]) {
+    let attack = |address, over: &AtomicBool| {
+        let streams = (0..count).map(|_| greeted(address).unwrap());
+        let mut flood = Flood::new(streams.collect(), question);
+        while !over.load(Ordering::Relaxed) {
+            flood.turn(true, MOST_AT_ONCE);
+        }
+    };
+    lives_through(attack, |scene| {
         let asked = Instant::now();
         scene.check();
         eprintln!("a new session took {:?} beside the flood", asked.elapsed());
@@ -122,37 +131,24 @@ fn lives_through(count: usize, question: &[u8]) {
 
 #[test]
 fn twenty_readers_of_counters_end_no_session() {
-    lives_through(20, &insight_read());
+    lives_through_questions(20, &insight_read());
 }
 
 #[test]
 fn sixty_askers_for_endpoints_end_no_session() {
-    lives_through(60, &lookup());
+    lives_through_questions(60, &lookup());
 }
 
 /// The answers to these questions have no way back, so the control thread does not work them out.
 #[test]
 fn connections_that_end_before_their_questions_are_read_end_no_session() {
-    let mut scene = Scene::new();
-    let address = scene.address();
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let _ending = Ending(&over);
-        scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                // The server may refuse some, while others still end.
-                let streams = (0..ENDING).filter_map(|_| greeted(address).ok());
-                let mut flood = Flood::new(streams.collect(), &lookup());
-                flood.turn(false, MOST_AT_ONCE);
-            }
-        });
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(4) {
-            exchange(&mut scene.rpc, scene.session, REVERSE);
-            scene.rpc.run_for(Duration::from_millis(50));
+    let attack = |address, over: &AtomicBool| {
+        while !over.load(Ordering::Relaxed) {
+            // The server may refuse some, while others still end.
+            let streams = (0..ENDING).filter_map(|_| greeted(address).ok());
+            let mut flood = Flood::new(streams.collect(), &lookup());
+            flood.turn(false, MOST_AT_ONCE);
         }
-        let events = &scene.rpc.app().events;
-        assert_eq!(events.len(), 1, "{events:?}");
-    });
-    scene.check();
+    };
+    lives_through(attack, |_| ());
 }

@@ -81,19 +81,9 @@ impl Client {
         (desk, ledger): (Desk, Shared),
         mut rng: Rng,
     ) -> Self {
-        let halves = SimTransport::open(net, port);
-        let clock = net.borrow().clock(port);
         let seed = rng.next_u64();
-        let mut rpc = Endpoint::new(
-            Inbox::default(),
-            clock,
-            halves,
-            plan::endpoint(),
-            seed,
-            None,
-            port.endpoint(),
-        )
-        .expect("the defaults are within their ranges");
+        let app = Inbox::default();
+        let mut rpc = SimTransport::endpoint(net, port, app, plan::endpoint(), seed);
         rpc.on_completion(|app, done, _: &mut Cx<'_>| app.done.push(done));
         let mut at = Nanos::ZERO;
         let begin = (0..plan.calls).map(|_| {

@@ -33,8 +33,6 @@ pub(super) fn boot(
     ledger: Shared,
     mut rng: Rng,
 ) -> ServerRpc {
-    let halves = SimTransport::open(net, port);
-    let clock = net.borrow().clock(port);
     let seed = rng.next_u64();
     let app = Server {
         plan,
@@ -44,16 +42,7 @@ pub(super) fn boot(
         kept: BTreeMap::new(),
         timers: 0,
     };
-    let mut rpc = Endpoint::new(
-        app,
-        clock,
-        halves,
-        plan::endpoint(),
-        seed,
-        None,
-        port.endpoint(),
-    )
-    .expect("the defaults are within their ranges");
+    let mut rpc = SimTransport::endpoint(net, port, app, plan::endpoint(), seed);
     rpc.on(CALL, on_call);
     rpc.on_timer(on_timer);
     rpc

@@ -86,12 +86,10 @@ impl Cluster for Members {
 
     fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Member {
         let role = self.roles[process.port.0];
-        let halves = SimTransport::open(net, process.port);
-        let clock = net.borrow().clock(process.port);
         let app = App {
             load: self.scenario.loads[role.load].clone(),
             stats: self.stats[role.load].clone(),
-            clock: clock.clone(),
+            clock: net.borrow().clock(process.port),
             rpc_cost: self.scenario.rpc_cost,
             rng: self.seeds.fork(),
             port: process.port.0 as u64,
@@ -104,16 +102,7 @@ impl Cluster for Members {
         };
         let config = self.scenario.endpoint.clone();
         let seed = self.seeds.next_u64();
-        let mut rpc = Endpoint::new(
-            app,
-            clock,
-            halves,
-            config,
-            seed,
-            None,
-            process.port.endpoint(),
-        )
-        .expect("the configuration was checked before");
+        let mut rpc = SimTransport::endpoint(net, process.port, app, config, seed);
         rpc.on(CALL, on_call);
         rpc.on_completion(on_completion);
         rpc.on_timer(on_timer);

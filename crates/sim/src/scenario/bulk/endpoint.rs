@@ -62,8 +62,6 @@ impl Cluster for Pair {
     type Node = Bulky;
 
     fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Bulky {
-        let halves = SimTransport::open(net, process.port);
-        let clock = net.borrow().clock(process.port);
         let app = App {
             bulk: self.0.clone(),
             session: Session::NONE,
@@ -75,16 +73,7 @@ impl Cluster for Pair {
             failure: None,
         };
         let seed = self.0.seed + process.port.0 as u64;
-        let mut rpc = Endpoint::new(
-            app,
-            clock,
-            halves,
-            config(),
-            seed,
-            None,
-            process.port.endpoint(),
-        )
-        .expect("the configuration is within its ranges");
+        let mut rpc = SimTransport::endpoint(net, process.port, app, config(), seed);
         rpc.on(BULK, on_bulk);
         rpc.on(SMALL, |_, req, cx| {
             let name = word(req.data()).unwrap_or(0);

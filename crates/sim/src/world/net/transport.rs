@@ -9,7 +9,7 @@ use dunlin_core::transport::{
     Frame, Halves, Lane, Limits, MAX_INLINE, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem,
     TxSeq,
 };
-use dunlin_core::{BytesPerSec, Nanos, Scheme};
+use dunlin_core::{BytesPerSec, Config, Endpoint, Nanos, Scheme};
 use dunlin_wire::HEADER_LEN;
 
 use crate::world::clock::SimClock;
@@ -54,6 +54,20 @@ struct Half {
 }
 
 impl SimTransport {
+    /// An endpoint at `port`, as a process there begins: frames for an earlier one are gone.
+    pub(crate) fn endpoint<App>(
+        net: &NetHandle,
+        port: PortId,
+        app: App,
+        config: Config,
+        seed: u64,
+    ) -> Endpoint<Self, SimClock, App> {
+        let clock = net.borrow().clock(port);
+        let halves = Self::open(net, port);
+        Endpoint::new(app, clock, halves, config, seed, None, port.endpoint())
+            .expect("the options were checked with the plan or the scenario")
+    }
+
     /// Opens `port` for a process. Frames for an earlier one there are gone.
     pub fn open(net: &NetHandle, port: PortId) -> Halves<SimRx, SimTx> {
         let mut inner = net.borrow_mut();
