@@ -1,6 +1,6 @@
 //! The experiments of `dunlin bench`: each is a list of cases, measured in rounds, with baselines
-//! that use nothing of the library. Figures that count are medians of several rounds, as ratios to
-//! the speed of this machine without the library, measured at the same time.
+//! that use nothing of the library. The important figures are medians of several rounds, given as
+//! ratios to the speed of this machine without the library, measured at the same time.
 //!
 //! [`experiments`] has the subjects, [`baselines`] the measurements that they are compared with,
 //! [`harness`] everything that both need, and [`output`] draws and compares rows. The commands are

@@ -22,7 +22,7 @@ pub(crate) const LINE: usize = 64;
 /// Bytes of the sequence number.
 const SEQUENCE: usize = 8;
 
-/// Processors fetch lines in pairs, so lines that two sides write are this far apart.
+/// The distance between lines that two sides write, because processors fetch lines in pairs.
 const APART: usize = 2 * LINE;
 
 /// Shape of a lane; both ends must use the same.
@@ -152,8 +152,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes all messages of a burst, from the last to the first, and shows them to the reader.
-    /// The reader polls the first, so it takes no line that is still being written. False if there
-    /// is no room for all, with the burst unchanged; otherwise the burst is empty afterwards.
+    /// The reader polls the first cell, so it fetches no line that is still being written. False,
+    /// with the burst unchanged, if there is no room for all; otherwise the burst is empty
+    /// afterwards.
     #[inline]
     pub(crate) fn write_run(&mut self, burst: &mut Burst) -> bool {
         let end = &mut self.end;
@@ -214,7 +215,7 @@ impl<'a> Reader<'a> {
         Some(result)
     }
 
-    /// Takes the messages that have come, at most `most`, out of the lane into a burst, whose old
+    /// Moves the messages that have come, at most `most`, from the lane into a burst, whose old
     /// messages are lost. False if there are none. The processor fetches their lines in parallel.
     #[inline]
     pub(crate) fn read_run(&mut self, burst: &mut Burst, most: usize) -> bool {
@@ -263,8 +264,8 @@ impl<'a> End<'a> {
         }
     }
 
-    /// Gives the cells of all messages before `count` back. That costs the writer a miss, so it is
-    /// done for an eighth of the ring at a time.
+    /// Gives the cells of all messages before `count` back. That costs the writer a cache miss, so
+    /// it happens for an eighth of the ring at a time.
     #[inline]
     fn give_back(&mut self, count: u64) {
         let eighth = self.shape.cells as u64 / 8;

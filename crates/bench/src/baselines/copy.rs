@@ -20,8 +20,8 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// Copies of `size` bytes, in turn between several pairs of buffers, because bytes that are copied
-/// again soon may still be in a cache.
+/// Copies of `size` bytes, in turn between several pairs of buffers, because bytes that are soon
+/// copied again may still be in a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) size: u32,

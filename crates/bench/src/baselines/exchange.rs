@@ -4,8 +4,8 @@
 //! The way of writing cells decides the rate. The first store to a line that the other processor
 //! has read takes some 100 ns, and all later stores wait for it. So messages are made in lines of
 //! our own, and a burst is written into the ring in one run, from its last cell to its first
-//! ([`Writer::write_run`]); a burst has at most 16 messages, because otherwise the two sides would
-//! take turns.
+//! ([`Writer::write_run`]). A burst has at most 16 messages, because with longer ones each side
+//! would wait while the other works.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -171,7 +171,7 @@ impl Side<'_> {
         }
     }
 
-    /// Takes the messages that have come, answers, makes requests, and sends all of it.
+    /// Takes the messages that have come, answers them, makes new requests, and sends both.
     #[inline]
     fn turn(&mut self) {
         if !self.reader.read_run(&mut self.incoming, BURST) {

@@ -13,7 +13,7 @@ const SIZE: u32 = 8;
 /// The time of one ping-pong: thousands of round trips.
 const SPAN: Duration = Duration::from_millis(4);
 
-/// Plays when asked. Its processes start with the first game, and sleep between games.
+/// Plays a ping-pong when asked. Its processes start with the first game, and sleep between games.
 #[derive(Debug, Default)]
 pub struct Ping {
     game: Option<PingPong>,

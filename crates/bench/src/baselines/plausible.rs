@@ -5,8 +5,9 @@
 /// Largest plausible round trip of one cache line between two processes, in ns.
 const SHM_RTT_NS: f64 = 320.0;
 
-/// Most time that each further cache line of a packet adds to that round trip, in ns, both ways
-/// together. The processor fetches those lines in parallel, so each costs less than the first.
+/// Most time, in ns, that each further cache line of a packet may add to that round trip, in both
+/// directions together. The processor fetches those lines in parallel, so each costs less than the
+/// first.
 const SHM_RTT_LINE_NS: f64 = 60.0;
 
 /// Smallest plausible rate of a ring of cache lines, in cells per second.

@@ -1,6 +1,6 @@
 //! `bandwidth`: bytes of requests per second, one or four messages at a time, each answered with 32
-//! bytes. The baselines are the rates of memory copies (shm) or of raw datagrams (udp); rows of
-//! their own have the same messages over one TCP stream.
+//! bytes. The baselines are the rates of memory copies (shm) or of raw datagrams (udp). The same
+//! messages over one TCP stream have rows of their own.
 
 pub(crate) mod raw;
 pub(crate) mod tcp;
@@ -57,7 +57,7 @@ const SIZES: [u32; 6] = [32, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 1 << 30];
 /// Messages in flight together.
 const INFLIGHT: [u32; 2] = [1, 4];
 
-/// The most packets in flight. Even together they are small, compared with the bytes of a copy.
+/// Most packets in flight. All of them together are small, compared with the bytes of a copy.
 const CREDITS: u32 = 256;
 
 /// Iterations of the event loop between two looks at the time.
@@ -257,7 +257,8 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     let begin = Instant::now();
     let start = run_until(&mut rpc, |_, _| true)?;
     let last = run_until(&mut rpc, |_, elapsed| elapsed >= errand.span)?;
-    // With few messages, a part of one matters: the measured time begins and ends with a message.
+    // With few messages, a part of one would matter, so the measured time begins and ends at the
+    // end of a message.
     let end = run_until(&mut rpc, |sender, _| sender.completed > last)?;
     let values = vec![errand.job.gbps(end - start, begin.elapsed())];
     let side = Side::read(&mut rpc)?;

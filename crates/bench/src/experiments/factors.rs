@@ -4,10 +4,10 @@
 //! instructions.
 //!
 //! Everything is switched while the endpoints run. The switches of congestion control are
-//! [`dunlin::Bypasses`] and the sessions' scheme. Shared memory has no descriptors of an RX queue,
-//! so no multi-packet ones; instead, a receiver gives cells of a ring back together. Preallocated
-//! responses and zero-copy requests belong to the interface: with one of them off, handlers do the
-//! work that they would have to do without it.
+//! [`dunlin::Bypasses`] and the sessions' scheme. Shared memory has no RX queue with descriptors,
+//! and so no multi-packet descriptors; in their place, a receiver gives back several cells of a
+//! ring together. Preallocated responses and zero-copy requests belong to the interface: to switch
+//! one off, handlers do the work that they would have to do without it.
 
 pub(crate) mod instructions;
 pub(crate) mod pair;
@@ -105,7 +105,7 @@ pub(crate) enum Factor {
     RateLimiterBypass,
     /// The three factors above.
     AllThree,
-    /// Short messages without anything unusual take a path of their own.
+    /// Ordinary short messages take the common path.
     CommonPath,
     /// Short packets are staged in lines that the transport sends in one run.
     Lanes,

@@ -122,8 +122,8 @@ struct Ping {
 }
 
 impl Ping {
-    /// Issues an RPC. As in the raw ping-pong, the clock is read before the request is written and
-    /// after its answer was checked.
+    /// Issues an RPC. As in the raw ping-pong, the measured time includes writing the request and
+    /// checking its answer.
     #[inline]
     fn issue(&mut self, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
         self.begin = ticks::now();

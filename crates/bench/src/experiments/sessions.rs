@@ -2,10 +2,10 @@
 //!
 //! Memory of a process is its resident pages plus the message buffers in use. The memory before the
 //! first session is subtracted; the rest, of both processes together, is divided by the number of
-//! session sides. Resident pages include the regions of message buffers unless those are huge
-//! pages. So a buffer in use counts twice there; without the addition, buffers in huge pages would
-//! not count at all. Memory that all sessions share counts as well: rings, code that ran for the
-//! first time, the control plane's connections.
+//! session sides. Resident pages include the regions of message buffers, unless these are in huge
+//! pages. So outside of huge pages a buffer in use counts twice; but without the addition, a buffer
+//! in huge pages would not count at all. Memory that all sessions share counts as well: rings, code
+//! that ran for the first time, the control plane's connections.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

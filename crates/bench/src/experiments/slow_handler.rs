@@ -184,7 +184,7 @@ struct Stream {
     recorder: Recorder,
     /// `None` while a request is in flight.
     bufs: Option<[MsgBuf; 2]>,
-    /// True to issue the next request when this one is over.
+    /// Whether to issue the next request when this one is over.
     goes_on: bool,
 }
 

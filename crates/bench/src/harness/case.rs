@@ -27,7 +27,7 @@ pub struct Case {
     alarms: Vec<String>,
 }
 
-/// Plays a ping-pong, or stands for one in a test; returns its time in ns.
+/// Plays a ping-pong and returns its time in ns. Tests have a substitute.
 pub type Pinger<'a> = &'a mut dyn FnMut() -> anyhow::Result<Option<f64>>;
 
 /// The rounds that count.
@@ -176,8 +176,8 @@ impl Case {
             Ok(())
         };
         ping()?;
-        // Keeps both values or neither: a baseline without its subject would belong to another
-        // round.
+        // Keeps both values or neither, because a baseline without its subject would seem to belong
+        // to another round.
         let mut baseline = None;
         if let Some(it) = &mut self.baseline {
             baseline = Some(it.probe.measure(span)?);

@@ -34,7 +34,7 @@ pub(crate) struct LossyRx {
     udp: UdpRx,
     loss: Ppm,
     rng: Rng,
-    /// The places in the burst of the frames that are not dropped.
+    /// Indexes, in the burst, of the frames that are not dropped.
     kept: [usize; RX_BURST],
 }
 

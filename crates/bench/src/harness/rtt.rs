@@ -33,7 +33,7 @@ const fn metric(name: &'static str, index: usize) -> Metric {
     }
 }
 
-/// Durations in ticks, and the clock that measures the length of a tick.
+/// Durations in ticks, and the stretch of time that gives the length of a tick.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     histogram: Histogram<u64>,
@@ -45,7 +45,8 @@ impl Recorder {
     /// Skips the first `skip` durations, for caches and branch predictors.
     pub(crate) fn skipping(skip: u64) -> Self {
         Self {
-            // Two significant digits would round 400 ns to 2 ns steps; three cost 20 KB more.
+            // With two significant digits, 400 ns would be rounded to steps of 2 ns; three cost 20
+            // KB more.
             histogram: Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order"),
             skip,
             stretch: Stretch::begin(),

@@ -218,7 +218,8 @@ impl Setting {
         self.seat.prepare()?;
         let mut nexus = Nexus::builder().workers(self.workers);
         if self.seat.first {
-            // The system stops such a process for a long time at once, not for many short times.
+            // A busy system may stop such a process once for a long time, rather than often for a
+            // short time.
             nexus = nexus.failure_timeout(Duration::from_secs(60));
         }
         let nexus = nexus.bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -306,8 +307,8 @@ pub(crate) fn connect<T: Medium, App>(
 }
 
 /// Tells the parent the address of this endpoint, and waits until another endpoint has made `count`
-/// sessions with it and issues on them. `accepted` gives access to the sessions that were accepted
-/// so far.
+/// sessions with it and issues requests on them. `accepted` gives access to the sessions that were
+/// accepted so far.
 ///
 /// # Errors
 /// There are more or fewer sessions, or no request comes for as long as connecting may take.

@@ -68,7 +68,7 @@ impl Wanted<'_> {
 }
 
 impl Published {
-    /// True if it was measured with this value, or does not have this parameter.
+    /// True if the figure was measured with this value, or does not have this parameter.
     fn says(&self, name: &str, value: &str) -> bool {
         let number = self.number(name).map(|number| number.to_string());
         let word = self.word(name).map(str::to_owned);

@@ -100,7 +100,7 @@ impl Datagrams {
     }
 }
 
-/// Has the kernel cut each write to the socket into datagrams of `size` bytes.
+/// Makes the kernel cut each write to the socket into datagrams of `size` bytes.
 ///
 /// # Errors
 /// The kernel is older than 4.18.
@@ -108,7 +108,7 @@ pub fn set_segment_size(socket: &UdpSocket, size: u16) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, size.into())
 }
 
-/// Has the kernel deliver consecutive datagrams of one size as one.
+/// Makes the kernel deliver consecutive datagrams of one size as one.
 ///
 /// # Errors
 /// The kernel is older than 5.0.
@@ -116,7 +116,7 @@ pub fn set_gro(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// Allows the socket this many unread bytes; the system may grant fewer.
+/// Sets the number of unread bytes that the socket may hold; the system may grant fewer.
 ///
 /// # Errors
 /// The system refuses.
@@ -124,8 +124,8 @@ pub(crate) fn set_receive_buffer(socket: &UdpSocket, bytes: libc::c_int) -> io::
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
 }
 
-/// Allows the stream this many bytes in each direction, instead of letting the system choose; it
-/// may grant fewer.
+/// Sets the size of the stream's buffer for each direction, which the system would otherwise
+/// choose; it may grant fewer bytes.
 ///
 /// # Errors
 /// The system refuses.

@@ -27,7 +27,7 @@ pub(crate) const ROLE: Role = Role::new("factors", run);
 /// Time before the first RPC that counts.
 pub(super) const WARM_UP: Duration = Duration::from_millis(20);
 
-/// Long enough for 30 000 RPCs, short enough for a noisy machine.
+/// The length of a slice: long enough for 30 000 RPCs, short enough for a noisy machine.
 const SLICE: Duration = Duration::from_millis(10);
 
 /// Time at the beginning of a slice for both sides to switch, and for earlier RPCs to end.
@@ -62,8 +62,7 @@ pub(super) const fn is_off(slice: u64) -> bool {
     slice % 2 == 1
 }
 
-/// The rates of slices with all factors on, each with the rate of the next slice, in which one is
-/// off.
+/// Pairs of rates: of a slice with all factors on, and of the next slice, in which one is off.
 pub(super) fn pairs_of(rates: &BTreeMap<u64, f64>) -> Vec<[f64; 2]> {
     let (mut pairs, mut before) = (Vec::new(), None);
     for (slice, rate) in rates {

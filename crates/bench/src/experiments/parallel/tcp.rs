@@ -22,7 +22,7 @@ pub(crate) const CALL: Role = Role::new("tcp-call", call);
 /// Answers them.
 pub(crate) const ANSWER_CALLS: Role = Role::new("tcp-answer", answer);
 
-/// Bytes of buffers to ask for, in the half of the span in which the system does not choose them.
+/// Bytes of buffers to ask for in one half of the span; in the other half, the system chooses.
 const BUFFERS: i32 = 4 << 20;
 
 /// Messages over TCP.
@@ -214,7 +214,7 @@ struct Answerer {
     counter: u64,
     part: Part,
     request: Vec<u8>,
-    /// True while the answer leaves.
+    /// Whether the answer is being sent.
     leaving: bool,
 }
 
