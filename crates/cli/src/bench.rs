@@ -59,8 +59,8 @@ pub(crate) fn measure_one(args: &MeasureArgs) -> anyhow::Result<()> {
     answer::run(args)
 }
 
-/// Runs the experiments of `all`. Returns the rows, remarks about disturbances, and the result; if
-/// an experiment fails, the rows measured before are there.
+/// Runs the experiments of `all`. Returns the rows, remarks about disturbances, and the result. If
+/// an experiment fails, the rows measured before it are returned as well.
 ///
 /// # Errors
 /// Signals cannot be watched.

@@ -86,7 +86,7 @@ pub(crate) struct Args {
     pub(super) verbose: bool,
 }
 
-/// The subcommands of `dunlin bench`, which do other things than measuring this build.
+/// The subcommands of `dunlin bench`. Without one, it measures this build.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Measures this build and other programs in turn, and says which is better

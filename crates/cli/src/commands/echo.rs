@@ -49,7 +49,7 @@ pub(crate) struct EndpointArgs {
 }
 
 impl EndpointArgs {
-    /// The options, with the flags of this command over them.
+    /// The options. The flags of this command override the other sources.
     ///
     /// # Errors
     /// An option is wrong.

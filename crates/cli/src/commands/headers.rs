@@ -1,6 +1,6 @@
-//! The headers of lower layers that a recorded packet gets, so that Wireshark can read it:
-//! Ethernet, IP and UDP, from and to the port of a nexus, by which the dissector recognises it.
-//! Used for frames of the simulator and of running endpoints.
+//! Headers of lower layers for a recorded packet, so that Wireshark can read it: Ethernet, IP and
+//! UDP. Both ports are that of a nexus, by which the dissector recognises the packet. Used for
+//! frames of the simulator and of running endpoints.
 
 /// The port of every endpoint.
 const PORT: u16 = 31_850;

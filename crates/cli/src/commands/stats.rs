@@ -1,5 +1,5 @@
 //! `dunlin stats`: the counters and times of a running process, read from the memory file in which
-//! it publishes them (`dunlin_insight`), without asking it.
+//! the process publishes them (`dunlin_insight`), without asking the process.
 
 mod columns;
 mod json;

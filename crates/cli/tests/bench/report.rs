@@ -43,8 +43,8 @@ fn recorded() -> Vec<String> {
     paths
 }
 
-/// Rows of the experiments without recorded rows, so that their charts are checked, too: all values
-/// of the parameters that the charts know, some of them invalid.
+/// Rows for the experiments without recorded rows, so that their charts are checked, too: with all
+/// values of the parameters that the charts know; some rows are invalid.
 fn made_up() -> String {
     let mut rows = Vec::new();
     let mut add =

@@ -25,7 +25,7 @@ const CLIENT: u16 = 5;
 const SMALL: usize = 32;
 /// No wait takes this long unless a test fails, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Longer than a tracer needs to write its buffer to the file.
+/// A time in which a tracer certainly writes its buffer to the file.
 const WRITTEN: Duration = Duration::from_millis(300);
 
 /// Two endpoints of this process with a session.
@@ -51,7 +51,7 @@ impl<T: Open> Pair<T> {
             endpoint: Some(SERVER),
             ..ConnectOptions::default()
         };
-        // This session gives the next one a different number at each end.
+        // With this session, the next one gets a different number at each end.
         client.connect("127.0.0.1:1").unwrap();
         let session = client.connect_with(nexus.address(), &options).unwrap();
         let mut pair = Self {

@@ -148,7 +148,7 @@ impl Answer {
     }
 }
 
-/// As much of a text as fits into a message.
+/// The beginning of a text, as long as a message has room for.
 pub(super) fn beginning(text: &str) -> String {
     const MOST: usize = 200;
     match text.char_indices().nth(MOST) {

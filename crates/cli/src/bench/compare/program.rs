@@ -71,7 +71,7 @@ impl Program {
         &self.name
     }
 
-    /// Has it measure a case, which may take as long as `limit`.
+    /// Makes it measure a case, which may take as long as `limit`.
     ///
     /// # Errors
     /// [`signal::Interrupted`]; or it cannot be started, fails, takes too long, or does not keep
@@ -128,7 +128,7 @@ struct Running {
     child: Child,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
-    /// Its process number may belong to another process now.
+    /// It has been waited for, so its process number may belong to another process now.
     is_buried: bool,
 }
 

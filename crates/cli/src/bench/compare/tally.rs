@@ -2,8 +2,8 @@
 //!
 //! A ratio is taken from the two measurements of one round, and a round counts for a pair of
 //! programs only if the four ping-pongs around the two agree. The result covers each state of the
-//! machine with enough ratios, and a verdict needs all of these on one side of 1: for two equally
-//! fast programs, seven ratios are so by chance once in 64 times.
+//! machine with enough ratios. A verdict needs all ratios of a state on one side of 1; for two
+//! equally fast programs, that happens by chance with seven ratios once in 64 times.
 
 use serde::Serialize;
 use serde_json::Value;

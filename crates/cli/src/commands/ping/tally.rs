@@ -85,7 +85,8 @@ impl<'a> Tally<'a> {
         ))
     }
 
-    /// Counts a ping and, if there is one for it, prints its line.
+    /// Counts a ping and prints its line. In a flood, answered pings get no line, and only the
+    /// first refusal gets one.
     ///
     /// # Errors
     /// The output is closed.

@@ -21,7 +21,7 @@ pub(super) enum Table {
     Sessions,
 }
 
-/// All values behind a picture.
+/// All values that a picture shows.
 #[derive(Debug)]
 pub(super) struct Model {
     before: Vec<Snapshot>,

@@ -116,7 +116,8 @@ fn fitting<'a>(columns: &'a [(&'a str, u16)], width: u16) -> &'a [(&'a str, u16)
     &columns[..fitting.max(1)]
 }
 
-/// A table of the columns that fit, with the chosen row marked, and bright if keys act on it.
+/// Draws a table with the columns that fit. The chosen row is marked, and bright if keys act on
+/// this table.
 fn draw_grid(
     frame: &mut Frame<'_>,
     area: Rect,

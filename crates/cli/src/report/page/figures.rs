@@ -14,7 +14,7 @@ struct Key {
     /// Experiment, metric, transport.
     what: [&'static str; 3],
     params: &'static [(&'static str, f64)],
-    /// Takes the largest of the matching figures, not the first.
+    /// Whether to take the largest of the matching figures, not the first.
     largest: bool,
 }
 
