@@ -1,6 +1,6 @@
 //! The client side: requests that this endpoint issues, from the call to its completion.
 //!
-//! `client/calls.rs` is the part that owns the calls, and `client/slot.rs` one of its slots;
+//! `client/calls.rs` is the part that owns the calls, `client/slot.rs` is one slot, and
 //! `client/inquiries.rs` asks the peer about calls that make no progress.
 
 pub(crate) mod calls;

@@ -28,8 +28,8 @@ pub const DEFAULT_MAX_MESSAGE: u32 = 16 << 20;
 pub const MAX_BATCH: usize = 64;
 /// Most idle iterations between two readings of the clock, less one (design §3).
 pub const IDLE_CLOCK_MASK: u32 = 63;
-/// Longest time between two readings of the clock in idle iterations that are shorter than that:
-/// half of the error that a round-trip sample may have (rule S10).
+/// Longest time between two clock readings while the endpoint is idle, unless one iteration lasts
+/// longer: half of the error that a round-trip sample may have (rule S10).
 pub const IDLE_CLOCK_GAP: Nanos = Nanos::from_micros(1);
 /// Most live calls that one loss scan visits; the next scan goes on from there.
 pub const SCAN_LIMIT: usize = 1024;
@@ -44,7 +44,7 @@ pub const ASKS_PER_HOLD: u64 = 3;
 pub const MAX_REQ_TYPES: usize = 1 << 16;
 /// Most slots of the timing wheel.
 pub const MAX_WHEEL_SLOTS: u64 = 1 << 12;
-/// Most sessions of an endpoint: the index must fit into a handle with a generation.
+/// Most sessions of an endpoint: a handle has room for the index and a generation.
 pub const MAX_SESSIONS: usize = 1 << 24;
 
 const _: () = {
@@ -79,14 +79,14 @@ pub struct Config {
     /// Smallest retransmission timeout. The default of 5 ms suits kernel transports (eRPC §5.2.3).
     pub rto_floor: Nanos,
     /// Retransmission timeout before the first round-trip sample. Also the shortest timeout towards
-    /// peers without a network in between, which may wait for a processor.
+    /// a peer without a network in between, which may have to wait for a processor.
     pub rto_initial: Nanos,
     /// Time after which an unanswered background or deferred request is acknowledged (rule S4).
     pub ack_delay: Nanos,
     /// Time for which a server keeps a response in case the client asks again (rule S9): at least
-    /// [`ASKS_PER_HOLD`] times the time after which a client does.
+    /// [`ASKS_PER_HOLD`] times the longest time that a client waits before it asks.
     pub response_hold: Nanos,
-    /// A peer that has been silent for this long, although packets asked it, has failed (rule S11).
+    /// A peer that has left packets unanswered for this long has failed (rule S11).
     pub failure_timeout: Nanos,
     /// Time between two scans for lost packets and passed deadlines while calls are pending.
     pub scan_interval: Nanos,
@@ -96,7 +96,7 @@ pub struct Config {
     /// the one that the transport declares for the peer: none for shared memory, Swift for
     /// networks.
     pub scheme: Option<Scheme>,
-    /// Steps left out for sessions without congestion (eRPC §5.2.2). Can be changed later with
+    /// Steps that sessions without congestion skip (eRPC §5.2.2). Can be changed later with
     /// [`Endpoint::set_bypasses`](crate::Endpoint::set_bypasses).
     pub bypasses: Bypasses,
     /// Width of a slot of the timing wheel: a paced packet is at most this late.
@@ -185,7 +185,7 @@ pub enum ConfigError {
     ResponseHold {
         /// The configured span.
         hold: Nanos,
-        /// The shortest span that goes with the other options.
+        /// The shortest span that the other options permit.
         least: Nanos,
     },
     /// The pool could not get memory for its first region.
@@ -270,9 +270,9 @@ impl Config {
         first.max(self.longest_backoff()).times(ASKS_PER_HOLD)
     }
 
-    /// Shortest timeout of a session. A round trip to a near peer does not show how long the peer
-    /// may wait for a processor, and hardly any packet is lost on the way, so its timeout never
-    /// falls below the first one.
+    /// Shortest timeout of a session. For a near peer, it is never below the initial one: a round
+    /// trip does not show how long that peer may wait for a processor, and hardly any packet is
+    /// lost on the way.
     pub(crate) fn least_timeout(&self, is_near: bool) -> Nanos {
         match is_near {
             true => self.rto_floor.max(self.rto_initial),
@@ -281,13 +281,13 @@ impl Config {
     }
 
     /// Longest timeout after doublings: several attempts must fit into the time after which a
-    /// silent peer has failed. A longer timeout stays as it is.
+    /// silent peer has failed. A timeout that is longer without any doubling stays as it is.
     pub(crate) fn longest_backoff(&self) -> Nanos {
         Nanos(self.failure_timeout.0 / 8).min(self.probe_max)
     }
 
     /// Checks every option by itself. The simulator makes only these checks, because it also tests
-    /// responses that are gone too soon.
+    /// servers that give responses back too soon.
     pub(crate) fn check_ranges(&self) -> Result<(), ConfigError> {
         if self.max_sessions == 0 || self.max_sessions > MAX_SESSIONS {
             return Err(ConfigError::MaxSessions(self.max_sessions));
@@ -343,7 +343,7 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// The default, for constants.
+    /// The default, usable in constants.
     pub const DEFAULT: Self = Self {
         window: DEFAULT_WINDOW,
         credits: DEFAULT_CREDITS,

@@ -2,9 +2,10 @@
 //! output. A scheme sees answers, losses and timeouts of one session and sets the rate at which it
 //! may send; `congestion/pacing.rs` keeps to that rate.
 //!
-//! A session whose scheme lets it send at line rate costs one comparison more than one without a
-//! scheme: only the answers that carry a round-trip sample or a congestion mark come here (eRPC
-//! §5.2.2). Only REQ and RFR are paced; CR, RESP and ERR never are.
+//! For a session at line rate, a scheme costs one comparison: only the answers that carry a
+//! round-trip sample or a congestion mark come here (eRPC
+//!
+//! 5.2.2). Only REQ and RFR are paced; CR, RESP and ERR never are.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -65,12 +66,12 @@ pub trait CongestionControl: Debug + Send {
     fn rate(&self) -> Option<BytesPerSec>;
 }
 
-/// The direction in which packets that one flow controls go.
+/// The direction of the packets that a flow controls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     /// Requests: they queue on their way to the server.
     Out,
-    /// Packets of large responses that RFRs ask for: they queue on its way to the client.
+    /// Packets of large responses that RFRs ask for: they queue on their way to the client.
     Back,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct Link {
     pub(crate) packet: u32,
     /// Packets that the session may have in flight.
     pub(crate) credits: u32,
-    /// A random number, with which sessions avoid doing their occasional steps at the same time.
+    /// A random number, so that sessions do not make their occasional steps at the same time.
     pub(crate) dither: u32,
 }
 

@@ -58,7 +58,7 @@ impl Context {
             max_bytes: config.pool_bytes,
             data_size: limits.data_size,
             readable: config.readable_buffers,
-            // A simulator has one process, and may have more endpoints than that has descriptors.
+            // A simulator may have more endpoints than its one process has descriptors.
             shared: !config.readable_buffers,
             ..PoolConfig::default()
         })
@@ -109,7 +109,7 @@ impl Context {
         self.agenda.call_attention();
     }
 
-    /// Has the loop look at the session, if it has a backlog that could move.
+    /// Makes the loop look at the session, if that has a backlog that could move.
     #[inline]
     pub(crate) fn wake(&mut self, session: SessionIdx, line: &mut Line) {
         #[cfg(feature = "mutants")]

@@ -1,7 +1,7 @@
-//! The endpoint as a whole: `endpoint/event_loop.rs` is one iteration, from top to bottom; a
-//! program holds `endpoint/rpc.rs`, the control plane `endpoint/lifecycle.rs`; `endpoint/plain.rs`
-//! is the common path, `endpoint/dispatch.rs` and `endpoint/arrived.rs` run handlers. `protocol.rs`
-//! has the state that they work on.
+//! The endpoint as a whole. `endpoint/event_loop.rs` is one iteration, from top to bottom;
+//! `endpoint/plain.rs` is the common path; `endpoint/dispatch.rs` and `endpoint/arrived.rs` run
+//! handlers. A program works with the `Endpoint` of `endpoint/rpc.rs`, the control plane with the
+//! handle of `endpoint/lifecycle.rs`. `protocol.rs` has the state.
 
 mod arrived;
 mod dispatch;

@@ -8,7 +8,7 @@ use dunlin_wire::{ErrorCode, Ran};
 
 use crate::config::ConfigError;
 
-/// How a call ended without a response. Exactly one of this or a response comes for every call.
+/// Why a call ended without a response. Every call ends with exactly one of the two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RpcError {
     /// The deadline passed first. The server may or may not have run the handler.
@@ -29,8 +29,8 @@ pub enum RpcError {
 }
 
 impl RpcError {
-    /// Whether the handler ran, as far as this error alone shows. The server's code is believed:
-    /// see [`ErrorCode::ran`].
+    /// Whether the handler ran, as far as this error alone shows. It trusts the server's code: see
+    /// [`ErrorCode::ran`].
     pub const fn ran(&self) -> Ran {
         match self {
             Self::DeadlinePassed | Self::Cancelled | Self::PeerFailed => Ran::Unknown,
@@ -166,7 +166,7 @@ impl fmt::Display for CallError {
 
 impl std::error::Error for CallError {}
 
-/// Why a handle names nothing at the endpoint to which it was given. Nothing has happened there.
+/// Why a handle names nothing at the endpoint to which it was given. The endpoint did nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandleError {
     /// The session has ended, the call has completed, or the request was answered.

@@ -106,8 +106,8 @@ fn take_from(next: &AtomicU32) -> Option<EndpointNum> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session {
     /// Index, generation and number of the endpoint, from the upper bits to the lower. They are one
-    /// word, because it is moved right after it was made, and a read in one piece of two smaller
-    /// writes stalls; and because one comparison then finds any wrong handle.
+    /// word for two reasons: a handle is moved right after it was made, and reading in one piece
+    /// what was written in two stalls; and one comparison finds any wrong handle.
     word: u64,
 }
 

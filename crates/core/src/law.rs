@@ -1,9 +1,9 @@
 //! Laws: conditions between the parts of an endpoint that hold whatever peers send and programs do.
 //!
-//! Each part keeps its own state in order. A law compares the knowledge of two of them: the credits
-//! that a session lacks are those that its calls and transfers hold. The endpoint checks its laws
-//! itself (`protocol/laws.rs`, [`Check`]), and a broken one ends its sessions, because none of its
-//! answers can be trusted any more. The process goes on.
+//! Each part keeps its own state in order. A law compares what two parts know: for example, the
+//! credits that a session lacks are those that its calls and transfers hold. The endpoint checks
+//! its laws itself (`protocol/laws.rs`, [`Check`]). A broken law ends the endpoint's sessions,
+//! because its answers can no longer be trusted. The process goes on.
 
 use std::fmt;
 
@@ -66,7 +66,7 @@ impl fmt::Display for Law {
     }
 }
 
-/// When an endpoint checks its [`Law`]s.
+/// How often an endpoint checks its [`Law`]s.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Check {
     /// Never.

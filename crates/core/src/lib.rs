@@ -8,7 +8,7 @@
 //! | folder | what it owns |
 //! |---|---|
 //! | `endpoint/` | control flow of an iteration, what a program holds, how handlers run |
-//! | `handler/` | the user's functions: their table, and what they are given |
+//! | `handler/` | the user's functions: their table and their arguments |
 //! | `protocol/` | the parts below as one state, and which event reaches which part |
 //! | `session/` | the session table; opening and closing; round trips |
 //! | `client/` | requests that this side issues |
@@ -17,12 +17,12 @@
 //! | `context/` | the moment, the work that is due, notices for the user and the transport |
 //! | `congestion/` | at what rate a session may send, and packets that wait for their time |
 //! | `packet/` | from bytes to packets of open sessions, and packets on their way out |
-//! | `observe/` | what is counted, measured, and shown to a trace |
+//! | `observe/` | counters, histograms, and the tap for traces |
 //!
-//! Each folder needs only folders that stand below it: endpoint, handler, protocol, server,
-//! transfer, client, congestion, context, session, packet, observe. All may use the files of the
-//! root: `handle.rs` and `call.rs` have the types that name an endpoint's parts and describe a
-//! call; `scheme.rs` lists the schemes of congestion control.
+//! Each folder needs only folders that stand after it in this order: endpoint, handler, protocol,
+//! server, transfer, client, congestion, context, session, packet, observe. All may use the files
+//! of the root: `handle.rs` and `call.rs` have the types that name an endpoint's parts and describe
+//! a call; `scheme.rs` lists the schemes of congestion control.
 //!
 //! `config.rs` has every limit; `transport.rs` and `time.rs` describe what a transport and a clock
 //! must do.

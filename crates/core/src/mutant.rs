@@ -112,7 +112,7 @@ mutants! {
         EndingsReversed = "endings-reversed",
         /// A request that is sent again lacks the flag for that.
         OtherByte = "other-byte",
-        /// A second msgbuf is taken for each response, until the response has left.
+        /// Each response takes a second msgbuf until it has left.
         SpareBuffer = "spare-buffer",
         /// A session that is paced still sends short requests on the common path.
         PlainThoughPaced = "plain-though-paced",
@@ -134,15 +134,15 @@ mutants! {
         FlowLeaked = "flow-leaked",
         /// A session that ends leaves a credit promised.
         PromiseLeaked = "promise-leaked",
-        /// A session that ends takes slots with it.
+        /// A session that ends does not give its slots back.
         SlotsLeaked = "slots-leaked",
-        /// A session that ends takes an entry of the table of requests with it.
+        /// When a session ends, an entry of the table of requests is lost.
         RequestLeaked = "request-leaked",
-        /// A session that ends takes an entry of the table of calls with it.
+        /// When a session ends, an entry of the table of calls is lost.
         CallLeaked = "call-leaked",
         /// The answers of a slot are prepared for shorter packets.
         TemplateStale = "template-stale",
-        /// A session that ends takes a place for large requests with it.
+        /// When a session ends, a place for large requests is lost.
         PlaceLeaked = "place-leaked",
     }
 }

@@ -1,6 +1,6 @@
-//! Packets: from the bytes of a frame to packets of open sessions (`receive.rs`), and on their way
-//! out (`packet/outbox.rs`); what they leave behind is held until the transport is done with it
-//! (`packet/held_until_done.rs`).
+//! Packets. `receive.rs` makes packets of open sessions from the bytes of a frame,
+//! `packet/outbox.rs` has those on their way out, and `packet/held_until_done.rs` holds their
+//! memory until the transport is done with it.
 
 pub(crate) mod held_until_done;
 pub(crate) mod outbox;

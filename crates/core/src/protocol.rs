@@ -1,12 +1,11 @@
 //! The core of an endpoint: all of it but the user's state, the handlers and the transport. It
-//! consists of parts and of their context. It is not generic.
+//! consists of parts and their context, and is not generic.
 //!
-//! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. How events reach the parts is
-//! in `protocol/client.rs` for calls, in `server/events.rs` for requests, in `protocol/sessions.rs`
-//! for sessions that come and go, in `protocol/timeouts.rs` for time, and in
-//! `protocol/inquiries.rs` for questions about calls without progress, and in
-//! `protocol/challenges.rs` for challenges. `protocol/laws.rs` reads all
-//! parts, and changes none.
+//! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. Each kind of event has a file
+//! that brings it to the parts: `protocol/client.rs` for calls, `server/events.rs` for requests,
+//! `protocol/sessions.rs` for sessions that come and go, `protocol/timeouts.rs` for time,
+//! `protocol/inquiries.rs` for questions about calls without progress, and `protocol/challenges.rs`
+//! for challenges. `protocol/laws.rs` reads all parts, and changes none.
 
 pub(crate) mod challenges;
 mod client;
@@ -164,7 +163,7 @@ impl Core {
         }
     }
 
-    /// Prefetches the call or the request for which the packet is.
+    /// Prefetches the call or the request that the packet concerns.
     #[inline]
     pub(crate) fn prefetch_state(&self, index: SessionIdx, bytes: &[u8]) {
         let Some(line) = self.sessions.get(index) else {

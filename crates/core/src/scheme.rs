@@ -102,17 +102,17 @@ impl FromStr for Scheme {
 /// experiments switch them off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bypasses {
-    /// A session at line rate asks for a round trip every 10 µs only, and Timely does not look at
-    /// one that is below its low threshold. Off: every request is measured, and every sample
-    /// changes the rate.
+    /// A session at line rate asks for a round trip every 10 µs only, and Timely ignores round
+    /// trips below its low threshold. Off: every request is measured, and every sample changes the
+    /// rate.
     pub timely: bool,
     /// Packets of a session at line rate go straight to the transport. Off: they go through the
     /// timing wheel.
     pub limiter: bool,
     /// One reading of the clock serves all packets of a burst. Off: one for each.
     pub clock: bool,
-    /// Short messages about which nothing is unusual take the common path. Off: every packet takes
-    /// the general path, with the same outcome.
+    /// Short messages without a special case take the common path. Off: every packet takes the
+    /// general path, with the same outcome.
     pub common: bool,
     /// Short packets are staged in the lines of a lane, which the transport sends in one run. Off:
     /// they are queued as all others are, and messages of more than 32 bytes are lent.

@@ -1,6 +1,6 @@
-//! The server side: requests that peers issue, from acceptance until their response is known to
-//! have arrived. `requests.rs` has their state, `server/events.rs` brings events to it and to
-//! reassembly, and `inbound.rs` has the values that these exchange.
+//! The server side: requests that peers issue, from their acceptance until the server knows that
+//! the response has arrived. `requests.rs` has their state. `server/events.rs` brings events to it
+//! and to reassembly, and `inbound.rs` has the values that these exchange.
 
 pub(crate) mod events;
 pub(crate) mod inbound;

@@ -1,10 +1,12 @@
-//! A table whose free entries are reused, last in, first out, so that few are hot.
+//! A table whose free entries are reused, last in, first out, so that the entries in use stay in
+//! the cache.
 //!
 //! An entry keeps its content while it is free: the next user finds what the last one left, such as
-//! a vector with room. The entry that was freed last is kept outside the list, so a call that
-//! begins when another has just ended does not touch the list. Invariant: freeing never allocates,
-//! because the list of free entries has room for all of them. Each table has a type of index of its
-//! own ([`Index`]), so that the index of one table's entry cannot reach into another table.
+//! a vector with room. The entry that was freed last is kept outside of the list of free entries,
+//! so a call that begins right after another has ended does not touch the list. Invariant: freeing
+//! never allocates, because the list of free entries has room for all of them. Each table has a
+//! type of index of its own ([`Index`]), so that the index of one table's entry cannot reach into
+//! another table.
 
 use std::marker::PhantomData;
 

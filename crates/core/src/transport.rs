@@ -112,9 +112,9 @@ pub trait Tx {
     /// peer, device error) is dropped and counted, like a loss in the network.
     fn burst(&mut self, items: &[TxItem]) -> TxSeq;
 
-    /// The position up to which packets have left the msgbufs from which they were sent. A packet
-    /// may also count as done if its receiver, before it believes a copy, finds out that the msgbuf
-    /// was changed.
+    /// The position up to which the transport no longer needs the msgbufs of the packets. A packet
+    /// may also count as done while a receiver still copies it, if the receiver checks after
+    /// copying that the msgbuf was not changed.
     fn done(&mut self) -> TxSeq;
 
     /// Longest packet in a [`Lane`] that this transport sends, in bytes: up to [`LANE_PACKET`]. If
@@ -124,16 +124,16 @@ pub trait Tx {
         0
     }
 
-    /// Takes over the packets of a lane, and `items` after them. Both count in the sequence; the
-    /// bytes of the lane are the endpoint's again on return. Otherwise like [`Self::burst`].
+    /// Takes over the packets of a lane, and `items` after them. Both count in the sequence. When
+    /// this returns, the lane's bytes belong to the endpoint again. Otherwise like [`Self::burst`].
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         debug_assert!(lane.is_empty(), "this transport knows no lanes");
         self.burst(items)
     }
 
-    /// The network on the path to a peer. `None`: there is none; then the line rate is that of
-    /// [`Limits`], only credits limit packets, and a packet without an answer waits for the peer
-    /// rather than being lost.
+    /// The network path to a peer. `None`: there is no network. Then the line rate is that of
+    /// [`Limits`], only credits limit packets, and a packet without an answer is not lost but waits
+    /// for the peer.
     fn path(&self, _peer: PeerId) -> Option<Path> {
         None
     }

@@ -9,16 +9,16 @@
 //!   (completion) Free     (completion) Free      Zombie ──RESP/ERR──▶ Free
 //! ```
 //! A call whose messages have more than one packet is `Sending` before it is `Accepted`, and
-//! `Receiving` before its completion; it then has a transfer as well, whose end makes it `Sent`
-//! again. A zombie has been completed to the user; it keeps slot and credit and resends CANCEL
-//! until the server has answered (rule S6).
+//! `Receiving` before its completion; in these two states it has a transfer, and when the transfer
+//! ends, the call is `Sent` again. A zombie has been completed to the user; it keeps slot and
+//! credit and resends CANCEL until the server has answered (rule S6).
 //!
 //! State is private. `calls/issue.rs` sends requests, `calls/answers.rs` handles their answers,
-//! `calls/plain.rs` does both for calls about which nothing is unusual, `calls/waiting.rs` the
-//! backlog, `calls/endings.rs` deadlines, cancellation and failure, `calls/parts.rs` the steps of
-//! calls with large messages, and `calls/retransmission.rs` calls that have no answer for too long.
-//! The endpoint's core routes events here; nothing here calls user code: completions are returned
-//! or queued.
+//! `calls/plain.rs` does both for ordinary calls, `calls/waiting.rs` the backlog,
+//! `calls/endings.rs` deadlines, cancellation and failure, `calls/parts.rs` the steps of calls with
+//! large messages, and `calls/retransmission.rs` calls that have waited too long for an answer. The
+//! endpoint's core routes events here; nothing here calls user code: completions are returned or
+//! queued.
 
 pub(crate) mod answers;
 mod endings;
@@ -83,7 +83,7 @@ impl CallState {
     }
 }
 
-/// The msgbufs of a call, which come and go together. Whether a call has them is one word.
+/// Both msgbufs of a call. A call has both or neither, and one word tells which.
 #[derive(Debug)]
 struct Bufs {
     request: MsgBuf,
@@ -103,7 +103,7 @@ struct Call {
     /// When the last packet was sent.
     sent: Nanos,
     deadline: Nanos,
-    /// The transport has released the request once it has come this far.
+    /// Once the transport has come this far in its sequence, it has released the request.
     tx_end: TxSeq,
     generation: u32,
     state: CallState,
@@ -114,8 +114,8 @@ struct Call {
     /// Padding, so that a compiler writes the three fields before it as one word.
     spare: u8,
 
-    /// Its session in the upper half and the place of its slot in the lower, which has no meaning
-    /// while the call has no slot: one word, because both are written at once.
+    /// The session in the upper half, and in the lower half the index of the slot, which has no
+    /// meaning while the call has no slot. One word, because both are written at once.
     home: u64,
     /// In `Sending` and `Receiving`: the transfer.
     transfer: TransferIdx,
@@ -177,15 +177,15 @@ impl Call {
         self.bufs.as_mut().map(|bufs| &mut bufs.response)
     }
 
-    /// Gives msgbufs to a free entry. It forgets the old value, which is none, to spare the code
-    /// that would drop it.
+    /// Puts msgbufs into a free entry. The old value is `None`; forgetting it spares the code that
+    /// would drop it.
     #[inline(always)]
     fn put(&mut self, request: MsgBuf, response: MsgBuf) {
         debug_assert!(self.bufs.is_none(), "a free call has no msgbufs");
         std::mem::forget(self.bufs.replace(Bufs { request, response }));
     }
 
-    /// The place of its slot.
+    /// The index of its slot.
     #[inline]
     fn at(&self) -> u32 {
         low(self.home)
@@ -211,7 +211,7 @@ impl Call {
     }
 }
 
-/// The place of the slot of a call that has none.
+/// The index of the slot, for a call that has none.
 const NO_SLOT: u32 = u32::MAX;
 
 #[inline(always)]
@@ -286,7 +286,7 @@ impl Calls {
         self.table.at_mut(idx)
     }
 
-    /// Gives the entry back; its buffers must have been taken.
+    /// Frees the entry; its buffers must have been taken.
     #[inline]
     fn remove(&mut self, idx: CallIdx) {
         self.at_mut(idx).end();

@@ -2,9 +2,9 @@
 //! and no progress for the failure timeout (rules S11, C11).
 //!
 //! Packets alone cannot tell whether a peer has failed. A peer whose thread is in a handler sends
-//! none, and lives; and a forger can keep a session from being silent while none of its calls makes
-//! progress. So silence is the reason to ask, and the decision rests on what the peer answers over
-//! a connection that packets cannot touch.
+//! none, although it lives; and forged packets can make a session look alive while none of its
+//! calls makes progress. So silence is only the reason to ask. The client decides by the peer's
+//! answer, which comes over a connection that forged packets cannot touch.
 //!
 //! ```text
 //!           a call is overdue           an account
@@ -16,11 +16,11 @@
 //! ```
 //! An account is *in vain* for a call if the peer is there, yet the call makes no progress: the
 //! peer does not know the request, or has answered it and no answer arrives. One such account
-//! proves little: the peer may have been in a handler until just now, and its queue may have lost
-//! all packets that asked meanwhile. Several in a row, each within a part of the timeout, prove
-//! that it has been there for as long. So in a session without any packets, [`SILENT`] of them mean
-//! that the path for packets is cut. Where packets do arrive, they may be late rather than forged,
-//! and it takes [`PATIENT`].
+//! proves little: the peer may have been in a handler until just now, and its full queue may have
+//! dropped all packets that asked meanwhile. Several in a row, a fraction of the timeout apart,
+//! prove that the peer was there all that time. So in a session without any packets, [`SILENT`] of
+//! them mean that the path for packets is cut. Where packets do arrive, they may be late rather
+//! than forged, and it takes [`PATIENT`].
 //!
 //! Invariant: a session has one question under way at most. Called by `protocol/inquiries.rs`.
 
@@ -33,12 +33,12 @@ use crate::handle::{Session, SessionIdx};
 use crate::session::lifecycle::Account;
 use crate::time::Nanos;
 
-/// Accounts in vain after which the peer of a silent session has failed: half a timeout of them.
+/// Accounts in vain after which the peer of a silent session has failed: they span half a timeout.
 const SILENT: u8 = 5;
-/// The same number for a session in which packets arrive: three and a half timeouts of them.
+/// The same for a session in which packets arrive: they span three and a half timeouts.
 const PATIENT: u8 = 29;
-/// Questions within the timeout while accounts are in vain. A nexus answers as fast for an endpoint
-/// in a handler, so the client notices every absence of half a timeout.
+/// Questions in each timeout while accounts are in vain. The peer's nexus answers even while its
+/// endpoint is in a handler, so the client notices every absence of half a timeout.
 const QUESTIONS: u64 = 8;
 
 /// The questions of all sessions.
@@ -184,7 +184,8 @@ impl Inquiry {
         for (req, vain) in &mut self.calls {
             let fate = fates.iter().find(|(other, _)| other == req);
             let runs = fate.is_some_and(|(_, fate)| *fate == Fate::Running);
-            // A peer that runs the handler and iterates acknowledges probes, if they arrive.
+            // The handler runs. If the session is not silent either, probes and their
+            // acknowledgements arrive.
             *vain = match runs && !silent {
                 true => 0,
                 false => *vain + 1,

@@ -51,7 +51,7 @@ impl Slot {
         (!self.is_free()).then_some(self.call)
     }
 
-    /// The call that a packet ends if this is the last word of its header.
+    /// The call that ends with a packet whose header has this last word.
     #[inline(always)]
     pub(super) fn awaited(self, word: u64) -> Option<CallIdx> {
         (self.word == word).then_some(self.call)

@@ -21,16 +21,16 @@ pub(crate) mod timely {
     /// T_low is at least this multiple of the smallest round trip (design §7), for networks where a
     /// packet takes 50 µs although it meets no queue.
     pub(crate) const T_LOW_ROUND_TRIPS: u64 = 4;
-    /// The gradient counts from this part of T_low on, as numerator and denominator; below it the
-    /// rate only grows. Ours: in TIMELY and eRPC it is all of T_low, and the queue of a link that
-    /// is kept full settles just below: half of the packets of fifty senders waited for 41 µs.
+    /// The gradient counts from this part of T_low on (numerator, denominator); below it the rate
+    /// only grows. Ours: in TIMELY and eRPC it is all of T_low, and the queue of a link that is
+    /// kept full settles just below: half of the packets of fifty senders waited for 41 µs.
     pub(crate) const CROWDED_FROM: (u64, u64) = (18, 25);
     /// T_high in T_low: above it the rate falls whatever the gradient says. TIMELY §4.3 has
     /// 500 µs and 50 µs.
     pub(crate) const T_HIGH_IN_T_LOW: u64 = 10;
     /// δ: additive step, as a part of the line rate: 3 Mbit/s of 25 Gbit/s. TIMELY §4.3 has 10
-    /// Mbit/s of 10 Gbit/s for each segment of 16 KB and more. Ours: a step every round trip, so
-    /// small that those of a hundred senders are not more than the gradient can take back.
+    /// Mbit/s of 10 Gbit/s for each segment of 16 KB and more. Ours: one step each round trip, so
+    /// small that the gradient can take back the steps of a hundred senders.
     pub(crate) const STEP: f64 = 1.0 / 8000.0;
     /// β: multiplicative decrease. TIMELY §4.3: 0.8.
     pub(crate) const BETA: f64 = 0.8;
@@ -52,9 +52,9 @@ pub(crate) mod timely {
     pub(crate) const TIMEOUT_CUT: f64 = 0.5;
 }
 
-/// Patched TIMELY between T_low, which is its reference round trip, and T_high. The rest is that of
-/// Timely, with a β of 0.8 above T_high: ours, because thirty senders that begin at line rate would
-/// need 100 round trips to come down by 0.008.
+/// Patched TIMELY between T_low, which is its reference round trip, and T_high. Outside of these it
+/// is Timely. The β of 0.8 above T_high is ours: with 0.008, thirty senders that begin at line rate
+/// would need 100 round trips to come down.
 pub(crate) mod patched_timely {
     /// β. Patched TIMELY §4.3: 0.008. With δ = C / 8000, n senders have a round trip of T_low times
     /// 1 + n / 64.
@@ -104,23 +104,27 @@ pub(crate) mod swift {
     pub(crate) const START_UNTIL: f64 = 0.5;
     /// The smallest window in packets (design §7).
     pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
-    /// The target queue of n senders is this times n to the power of 3/4, in packets. Packets, not
-    /// time: 25 µs (Swift §5) of 100 Gb/s are more than a small switch holds. With a power near 1 a
-    /// sender that waits in two queues still has half of its share; with 1, two senders would have
-    /// next to no queue, or thirty too much.
+    /// The target queue of n senders is this times n to the power of 3/4, in packets. It counts
+    /// packets, not time, because 25 µs (Swift §5) at 100 Gb/s are more packets than a small switch
+    /// holds. With a power near 1, a sender that waits in two queues keeps half of its share; with
+    /// exactly 1, either two senders would have hardly any queue, or thirty too long a one.
     pub(crate) const QUEUE: f64 = 3.2;
-    /// Beyond this number of senders the power is 1/4: 100 KB, shared as Choudhury and Hahne have
-    /// it, are 81 packets.
+    /// Beyond this number of senders the power is 1/4: a switch with 100 KB, shared as Choudhury
+    /// and Hahne propose, has room for 81 packets.
     pub(crate) const STEEP_UNTIL: f64 = 36.0;
-    /// Packets by which the queue grows as a window below one packet falls: this times its inverse
-    /// square root, less one (Swift §3.2). It is what makes small windows equal.
+    /// For a window below one packet, the target queue is longer by this many packets times its
+    /// inverse square root less one (Swift
+    ///
+    /// 3.2). This makes small windows equal.
     pub(crate) const SMALL_QUEUE: f64 = 45.0;
-    /// Time by which a round trip may exceed the smallest one without a sign of a queue, if the
-    /// round trip of an empty network is not declared but measured. Swift §5: 25 µs.
+    /// A round trip may exceed the smallest one by this before it is a sign of a queue, if the
+    /// empty network's round trip was measured and not declared. Swift
+    ///
+    /// 5: 25 µs.
     pub(crate) const SLACK: Nanos = Nanos::from_micros(25);
     /// In a round trip the window moves this part of the way to the value at which the delay would
-    /// be the target. The effect of a change shows a round trip later, so the window swings if this
-    /// is more than a half.
+    /// be the target. A change becomes visible a round trip later, so the window swings if this is
+    /// more than a half.
     pub(crate) const GAIN: f64 = 0.4;
     /// The same gain for each answer to a window below one packet. Many such windows make the
     /// queue, and larger steps of each would swing it from empty to full: at 25 Gb/s with 100 KB,
@@ -129,11 +133,11 @@ pub(crate) mod swift {
     /// Steps by which such a window extrapolates its last two delays. Few, because the difference
     /// of two delays is mostly chance.
     pub(crate) const FORESIGHT: f64 = 2.0;
-    /// Most of the window that a step takes.
+    /// Most by which a step may lower the window: this part of it.
     pub(crate) const MOST_STEP: f64 = 0.5;
     /// The network counts as empty while the queue is less than this part of the target.
     pub(crate) const EMPTY_BELOW: f64 = 0.25;
-    /// Then the window grows by at least this part in a round trip.
+    /// In an empty network the window grows by at least this part in a round trip.
     pub(crate) const EMPTY_GAIN: f64 = 0.1;
     /// Windows of fewer packets grow more slowly, because they would take the share of windows
     /// below one packet, which notice a short queue less often.
@@ -146,7 +150,7 @@ pub(crate) mod swift {
     /// losses make 150 senders uneven: Jain's index is 0.82 at 10 Gb/s, and at least 0.95 with
     /// this.
     pub(crate) const MOST_CUT: f64 = 0.3;
-    /// A loss takes at least this part of that, however short the queue is.
+    /// A loss takes at least this part of [`MOST_CUT`], however short the queue is.
     pub(crate) const LEAST_LOSS_CUT: f64 = 0.1;
     /// This number of timeouts in a row brings the window to its minimum (Swift §3.1,
     /// RETX_RESET_THRESHOLD).

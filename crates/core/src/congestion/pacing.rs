@@ -6,7 +6,7 @@
 //! in the timing wheel. When its time comes, pacing checks the packet (rule S8): its session, its
 //! request and its state must be as before. A message has at most one packet in the wheel. So
 //! packets take credits when they leave, and a call that ends takes nothing out of the wheel. If a
-//! scheme has a window instead of a rate, that limits each large message.
+//! scheme has a window instead of a rate, the window limits each large message.
 //!
 //! Called by `client/calls.rs` and `transfer/transfers.rs` for sessions whose `paced` is set, and
 //! by the endpoint when a packet in the wheel is due.
@@ -113,8 +113,8 @@ impl Pacer {
         }
     }
 
-    /// Gives the scheme a mark on an answer of `size` bytes, for which this side has asked at its
-    /// rate (rule S15).
+    /// Reports to the scheme a mark on an answer of `size` bytes. The rate of this side decided
+    /// when the answer was sent (rule S15).
     #[cold]
     pub(crate) fn on_marked_answer(&mut self, line: &mut Line, size: u32, context: &mut Context) {
         let way = match line.is_single(size) {

@@ -5,8 +5,8 @@
 //! A window of one packet or more is a true window: each packet that arrives lets the next one
 //! leave, and no queue can grow beyond the sum of all windows. A window of 2.4 packets is 3 packets
 //! in some round trips and 2 in the others. A window below one packet is a rate: one packet in
-//! target / window. Its session gets only one answer for each packet, which is one in many round
-//! trips; `constants.rs` has the constants that differ for it.
+//! target / window. Its session gets only one answer in many round trips; `constants.rs` has the
+//! constants that differ for it.
 //!
 //! Invariant: the window is between 1/64 packet and the session's credits, and the rate that
 //! follows from it is between the line rate and its 4096th part.
@@ -40,10 +40,11 @@ pub(crate) struct Swift {
     decreased: Nanos,
     /// Nanoseconds by which a round trip may exceed the smallest one without a queue.
     slack: f64,
-    /// Added to the window before it is rounded down: from 0 to 1, another in each round trip.
+    /// A number from 0 to 1, another in each round trip, that is added to the window before it is
+    /// rounded down.
     rounding: f64,
     turned: Nanos,
-    /// No sign has told the window to decrease yet.
+    /// Nothing has made the window decrease yet.
     starts: bool,
     timeouts: u32,
     /// The window as a rate in bytes per second.

@@ -1,9 +1,10 @@
 //! The timing wheel in which paced packets wait (Carousel, SIGCOMM 2017, §4.1): a ring of slots,
 //! each a list of the packets that leave within one width of time.
 //!
-//! Inserting and reaping cost the same however many entries wait, and an empty wheel costs nothing:
-//! two levels of bits tell which slot is next, so the wheel is not walked through after an hour
-//! without a look. An entry beyond the horizon waits at the horizon, and is put in again there.
+//! Inserting and removing cost the same however many entries wait. Two levels of bits tell which
+//! slot is next, so an empty wheel costs nothing, and a look after an hour does not walk through
+//! all slots of that hour. An entry beyond the horizon waits at the horizon, and is inserted again
+//! there.
 //!
 //! An entry names a packet by session, request number (whose low bits are the slot, rule W9) and
 //! packet number, and is checked when it comes up (rule S8): nothing here refers to a msgbuf or
@@ -133,7 +134,7 @@ impl Wheel {
             if entry.at <= now {
                 return Some(entry);
             }
-            // It came up at the horizon, before its time.
+            // The entry came up at the horizon, before its time.
             self.cursor = self.next_place().map_or(present, |next| next.min(present));
             self.insert(entry, now);
         }

@@ -13,14 +13,15 @@ use crate::context::user_timers::UserTimers;
 use crate::handle::{RequestId, SessionIdx, TimerToken};
 use crate::time::Nanos;
 
-/// The answers may lie in an RX queue that is not empty. So such a queue excuses every peer, but
-/// for no longer than this number of intervals.
+/// An RX queue that is not empty may hold the missing answers, so it excuses every peer, for at
+/// most this number of intervals.
 const PATIENT_INTERVALS: u64 = 4;
 /// If a scan is late by more than this number of intervals, the endpoint was away, and blames no
 /// peer for that time.
 const AWAY_INTERVALS: u64 = 8;
 /// Entries for which `acks` has room from the start: the requests that outlive their handlers
-/// within one `ack_delay`. Their number varies, and a queue that grew with it would allocate.
+/// within one `ack_delay`. Their number varies, and a queue with less room would allocate when it
+/// rises.
 const ACKS_DUE: usize = 256;
 
 /// The times at which the endpoint looks at each kind of state next.
@@ -29,7 +30,8 @@ pub(crate) struct Agenda {
     /// No work is due before this.
     due: Nanos,
     next_scan: Nanos,
-    /// Only a call that begins before this time can need a scan earlier than `next_scan`.
+    /// A call that begins before this time needs a scan earlier than `next_scan`; a later one does
+    /// not.
     calls_from: Nanos,
     scan_cursor: usize,
     /// Since when scans have excused every peer, because answers may wait in the RX queue.
@@ -93,7 +95,7 @@ impl Agenda {
             .min(paced);
     }
 
-    /// How late this scan is. `None`: not so late that the endpoint was away.
+    /// How late this scan is, if it is so late that the endpoint must have been away.
     pub(crate) fn absence(&self, now: Nanos, interval: Nanos) -> Option<Nanos> {
         let late = now.since(self.next_scan.min(self.transfers));
         (late > interval.times(AWAY_INTERVALS)).then_some(late)
@@ -235,8 +237,7 @@ impl Agenda {
             .map(|(_, id)| id)
     }
 
-    /// Makes the sweep, if it rests, begin in one interval: there is now a response whose hold will
-    /// end.
+    /// Makes the sweep, if it rests, begin in one interval, because a response is now held.
     #[inline]
     pub(crate) fn expect_sweep(&mut self, interval: impl FnOnce() -> Nanos, now: Nanos) {
         if self.next_sweep == Nanos::MAX {

@@ -27,7 +27,7 @@ pub(crate) struct Position {
     pub(crate) congestion: bool,
 }
 
-/// The type whose handler ran last in an iteration. A single word, because each request stores it.
+/// The type whose handler ran last in an iteration. A single word, because each request writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Dispatched(u32);
 
@@ -78,7 +78,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Keeps a request whose handler does not run between this packet and the next.
+    /// Keeps a request whose handler runs later than before the next packet.
     #[inline(never)]
     fn run_later(&mut self, packet: &Packet<'_>, place: Position, inbound: RequestIdx) {
         let Some(entry) = self.handlers.get(packet.header.req_type()) else {
@@ -97,7 +97,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Runs a dispatch handler. It builds the request where it is used: moving it right after
+    /// Runs a dispatch handler. The request is built in place: moving it right after it was written
     /// stalls.
     #[inline]
     pub(crate) fn run_dispatch(
@@ -180,8 +180,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.core.context.pool.recycle(slow.request);
     }
 
-    /// Runs a handler that was slow before, so that it can become fast again. Packets that are
-    /// ready leave first, and with them the acknowledgements for clients that will have to wait.
+    /// Runs a handler that was slow before, and measures it, so that its type can count as fast
+    /// again. Packets that are ready leave first, among them the acknowledgements for clients that
+    /// will have to wait.
     fn measured(&mut self, req_type: ReqType, run: impl FnOnce(&mut Self)) {
         self.transmit();
         // A peer that falls asleep now must not wait for the end of the handler.

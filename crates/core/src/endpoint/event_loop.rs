@@ -22,8 +22,9 @@
 //! | handler or continuation, buffers | 20 |
 //! | `tx.burst`: one cell, one store that publishes | 15 |
 //!
-//! The second reading of the clock is before the burst only if clients measure or many packets
-//! share it, else after it, off their path (`docs/decisions/round-trip-samples.md`).
+//! The second reading of the clock comes before the burst only if clients measure round trips or
+//! the burst is long; otherwise it comes after the burst, off the packets' path
+//! (`docs/decisions/round-trip-samples.md`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -46,8 +47,8 @@ use crate::transport::{Frame, RX_BURST, Rx, Transport, Tx};
 /// Bursts from this size on are worth prefetching.
 const PREFETCH_FROM: usize = 4;
 
-/// For this number of packets, a transport that makes system calls may need as long as a handler
-/// that counts as slow.
+/// With this number of packets or more, a transport that makes system calls may take as long as a
+/// handler that counts as slow.
 const MANY: usize = 4;
 
 /// Fewer sessions than this are in the cache anyway.
@@ -58,7 +59,7 @@ const PREFETCH_SESSIONS: usize = 64;
 pub struct Progress {
     /// Frames that came in.
     pub frames: usize,
-    /// The iteration did more than look for frames and at the time.
+    /// The iteration did more than poll for frames and read the clock.
     pub busy: bool,
 }
 
@@ -169,7 +170,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
 }
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
-    /// True if an iteration without frames has work to do. Looks at the clock now and then.
+    /// True if an iteration without frames has work to do. Reads the clock now and then.
     #[inline]
     fn must_run(&mut self) -> bool {
         self.idle_iterations = self.idle_iterations.wrapping_add(1);
@@ -210,9 +211,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.last_burst = now;
     }
 
-    /// Handles a packet whose data lies with its sender. The endpoint copies the data once, to its
-    /// final place, as it does for a packet of a large message: so even a single one takes that
-    /// path.
+    /// Handles a packet whose data still lies in its sender's memory. The endpoint copies the data
+    /// once, to its final place, as for a packet of a large message; so a message of one such
+    /// packet takes that path as well.
     #[inline(never)]
     pub(super) fn on_reference(&mut self, frame: &Frame<'_>) {
         let Some(data) = frame.elsewhere else { return };
@@ -270,7 +271,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                         .on_marked_answer(line, header.size, &mut core.context);
                 }
                 if let Some(answered) = core.on_answer(session, header, packet.data) {
-                    // Built where it is used: moving it right after stalls.
+                    // Built in place: moving it right after it was written stalls.
                     self.call_user(|app, handlers, cx| {
                         let done = cx.core.calls.finish(answered, header, packet.data);
                         (handlers.completion)(app, done, cx);
@@ -292,9 +293,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             self.reject_dropped();
         }
         if self.core.context.agenda.due() <= self.core.context.moment.now() {
-            // A burst that brought a frame may have left more: shared memory shows data by
-            // reference in twos, and the transport may ask a socket for one datagram at a time. And
-            // while a slow handler ran, answers may have come in.
+            // If the burst brought a frame, more may be waiting: shared memory delivers data by
+            // reference two at a time, and the transport may ask a socket for one datagram at a
+            // time. While a slow handler ran, answers may have come in, too.
             let queue_empty = frames == 0 && self.core.context.moment.is_at_burst();
             self.core.on_time(queue_empty);
             self.deliver_timers();
@@ -349,8 +350,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Delivers the timers that are due. If their function sets one for now, it waits for the next
-    /// iteration.
+    /// Delivers the timers that are due. A timer that their function sets for now waits for the
+    /// next iteration.
     #[inline(never)]
     fn deliver_timers(&mut self) {
         for _ in 0..self.core.context.agenda.timer_count() {
@@ -391,7 +392,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Looks for a slow dispatch handler, because packets leave only now.
+    /// Suspects a slow dispatch handler if the packets leave late.
     #[inline(always)]
     fn find_slow(&mut self, leaving: Nanos) {
         let context = &self.core.context;

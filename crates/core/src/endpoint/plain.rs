@@ -7,9 +7,9 @@
 //! ([`Bypasses::common`] switches it off). The simulator runs seeds both ways and compares
 //! everything.
 //!
-//! Most frames are one packet. A loop that keeps its state in registers takes them. It notes
-//! nothing before a function of the user runs: if that panics, [`Blame`] notes during the unwinding
-//! whose code it was, and the frame with which the burst goes on.
+//! Most frames are one packet. A loop that keeps its state in registers handles them. It stores
+//! nothing before it calls a function of the user; if that function panics, [`Blame`] notes during
+//! the unwinding which function it was, and with which frame the burst goes on.
 //!
 //! Budget of a 32-byte RPC, in instructions of both sides together: see `budget.toml`.
 //!
@@ -32,7 +32,7 @@ use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
 
-/// The progress of an iteration through its frames, as far as other code than their loop needs it.
+/// The progress of an iteration through its frames, as far as code outside of that loop needs it.
 #[derive(Debug, Default)]
 struct Cursor {
     /// The frame with which the loop begins, or resumes.
@@ -57,8 +57,8 @@ enum Running {
     Handler(RequestIdx),
 }
 
-/// Notes that a function of the user has panicked, if it does: the burst goes on after its packet.
-/// Costs nothing as long as none does.
+/// A guard for the time in which a function of the user runs. If the function panics, the guard
+/// notes that, and the burst goes on after its packet. It costs nothing if the function returns.
 struct Blame<'a> {
     cursor: &'a mut Cursor,
     /// Where the burst goes on.
@@ -67,7 +67,7 @@ struct Blame<'a> {
 }
 
 impl Blame<'_> {
-    /// Discharges it, because the function has returned.
+    /// Disarms the guard, because the function has returned.
     #[inline(always)]
     fn lift(self) {
         std::mem::forget(self);
@@ -145,7 +145,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             ..
         } = self;
         let mut cx = Cx { core, dropped };
-        // A tap is shown each frame.
+        // A tap must see each frame.
         if tap.is_some() {
             return first;
         }
@@ -294,7 +294,7 @@ fn run_packet<App>(
             next,
             running: Running::Completion,
         };
-        // Built where it is used: moving it right after stalls.
+        // Built in place: moving it right after it was written stalls.
         (handlers.completion)(app, ended.done(), cx);
         blame.lift();
         return true;

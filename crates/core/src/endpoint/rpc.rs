@@ -34,9 +34,9 @@ use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 
 /// An endpoint over transport `T` with clock `C` and the user's state `App`.
 ///
-/// The RX half comes first in memory, so an idle iteration, which looks at little else, finds it
-/// where the endpoint is. Left alone, the compiler orders the two by their sizes: with another one
-/// it puts the RX half last, and that iteration takes five instructions more.
+/// The RX half comes first in memory, so an idle iteration, which looks at little else, finds it at
+/// the endpoint's own address. Left alone, the compiler orders the two halves by size; where that
+/// puts the RX half last, the idle iteration takes five instructions more.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Endpoint<T: Transport, C, App> {
@@ -330,8 +330,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 
     /// Passes to `each` every round trip that was measured since the last call, without the time in
-    /// the server. The endpoint keeps them only after the first call. For simulators and
-    /// measurements, which need more than the average of [`SessionInfo::rtt`].
+    /// the server. The endpoint keeps them from the first call on. For simulators and measurements,
+    /// which need more than the average of [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.engine.core.context.stats.take_rtts(each);
     }
@@ -379,13 +379,13 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         Ok(())
     }
 
-    /// Changes the steps left out for sessions without congestion (eRPC §5.2.2).
+    /// Chooses the steps that sessions without congestion skip (eRPC §5.2.2).
     pub fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.engine.core.set_bypasses(bypasses);
         self.engine.choose_lane();
     }
 
-    /// The steps left out now.
+    /// The steps that sessions without congestion skip now.
     pub fn bypasses(&self) -> Bypasses {
         self.engine.core.context.config.bypasses
     }
@@ -435,7 +435,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.clock.now()
     }
 
-    /// Ends a session for the user, and has the peer informed.
+    /// Ends a session for the user. The control plane informs the peer.
     ///
     /// # Errors
     /// If it had ended, or is another endpoint's.

@@ -1,5 +1,6 @@
-//! The tap of an endpoint, and the drops up to its last frame: so the tap gets a frame with the
-//! reason for which a part of it was dropped. Called by `endpoint/event_loop.rs`.
+//! The tap of an endpoint, with the drop counts as of its last frame. By comparing them, the tap
+//! gets each frame with the reason for which a part of it was dropped. Called by
+//! `endpoint/event_loop.rs`.
 
 use dunlin_wire::{Header, SessionNum, peek_session};
 
@@ -10,10 +11,10 @@ use crate::protocol::Core;
 use crate::time::Nanos;
 use crate::transport::{Frame, TxItem};
 
-/// A tap and the state up to its last frame.
+/// A tap, with the drop counts as of its last frame.
 pub(crate) struct Tapping {
     tap: Box<dyn Tap>,
-    /// The drops after the last frame that the tap got.
+    /// The drop counts as they were after the last frame that the tap got.
     drops: Drops,
 }
 

@@ -74,8 +74,8 @@ impl Cx<'_> {
     /// the completion.
     ///
     /// # Errors
-    /// If the session is gone or another endpoint's, its backlog full, or the request too large;
-    /// with the msgbufs.
+    /// If the session is gone or another endpoint's, its backlog is full, or the request is too
+    /// large; with the msgbufs.
     #[inline(always)]
     pub fn call(
         &mut self,
@@ -143,8 +143,8 @@ impl Cx<'_> {
     /// [`Request::reply`](crate::Request::reply). If `write` panics, it is not answered.
     ///
     /// # Errors
-    /// If it was answered before, or is another endpoint's; `write` does not run. That the client
-    /// has cancelled it, or its session has closed, is no error.
+    /// If it was answered before, or is another endpoint's; `write` does not run. It is no error if
+    /// the client has cancelled it or its session has closed.
     #[inline]
     pub fn reply(
         &mut self,
@@ -168,7 +168,7 @@ impl Cx<'_> {
     }
 
     /// Gives a kept request up: the client gets an error, and the request counts as unanswered if
-    /// the client has waited.
+    /// the client still waited.
     ///
     /// # Errors
     /// As for [`Self::reply`].
@@ -183,8 +183,8 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Whether a kept request's client has cancelled it, or its session has closed, or it was
-    /// answered: no further answer is wanted.
+    /// Whether an answer to a kept request would be in vain: its client has cancelled it, its
+    /// session has closed, or it was answered.
     ///
     /// # Errors
     /// If it is another endpoint's.

@@ -48,14 +48,16 @@ impl<'a> Request<'a> {
     ///
     /// If `len` is more than the session's largest message, the client gets an error
     /// ([`ErrorCode::RESPONSE_TOO_LARGE`]), and `write` does not run; nor does it if the client has
-    /// cancelled. `cx` must be of the endpoint that the request came to; with another's, nothing
-    /// happens there, and the client gets an error. That holds for the other methods too.
+    /// cancelled. `cx` must belong to the endpoint that the request came to. With the `cx` of
+    /// another endpoint, nothing happens at that one, and the client gets an error. All of this
+    /// holds for the other methods too.
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         let core = &mut *cx.core;
-        // The common path does not ask for the endpoint. A handler of another one has this one
-        // between iterations, when no request is plainly dispatched: those of slow handlers, which
-        // wait for a later iteration, want a sample. docs/decisions/handles.md has the exception.
+        // The common path does not compare endpoints. If a handler of another endpoint calls this,
+        // the endpoint of `cx` is between two iterations, where no request of its own can be
+        // answered here: none is plainly dispatched, because those that wait for slow handlers
+        // carry a mark. docs/decisions/handles.md has the exception.
         let plain = core
             .requests
             .reply_plain(self.inbound, len, write, &mut core.context);
@@ -190,7 +192,7 @@ impl Drop for DeferredRequest {
 pub(crate) struct DroppedList {
     any: AtomicBool,
     list: Mutex<Vec<RequestId>>,
-    /// Wakes the endpoint, which may sleep. Those of the simulator never do.
+    /// Wakes the endpoint's thread, which may sleep. In the simulator no endpoint has one.
     waker: OnceLock<Waker>,
 }
 

@@ -19,9 +19,9 @@ pub type DispatchFn<App> = fn(&mut App, Request<'_>, &mut Cx<'_>);
 pub type BatchFn<App> = fn(&mut App, Batch<'_>, &mut Cx<'_>);
 /// The continuation: called once for each call that has ended.
 pub type CompletionFn<App> = fn(&mut App, Done, &mut Cx<'_>);
-/// Called when sessions come and go.
+/// Called when a session opens or ends.
 pub type SessionFn<App> = fn(&mut App, SessionEvent, &mut Cx<'_>);
-/// Called when the client of a kept request waits for the answer no longer.
+/// Called when the client of a kept request no longer waits for the answer.
 pub type GivenUpFn<App> = fn(&mut App, Ticket, &mut Cx<'_>);
 /// Called when a timer is due.
 pub type TimerFn<App> = fn(&mut App, TimerToken, &mut Cx<'_>);

@@ -11,8 +11,8 @@ pub struct Counters {
     pub tx_packets: u64,
     /// Packets that were staged in a lane.
     pub tx_staged: u64,
-    /// Packets that are short enough for the lane but were queued: it was full, or they followed
-    /// longer ones.
+    /// Packets that are short enough for the lane but were queued: the lane was full, or they
+    /// followed longer packets.
     pub tx_unstaged: u64,
     /// Packets that took the common path.
     pub rx_plain: u64,
@@ -60,8 +60,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Names of counters that depend on the path that packets took: two variants of an endpoint
-    /// with the same behaviour may differ in these.
+    /// Names of the counters that depend on the path that packets take. Two runs with the same
+    /// behaviour may differ in these.
     pub const OF_PATHS: &[&str] = &["tx_staged", "tx_unstaged", "rx_plain", "rx_declined"];
 
     /// Every field with its name, in the order above.

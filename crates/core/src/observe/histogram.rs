@@ -7,7 +7,7 @@
 
 use crate::time::Nanos;
 
-/// Buckets of a power of two, as a power of two.
+/// The base-2 logarithm of the number of buckets for each power of two.
 const FINE: u32 = 3;
 /// Times of this many bits and more count as the longest: a minute and some seconds.
 const BITS: u32 = 36;

@@ -3,14 +3,14 @@
 //!
 //! Called by `endpoint/event_loop.rs`: the tap sees a received frame after its packets were
 //! handled, because only then the drops are known, and a packet that leaves just before the
-//! transport gets it.
+//! endpoint gives it to the transport.
 
 use dunlin_wire::Header;
 
 use crate::time::Nanos;
 use crate::transport::{Frame, PeerId, TxItem};
 
-/// The length of a received packet, as its session knows it; `None` if no open session has such a
+/// Finds the length of a received packet from its header; `None` if no open session has such a
 /// packet, so the start of the next packet in its frame is unknown (rule W11).
 pub type PacketLen<'a> = &'a dyn Fn(&Header) -> Option<usize>;
 

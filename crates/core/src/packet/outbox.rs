@@ -45,8 +45,8 @@ const START_CAPACITY: usize = 256;
 
 /// The packets of one iteration, in order.
 ///
-/// The entries are reused and written in place: an entry's inline bytes after `inline_len` are
-/// left over from earlier packets, so building a packet touches nothing that does not travel.
+/// The entries are reused and written in place. An entry's inline bytes after `inline_len` are left
+/// over from earlier packets, so building a packet writes only bytes that travel.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     #[cfg(feature = "mutants")]
@@ -60,8 +60,8 @@ pub(crate) struct Outbox {
     len: usize,
     /// Queued messages that are short enough for the lane.
     unstaged: u64,
-    /// The lane is not the whole burst: an item waits, or a packet lacks a fact that is known only
-    /// when it leaves.
+    /// The lane alone is not the finished burst: an item waits, or a packet lacks a fact that is
+    /// known only when it leaves.
     unusual: bool,
     /// Position in the transport's sequence before the first packet.
     base: TxSeq,
@@ -73,7 +73,7 @@ pub(crate) struct Outbox {
     late: Vec<(Place, Nanos)>,
 }
 
-/// The number of a packet among those of an iteration, the lane's first.
+/// The index of a packet in the iteration. The lane's packets come first.
 type Place = u32;
 
 const EMPTY: TxItem = TxItem {
@@ -134,9 +134,9 @@ impl Outbox {
         TxSeq(self.base.0 + self.count() as u64)
     }
 
-    /// Appends a packet whose data is all of `message`. A short one is copied and not lent, so the
-    /// transport needs it no more: the position is zero. Positions never decrease, so a message
-    /// that is sent several times remembers the highest.
+    /// Appends a packet whose data is all of `message`. A short message is copied and not lent, so
+    /// the transport does not need it any more, and the position is zero. A message that is sent
+    /// several times must keep the highest position.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,
@@ -182,7 +182,7 @@ impl Outbox {
         self.queue_words(peer, first, second, third, message)
     }
 
-    /// The words come in registers, as for the lane.
+    /// Takes the words in registers, as the lane does.
     #[inline(never)]
     fn queue_words(
         &mut self,
@@ -242,15 +242,15 @@ impl Outbox {
         self.items.resize(len, EMPTY);
     }
 
-    /// Has the call learn when the last packet leaves.
+    /// Notes that the call must learn when the last packet leaves.
     #[inline(never)]
     pub(crate) fn tell_when_sent(&mut self, call: CallIdx) {
         self.unusual = true;
         self.sent.push(call);
     }
 
-    /// Has the time since the arrival of its request written into the header of the last packet, an
-    /// answer (rule W4). `burst_time`: the time of this iteration's burst.
+    /// Notes that the header of the last packet, an answer, must say how long ago its request
+    /// arrived (rule W4). `burst_time`: the time of this iteration's burst.
     #[inline(never)]
     pub(crate) fn measure(&mut self, arrived: Nanos, burst_time: Nanos) {
         #[expect(
@@ -266,7 +266,8 @@ impl Outbox {
         }
     }
 
-    /// Adds an acknowledgement vector to the last packet (rule W10), whose header has its flag.
+    /// Adds an acknowledgement vector to the last packet (rule W10), whose header has the flag for
+    /// it.
     #[cold]
     pub(crate) fn add_acks(&mut self, acks: AckVector) {
         if let Some(item) = self.items[..self.len].last_mut() {
@@ -284,7 +285,7 @@ impl Outbox {
         }
     }
 
-    /// Puts these bytes behind the header of the last packet.
+    /// Puts these bytes after the header of the last packet.
     pub(crate) fn add_challenge(&mut self, bytes: [u8; CHALLENGE_LEN]) {
         if let Some(item) = self.items[..self.len].last_mut() {
             item.inline[HEADER_LEN..][..CHALLENGE_LEN].copy_from_slice(&bytes);
@@ -309,7 +310,7 @@ impl Outbox {
         &self.items[..self.len]
     }
 
-    /// The lane, if it has all packets and none of them lacks a fact.
+    /// The lane, if it holds all packets and they are complete.
     #[inline(always)]
     pub(crate) fn plain_packets(&self) -> Option<&Lane> {
         (!self.unusual).then_some(&self.lane)
@@ -396,7 +397,7 @@ impl Outbox {
         self.lane.clear();
     }
 
-    /// A planted bug: what is staged leaves twice.
+    /// A planted bug: staged packets leave twice.
     #[cfg(feature = "mutants")]
     fn keeps_lane(&mut self) -> bool {
         let shown = self.mutant == Some(Mutant::LaneKept) && !self.lane.is_empty();

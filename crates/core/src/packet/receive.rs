@@ -46,7 +46,7 @@ impl Data<'_> {
 }
 
 impl Packet<'_> {
-    /// Its acknowledgement vector, if it has one. `bytes`: the frame from the packet on.
+    /// Its acknowledgement vector, if it has one. `bytes`: the frame, beginning with this packet.
     #[inline]
     pub(crate) fn acks(&self, bytes: &[u8]) -> Option<AckVector> {
         if !self.header.flags.has(Flags::ACK_VECTOR) {

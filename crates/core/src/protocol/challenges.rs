@@ -3,8 +3,9 @@
 use crate::protocol::Core;
 use crate::session::lifecycle::Report;
 
-/// Reports a challenge for a session of this endpoint; other bytes are dropped. While the control
-/// plane has reports to take, no challenge is taken: the peer will send it again.
+/// Reports a challenge for a session of this endpoint to the control plane; drops other bytes.
+/// While the control plane has not taken all reports, the endpoint ignores challenges; the peer
+/// will send them again.
 #[cold]
 #[inline(never)]
 pub(crate) fn on_challenge(core: &mut Core, bytes: &[u8]) {

@@ -31,7 +31,7 @@ impl Core {
     ) -> Result<CallId, CallError> {
         let (sessions, context) = (&mut self.sessions, &mut self.context);
         let len = request.len();
-        // Built where it is used: for the other branch it lies in memory.
+        // Built in place, because the other branch would make it go through memory.
         let given = || (req_type, tag, options);
         if let Some(place) = self.calls.place(session, len, sessions, context) {
             return Ok(place.issue(request, response, given(), context));
@@ -48,8 +48,8 @@ impl Core {
         given: Given,
     ) -> Result<CallId, CallError> {
         if self.sessions.is_stalled(session) {
-            // Waiting calls leave first. Otherwise this call would wait for the end of the
-            // iteration, and so would each later call of the session.
+            // Waiting calls leave first. Otherwise this call would have to wait behind them until
+            // the end of the iteration, and so would each later call of the session.
             self.resume_stalled();
             let (req_type, tag, options) = given;
             return self.call(session, req_type, request, response, tag, options);
@@ -192,7 +192,7 @@ impl Core {
     /// Sends the packets in the wheel that are due (rule S8).
     pub(crate) fn release_paced(&mut self) {
         while let Some(entry) = self.pacer.pop_due(self.context.moment.now()) {
-            // The packet may not have to leave any more.
+            // The packet may have become unnecessary.
             let Some(session) = self.sessions.find(entry.session) else {
                 continue;
             };

@@ -15,7 +15,7 @@ use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transfer::transfers::Transfers;
 
-/// Looks at the progress of a large message within one failure timeout.
+/// How often the endpoint looks at the progress of a large message within one failure timeout.
 const LOOKS: u64 = 8;
 
 /// The parts that a question concerns, borrowed for an event.

@@ -21,8 +21,8 @@ pub(crate) struct Laws {
     next: u32,
     /// Frames since everything was checked.
     events: u32,
-    /// Broken laws. Each ends the sessions only once: what it leaves broken must not end later
-    /// sessions.
+    /// Broken laws. Each ends the sessions only once: the state that it leaves broken must not end
+    /// later sessions.
     broken: u32,
 }
 

@@ -16,8 +16,8 @@ use crate::time::Nanos;
 
 impl Core {
     /// Does all work that is due, except the user's timers, which the loop delivers before it finds
-    /// the next due time. `queue_empty`: the RX queue was seen empty, so missing packets are not
-    /// merely waiting there.
+    /// the next due time. `queue_empty`: the RX queue was seen empty, so no missing packet waits
+    /// there.
     #[inline(never)]
     pub(crate) fn on_time(&mut self, queue_empty: bool) {
         let (now, interval) = (self.context.moment.now(), self.context.config.scan_interval);
@@ -61,8 +61,8 @@ impl Core {
         self.enforce(found);
     }
 
-    /// Ends the endpoint's sessions for a broken law, once: otherwise later sessions would end for
-    /// the wreckage that is left.
+    /// Ends the endpoint's sessions because of a broken law, but only once: the state that is still
+    /// broken must not end later sessions.
     fn enforce(&mut self, found: Result<(), Law>) {
         let Err(law) = found else { return };
         if !self.laws.on_broken(law) {

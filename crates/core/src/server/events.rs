@@ -156,7 +156,7 @@ impl Server<'_> {
         self.requests.on_acks(line, acks, self.context);
     }
 
-    /// Brings to reassembly the consequence of an event at a request.
+    /// Passes the effect of an event at a request on to reassembly.
     #[cold]
     #[inline(never)]
     pub(crate) fn apply(&mut self, effect: Effect) {
@@ -179,7 +179,7 @@ impl Server<'_> {
         }
     }
 
-    /// Sends CRs for the requests of which this burst brought packets (rule S7).
+    /// Sends a CR for each large request of which this burst brought packets (rule S7).
     pub(crate) fn return_credits(&mut self) {
         while let Some(idx) = self.reassembly.pop_pending() {
             // The request may have ended, and another one followed in its entry.
@@ -197,7 +197,7 @@ impl Server<'_> {
 
 /// Packets that clients have asked for.
 impl Server<'_> {
-    /// Sends some of them (rule S13).
+    /// Sends some of the packets that clients have asked for (rule S13).
     pub(crate) fn send_asked(&mut self) {
         self.requests.send_asked(self.sessions, self.context);
     }
@@ -212,7 +212,7 @@ impl Server<'_> {
             .reply(idx, len, write, self.sessions, self.context);
     }
 
-    /// Like [`Self::reply`], for requests about which something is unusual.
+    /// Like [`Self::reply`], for requests that are not ordinary.
     #[inline]
     pub(crate) fn reply_otherwise(
         &mut self,
@@ -224,7 +224,7 @@ impl Server<'_> {
             .reply_otherwise(idx, len, write, self.sessions, self.context);
     }
 
-    /// Takes a response that was written elsewhere.
+    /// Answers with a response that was written elsewhere.
     pub(crate) fn reply_with(&mut self, idx: RequestIdx, response: MsgBuf) {
         self.requests
             .reply_with(idx, response, self.sessions, self.context);

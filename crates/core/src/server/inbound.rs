@@ -1,5 +1,5 @@
 //! Inbound requests, as other parts know them: their names, the packets that bring them, and the
-//! consequences for reassembly. Plain values; `requests.rs` has the state.
+//! effects on reassembly. Plain values; `requests.rs` has the state.
 
 use dunlin_wire::Header;
 
@@ -48,7 +48,7 @@ pub(crate) struct Partial {
     pub(crate) place: AssemblyIdx,
 }
 
-/// The consequence of an event at a request for reassembly.
+/// The effect on reassembly of an event at a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) enum Effect {
@@ -62,9 +62,9 @@ pub(crate) enum Effect {
 /// A packet of a request that does not fit into one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Large {
-    /// Its first one: the request needs room.
+    /// The first packet: the request needs room.
     New(RequestIdx),
-    /// A further one.
+    /// A further packet.
     Part(Partial),
     /// A packet for a request that does not take it.
     Over(Effect),

@@ -12,11 +12,11 @@
 //! stays as an orphan until its handler has let go of it: a slot never has two live handlers.
 //!
 //! State is private. `requests/slots.rs` knows which request is a slot's current one,
-//! `requests/packets.rs` handles packets, `requests/plain.rs` a request and its reply if nothing
-//! about them is unusual, `requests/answers.rs` replies, `requests/parts.rs` messages of more than
-//! one packet, `requests/asked.rs` the packets that clients ask for, `requests/endings.rs` the end
-//! of requests. The endpoint's core routes events here. The only code of the user that runs here is
-//! the function that writes a response.
+//! `requests/packets.rs` handles packets, `requests/plain.rs` ordinary requests and their replies,
+//! `requests/answers.rs` replies, `requests/parts.rs` messages of more than one packet,
+//! `requests/asked.rs` the packets that clients ask for, `requests/endings.rs` the end of requests.
+//! The endpoint's core routes events here. The only code of the user that runs here is the function
+//! that writes a response.
 
 mod answers;
 mod asked;
@@ -69,7 +69,7 @@ impl RequestState {
         )
     }
 
-    /// Whether a handler has it and may answer.
+    /// Whether a handler has the request and may answer it.
     #[inline]
     fn is_open(self) -> bool {
         matches!(self, Self::Dispatched | Self::Detached)
@@ -99,9 +99,9 @@ impl Marks {
     const LARGE: Self = Self(16);
     /// An error was answered.
     const FAILED: Self = Self(32);
-    /// The transport reads the response itself and no copy.
+    /// The transport reads the response itself, not a copy.
     const LENT: Self = Self(64);
-    /// Nothing is unusual.
+    /// An ordinary request.
     const NONE: Self = Self(0);
 
     #[inline]
@@ -125,7 +125,7 @@ impl Marks {
 
 /// One request at the server: two cache lines, of which an ordinary request touches the first.
 ///
-/// An ordinary request stores four things here: state and marks twice, its number, and its time of
+/// An ordinary request writes here four times: state and marks twice, its number, and its time of
 /// arrival. `packets`, `place`, `error` and `tx_end` have a meaning only if state and marks say so.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -135,7 +135,7 @@ struct InboundRequest {
     response: Option<MsgBuf>,
     /// When the request came.
     arrived: Nanos,
-    /// The transport has released the response once it has come this far.
+    /// Once the transport has come this far in its sequence, it has released the response.
     tx_end: TxSeq,
     state: RequestState,
     marks: Marks,
@@ -143,7 +143,7 @@ struct InboundRequest {
     spare: u16,
     req: ReqNum,
     session: SessionIdx,
-    /// Counts the times that the entry was given to a slot.
+    /// How often the entry was given to a slot.
     generation: u32,
 
     /// When it was answered; while it is `Receiving`, when the last packet came. A time before
@@ -173,7 +173,7 @@ impl InboundRequest {
         self.state = next;
     }
 
-    /// Begins a request that has come, of one packet as far as is known.
+    /// Begins a request that has come. It counts as one packet until more is known.
     #[inline(always)]
     fn begin(&mut self, req: ReqNum, marks: Marks, arrived: Nanos) {
         self.enter(RequestState::Dispatched);
@@ -189,24 +189,23 @@ impl InboundRequest {
         u64::from(self.req.0) << 32 | u64::from(lower)
     }
 
-    /// Whether a packet with this last word of its header is the next ordinary request of the slot,
-    /// whose last request must be over.
+    /// Whether a packet whose header has this last word is the next ordinary request of the slot,
+    /// and this one is over.
     #[inline(always)]
     fn precedes(&self, word: u64, window: u32) -> bool {
         let next = self.word().wrapping_add(u64::from(window) << 32);
         next == word.wrapping_add(RequestState::Done as u64)
     }
 
-    /// Whether the request is in this state and nothing about it is unusual: two bytes, one
-    /// comparison.
+    /// Whether the request is in this state and has no marks: one comparison of two bytes.
     #[inline(always)]
     fn is_plainly(&self, state: RequestState) -> bool {
         let plain = [state as u8, Marks::NONE.0];
         u16::from_le_bytes([self.state as u8, self.marks.0]) == u16::from_le_bytes(plain)
     }
 
-    /// Notes that an answer was sent. The transport may read the response until it has come to
-    /// `end`, or has a copy if that is zero.
+    /// Notes that an answer was sent. The transport may read the response until its sequence has
+    /// come to `end`; if that is zero, it has a copy.
     #[inline(always)]
     fn on_sent(&mut self, end: TxSeq) {
         if end != TxSeq(0) {
@@ -297,7 +296,7 @@ impl Requests {
         })
     }
 
-    /// The end of the request, as far as reassembly is concerned.
+    /// The effect on reassembly of the end of the request.
     fn given_up(&self, idx: RequestIdx) -> Effect {
         self.partial(idx).map_or(Effect::None, Effect::GivenUp)
     }

@@ -1,7 +1,7 @@
 //! Challenges, which prove that packets reach the other side at an address (rule C13).
 //!
-//! A challenge may come before its session is open, so packets of sessions that are not open are
-//! looked at here before they are dropped. Called by `protocol.rs`, and by `Lifecycle`.
+//! A challenge may come before its session is open. So packets for sessions that are not open come
+//! here before they are dropped. Called by `protocol.rs`, and by `Lifecycle`.
 
 use dunlin_wire::{
     CHALLENGE_LEN, Flags, HEADER_LEN, Header, PacketType, PktNum, ReqNum, SessionNum, Token,

@@ -45,7 +45,7 @@ pub enum SessionEvent {
     },
 }
 
-/// A session that ended at this side, for the control plane.
+/// Informs the control plane that a session has ended at this side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closed {
     /// The session.
@@ -56,7 +56,7 @@ pub struct Closed {
     pub reason: CloseReason,
     /// The peer's side; `None` if the session was never connected.
     pub remote: Option<Remote>,
-    /// The peer does not know yet.
+    /// Whether the control plane must still inform the peer.
     pub tell: bool,
 }
 
@@ -71,10 +71,11 @@ pub enum Report {
     Challenged(Challenged),
 }
 
-/// Bytes that have come at this side's address, to be given back over the control plane (rule C13).
+/// Bytes of a challenge that reached this side's address, which this side returns over the control
+/// plane (rule C13).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Challenged {
-    /// The number of the session that they came for, which is connecting or open.
+    /// The number of the challenged session, which is connecting or open.
     pub session: SessionNum,
     /// The token that this side had given it.
     pub token: Token,
@@ -96,22 +97,23 @@ pub struct Question {
 /// The peer's answer to a [`Question`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Account {
-    /// Its endpoint gives the fates of the requests.
+    /// The peer's endpoint states the fates of the requests.
     Fates(Vec<(ReqNum, Fate)>),
-    /// Its endpoint has read no packets for at least this time, because its thread is in a handler.
+    /// The peer's endpoint has read no packets for at least this time, because its thread is in a
+    /// handler.
     Away(Nanos),
-    /// It cannot be asked: its release does not know the question.
+    /// The peer cannot be asked: its release does not know the question.
     Nothing,
 }
 
 /// The peer's side of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Remote {
-    /// Its endpoint, as the transport knows it.
+    /// The peer's endpoint, as the transport knows it.
     pub peer: PeerId,
-    /// Its number for the session.
+    /// The peer's number for the session.
     pub session: SessionNum,
-    /// Its token for the session.
+    /// The peer's token for the session.
     pub token: Token,
 }
 
@@ -148,11 +150,12 @@ pub struct SessionInfo {
     pub backlog: u32,
     /// Largest message in bytes.
     pub max_message: u32,
-    /// Most data bytes in a packet: a message that is not larger travels as one.
+    /// Most data bytes in a packet: a message that is not larger is a single packet.
     pub data_size: u32,
     /// Bytes of large requests of the peer that have arrived in part (rule S14).
     pub receiving: u64,
-    /// The congestion control scheme. A session that connects gets that of its transport later.
+    /// The congestion control scheme. A session that is still connecting may get its transport's
+    /// default later.
     pub scheme: Scheme,
     /// The rate of its requests; `None`: that of the line.
     pub rate: Option<BytesPerSec>,

@@ -1,13 +1,13 @@
 //! One session's persistent state: two cache lines, of which an ordinary packet touches the first.
 //!
-//! A session that was used and is now idle consists of this line, its slots' numbers and its place
-//! in the list of waiting sessions. With the default window that is at most 512 bytes a side,
-//! which `const` assertions guarantee. Calls, requests and buffers live in pools and go back when
-//! they are done.
+//! An idle session that was used before takes up this line, its slots' numbers and its place in the
+//! list of waiting sessions. With the default window that is at most 512 bytes a side, which
+//! `const` assertions guarantee. Calls, requests and buffers live in pools and go back when they
+//! are done.
 //!
-//! Three fields only repeat facts of others, so that the common path asks one question instead of
-//! many: `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that
-//! changes one of those facts ends with it. [`Line::check`] asserts that the three are up to date.
+//! Three fields repeat facts of others, so that the common path makes one check instead of many:
+//! `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that changes
+//! one of those facts calls it at its end. [`Line::check`] asserts that the three are up to date.
 
 use dunlin_wire::{
     Flags, Header, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, PktNum, ReqNum, ReqType, SessionNum,
@@ -48,7 +48,7 @@ pub(crate) struct Line {
     /// The token that packets to this side must carry (rule W5).
     token: Token,
     /// One more than the longest message that is a single packet; 0 if the session is not open, or
-    /// must notice every packet.
+    /// if it must notice every packet.
     limit: u32,
     /// The first word of a request's header, but for its type.
     head: u64,
@@ -65,8 +65,8 @@ pub(crate) struct Line {
     mask: u8,
     marks: Marks,
     /// Bit i: the response of slot i's latest request has arrived, and the server may not know it.
-    /// The bit has no meaning while the slot is in use. Not next to `free`: a compiler would read
-    /// both as one, which stalls after a write to `free` alone.
+    /// The bit has no meaning while the slot is in use. The field is not next to `free`: a compiler
+    /// would read both in one piece, which stalls after a write to `free` alone.
     answered: u64,
     /// The session's name; after its end, the name that it had.
     handle: Session,
@@ -75,8 +75,8 @@ pub(crate) struct Line {
 
     /// From this time on, a request asks for a round-trip sample.
     sample_due: Nanos,
-    /// While the session asks for a packet: when it began to ask. Otherwise: when the packet came
-    /// that ended the last asking, or when the session opened. On the clock that measures silence.
+    /// While the session asks for a packet: when it began to ask. Otherwise: when a packet ended
+    /// the last asking, or when the session opened. On the clock that measures silence.
     heard: Nanos,
     /// When the last acknowledgement vector was sent.
     acked: Nanos,
@@ -134,8 +134,8 @@ impl Default for Line {
 
 /// Opening and closing; see the state diagram.
 impl Line {
-    /// Begins a session. One that this side asked for then waits for the peer's answer; one that
-    /// the peer asked for (`accepted`) is joined next. `terms.peer` is not known yet.
+    /// Begins a session. If this side asked for it, it then waits for the peer's answer; if the
+    /// peer asked for it (`accepted`), the caller joins it next. `terms.peer` is not known yet.
     pub(super) fn begin(
         &mut self,
         handle: Session,
@@ -424,7 +424,8 @@ impl Line {
         self.settle();
     }
 
-    /// Whether no network lies before the peer: a request without an answer waits for a processor.
+    /// Whether no network separates this side from the peer. Then a request without an answer waits
+    /// for a processor.
     pub(crate) fn is_near(&self) -> bool {
         self.marks.has(Marks::NEAR)
     }

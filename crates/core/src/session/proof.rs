@@ -1,6 +1,6 @@
-//! Proofs that a packet or a call is an ordinary one: its session has checked, and nothing about it
-//! is unusual. A proof borrows the session; the change that it allows consumes it. So the common
-//! path cannot change a session that it has not checked.
+//! Proofs that a packet or a call is ordinary: the code that makes a proof has checked the session
+//! for every special case. A proof borrows the session, and the change that it allows consumes it,
+//! so the common path cannot change a session that it has not checked.
 
 use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
 
@@ -70,7 +70,7 @@ impl Known<'_> {
         self.req
     }
 
-    /// The place of the slot that the packet is for.
+    /// The index of the slot that the packet is for.
     #[inline(always)]
     pub(crate) fn slot(&self) -> usize {
         self.line.slot_at(self.req)
@@ -88,7 +88,7 @@ impl Known<'_> {
     }
 
     /// Computes the common part of the answers to the session's requests. It borrows the line
-    /// alone: with the proof, that would have to lie in memory.
+    /// alone: if it borrowed the proof, the compiler would have to keep that in memory.
     #[inline(always)]
     pub(crate) fn answer_template(&self) -> impl FnOnce() -> Template {
         let line = &*self.line;
@@ -125,7 +125,7 @@ impl<'a> Ready<'a> {
         self.line.handle()
     }
 
-    /// The place of the slot that the request takes.
+    /// The index of the slot that the request takes.
     #[inline(always)]
     pub(crate) fn slot(&self) -> usize {
         self.at

@@ -10,7 +10,7 @@ pub(crate) struct Rtt {
     variation_ns: u32,
     minimum_ns: u32,
     /// The longest recent residence in the server, slowly forgotten. A handler that took 10 ms will
-    /// probably take 10 ms again, and that is no loss.
+    /// probably take 10 ms again; waiting for it is no sign of loss.
     residence_ns: u32,
 }
 
@@ -33,9 +33,9 @@ impl Rtt {
         self.minimum_ns = self.minimum_ns.min(sample_ns);
     }
 
-    /// Takes a bound: a packet that left twice has arrived, so its round trip was not longer than
-    /// this. The estimate rises with it, so that the next packet has time to arrive before it
-    /// leaves twice and gives only a bound again. It never falls because of one.
+    /// Takes an upper bound: a packet that left twice has arrived, so its round trip was at most
+    /// this long. A bound can raise the estimate but never lower it. With a higher estimate, the
+    /// next packet has time to arrive before it leaves twice and again gives only a bound.
     pub(crate) fn on_bound(&mut self, bound: Nanos) {
         let bound_ns = u32::try_from(bound.0).unwrap_or(u32::MAX >> 4);
         if self.smoothed_ns != 0 {
@@ -93,8 +93,8 @@ pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 /// of RPCs a second, every tenth request would ask with the shorter interval.
 pub(crate) const CALM_INTERVAL: Nanos = Nanos::from_micros(100);
 
-/// A sample is dropped if this endpoint was away for longer than this while the answer may have
-/// come: it would measure the endpoint's own absence (rule S10, design §6).
+/// A sample is dropped if the answer may have come while this endpoint was away for longer than
+/// this: the sample would measure the endpoint's own absence (rule S10, design §6).
 #[inline]
 pub(crate) fn away_limit(rtt: Nanos) -> Nanos {
     Nanos::from_micros(2).max(Nanos(rtt.0 / 8))

@@ -1,8 +1,8 @@
-//! The table of sessions: their places, their tokens, and the admission of new ones (rules W5, S7).
-//! `line.rs` has the state of one session.
+//! The table of sessions: their indexes, their tokens, and the admission of new ones (rules W5,
+//! S7). `line.rs` has the state of one session.
 //!
-//! Slots are places in tables of the client side and of the server side. A session has one range of
-//! places, the same in both; the table of sessions gives out the ranges.
+//! Slots are entries in a table of the client side and in one of the server side. A session has the
+//! same range of indexes in both; the table of sessions assigns the ranges.
 
 use dunlin_wire::{SessionNum, Token};
 
@@ -66,12 +66,12 @@ impl Sessions {
         self.lines.len() as u32
     }
 
-    /// The places of all sessions, in use or not.
+    /// The indexes of all sessions, in use or not.
     pub(crate) fn indexes(&self) -> impl Iterator<Item = SessionIdx> + use<> {
         (0..self.len()).map(SessionIdx)
     }
 
-    /// One more than the highest place of a slot ever used.
+    /// One more than the highest index of a slot ever used.
     pub(crate) fn slot_count(&self) -> usize {
         self.slots as usize
     }
@@ -185,8 +185,8 @@ impl Sessions {
 
 /// Admission.
 impl Sessions {
-    /// Makes a session with these terms, whose peer is not known yet. `rx_queue`: packets that the
-    /// RX queue must hold (`strict_credits`), or `None`.
+    /// Makes a session with these terms, whose peer is not known yet. `rx_queue`: with
+    /// `strict_credits`, the number of packets that the RX queue holds; otherwise `None`.
     ///
     /// # Errors
     /// If there are too many sessions, or too many credits are promised.
@@ -337,9 +337,9 @@ impl Sessions {
         taken + free == u64::from(self.slots)
     }
 
-    /// An index that has a generation left. A handle is never given twice, so an index is left
-    /// unused after 2^16 - 1 sessions; that costs its line, 128 bytes. There are 2^24 indexes,
-    /// enough for a thousand sessions a second during 34 years.
+    /// An index that has a generation left. No handle is ever reused, so an index is retired after
+    /// 2^16 - 1 sessions; that wastes its line, 128 bytes. There are 2^24 indexes, enough for a
+    /// thousand sessions a second during 34 years.
     fn take_index(&mut self) -> Option<SessionIdx> {
         if let Some(index) = self.free.pop() {
             return Some(index);

@@ -43,7 +43,7 @@ impl PacketSet {
         let (first, shift) = (Self::place(base).0, base % u64::BITS);
         std::array::from_fn(|index| {
             let [low, high] = [index, index + 1].map(|at| self.0[(first + at) % WORDS]);
-            // A shift by 64 is none.
+            // `checked_shl` gives `None` for a shift by 64.
             low >> shift | high.checked_shl(u64::BITS - shift).unwrap_or(0)
         })
     }

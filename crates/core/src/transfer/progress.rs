@@ -1,5 +1,5 @@
 //! Progress of a large message: how many packets had arrived at the last look, and since when that
-//! number has stood still (rule S11). Only looks cost time, not packets.
+//! number has stood still (rule S11). Looking takes time; packets that arrive cost nothing here.
 //!
 //! Called by `transfer/scoreboard.rs`.
 
@@ -25,8 +25,8 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Notes that `arrived` packets have arrived, and `outstanding` are in flight: a message with
-    /// none in flight waits for this side.
+    /// Notes that `arrived` packets have arrived and `outstanding` are in flight. If none is in
+    /// flight, the message waits for this side, not for the peer.
     pub(super) fn look(&mut self, arrived: u32, outstanding: u32, present: Nanos) {
         if arrived != self.arrived || outstanding == 0 {
             *self = Self {
@@ -36,7 +36,8 @@ impl Progress {
         }
     }
 
-    /// Whether no more than these packets have arrived for `span`, as far as the looks show.
+    /// Whether, as far as the looks show, the number of arrived packets has been `arrived` for
+    /// `span`.
     pub(super) fn stands(&self, arrived: u32, present: Nanos, span: Nanos) -> bool {
         arrived == self.arrived && present.since(self.since) >= span
     }

@@ -1,8 +1,8 @@
 //! Reassembly: large requests of peers that have arrived in part, and the CRs that are due for them
 //! (rules S7, S14).
 //!
-//! Invariants: a request that is being put together has a buffer of its whole size, and that size
-//! in the budgets of its session and its endpoint; `bytes` is the sum of `bytes_of`.
+//! Invariants: a request that is being put together has a buffer of its whole size, and the budgets
+//! of its session and its endpoint count that size; `bytes` is the sum of `bytes_of`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -57,7 +57,8 @@ pub(crate) enum Taken {
 pub(crate) struct CreditReturn {
     /// All packets before this one have arrived.
     pub(crate) cumulative: PktNum,
-    /// The packets that have arrived after those; the second bitmap if one does not hold them.
+    /// The packets that have arrived after those; the second bitmap is needed if they do not fit
+    /// into one.
     pub(crate) bitmaps: (Bitmap, Option<Bitmap>),
     /// The packet that the CR answers.
     pub(crate) trigger: PktNum,
@@ -190,7 +191,8 @@ impl Reassembly {
         }
     }
 
-    /// The next request for which a CR may be due; a later packet can have put it here twice.
+    /// The next request for which a CR may be due. It may come twice, if a later packet has queued
+    /// it again.
     pub(crate) fn pop_pending(&mut self) -> Option<RequestIdx> {
         self.pending_credit_returns.pop()
     }

@@ -1,14 +1,14 @@
-//! The packets of one message on its way, and their fates: the scoreboard of selective repeat
-//! (design §6). It serves both directions. The client sends the packets of a large request, and CRs
-//! acknowledge them; it asks for the packets of a large response, and each acknowledges itself by
-//! arriving.
+//! The packets of one message on its way, and what became of them: the scoreboard of selective
+//! repeat (design §6). It serves both directions. The client sends the packets of a large request,
+//! and CRs acknowledge them; it asks for the packets of a large response, and each acknowledges
+//! itself by arriving.
 //!
 //! Loss is suspected as in RACK (RFC 8985): a packet that left before an answered one should have
-//! been answered too, within a window that allows for reordering. No later packet shows the loss of
-//! the last ones; a probe of the tail finds it.
+//! been answered too, within a window that allows for reordering. The loss of the last packets
+//! cannot be seen from later ones, so a probe of the tail finds it.
 //!
-//! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet stand at its number modulo 512 and
-//! are clear outside of `base..next`; every packet from `base` to `next` is acknowledged or
+//! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet are at its number modulo 512, and
+//! those outside of `base..next` are clear; every packet from `base` to `next` is acknowledged or
 //! outstanding, and a lost one is outstanding. This file knows no sessions, clocks or packets.
 
 use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
@@ -21,8 +21,8 @@ use crate::transfer::progress::Progress;
 /// Most doublings of the window for reordering.
 const MAX_REORDER: u32 = 10;
 
-/// After this number of probes in a row, each answered sooner than any packet before, the last
-/// answer is believed.
+/// After this number of probes in a row that were each answered sooner than any packet before, the
+/// scoreboard believes the last answer.
 const EARLY_PROBES: u8 = 2;
 
 /// After this number of true losses in a row the window is halved.
@@ -45,7 +45,7 @@ pub(crate) struct Arrivals {
 pub(crate) enum Novelty {
     New,
     Duplicate,
-    /// Further ahead than a sender may be.
+    /// Further ahead than a sender may go.
     TooFar,
 }
 
@@ -77,8 +77,8 @@ impl Arrivals {
         }
     }
 
-    /// The packets that have arrived after the cumulative number, as one CR lists them, or two
-    /// (rule W7): the first words that are not empty, and those after them.
+    /// The packets that have arrived after the cumulative number, as one CR or two list them (rule
+    /// W7): the first words that are not empty, and the words after those.
     pub(crate) fn bitmaps(&self) -> (Bitmap, Option<Bitmap>) {
         let words = self.behind.words_from(self.cumulative);
         let Some(first) = words.iter().position(|word| *word != 0) else {
@@ -119,7 +119,7 @@ pub(crate) struct Transfer {
     probes: u8,
     /// It is in the queue of messages that may send.
     queued: bool,
-    /// The time for which its next packet waits in the timing wheel.
+    /// The time until which its next packet waits in the timing wheel.
     pub(crate) place: Option<Nanos>,
     /// The entry is in use; free ones are reused.
     live: bool,
@@ -134,8 +134,8 @@ pub(crate) struct Transfer {
     acked: PacketSet,
     lost: PacketSet,
     resent: PacketSet,
-    /// The acknowledged packet, among those sent once, that left last: when it left, and its
-    /// number.
+    /// Of the acknowledged packets that were sent once, the one that left last: when it left, and
+    /// its number.
     newest: (Nanos, u32),
     /// Its round trip.
     newest_rtt: Nanos,
@@ -210,8 +210,8 @@ impl Transfer {
         self.live
     }
 
-    /// Puts the message into the queue for its turn. False if it is there already, or waits for its
-    /// time, after which it comes back by itself.
+    /// Puts the message into the queue for its turn. False if it is there already, or in the timing
+    /// wheel, from which it comes back by itself.
     pub(super) fn begin_wait(&mut self) -> bool {
         let begins = !self.queued && self.place.is_none();
         self.queued |= begins;
@@ -296,8 +296,8 @@ impl Transfer {
         self.lost_count != 0
     }
 
-    /// The time from packet to answer, as last measured, with the time in the server; `None` before
-    /// the first answer.
+    /// The last measured time from a packet to its answer, including the time in the server; `None`
+    /// before the first answer.
     pub(crate) fn round_trip(&self) -> Option<Nanos> {
         (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
     }
@@ -364,7 +364,8 @@ impl Transfer {
         let sent = self.sent[(packet % MAX_AHEAD) as usize];
         let once = !self.resent.has(packet) && !self.lost.has(packet);
         if self.lost.has(packet) || self.is_early(packet, once, now.since(sent), least) {
-            // The answer came too early for the second copy: the first was not lost but late.
+            // The answer came too early to be that of the second copy: the first was not lost but
+            // late.
             self.on_late(now);
         } else {
             if !once {
@@ -372,8 +373,8 @@ impl Transfer {
             }
             if (sent, packet) > self.newest {
                 self.newest = (sent, packet);
-                // Of two copies the first may have been answered. The short round trip of the
-                // second would make all packets in a queue look late.
+                // The answer may be that of the first copy. A round trip counted from the second
+                // copy would be too short, and make all packets in a queue look late.
                 let took = now.since(sent);
                 let longest = took.max(self.newest_rtt);
                 self.newest_rtt = if once { took } else { longest };
@@ -395,9 +396,9 @@ impl Transfer {
     }
 
     /// Whether the packet left again, and its answer came so soon that it must be that of the first
-    /// copy. If that holds for several probes of the tail in a row, the path has become shorter
-    /// than any round trip before: otherwise the rest of the message would be probed packet by
-    /// packet, each after a longer time.
+    /// copy. If that seems to hold for several probes of the tail in a row, the path has in fact
+    /// become faster, and the answers are believed: otherwise the client would probe the rest of
+    /// the message packet by packet, each after a longer time.
     fn is_early(&mut self, packet: u32, once: bool, took: Nanos, least: Nanos) -> bool {
         if once || took >= least {
             self.early_probes = 0;
@@ -418,7 +419,8 @@ impl Transfer {
         }
     }
 
-    /// Notes that a packet was lost indeed. After many, the window for late ones may be too wide.
+    /// Notes that a packet was truly lost. After many such losses, the window for late packets may
+    /// be too wide.
     fn on_repaired(&mut self) {
         self.repaired += 1;
         if self.repaired == REPAIRS_TO_NARROW {
@@ -427,15 +429,16 @@ impl Transfer {
         }
     }
 
-    /// Finds the packets that should have been answered by now, which count as lost, and returns
-    /// when more of them will. `window`: how much later than others a packet may arrive, until this
-    /// proves wrong.
+    /// Counts the packets as lost that should have been answered by now, and returns when to look
+    /// for more. `window`: how much later than others a packet may arrive, until a late packet
+    /// proves it too small.
     pub(crate) fn find_lost(&mut self, now: Nanos, window: Nanos) -> Nanos {
         let mut due = Nanos::MAX;
         if self.base == self.next || self.newest < (self.sent_at(self.base), self.base) {
             return due;
         }
-        // If nothing else can be sent, a copy costs less than waiting for packets that may be late.
+        // If nothing else can be sent, sending a copy costs less than waiting for packets that may
+        // be late.
         let stuck = self.next == self.packets || self.next - self.base == MAX_AHEAD;
         let doublings = if stuck { 0 } else { self.reorder };
         let window = window.times(1 << doublings);

@@ -1,5 +1,5 @@
-//! The client's part for large messages: those on their way, in either direction, and those of them
-//! that may send (rules S7, S8, S13; eRPC §5).
+//! The client's part for large messages: those on their way in either direction, and the queue of
+//! those that may send (rules S7, S8, S13; eRPC §5).
 //!
 //! A message is the request or the response of a call; it goes by the call's session at the pace of
 //! its flow. So the part borrows calls, sessions and pacer with each event ([`Lent`]). The
@@ -30,7 +30,7 @@ pub(crate) struct Lent<'a> {
     pub(crate) context: &'a mut Context,
 }
 
-/// The messages of an endpoint that are on their way, and those of them that may send.
+/// The large messages of an endpoint that are on their way, and the queue of those that may send.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
     all: Slab<TransferIdx, Transfer>,
@@ -83,7 +83,8 @@ impl Transfers {
         index
     }
 
-    /// Counts `sent` packets of the message's turn. After the last, the turn passes to others.
+    /// Counts `sent` packets of the message's turn. After the last packet of a turn, other messages
+    /// have theirs.
     fn on_turn(&mut self, index: TransferIdx, sent: u32) {
         let entry = self.all.at_mut(index);
         if entry.spend_turn(sent) {
@@ -147,7 +148,7 @@ impl Transfers {
         &self.sessions[session.0 as usize].word
     }
 
-    /// Notes that a packet that had left at `sent` was answered.
+    /// Notes the answer to a packet that left at `sent`.
     fn on_answer(&mut self, session: SessionIdx, sent: Nanos, now: Nanos) {
         self.sessions[session.0 as usize].word.on_answer(sent, now);
     }

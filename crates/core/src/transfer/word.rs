@@ -1,9 +1,9 @@
-//! Word of a peer: what all large messages of one session know about whether the peer answers (rule
-//! S8).
+//! A record of the last word of a peer: all large messages of a session share the knowledge of
+//! whether the peer answers (rule S8).
 //!
-//! If a packet has no answer after a round trip, it may be lost, or it may wait in a queue after
-//! all packets that arrived earlier. So it counts as lost only if a packet that left a while later
-//! has been answered. If the peer stops answering, one message asks for all of the session's.
+//! A packet without an answer after a round trip may be lost, or may still wait in a queue. So it
+//! counts as lost only if a packet that left a while later has been answered. If the peer stops
+//! answering, one message asks on behalf of all messages of the session.
 //!
 //! Called by `transfer/transfers.rs`.
 

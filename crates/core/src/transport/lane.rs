@@ -2,13 +2,13 @@
 //! that a transport can write them in one run and with few stores to memory that another processor
 //! reads.
 //!
-//! The lines belong to the endpoint, and no packet in them is on its way before the transport gets
-//! the lane ([`Tx::send`](super::Tx::send)). So a lost peer, a panic in the middle of a burst or an
-//! endpoint that is dropped leaves nothing to give back, and a ring never has two writers.
+//! The lines belong to the endpoint, and no packet in them has left before the transport gets the
+//! lane ([`Tx::send`](super::Tx::send)). So if a peer is lost, a burst panics or an endpoint is
+//! dropped, no line has to be given back; and a ring never has two writers.
 //!
 //! Invariants: packets lie in the order in which they were made, whatever their peers; a packet
 //! counts once all of its bytes are written; packets that are queued elsewhere in the same
-//! iteration come after them, because the lane is closed first.
+//! iteration come after those in the lane, because the lane is closed first.
 //!
 //! Filled by `packet/outbox.rs`, read by transports.
 
@@ -54,7 +54,7 @@ const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
 pub struct Lane {
     bytes: Box<Bytes>,
     staged: Staged,
-    /// While fewer lines than this hold packets, there is room; 0 while the lane is closed.
+    /// There is room while the number of used lines is below this; 0 while the lane is closed.
     limit: u32,
     /// Longest message that the lane takes.
     longest: u32,
@@ -74,7 +74,8 @@ struct Staged(u64);
 #[derive(Debug)]
 pub(crate) struct LaneRoom(Staged);
 
-/// A staged packet: its peer, in the lower half, its length and its first line. One word.
+/// A staged packet in one word: its peer in the lower half, its length and its first line in the
+/// upper.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LanePacket(u64);
 
@@ -93,8 +94,8 @@ impl Lane {
         lane
     }
 
-    /// Sets the length of the longest packet. If that is less than the packet that fills one line,
-    /// the lane closes now, and no packet fits. Otherwise a closed lane opens once it is cleared.
+    /// Sets the length of the longest packet. If that is too short to fill one line, the lane
+    /// closes now and takes no packet. Otherwise a closed lane opens once it is cleared.
     pub(crate) fn set_longest(&mut self, longest: usize) {
         let message = longest.min(LANE_PACKET).saturating_sub(HEADER_LEN);
         self.longest = match message {
@@ -123,7 +124,8 @@ impl Lane {
         if len > self.longest as usize {
             return None;
         }
-        // Asks for room for the longest packet, so that one comparison serves all.
+        // Requires room for the longest packet, so that one comparison serves packets of all
+        // lengths.
         (self.used() < self.limit).then_some(LaneRoom(self.staged))
     }
 
@@ -150,8 +152,9 @@ impl Lane {
         self.add(staged, peer, HEADER_LEN + len as usize, 1);
     }
 
-    /// Writes a packet whose message needs several lines. The words come in registers: a compiler
-    /// would store an array of them, and load it again in other pieces.
+    /// Writes a packet whose message needs several lines. Takes the words one by one, so that they
+    /// come in registers: a compiler would store an array of them, and load it again in pieces of
+    /// another size.
     #[inline(never)]
     fn write_long(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
         let (staged, len) = (self.staged, HEADER_LEN + message.len());
@@ -176,7 +179,7 @@ impl Lane {
         self.limit = 0;
     }
 
-    /// Forgets the packets, and takes new ones.
+    /// Forgets the packets, and opens the lane for new ones.
     #[inline]
     pub fn clear(&mut self) {
         self.staged = Staged(0);
@@ -320,7 +323,7 @@ impl LanePacket {
         (self.0 >> 48) as usize
     }
 
-    /// The line after its last one.
+    /// The line after the packet's last one.
     #[inline]
     const fn end(self) -> usize {
         self.line() + (LANE_WORD + self.size()).div_ceil(LANE_LINE)

@@ -21,16 +21,16 @@ pub(crate) struct Answered {
     idx: CallIdx,
 }
 
-/// An answer and its call.
+/// The effect of an answer on its call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
-    /// It ends the call, which must still be completed.
+    /// The call has ended. The caller still has to complete it.
     Ends(Answered),
     /// Nothing more has to be done.
     Taken,
     /// It is a packet of a response that has more than one.
     InParts,
-    /// Packets of a large message of the call are on their way; they must end first.
+    /// A large message of the call is on its way. Its transfer must end first.
     Amid(CallIdx),
 }
 
@@ -117,7 +117,7 @@ impl Calls {
         context.stats.on_answered(took);
     }
 
-    /// Ends an answered call whose completion does not happen now.
+    /// Ends an answered call whose completion the loop delivers later.
     #[cold]
     fn finish_later(
         &mut self,
@@ -151,8 +151,8 @@ impl Calls {
             .expect("a call that is not a zombie has its msgbufs");
         self.remove(answered.idx);
         let is_response = header.kind == PacketType::Resp;
-        // The success has a branch of its own: a result that is chosen first and then moved would
-        // be read in one piece right after it was written in two, which stalls.
+        // Success has a branch of its own. If the result were chosen first and then moved, the
+        // processor would read in one piece what it has just written in two, and stall.
         if is_response && response.fill(data).is_ok() {
             return Done {
                 session,
@@ -235,8 +235,8 @@ impl Calls {
         match self.at(idx).state {
             CallState::Sending => return Some(idx),
             CallState::Sent => {
-                // The request has one packet: a CR that names others comes from the future (rule
-                // W7).
+                // The request has one packet. A CR that names another one acknowledges a packet
+                // that was never sent (rule W7).
                 if header.pkt.0 != 0 || header.cumulative().0 > 1 {
                     context.stats.on_drop(DropReason::PacketNumber);
                     return None;
@@ -246,7 +246,7 @@ impl Calls {
             }
             _ => {}
         }
-        // A later packet measures the handler, not the network.
+        // From now on a round trip would measure the handler, not the network.
         self.at_mut(idx).sample = false;
         None
     }

@@ -138,8 +138,8 @@ impl Calls {
         Started::Whole
     }
 
-    /// Sends a request for the first time. Its time is that of the iteration, unless it asks for a
-    /// sample, which needs the exact time.
+    /// Sends a request for the first time. The noted time is that of the iteration, unless the
+    /// request asks for a round-trip sample, which needs the exact time.
     #[inline]
     fn send_first(&mut self, idx: CallIdx, line: &mut Line, flags: Flags, context: &mut Context) {
         let samples = flags != Flags::NONE;
@@ -177,8 +177,7 @@ impl Calls {
         }
     }
 
-    /// Sends the request when its time has come at the rate of its session: the first time, or
-    /// again.
+    /// Sends the request, for the first time or again, when the session's rate permits.
     #[cold]
     pub(crate) fn pace_request(
         &mut self,
@@ -192,7 +191,7 @@ impl Calls {
         let bytes = len.saturating_add(HEADER_BYTES);
         match pacer.take_place(line, Way::Out, bytes, context) {
             Some(at) => {
-                // Its timeout does not begin before that.
+                // The timeout begins when the packet leaves.
                 self.at_mut(idx).sent = at;
                 let entry = Paced {
                     session: line.handle(),
@@ -206,7 +205,7 @@ impl Calls {
         }
     }
 
-    /// Sends a paced request whose time has come, if it still waits for it.
+    /// Sends a paced request whose time has come, if the call still waits to send it.
     pub(crate) fn on_place(
         &mut self,
         idx: CallIdx,
@@ -246,7 +245,7 @@ impl Calls {
         }
     }
 
-    /// Four of the completed requests that the server may not know of.
+    /// Four completed requests; the server may not know yet that their responses have arrived.
     fn take_acks(&self, line: &mut Line, now: Nanos) -> AckVector {
         let (start, window) = (line.slots().start, line.window());
         let slots = line.take_acks(now);

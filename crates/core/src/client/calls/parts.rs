@@ -42,7 +42,7 @@ impl Calls {
         self.at(idx).state == CallState::Receiving
     }
 
-    /// Whether the server has not confirmed yet that it has the request, which is one packet.
+    /// Whether the server has yet to confirm the request, which is one packet.
     pub(crate) fn is_sent(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Sent
     }

@@ -1,4 +1,4 @@
-//! The common path at the client: calls about which nothing is unusual.
+//! The common path at the client, for ordinary calls: short, not paced, and without a special case.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
@@ -116,8 +116,8 @@ impl Calls {
         Some(Ended { session, tag, bufs })
     }
 
-    /// A place for a call whose request has this length, if it can leave in the lane, and nothing
-    /// about it is unusual.
+    /// A place for a call whose request has this length, if the request can leave in the lane and
+    /// the call is ordinary.
     #[inline(always)]
     pub(crate) fn place<'a>(
         &'a mut self,
@@ -145,7 +145,7 @@ impl Calls {
     /// Issues a short request for which [`Self::place`] has found no room in the lane.
     ///
     /// # Errors
-    /// The msgbufs, if anything is unusual.
+    /// If the call is not ordinary; with the msgbufs.
     #[inline(always)]
     pub(crate) fn issue_queued(
         &mut self,
@@ -179,7 +179,8 @@ impl Calls {
     }
 }
 
-/// Notes that a request leaves: takes slot and credit, and has a scan look at its call.
+/// Notes that a request leaves: takes slot and credit, and makes sure that a scan looks at its
+/// call.
 #[inline(always)]
 fn note_issued<'a>(id: CallId, ready: Ready<'a>, context: &mut Context) -> Left<'a> {
     if context.moment.is_between_iterations() {
@@ -216,9 +217,9 @@ impl Call {
         self.tx_end == TxSeq(0)
     }
 
-    /// Makes a free entry the call with this index, whose request leaves now. It writes the fields
-    /// one by one: a struct that is built first would go through memory, because a panic in between
-    /// might have to drop it.
+    /// Turns a free entry into the call with this index, whose request leaves now. It writes the
+    /// fields one by one: a struct that is built first would go through memory, because a panic in
+    /// between might have to drop it.
     #[inline(always)]
     fn begin(
         &mut self,
@@ -244,7 +245,7 @@ impl Call {
     }
 }
 
-/// The place of a slot in the form in which a call notes it.
+/// The index of a slot, in the type in which a call stores it.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "2^24 sessions of 64 slots")]
 pub(super) const fn place(at: usize) -> u32 {

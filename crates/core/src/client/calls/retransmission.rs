@@ -13,33 +13,35 @@ use crate::session::line::Line;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 
-/// Doublings of the timeout after which it stays as it is.
+/// Most doublings of the timeout.
 const MAX_BACKOFF: u8 = 6;
 /// Attempts before the client asks the peer over the control plane.
 const MIN_ATTEMPTS: u8 = 3;
 
-/// Shortest time that all other calls wait for a peer that answers again, in scan intervals.
+/// Once a silent peer has answered one call, the other calls give it at least this number of scan
+/// intervals before they ask too.
 const GRACE_INTERVALS: u64 = 4;
 
 /// The step that is due for a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Overdue {
-    /// Nothing before then.
+    /// No step is due before this time.
     Not(Nanos),
     /// Its deadline has passed.
     Deadline,
     /// Its deadline has not passed, but packets of a large message are on their way, whose progress
     /// has to be checked.
     InParts(Nanos),
-    /// Its packets have asked in vain for the failure timeout.
+    /// The peer has not answered the call's packets for the failure timeout: the client asks for an
+    /// account over the control plane.
     Account,
-    /// The client should ask the peer.
+    /// The client should ask for the answer with a packet.
     Answer,
 }
 
 impl Calls {
-    /// Finds out which step is due for an entry of the table. `blame`: packets that have not come
-    /// count as lost.
+    /// Finds the step that is due for an entry of the table. `blame`: a missing packet counts as
+    /// lost.
     pub(crate) fn find_due(
         &self,
         idx: CallIdx,
@@ -72,8 +74,8 @@ impl Calls {
         }
     }
 
-    /// Whether the request is likely to have arrived: while a session is silent, one of its calls
-    /// asks for all of them, and a peer that answers it gets some time to answer the others.
+    /// Whether the call need not ask yet. While a session is silent, one of its calls asks for all
+    /// of them; once the peer has answered that one, it gets some time to answer the others.
     fn is_excused(&self, idx: CallIdx, line: &Line, context: &Context) -> bool {
         let call = self.at(idx);
         let grace = context.config.scan_interval.times(GRACE_INTERVALS);
@@ -84,14 +86,14 @@ impl Calls {
     }
 
     /// Whether the call has been without an answer for the failure timeout, while this endpoint was
-    /// running (rule S11). No packets of a large message of it may be on their way.
+    /// running (rule S11). The call must not have a large message on its way.
     pub(crate) fn is_overdue(&self, idx: CallIdx, context: &Context) -> bool {
         let call = self.at(idx);
         let span = context.moment.present_now().since(call.first_sent);
         span >= context.config.failure_timeout
     }
 
-    /// Asks the server for the answer of a call that has been without one for too long.
+    /// Asks the server again for the answer of a call that has waited too long.
     pub(crate) fn ask_again(
         &mut self,
         idx: CallIdx,
@@ -163,7 +165,7 @@ impl Calls {
     }
 }
 
-/// How long ago the peer has answered a packet of the session, if that was after `sent`.
+/// How long ago the peer answered a packet of the session, if that was after `sent`.
 fn heard_since(sent: Nanos, line: &Line, context: &Context) -> Option<Nanos> {
     line.heard_since(context.moment.present(sent), context.moment.present_now())
 }

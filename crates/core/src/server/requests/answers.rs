@@ -11,8 +11,8 @@ use crate::session::table::Sessions;
 
 /// Replies and errors.
 impl Requests {
-    /// Answers with a response of `len` bytes that `write` fills. A request that has its answer
-    /// keeps it.
+    /// Answers with a response of `len` bytes that `write` fills. If the request was answered
+    /// before, the first answer stays.
     #[inline(always)]
     pub(crate) fn reply(
         &mut self,
@@ -27,7 +27,7 @@ impl Requests {
         }
     }
 
-    /// Answers a request that [`Self::reply_plain`] does not.
+    /// Answers a request that [`Self::reply_plain`] leaves alone.
     #[inline(never)]
     pub(in crate::server) fn reply_otherwise(
         &mut self,
@@ -101,7 +101,7 @@ impl Requests {
         self.reply(idx, len, |_| {}, sessions, context);
     }
 
-    /// Answers with an error. A request that has its answer keeps it.
+    /// Answers with an error. If the request was answered before, the first answer stays.
     #[inline(never)]
     pub(crate) fn reject(
         &mut self,
@@ -148,14 +148,15 @@ impl Requests {
             true => flags.with(Flags::ECN_ECHO),
             false => flags,
         };
-        // An answer that took longer than an iteration always says so, for the client's patience.
+        // An answer that took longer than an iteration always says so, so that the client waits
+        // long enough for the next one.
         header.aux = Residence::NO_SAMPLE.0;
         let outbox = &mut context.outbox;
         let end = match (request.error(), &request.response) {
             (None, Some(response)) => {
                 header.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
                 if header.size > terms.data_size {
-                    // The client asks for the other packets.
+                    // The server sends the first packet; the client asks for the others.
                     let first = response.lend_range(0, terms.data_size as usize);
                     outbox.push(terms.peer, &header, first.unwrap_or(BufRef::EMPTY))
                 } else {

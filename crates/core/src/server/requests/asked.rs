@@ -1,5 +1,5 @@
-//! Packets of responses that clients have asked for by RFR, until they are sent (rule S13): the
-//! sessions have turns, so one that asks for more than its share delays itself.
+//! Packets of responses that clients have asked for by RFR, until they are sent (rule S13):
+//! sessions take turns, so one that asks for more than its share delays only itself.
 //!
 //! Invariants: a session has at most as many packets here as it has credits, which an honest client
 //! never exceeds; no packet is here twice; a session has a turn if and only if it has packets here.
@@ -15,21 +15,22 @@ use dunlin_wire::{Flags, Header, PktNum};
 use crate::handle::{RequestId, SessionIdx};
 use crate::time::Nanos;
 
-/// Bytes of asked packets that leave in an iteration, or one packet: a request that comes meanwhile
-/// waits for some 20 µs of sending over loopback UDP, which is what these bytes take there.
+/// Bytes of asked packets that leave in an iteration, at least one packet. Over loopback UDP,
+/// sending them takes some 20 µs, for which a request that comes meanwhile has to wait.
 pub(super) const ITERATION_BYTES: usize = 64 << 10;
 
-/// Bytes of a session's turn, or one packet.
+/// Bytes of a session's turn, at least one packet.
 pub(super) const TURN_BYTES: usize = 16 << 10;
 
-/// A packet counts as this many bytes at least, because its header and its way take time too.
+/// A packet counts as at least this number of bytes, because handling it takes time even if it is
+/// short.
 pub(super) const LEAST_CHARGE: usize = 1 << 10;
 
-/// Most parts of a session: as many RFRs as a paced client sends at most, for 512 packets ahead and
-/// with four in each. An RFR is compared with all of them, so they are few.
+/// Most parts of a session. A paced client sends at most this number of RFRs, for 512 packets ahead
+/// with four in each. They are few because each RFR is compared with all of them.
 const MOST_PARTS: usize = 128;
 
-/// Most parts that one RFR may meet or make, for the same reason.
+/// Most parts that one RFR may overlap or make, for the same reason.
 const MOST_STEPS: usize = 8;
 
 /// Packets of one response, next to each other, asked for by one RFR.
@@ -79,16 +80,17 @@ impl Asking {
         answer.pkt = PktNum(self.next);
     }
 
-    /// When the RFR came, if the last of its packets is next: that one says how long it stayed.
+    /// When the RFR came, if its last packet is next: the header of that packet says how long the
+    /// RFR stayed.
     pub(super) fn measured_from(&self) -> Option<Nanos> {
         (self.next + 1 == self.after).then_some(self.came)
     }
 }
 
 impl Asked {
-    /// A client asks. A packet that is here already is not asked for again, but answers with the
-    /// flags of both RFRs. False if the rest is dropped: the session has `limit` packets or too
-    /// many parts here, or the RFR meets too many.
+    /// A client asks for packets. One that is queued already is not queued again, but will answer
+    /// with the flags of both RFRs. False if the rest is dropped: the session has `limit` packets
+    /// or too many parts here, or the RFR overlaps too many.
     pub(super) fn ask(&mut self, session: SessionIdx, asking: &Asking, limit: u32) -> bool {
         let index = session.0 as usize;
         if self.queues.len() <= index {
@@ -108,7 +110,8 @@ impl Asked {
         self.turns.is_empty()
     }
 
-    /// The session whose turn it is, the request that it asks about first, and the packets.
+    /// The session whose turn it is, the first request whose packets it has asked for, and these
+    /// packets.
     pub(super) fn first(&self) -> Option<(SessionIdx, RequestId, Asking)> {
         let session = *self.turns.front()?;
         let part = self.queues[session.0 as usize].parts.front();
@@ -138,7 +141,7 @@ impl Asked {
         }
     }
 
-    /// The turn of the session is over: the next one is that of another.
+    /// The turn of the session is over: the next turn is another session's.
     pub(super) fn end_turn(&mut self) {
         if let Some(session) = self.turns.pop_front()
             && !self.queues[session.0 as usize].parts.is_empty()

@@ -1,5 +1,5 @@
-//! The end of requests: their responses go back when they have arrived, were held for long enough,
-//! or have no client any more (rules S6, S9, S12).
+//! The end of requests: their responses go back to the pool when they have arrived, were held for
+//! long enough, or have no client any more (rules S6, S9, S12).
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ const SWEEPS_PER_HOLD: u64 = 4;
 
 /// Requests that are over.
 impl Requests {
-    /// Gives a finished request and its response back; the slot keeps its number.
+    /// Frees a finished request and its response; the slot keeps its number.
     #[inline(never)]
     pub(super) fn free(&mut self, idx: RequestIdx, context: &mut Context) {
         self.vacate(self.at(idx).at as usize);
@@ -71,7 +71,7 @@ impl Requests {
 }
 
 impl Requests {
-    /// The session closes: no client waits for what was asked for on it.
+    /// The session closes: no client waits for the packets that were asked for on it.
     pub(crate) fn forget_asked(&mut self, session: SessionIdx) {
         self.asked.forget(session);
     }
@@ -79,7 +79,7 @@ impl Requests {
 
 /// Responses that are held (rule S9).
 impl Requests {
-    /// Has the sweep run, because some time it must give a held response back.
+    /// Makes sure that the sweep runs, because it must give a held response back later.
     #[inline]
     pub(super) fn expect_sweep(&self, context: &mut Context) {
         let interval = || self.sweep_interval(&context.config);
@@ -99,7 +99,7 @@ impl Requests {
         context.agenda.on_swept(end, self.table.len(), next);
     }
 
-    /// Gives one request back if it was held for long enough.
+    /// Frees one request if its response was held for long enough.
     pub(crate) fn sweep(
         &mut self,
         idx: RequestIdx,

@@ -50,7 +50,7 @@ impl Requests {
     ) -> Option<RequestIdx> {
         let (at, header) = (packet.slot(), packet.header);
         let answer = || packet.line.answer_template();
-        // A client that keeps the protocol does not send this before it has the last answer.
+        // A client that obeys the protocol sends this only after it has the last answer.
         let Some(idx) = self.next_at(at, packet.session, answer) else {
             context.stats.on_drop(DropReason::Busy);
             return None;
@@ -152,7 +152,7 @@ impl Requests {
         let (at, req) = (packet.slot(), packet.header.req);
         let last = self.last_at(at);
         if req == self.next_number(packet) {
-            // The request never came. Its number is used up, so that it cannot run later.
+            // The request has not come. Its number is used up, so that it cannot run later.
             let quiet = Received {
                 congestion: false,
                 ..*packet
@@ -216,7 +216,7 @@ impl Requests {
             true => flags.with(Flags::ECN_ECHO),
             false => flags,
         };
-        // The later answer would echo the mark again (rule S15).
+        // Otherwise the later answer would echo the mark again (rule S15).
         request.marks = request.marks.with(Marks::CONGESTION, false);
         // All packets have arrived.
         header.size = Header::arrivals(PktNum(request.packets()), 0);

@@ -61,8 +61,8 @@ impl Requests {
         }
     }
 
-    /// Notes that reassembly has taken a packet of the request. After the last one it goes to its
-    /// handler.
+    /// Notes that reassembly has taken a packet of the request. After the last one the request goes
+    /// to its handler.
     pub(crate) fn on_part(
         &mut self,
         idx: RequestIdx,
@@ -147,7 +147,8 @@ impl Requests {
         context.agenda.call_attention();
     }
 
-    /// Sends what clients have asked for, session by session, as much as an iteration may.
+    /// Sends packets that clients have asked for, session by session, up to the limit of an
+    /// iteration.
     pub(crate) fn send_asked(&mut self, sessions: &Sessions, context: &mut Context) {
         let mut sent = 0;
         while sent < ITERATION_BYTES && !self.asked.is_empty() {
@@ -183,7 +184,7 @@ impl Requests {
         sent
     }
 
-    /// The request that was asked about, if it has its response still.
+    /// The request with this name, if it still has its response.
     fn response_to(&mut self, id: RequestId, data_size: u32) -> Option<&mut InboundRequest> {
         let is_it = self.table.get(id.index).is_some() && self.id(id.index) == id;
         let request = self.table.get_mut(id.index).filter(|_| is_it)?;
@@ -202,7 +203,7 @@ impl InboundRequest {
     }
 
     /// Sends the next packet that was asked for. Returns its bytes of data, or [`LEAST_CHARGE`] if
-    /// it has fewer: a packet takes time whatever is in it.
+    /// it has fewer: handling a packet takes time even if it is short.
     fn send_part(&mut self, part: &Asking, sessions: &Sessions, context: &mut Context) -> usize {
         let Some(response) = &self.response else {
             return 0;

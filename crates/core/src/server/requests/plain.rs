@@ -1,5 +1,5 @@
-//! A short request and its reply, with nothing unusual about either: what the general path
-//! (`packets.rs`, `answers.rs`) does too, in fewer steps.
+//! The common path at the server: ordinary short requests and their replies. It does the same as
+//! the general path (`packets.rs`, `answers.rs`) in fewer steps.
 
 use super::{Marks, RequestState, Requests};
 use crate::context::Context;
@@ -10,7 +10,7 @@ use crate::session::proof::Known;
 use crate::session::table::Sessions;
 
 impl Requests {
-    /// Accepts a new request; returns it with its session. Its handler is left to run.
+    /// Accepts a new request; returns it with its session. The caller runs its handler.
     #[inline(always)]
     pub(crate) fn on_plain_request(
         &mut self,
@@ -50,7 +50,7 @@ impl Requests {
     /// Answers with a response of one packet, in the iteration in which the request came.
     ///
     /// # Errors
-    /// `write`, if anything is unusual.
+    /// `write`, unused, if the request or the reply is not ordinary.
     #[inline(always)]
     pub(crate) fn reply_plain<W: FnOnce(&mut [u8])>(
         &mut self,
@@ -71,7 +71,7 @@ impl Requests {
         if response.resize(len).is_err() {
             return Err(write);
         }
-        // Asked first, so that no other value has to be kept across the call.
+        // Asked first, so that the compiler need not keep other values across the call.
         let room = context.outbox.room(len);
         write(response.data_mut());
         let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
@@ -89,7 +89,7 @@ impl Requests {
 }
 
 impl super::InboundRequest {
-    /// Whether a response of this length is one packet, and nothing about it is unusual.
+    /// Whether a response of this length is an ordinary one of one packet.
     #[inline(always)]
     fn is_usual(&self, len: usize, context: &Context) -> bool {
         context.config.bypasses.common

@@ -12,7 +12,7 @@ use crate::handle::{RequestIdx, SessionIdx};
 /// A slot. Its entry has the number of the last request that was accepted (rule S2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    /// The last number, while the slot has no entry.
+    /// The number of the last request, while the slot has no entry.
     last: ReqNum,
     /// The entry, or [`RequestIdx::NONE`] if the last response was given back.
     request: RequestIdx,
@@ -92,7 +92,8 @@ impl Requests {
         }
     }
 
-    /// The slot's entry; a slot without one gets it for the request with its next number.
+    /// The slot's entry. A slot without one gets an entry if the request has the slot's next
+    /// number.
     #[inline(always)]
     pub(super) fn entry_for(
         &mut self,
@@ -105,7 +106,7 @@ impl Requests {
         if slot.request != RequestIdx::NONE {
             return Some(slot.request);
         }
-        // A packet other than the first gets no entry, because it would remain unused.
+        // Only a first packet gets an entry; for another one, the entry would remain unused.
         let is_next = word == u64::from(slot.last.next(window).0) << 32;
         is_next.then(|| self.furnish(at, session, answer()))
     }
@@ -126,7 +127,7 @@ impl Requests {
         self.at(idx).state.is_over().then_some(idx)
     }
 
-    /// Gives the slot an entry, which keeps the slot's template until it is given back.
+    /// Gives the slot an entry. Until it is given back, the entry keeps the slot's template.
     #[cold]
     fn furnish(&mut self, at: usize, session: SessionIdx, answer: Template) -> RequestIdx {
         let index = self.table.take();

@@ -8,7 +8,7 @@ use crate::handle::Session;
 use crate::session::marks::Marks;
 use crate::time::Nanos;
 
-/// An acknowledgement vector is sent once it would be full: for this many idle slots.
+/// An acknowledgement vector is sent once it would be full, with this number of idle slots.
 const ACKS_WORTH_SENDING: u32 = 4;
 /// Shortest time between two acknowledgement vectors of a session.
 const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
@@ -21,13 +21,13 @@ impl Line {
         self.is_open() && self.free != 0 && self.credits > 0
     }
 
-    /// Takes a slot and a credit, which [`Self::can_send`] has found; returns the place of the
+    /// Takes the slot and the credit that [`Self::can_send`] has found; returns the index of the
     /// slot.
     #[inline]
     pub(crate) fn take_slot(&mut self) -> usize {
         debug_assert!(self.can_send());
         let at = self.next_slot();
-        // The slot's bit in `answered` has no meaning until it is free again.
+        // The slot's bit in `answered` has no meaning until the slot is free again.
         self.free &= self.free - 1;
         self.credits -= 1;
         at
@@ -104,7 +104,7 @@ impl Line {
             && len < self.limit
     }
 
-    /// The place of the slot that the next request takes.
+    /// The index of the slot that the next request takes.
     #[inline(always)]
     pub(in crate::session) fn next_slot(&self) -> usize {
         (self.slots + self.free.trailing_zeros()) as usize

@@ -37,7 +37,7 @@ impl Transfers {
         let data_size = line.terms().data_size;
         let packets = packets_of(header.size, data_size);
         if lent.calls.is_zombie(idx) {
-            // A zombie has the answer that it waited for; its length does not matter.
+            // A zombie only waited for any answer; the length does not matter.
             return self.end_answered(lent, session, idx, None);
         }
         if !lent.calls.is_receiving(idx) {
@@ -80,7 +80,7 @@ impl Transfers {
         }
         let transfer = self.insert(session, idx, packets);
         lent.calls.begin_receiving(idx, transfer);
-        // The first packet comes unasked, so it gives no round trip, like a packet that left twice.
+        // The first packet comes unasked. Like a packet that left twice, it gives no round trip.
         let entry = self.at_mut(transfer);
         entry.on_sent(0, lent.context.moment.now());
         entry.on_sent(0, lent.context.moment.now());

@@ -1,10 +1,10 @@
 //! Messages of more than one packet, at the client side: sends the packets of large requests and
 //! asks for those of large responses (rules S7, S8, S13; eRPC §5).
 //!
-//! Both are a [`Transfer`](crate::transfer::scoreboard::Transfer): CRs acknowledge the packets of a
-//! request, and those of a response arrive. Called by `client/calls.rs` for calls that do not fit
-//! into a packet, by the loop for its queue (`drain_queues`), and by `protocol/timeouts.rs` when
-//! time has passed. No user code runs here.
+//! Either is a [`Transfer`](crate::transfer::scoreboard::Transfer): CRs acknowledge the packets of
+//! a request; the packets of a response acknowledge themselves by arriving. Called by
+//! `client/calls.rs` for calls that do not fit into a packet, by the loop for its queue
+//! (`drain_queues`), and by `protocol/timeouts.rs` when time has passed. No user code runs here.
 
 use dunlin_wire::{Bitmap, Flags, Header};
 
@@ -84,15 +84,16 @@ impl Transfers {
 
     /// Notes that `sent` packets of the message have left in its turn.
     pub(super) fn after_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, sent: u32) {
-        // After a probe its patience stays: a packet that was sent again may still be on its way.
+        // After a probe, the time until the next one stays: a packet that was sent again may still
+        // be on its way.
         if sent != 0 && !self.at(transfer).asks() {
             let due = lent.context.moment.now() + self.probe_after(lent, transfer);
             self.expect(lent, transfer, due);
         }
     }
 
-    /// Whether a packet that was not sent before needs a credit, in addition to the one that the
-    /// call has. Large messages never fill an RX queue, this side's or that of a peer that is t
+    /// Whether there is a credit for a packet that was not sent before: the one that the call has,
+    /// or a free one of the session.
     pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let entry = self.at(transfer);
         entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call))
@@ -248,8 +249,8 @@ impl Transfers {
         line.return_credits(free);
         let mut arrival = Acked { rtt: None };
         if let Some(first) = entry.take_probed(packet) {
-            // Whichever copy has arrived took no longer than this. If that is more than the
-            // estimate, the probe may have come too early, and so may every later one.
+            // The copy that has arrived took at most this time. If that is more than the estimate,
+            // the probe may have come too early, and so would every later one.
             line.rtt_mut().on_bound(now.since(first));
         }
         self.on_answer(session, sent, now);

@@ -1,8 +1,8 @@
 //! Silence: the steps for messages on their way when no answer comes (rule S8).
 //!
-//! A packet is lost if a later packet of its message has arrived; the scoreboard finds that. The
-//! last packets have no later ones, so the client probes them when the whole session has been
-//! silent for long enough, or has had answers to packets that left later. Called by
+//! A packet is lost if a later packet of its message has arrived; the scoreboard notices that. No
+//! packet comes after the last ones, so the client probes them: when the whole session has been
+//! silent for long enough, or when packets that left later were answered. Called by
 //! `transfers/sending.rs` when a packet has arrived, and by `protocol/timeouts.rs` when time has
 //! passed.
 
@@ -15,14 +15,14 @@ use crate::transfer::transfers::{Lent, Transfers};
 /// Shortest time after which the tail is probed.
 const SHORTEST_PROBE: Nanos = Nanos::from_micros(20);
 /// Shortest time before the probe while no round trip is known. Each session adds up to a
-/// millisecond of its own: otherwise senders that have begun together, and lost together the
-/// packets for which a switch had no room, would lose them once more.
+/// millisecond of its own: otherwise, senders that begin together and overflow a switch together
+/// would probe together, and overflow it again.
 const FIRST_PROBE: Nanos = Nanos::from_micros(250);
 /// Probes of the tail before the timeout. One of them, or its answer, may be lost too.
 const PROBES: u8 = 3;
 /// How much later than others a packet may arrive while no round trip is known.
 const FIRST_WINDOW: Nanos = Nanos::from_micros(10);
-/// The timeout doubles at most this many times.
+/// Most doublings of the timeout.
 const MAX_BACKOFF: u8 = 6;
 
 impl Transfers {
@@ -49,7 +49,7 @@ impl Transfers {
         lent.context.agenda.on_transfer(due);
     }
 
-    /// How long no packet may arrive before the tail is probed.
+    /// How long the client waits for any packet before it probes the tail.
     pub(super) fn probe_after(&self, lent: &Lent<'_>, transfer: TransferIdx) -> Nanos {
         let session = lent.calls.session_of(self.at(transfer).call);
         let line = lent.sessions.at(session);
@@ -61,9 +61,9 @@ impl Transfers {
         if let Some(patience) = line.rtt().patience() {
             return patience.max(SHORTEST_PROBE).min(timeout);
         }
-        // The time of a packet that left twice proves little: a probe that came too early would
-        // make the next one come as early, and no packet would ever leave only once and give a
-        // sample.
+        // The time of a packet that left twice proves little. If it counted, a probe that came too
+        // early would make the next one come as early, so every packet would leave twice and none
+        // would give a sample.
         let seen = self.at(transfer).round_trip();
         let (_, Token(token)) = line.remote();
         let own = u64::from(token.wrapping_mul(0x9E37_79B9) >> 12);
@@ -119,7 +119,7 @@ impl Transfers {
         self.send_again(lent, transfer, tail);
     }
 
-    /// How long no packet may arrive after `probes` probes in a row.
+    /// How long the client waits for any packet after `probes` probes in a row.
     fn patience_after(&self, lent: &Lent<'_>, transfer: TransferIdx, probes: u8) -> Nanos {
         let timeout = self.timeout(lent, lent.calls.session_of(self.at(transfer).call));
         match probes.checked_sub(PROBES) {

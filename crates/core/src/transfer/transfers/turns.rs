@@ -1,9 +1,9 @@
 //! Turns of large messages: which message of a session sends next, and how many packets.
 //!
-//! Window and rate belong to the session, one for each way, and so do the credits. The messages of
-//! one way share them in turns of [`QUANTUM`] packets, so that equal messages take about as long.
-//! Called by `transfers/sending.rs` for its queue and when a message ends, and by
-//! `congestion/pacing.rs` when a packet's time has come.
+//! A session has a window and a rate for each way, and its credits. The messages of one way share
+//! these in turns of [`QUANTUM`] packets, so that equal messages take about as long. Called by
+//! `transfers/sending.rs` for its queue and when a message ends, and by `congestion/pacing.rs` when
+//! a packet's time has come.
 
 use crate::congestion::Way;
 use crate::congestion::wheel::Paced;
@@ -26,8 +26,8 @@ impl Transfers {
         }
     }
 
-    /// Has a message of a paced session send, because its time has come, if it still waits for
-    /// that.
+    /// Lets a message of a paced session send, because its time has come, unless it no longer waits
+    /// for that time.
     pub(crate) fn on_place(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, at: Nanos) {
         let message = self.at_mut(transfer);
         if message.place == Some(at) {
@@ -58,7 +58,7 @@ impl Transfers {
             {
                 self.take_window_turn(lent, session, way, u32::MAX)
             }
-            // A packet that uses its own credit takes none from the others.
+            // A packet that uses the call's own credit takes none from other messages.
             FlowIdx::NONE => {
                 self.send_in_turn(lent, transfer, 1);
                 false
@@ -73,8 +73,9 @@ impl Transfers {
         (lent.calls.session_of(idx), self.way_of(lent, idx))
     }
 
-    /// Sends packets of the message's session whose time has come, and takes a place for the next
-    /// one. `placed`: the first has had its place. True if the session could send more at once.
+    /// Sends the packets of the message's session whose time has come, and takes a place for the
+    /// next one. `placed`: the first packet has already waited for its place. True if the session
+    /// could send more at once.
     fn take_paced_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -147,7 +148,8 @@ impl Transfers {
                 return false;
             };
             let most = match window.saturating_sub(in_flight) {
-                // A lost packet may leave: the others in flight may be lost as well.
+                // One lost packet may leave even so, because the packets that count as in flight
+                // may be lost as well.
                 0 => u32::from(sent == 0 && self.at(next).has_lost()),
                 room => room.min(TURN - sent),
             };
@@ -199,7 +201,7 @@ impl Transfers {
         next.is_some_and(|(_, again)| again || self.has_credit(lent, transfer))
     }
 
-    /// Lets the next message in the way of one that has ended send.
+    /// Lets the next message send, after one of the same way has ended.
     pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: SessionIdx, way: Way) {
         if let Some(next) = self.survey(lent, session, way).next {
             self.send_later(lent, next);
@@ -232,8 +234,8 @@ impl Transfers {
         true
     }
 
-    /// Bytes that a packet of the message takes on the wire: its own, or those that an RFR asks for
-    /// with it.
+    /// Bytes on the wire for a packet of the message: its own, or those of the packet that an RFR
+    /// asks for.
     pub(super) fn bytes_of(&self, lent: &Lent<'_>, idx: CallIdx, packet: u32) -> u32 {
         let line = lent.sessions.at(lent.calls.session_of(idx));
         let data_size = line.terms().data_size;
