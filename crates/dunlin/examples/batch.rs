@@ -49,8 +49,8 @@ fn serve(nexus: &Nexus, stop: &AtomicBool) -> anyhow::Result<()> {
     rpc.on_batch_up_to(LOOK_UP, 8, |server, mut batch, _| {
         server.batches += 1;
         server.largest = server.largest.max(batch.len());
-        // First pass: find all places. The processor overlaps these loads, because none depends
-        // on another. A real table would prefetch here.
+        // First pass: find all places. None of these loads depends on another, so the processor
+        // overlaps them. A real table would prefetch here.
         server.places.clear();
         server.places.extend(batch.iter_mut().map(|item| {
             let key = u64::from_le_bytes(item.data().try_into().ok()?);
@@ -126,7 +126,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keys that jump about in the table.
+/// A key for this request; successive keys lie far apart in the table.
 fn key_of(tag: u64) -> u64 {
     tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - ENTRIES.trailing_zeros())
 }

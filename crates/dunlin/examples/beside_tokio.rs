@@ -1,4 +1,4 @@
-//! An endpoint in a tokio program: one task drives it, and waits by its descriptor while nothing
+//! An endpoint in a tokio program: one task drives it, and waits for its descriptor while nothing
 //! happens; other tasks of the thread call and await as they like.
 
 use std::os::fd::OwnedFd;

@@ -11,8 +11,8 @@
 //! belongs to the RPCs alone.
 //!
 //! 32 requests are in flight on four sessions. Both faces do the same work: the client writes a
-//! fresh number into each request, the server reads the whole request and answers a function of
-//! it, the client checks each response.
+//! fresh number into each request, the server reads the whole request and answers with a value
+//! computed from it, and the client checks each response.
 
 use std::cell::Cell;
 use std::hint::black_box;

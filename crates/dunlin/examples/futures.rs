@@ -39,7 +39,7 @@ fn serve_storage(nexus: &Nexus, stopped: oneshot::Receiver<()>) -> anyhow::Resul
         log += 1;
         let position = log;
         async move {
-            // Stands for a write to a disk. The endpoint serves others meanwhile.
+            // In place of a write to a disk. Meanwhile the endpoint serves other requests.
             cx.sleep(Duration::from_micros(100)).await;
             request.reply(position.to_le_bytes())
         }
@@ -59,7 +59,8 @@ fn serve_front(
         if request.data().is_empty() {
             return request.reject(ErrorCode::application(1));
         }
-        // The request's own msgbuf goes on to the storage. `?` would answer with an error.
+        // The request's own msgbuf goes on to the storage. If `?` returns, the client gets an
+        // error.
         let body = request.take_buf()?;
         let reply = cx
             .call(storage, APPEND, body)

@@ -1,5 +1,5 @@
-//! A server dies in the middle of requests. Every one of them ends with an error in time, none
-//! hangs; and when a new server listens at the address, the client connects again.
+//! A server dies in the middle of requests. Each of them ends with an error in time; none hangs.
+//! When a new server listens at the address, the client connects again.
 //!
 //! The program starts itself as the server, and kills that process without warning (SIGKILL).
 
@@ -16,8 +16,8 @@ const ECHO: ReqType = ReqType(1);
 /// Never answered: a request that is under way when the server dies.
 const WAIT: ReqType = ReqType(2);
 
-/// The client finds a dead peer within this time. A shorter time is quicker, but more easily
-/// mistakes a process that got no processor for a while for a dead one.
+/// The client finds a dead peer within this time. With a shorter time the client is quicker, but
+/// more likely to give up a live process that got no processor for a while.
 const FAILURE_TIMEOUT: Duration = Duration::from_millis(800);
 
 fn main() -> anyhow::Result<()> {

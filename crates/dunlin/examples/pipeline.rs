@@ -25,7 +25,8 @@ fn main() -> anyhow::Result<()> {
 fn serve(nexus: &Nexus, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut rpc: Rpc<Auto, ()> = nexus.endpoint(())?;
     rpc.on(ADD_ONE, |(), request, cx| {
-        // The server checks a length that the client chose, like everything that the client sends.
+        // The client chose the length, so the server checks it, like everything else that a client
+        // sends.
         match <[u8; 8]>::try_from(request.data()) {
             Ok(bytes) => {
                 let sum = u64::from_le_bytes(bytes).wrapping_add(1);

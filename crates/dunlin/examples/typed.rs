@@ -1,5 +1,5 @@
-//! A typed service: one trait, a server on the poll API that sees its messages where they were
-//! received, and a client of futures.
+//! A typed service: one trait, a server on the poll API that reads messages in place, and a client
+//! that uses futures.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ trait Bank {
     #[method(1)]
     fn transfer(transfer: Transfer) -> Result<U64, Missing>;
 
-    /// Names of the users with more than this.
+    /// The users that have more than this amount.
     #[method(2, codec = Postcard)]
     fn richer(amount: u64) -> Vec<u64>;
 

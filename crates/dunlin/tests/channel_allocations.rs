@@ -26,7 +26,7 @@ static HUB: AtomicBool = AtomicBool::new(false);
 struct Unpark(Thread);
 
 impl Wake for Unpark {
-    /// Runs in the hub's thread, which wakes the caller, and so makes that thread watched.
+    /// Runs in the hub's thread when it wakes the caller, and starts to watch that thread.
     fn wake(self: Arc<Self>) {
         watch_this_thread();
         HUB.store(true, Ordering::Relaxed);
@@ -48,7 +48,8 @@ fn calls(channel: &Channel, waker: &Waker, count: usize) {
         assert_eq!(answer.data(), body);
         // One more call, which is dropped under way.
         let mut dropped = pin!(channel.call(ECHO, b"unwanted"));
-        // It has its answer already if the kernel stopped this thread in the middle of the poll.
+        // The call may have its answer already, if the kernel stopped this thread in the middle of
+        // the poll.
         drop(dropped.as_mut().poll(&mut context));
     }
 }

@@ -1,5 +1,5 @@
-//! The peers of an endpoint: over which transport, with packets of which size, and at which address
-//! it meets them (design §9, §12).
+//! How endpoints connect: over which transport, with packets of which size, and at which address
+//! (design §9, §12).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -90,8 +90,8 @@ fn nexus(at: &str) -> Nexus {
     Nexus::bind(at).unwrap()
 }
 
-/// The two connect, packets have up to one of these `sizes` in bytes, and messages of any size are
-/// exchanged.
+/// Connects the two, checks that the most data bytes in a packet is one of these `sizes`, and
+/// exchanges messages of any size.
 fn meet<C: Open, S: Open>(sizes: std::ops::RangeInclusive<u32>) {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
     with_server::<S, _>(&server, || {
@@ -150,7 +150,7 @@ fn pass_by<C: Open, S: Open>(server: NexusBuilder) {
 fn endpoints_without_a_common_transport_get_that_error() {
     pass_by::<Shm, Udp>(Nexus::builder());
     pass_by::<Udp, Shm>(Nexus::builder());
-    // `Auto` cannot pass descriptors without a UNIX socket, and the peer has only shared memory.
+    // Without a UNIX socket `Auto` cannot pass descriptors, and the peer has only shared memory.
     pass_by::<Auto, Shm>(Nexus::builder().without_unix(true));
     pass_by::<Shm, Auto>(Nexus::builder().without_unix(true));
 }
@@ -188,7 +188,7 @@ fn what_waits_for_a_session_and_is_too_large_for_it_ends() {
     with_endpoint(|| endpoint.build(()).unwrap(), task);
 }
 
-/// The data sizes of the two sides differ; packets carry the smaller one.
+/// The data sizes of the two sides differ; the smaller one holds for the packets.
 #[test]
 fn the_smaller_data_size_of_the_common_transport_holds() {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
@@ -210,7 +210,7 @@ fn the_smaller_data_size_of_the_common_transport_holds() {
     }
 }
 
-/// A server bound to `server` is reached at `via` by a client bound to `at`, over UDP.
+/// A client bound to `at` reaches a server bound to `server` at the address `via`, over UDP.
 fn reach<T: Open>(server: &str, via: &str, at: &str, unix: bool) {
     let bind = |at: &str| {
         let builder = Nexus::builder().without_unix(!unix);

@@ -1,5 +1,5 @@
-//! A program can name, through `dunlin` alone, every type that it gets or gives: this one writes
-//! its functions down with their signatures.
+//! A program can name, through `dunlin` alone, every type that it gets or gives: this one spells
+//! out the signatures of its functions.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -148,7 +148,7 @@ impl CongestionControl for Free {
     }
 }
 
-/// Whether an operator must act, as a program might decide from the kind of error.
+/// Whether an operator must act: a decision that a program makes from the kind of error.
 fn is_for_the_operator(error: &ConnectError) -> bool {
     let ConnectError::Failed(ConnectFailure::Refused(code)) = error else {
         return false;

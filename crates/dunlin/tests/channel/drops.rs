@@ -54,7 +54,7 @@ fn a_call_is_dropped_at_each_stage() {
             let poll = call
                 .as_mut()
                 .poll(&mut std::task::Context::from_waker(waker));
-            // Ready if the kernel stopped this thread in the middle of the poll.
+            // The poll may be ready, if the kernel stopped this thread in the middle of it.
             drop(poll);
             block_on(channel.call(ECHO, b"seen")).unwrap();
         }

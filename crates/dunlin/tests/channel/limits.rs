@@ -40,7 +40,7 @@ fn a_full_channel_says_so_and_takes_calls_again() {
 #[test]
 fn a_call_waits_as_long_as_the_channel_is_patient() {
     for way in WAYS {
-        // One attempt to connect has a second; its reason is known after it.
+        // An attempt to connect takes up to a second; then the reason for its failure is known.
         let patience = Duration::from_secs(3);
         let channel = way.channel(NOWHERE).patience(patience).open().unwrap();
         let begin = Instant::now();

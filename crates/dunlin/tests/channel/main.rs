@@ -86,8 +86,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// An address of a host that no other test listens at, with any port: a server that starts again at
-/// its port finds that free.
+/// A loopback address of this test's own, with any port. No other test listens there, so a server
+/// that restarts finds its port free.
 fn own_host() -> String {
     static HOSTS: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
@@ -95,7 +95,7 @@ fn own_host() -> String {
     format!("127.{}.{low}.{host}:0", high.max(1))
 }
 
-/// A port of a host of the test's own, at which no server listens yet.
+/// A loopback address of this test's own, with a port at which no server listens yet.
 fn free_port() -> String {
     let free = std::net::TcpListener::bind(own_host()).unwrap();
     free.local_addr().unwrap().to_string()

@@ -1,4 +1,4 @@
-//! The client of these tests: it remembers its events, and nothing that it does can hang.
+//! The client of these tests: it remembers its events, and every wait of it has a limit.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -122,7 +122,7 @@ impl<T: Named> Client<T> {
         Stats::decode(done.response.data())
     }
 
-    /// Runs until every held response has been given back (a second), then asks.
+    /// Runs for a second, until the server has freed every held response, then asks.
     pub(crate) fn stats_at_rest(&mut self, session: Session) -> Stats {
         self.rpc.run_for(Duration::from_millis(1_600));
         self.stats(session)

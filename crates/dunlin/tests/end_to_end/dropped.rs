@@ -1,4 +1,4 @@
-//! A held request that another thread drops: the endpoint answers at once, although it sleeps.
+//! If another thread drops a held request, the endpoint answers at once, although it sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::server::HOLD;
 
 /// Long enough for the server to have fallen asleep.
 const ASLEEP: Duration = Duration::from_millis(20);
-/// No probe of the client wakes the server during the test.
+/// So late that no probe of the client wakes the server during the test.
 const NO_PROBES: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 9;
 

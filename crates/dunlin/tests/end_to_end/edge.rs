@@ -3,8 +3,8 @@
 //!
 //! Only a wake-up or the end of the longest block, 50 ms, ends the sleep of an endpoint here,
 //! because all time-outs are far away. So a lost wake-up costs about 50 ms. A busy machine can cost
-//! as much, but the kernel reports how long our threads have waited for a processor, and how long
-//! another virtual machine had it.
+//! as much time, but the kernel reports how long our threads have waited for a processor, and how
+//! long another virtual machine had it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(250);
 /// A pause differs from the one before by this.
 const STEP: Duration = Duration::from_nanos(250);
 const SPAN: Duration = Duration::from_secs(2);
-/// No retransmission and no probe hides a lost wake-up.
+/// So late that no retransmission and no probe hides a lost wake-up.
 const NEVER: Duration = Duration::from_secs(60);
 /// Number of RPCs for which the kernel is asked once how long our threads have waited.
 const ASK_EVERY: u32 = 50;
@@ -46,8 +46,8 @@ impl Threads {
     fn kept_waiting(&self) -> Duration {
         // Time on a processor, time of waiting for one, both in nanoseconds, and a count.
         let waited = self.0.iter().filter_map(|path| number(path, 1)).sum();
-        // The first line sums up the processors: a word, then nine times, the eighth of which was
-        // stolen by other virtual machines. The unit is 10 ms (proc(5)).
+        // The first line has the sums over all processors: a word, then times, the eighth of which
+        // other virtual machines stole. The unit is 10 ms (proc(5)).
         let stolen = number("/proc/stat", 8).unwrap_or(0);
         Duration::from_nanos(waited) + Duration::from_millis(10 * stolen)
     }
@@ -82,7 +82,7 @@ fn serve<T: Named>(nexus: &Nexus, stop: &AtomicBool, ready: impl FnOnce(String))
     rpc.run_until(|_| stop.load(Ordering::Relaxed));
 }
 
-/// A pause that ends, as far as we can tell, when the other side falls asleep.
+/// A pause that is adjusted to end just when the other side falls asleep.
 #[derive(Default)]
 struct Aim {
     pause: Duration,

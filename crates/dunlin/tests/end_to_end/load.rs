@@ -36,8 +36,7 @@ pub(crate) fn run<T: Named>(server: SocketAddr) {
     }
 }
 
-/// A mixture of types. One slot of a client's four sessions stays with a request that is never
-/// answered.
+/// A mixture of types. On each session, one slot stays with a request that is never answered.
 fn kind_of(tag: u64) -> ReqType {
     match tag {
         0 => HOLD,

@@ -32,7 +32,8 @@ fn datagram(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = noise(rng, length);
     if length >= 24 && rng.below(2) == 0 {
         let kind = byte(rng, 6);
-        // Version 1, no flags, MARK, one of the first sessions; token and numbers stay random.
+        // Version 1, no flags, MARK, the number of one of the first sessions; token, packet and
+        // request number stay random.
         bytes[..8].copy_from_slice(&[1 << 4 | kind, 0, 1, 0, 0, 0, 0, 0]);
         bytes[4] = byte(rng, 3);
         bytes[12..24].copy_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -41,7 +42,7 @@ fn datagram(rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Sees every UDP datagram that this host receives. It needs root.
+/// A socket that gets every UDP datagram that this host receives. It needs root.
 struct Listener(UdpSocket);
 
 impl Listener {
@@ -63,7 +64,8 @@ impl Listener {
         let mut buffer = [0; 2048];
         let mut heard = Vec::new();
         while let Ok(length) = self.0.recv(&mut buffer) {
-            // IPv4 (RFC 791) states the length of its header; that of UDP has 8 bytes (RFC 768).
+            // The IPv4 header states its own length (RFC 791); the UDP header has 8 bytes (RFC
+            // 768).
             let udp = &buffer[usize::from(buffer[0] & 0xF) * 4..length];
             if udp[2..4] == port.to_be_bytes() {
                 heard.push(udp[8..].to_vec());
@@ -124,8 +126,8 @@ fn datagrams_without_sense_are_counted_and_disturb_no_session_over_auto() {
     datagrams::<Auto>();
 }
 
-/// A forger repeats real packets with the right token: unchanged, as requests far in the future,
-/// and with another token. The session's slots must work on, and no handler may run twice.
+/// A forger sends real packets again: unchanged, as requests far in the future, and with another
+/// token. The session's slots must work on, and no handler may run twice.
 #[test]
 fn replayed_packets_run_nothing_and_wedge_no_slot() {
     let Some(listener) = Listener::new() else {

@@ -13,7 +13,7 @@ use crate::{load, server};
 
 const ROLE: &str = "DUNLIN_END_TO_END";
 
-/// A child starts, or prints a line, within this time, however busy the machine is.
+/// Even on a busy machine, a child starts, or prints its next line, within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running child; killed when dropped.

@@ -95,8 +95,8 @@ fn a_server_may_end_a_session() {
     disconnected_by_the_server::<Auto>();
 }
 
-/// Two endpoints of a process, with a session each to the same server: one endpoint does not take
-/// the other's.
+/// Two endpoints of a process have a session each with the same server. Neither endpoint accepts
+/// the other's handle.
 fn keep_apart<T: Named>() {
     let server = Server::start::<T>("127.0.0.1:0");
     let (mut one, mut other) = (Client::<T>::new(), Client::<T>::new());

@@ -54,7 +54,7 @@ fn calls_of_one_future_run_together() {
                     }
                 });
                 join_all(calls).await;
-                // Two calls that the same context polls.
+                // One task polls both calls.
                 let calls = [b"a", b"b"].map(|word| cx.call(session, ECHO, cx.copy(word).unwrap()));
                 let [first, second] = calls;
                 let (first, second) = futures::join!(first, second);
@@ -239,7 +239,8 @@ fn a_call_that_is_dropped_when_its_response_is_there_gives_its_msgbufs_back() {
                 cx.spawn(async move {
                     let call = |word: &[u8]| own.call(session, ECHO, own.copy(word).unwrap());
                     let (mut offered, mut kept) = (Some(call(b"offered")), call(b"kept"));
-                    // Dropped by the poll that its response causes, and without a look at it.
+                    // The poll that the response causes drops the call without looking at the
+                    // response.
                     let mut is_first = true;
                     std::future::poll_fn(|context| {
                         if std::mem::take(&mut is_first) {
@@ -259,7 +260,8 @@ fn a_call_that_is_dropped_when_its_response_is_there_gives_its_msgbufs_back() {
                 });
                 ended.await.unwrap();
             });
-            // A call whose response had not come by then is cancelled; its end gives them back.
+            // If the response had not come by then, the call was cancelled, and its end gives the
+            // msgbufs back.
             let deadline = std::time::Instant::now() + PATIENCE;
             while local.pool_use().1 > in_use {
                 assert!(

@@ -89,7 +89,8 @@ fn a_panic_ends_one_request() {
     assert_eq!(panics, 6);
 }
 
-/// A future that keeps its request when it panics; a future of `async` drops it.
+/// A future that still has its request after it has panicked; an `async` block would have dropped
+/// it.
 struct Bomb {
     request: OwnedRequest,
     polls: usize,

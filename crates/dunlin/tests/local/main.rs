@@ -1,5 +1,5 @@
 //! The asynchronous face (design §11) over shared memory: calls, handlers, deadlines, cancellation
-//! and timers as futures see them, and the state that remains at their endpoint.
+//! and timers as futures see them, and the state that they leave at their endpoint.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

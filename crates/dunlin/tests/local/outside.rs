@@ -60,7 +60,7 @@ fn a_future_that_outlives_its_endpoint_ends() {
     );
 }
 
-/// Every operation that needs the endpoint fails with the error that it is gone.
+/// Every operation that needs the endpoint fails, because the endpoint is gone.
 fn without_endpoint(cx: &Caller, request: dunlin::MsgBuf, session: dunlin::Session) {
     assert!(cx.buf(10).is_err() && cx.copy(b"x").is_err());
     let waker = noop_waker();
@@ -79,7 +79,7 @@ fn without_endpoint(cx: &Caller, request: dunlin::MsgBuf, session: dunlin::Sessi
     cx.recycle([failed.request]);
 }
 
-/// One endpoint of the face does not take the session of another one.
+/// A `Local` does not accept the session of another one.
 #[test]
 fn a_session_works_at_its_endpoint_alone() {
     beside(

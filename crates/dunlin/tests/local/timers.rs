@@ -16,8 +16,8 @@ fn timers_fire_in_order_and_not_early() {
     let fired = Rc::new(RefCell::new(Vec::new()));
     let told = Rc::clone(&fired);
     local.block_on(|cx| async move {
-        // Each timer is a future of its own. Timers that a busy machine lets fire together run in
-        // order, too.
+        // Each timer is a future of its own. On a busy machine several may be due at once; these
+        // fire in order, too.
         for ms in [5, 1, 3] {
             let (clock, fired) = (cx.clone(), Rc::clone(&told));
             cx.spawn(async move {
@@ -75,7 +75,7 @@ fn spawned_futures_run_beside_the_others() {
     assert_eq!(*sum.borrow(), 55);
 }
 
-/// A task that spawns itself again and again leaves the others their turns.
+/// A task that spawns itself again and again does not take the others' turns.
 #[test]
 fn spawning_without_end_starves_no_task() {
     fn again(cx: Caller) {

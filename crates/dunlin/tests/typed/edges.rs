@@ -16,8 +16,8 @@ use crate::{
 
 const FAILED: AsyncError = AsyncError::Rpc(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
 
-/// A server gets the time that is left when the request arrives, by its own clock, which began long
-/// before.
+/// A server gets the time that is left when the request arrives, by its own clock, which started
+/// long before.
 async fn pass_deadlines(cx: Caller, session: Session) {
     let span = Duration::from_millis(200);
     cx.sleep(2 * span).await;

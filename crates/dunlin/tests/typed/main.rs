@@ -1,5 +1,5 @@
-//! Typed services over shared memory (`docs/services.md`): both servers, both clients, every
-//! codec, and versions of a service that do not fit.
+//! Typed services over shared memory (`docs/services.md`): both kinds of server and client, every
+//! codec, and versions of a service that do not fit together.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -364,7 +364,7 @@ fn the_poll_api_calls_a_typed_service() {
     });
 }
 
-/// A msgbuf that was made for a shorter response has no room for one of 500 numbers.
+/// The failure of a call whose msgbuf, made for a shorter response, has no room for 500 numbers.
 fn too_large(done: &Done) -> Failure<Trouble> {
     let Err(error @ RpcError::ResponseTooLarge { .. }) = done.result else {
         panic!("{:?}", done.result);
