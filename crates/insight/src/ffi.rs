@@ -1,5 +1,5 @@
-//! Memory that other processes of the same user can read while this one writes it: a memory file
-//! of fixed size, mapped, as atomic words.
+//! Memory that other processes of the same user can read while this one writes it: a mapped memory
+//! file of fixed size, which consists of atomic words.
 //!
 //! Invariants: the mapping lives as long as the [`SharedWords`] and is only ever reached through
 //! atomics, so what another process does to the file can change values and nothing else. The file
@@ -19,7 +19,7 @@ use libc::c_int;
 pub(crate) struct SharedWords {
     start: NonNull<AtomicU64>,
     len: usize,
-    /// Open, because other processes find it by its descriptor.
+    /// Stays open, because other processes find the file by its descriptor.
     file: File,
 }
 
@@ -29,8 +29,8 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// `len` words of zero in a memory file of this name. Words that are never written take no
-    /// memory.
+    /// Makes `len` words of zero in a memory file of this name. Words that are never written take
+    /// no memory.
     ///
     /// # Errors
     /// The system has no memory, descriptor or address space left, or no memory files.
@@ -74,7 +74,7 @@ impl SharedWords {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// The file behind them.
+    /// The memory file.
     pub(crate) const fn file(&self) -> &File {
         &self.file
     }

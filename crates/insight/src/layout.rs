@@ -33,13 +33,13 @@ pub(crate) mod header {
     pub(crate) const NEXUS: usize = 5;
     pub(crate) const BLOCKS: usize = 6;
     pub(crate) const BLOCK_LEN: usize = 7;
-    /// Number of blocks, and of those that were ever used: the others are empty.
+    /// Number of blocks, and number of blocks that were ever used; the others are empty.
     pub(crate) const BLOCK_COUNT: usize = 8;
     pub(crate) const BLOCKS_USED: usize = 9;
     pub(crate) const PID: usize = 10;
     /// Nanoseconds since 1970.
     pub(crate) const STARTED: usize = 11;
-    /// Words for a process that wants a trace to write.
+    /// Where a process that wants a trace writes its wish.
     pub(crate) const TRACE: usize = 12;
     /// The ring of packets: its place, the number of its slots, and their length.
     pub(crate) const RING: usize = 13;
@@ -65,7 +65,7 @@ pub(crate) mod block {
     pub(crate) const HEAD: usize = 8;
 }
 
-/// Places for a process that wants a trace to write, as words.
+/// Places, as words, where a process that wants a trace writes its wish.
 pub(crate) mod trace {
     /// Changes a few times a second while a trace is wanted; 0: no trace is wanted.
     pub(crate) const WORD: usize = 0;
@@ -87,14 +87,15 @@ pub(crate) mod slot {
     pub(crate) const NUMBER: usize = 0;
     /// Nanoseconds since 1970.
     pub(crate) const AT: usize = 1;
-    /// Index of the endpoint, the bits below, and the place of a reason in `drops`, plus one.
+    /// Index of the endpoint, the bits below, and the place in `drops` of the reason for a drop,
+    /// plus one.
     pub(crate) const BITS: usize = 2;
     pub(crate) const SENT: u64 = 1 << 16;
     pub(crate) const CONGESTION: u64 = 1 << 17;
     pub(crate) const HAS_PEER: u64 = 1 << 18;
     pub(crate) const REASON_SHIFT: u32 = 24;
     pub(crate) const PEER: usize = 3;
-    /// Bytes of the packet, and the number of them that are here.
+    /// Length of the packet in bytes, and how many of its bytes the slot has.
     pub(crate) const LEN: usize = 4;
     pub(crate) const KEPT: usize = 5;
     /// Words before the bytes.

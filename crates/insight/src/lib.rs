@@ -1,19 +1,19 @@
 //! The memory file in which a process publishes the state of its endpoints: counters, histograms,
 //! sessions and, if a reader asks for them, packets. Other programs of the same user read it
-//! without asking the process; a nexus passes it to those on other hosts (rule C10).
+//! without asking the process; programs on other hosts get it through the nexus (rule C10).
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `layout.rs`, `values.rs`, `place.rs` | the format: the place and the meaning of each value |
 //! | `writer/page.rs` | the file of a nexus, with one block for each endpoint |
 //! | `writer/recorder.rs` | packets, into a ring in the same file |
-//! | `reader/snapshot.rs` | the values of one moment, from bytes that may be anything |
+//! | `reader/snapshot.rs` | the values of one moment, from untrusted bytes |
 //! | `reader/trace.rs` | the packets |
 //! | `reader/find.rs`, `reader/remote.rs` | the files of this host, and those of others |
 //!
-//! A writer brings the names of its values, and the file has them as text; so neither side knows
-//! the counters of an endpoint, and a reader needs no nexus. `docs/decisions/insight.md` has the
-//! reasons for a memory file.
+//! A writer brings the names of its values, and the file contains them as text. So neither side of
+//! this crate knows the counters of an endpoint, and a reader needs no nexus.
+//! `docs/decisions/insight.md` has the reasons for a memory file.
 //!
 //! ```
 //! use dunlin_insight::Snapshot;

@@ -10,7 +10,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 pub struct Whereabouts {
     /// The address at which its nexus listens, as far as this side knows.
     pub nexus: Option<SocketAddr>,
-    /// Its index there. The side that accepted a connection from another process does not know it.
+    /// Its index in that nexus. The side that accepted a connection from another process does not
+    /// know it.
     pub endpoint: Option<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! The reading side: a process of this host or of another one, at a moment or packet by packet. No
+//! The reading side: reads the state of a process, on this host or another one, or its packets. No
 //! code here trusts the content of a file.
 
 mod find;

@@ -1,5 +1,5 @@
 //! The counters files of the processes of this host: memory files, found by their name among the
-//! descriptors of a process. A file is there exactly as long as its process, so none is ever stale.
+//! descriptors of a process. A file exists exactly as long as its process, so none is ever stale.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -23,11 +23,11 @@ pub struct Found {
 /// The reason why a process's counters cannot be read.
 #[derive(Debug)]
 pub enum FindError {
-    /// There is none with this number.
+    /// There is no process with this number.
     NoProcess(u32),
-    /// It belongs to another user.
+    /// The process belongs to another user.
     Forbidden(u32),
-    /// It has no nexus, or a hidden one.
+    /// The process has no nexus, or a hidden one.
     Nothing(u32),
     /// Another error.
     Io {
@@ -124,7 +124,8 @@ fn is_of(file: &mut File, pid: u32) -> bool {
     }
 }
 
-/// The number by which a process knows itself, which in a container differs from that outside.
+/// The number of the process in its own namespace; in a container, it differs from the number
+/// outside.
 fn own_number(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status

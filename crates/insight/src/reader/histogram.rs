@@ -1,4 +1,4 @@
-//! A histogram in a file: counts of buckets whose bounds the file tells.
+//! A histogram in a file: counts of buckets whose bounds are in the file.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Histogram {
         self.sum.checked_div(self.count()).unwrap_or(0)
     }
 
-    /// The middle of the bucket below which this part of them lies, of 0 to 1; 0 if there are none.
+    /// The quantile for a part from 0 to 1, as the middle of its bucket; 0 if there are no times.
     pub fn quantile(&self, part: f64) -> u64 {
         let count = self.count();
         // Counts are far below 2^52, and the value is rounded on purpose.
@@ -53,7 +53,7 @@ impl Histogram {
         0
     }
 
-    /// The middle of the last bucket that has any; 0 if there is none.
+    /// The longest time, as the middle of its bucket; 0 if there are no times.
     pub fn longest(&self) -> u64 {
         let last = self.counts.iter().rposition(|count| *count != 0);
         last.map_or(0, |bucket| self.middle(bucket))
@@ -72,8 +72,7 @@ impl Histogram {
         }
     }
 
-    /// The count of values up to each bound that is a power of two: exact, because buckets begin
-    /// there.
+    /// The number of times below each power of two. It is exact, because buckets begin there.
     pub fn up_to_powers_of_two(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut seen = 0_u64;
         self.counts

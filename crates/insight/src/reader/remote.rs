@@ -1,7 +1,8 @@
-//! The counters of a process anywhere: its file, part by part, over the control plane (rule C10).
+//! Reads the counters of a process on any host: its file, part by part, over the control plane
+//! (rule C10).
 //!
-//! All calls block, within time-outs. A connection serves one reading, which is too short to need
-//! heartbeats.
+//! All calls block, within time-outs. A connection serves one reading, and that is too short to
+//! need heartbeats.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -16,7 +16,7 @@ use crate::place::{self, Whereabouts};
 const MAX_BLOCK: u64 = 1 << 20;
 /// Most blocks.
 const MAX_BLOCKS: u64 = 1 << 16;
-/// A block that changed during this many readings in a row is given up.
+/// The reader gives up after this number of readings in a row during which a block changed.
 const TRIES: usize = 64;
 
 /// Named numbers, in the order in which the process has them.

@@ -18,9 +18,9 @@ use crate::layout::{self, WORD, header, slot, trace};
 const MAX_SLOTS: u64 = 1 << 20;
 /// Packets that are read at once.
 const CHUNK: u64 = 512;
-/// Number of slots that writers may be overwriting while they are read.
+/// Number of slots that writers may be overwriting during a reading.
 const MARGIN: u64 = 64;
-/// Longest time after which another tracing process changes the word.
+/// The longest time for which another tracing process leaves the word unchanged.
 const OTHERS: Duration = Duration::from_millis(250);
 
 /// The reason why there is no trace.
@@ -28,7 +28,7 @@ const OTHERS: Duration = Duration::from_millis(250);
 pub enum TraceError {
     /// The file is not one that this release can read.
     Read(ReadError),
-    /// The process cannot be asked.
+    /// The wish cannot be written.
     Ask(io::Error),
     /// Another process traces.
     Busy,
@@ -96,7 +96,7 @@ pub struct Trace {
     slots: u64,
     /// Names of the reasons for drops.
     reasons: Vec<String>,
-    /// The word that shows that the trace is still wanted.
+    /// The last value of the word that shows that the trace is still wanted.
     word: u64,
     /// Number of the next packet to read.
     next: u64,

@@ -1,9 +1,9 @@
 //! The writing side: the memory file of a nexus, with one block for each of its endpoints.
 //!
 //! Invariants: a block has one writer, the thread of its endpoint (the control thread for that of
-//! the nexus); its sequence word is odd while it writes, so a reader notices if it has read a part.
-//! The writer ignores all that readers write into the file, except a wish, which `recorder.rs`
-//! checks.
+//! the nexus); its sequence word is odd while that thread writes, so a reader notices if it has
+//! read a block that was only partly written. The writer ignores all that readers write into the
+//! file, except a wish, which `recorder.rs` checks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::values::{Gauges, Row};
 const TEXT_LEN: usize = 8 << 10;
 /// Most endpoints of a nexus that are visible at the same time. Unused blocks take no memory.
 const BLOCKS: usize = 1024;
-/// Packets that the ring holds. It takes memory only when something is traced.
+/// Packets that the ring holds. The ring takes memory only when something is traced.
 const SLOTS: usize = 1 << 15;
 
 /// The names of the written values, in their order.
@@ -177,8 +177,8 @@ impl Page {
         self.memory.file().read_at(out, offset).unwrap_or(0)
     }
 
-    /// Like [`Page::read`], but only for counters: the file seems to end before the trace, and the
-    /// addresses of peers are zeros.
+    /// Like [`Page::read`], but without packets and addresses: the file seems to end before the
+    /// trace, and the addresses of peers are zeros.
     pub fn read_counters(&self, offset: u64, out: &mut [u8]) -> usize {
         let end = (self.trace * layout::WORD) as u64;
         let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
@@ -226,7 +226,7 @@ impl Page {
         (number, &ring[at..at + slot::WORDS])
     }
 
-    /// Slots that were ever written: reading others would allocate memory for them.
+    /// The slots that were ever written. Reading the others would allocate memory for them.
     pub(super) fn used_slots(&self) -> impl Iterator<Item = &[AtomicU64]> {
         let words = &self.memory.words()[self.trace..];
         let written = words[trace::WRITTEN].load(Ordering::Relaxed);

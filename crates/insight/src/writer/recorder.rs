@@ -1,11 +1,11 @@
 //! The writing side of traces: puts packets of an endpoint into a ring in the memory file of its
 //! nexus, as long as a reader asks for them there.
 //!
-//! A reader that wants a trace writes a word that it changes a few times a second; an endpoint
-//! looks at it when it publishes. If the word stays as it is, the reader has died, and the trace
-//! ends. Invariants: a slot's first word is its packet's number plus one, and 0 while it is
-//! written; a reader's wish is brought within limits before it is used; tokens never reach the
-//! file, nor does anything that may hide one; other bytes of packets leave it when the trace ends.
+//! A reader that wants a trace changes a word a few times a second; an endpoint looks at the word
+//! when it publishes. If the word no longer changes, the reader has died, and the trace ends.
+//! Invariants: a slot's first word is its packet's number plus one, and 0 while it is written; a
+//! reader's wish is brought within limits before it is used; tokens never reach the file, nor do
+//! bytes that may contain one; the other bytes of packets are wiped when the trace ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -15,9 +15,9 @@ use dunlin_wire::{HEADER_LEN, Header};
 use super::page::Page;
 use crate::layout::{WORD, slot, trace};
 
-/// After this time without a change of the word, its reader counts as dead. Readers change it ten
-/// times a second. A sleeping endpoint checks it four times a second while it is traced, so the
-/// bytes are wiped within a second of the reader's death.
+/// A reader that has not changed the word for this time counts as dead. Readers change it ten times
+/// a second. A sleeping endpoint checks it four times a second while it is traced, so the bytes are
+/// wiped within a second of the reader's death.
 const LEASE_NS: u64 = 600_000_000;
 
 /// The place of the token in a packet's header (rule W1).
@@ -139,8 +139,8 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// Wipes the recorded bytes. The numbers stay, so that a reader of other endpoints' packets
-    /// continues after these.
+    /// Wipes the recorded bytes. The slots keep their numbers, so that a reader of other endpoints'
+    /// packets continues after them.
     fn drop(&mut self) {
         for words in self.page.used_slots() {
             let bits = u64::from_le(words[slot::BITS].load(Ordering::Relaxed));
