@@ -34,8 +34,8 @@ const OVER_TAG: Tag = Tag(u64::MAX);
 /// the msgbufs. Dropping it cancels the call.
 #[must_use = "a call that is not awaited is not made"]
 pub struct Call {
-    /// `None` once the call is over. Like the msgbufs, it is dropped by [`Self::end_early`] alone,
-    /// so that dropping a call that is over costs nothing.
+    /// `None` once the call is over. Only [`Self::end_early`] drops it and the msgbufs, so that
+    /// dropping a call that is over costs nothing.
     state: ManuallyDrop<Option<Rc<State>>>,
     terms: Terms,
 }
@@ -43,12 +43,12 @@ pub struct Call {
 /// The terms of a call, and its progress.
 struct Terms {
     session: Session,
-    /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it: such a read stalls
-    /// just after a narrower write.
+    /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it, and such a read
+    /// stalls just after a narrower write.
     req_type: u32,
     /// [`NEW`], the tag of the issued call, or [`OVER_TAG`].
     tag: Tag,
-    /// Of the issued call.
+    /// The identifier of the issued call.
     id: Option<CallId>,
     room: usize,
     /// The time from issue to deadline; [`Nanos::MAX`] is no deadline.
@@ -108,14 +108,14 @@ impl Call {
         self
     }
 
-    /// Makes room for a response of this length; 4096 bytes without this.
+    /// Makes room for a response of this length; without this, it is 4096 bytes.
     #[inline]
     pub fn room(mut self, bytes: usize) -> Self {
         self.terms.room = bytes;
         self
     }
 
-    /// Takes this msgbuf for the response, instead of one from the pool.
+    /// Uses this msgbuf for the response, instead of one from the pool.
     #[inline]
     pub fn response(mut self, buf: MsgBuf) -> Self {
         drop(self.terms.response.replace(buf));
@@ -132,7 +132,7 @@ impl Call {
         Err(self.refused())
     }
 
-    /// Issues the call for a future that is polled with `context`; without a context, no future
+    /// Issues the call for the future that is polled with `context`. Without a context, no future
     /// waits for its end. Returns false if the endpoint refuses the call; the msgbufs are then back
     /// in their fields.
     #[inline]
@@ -203,8 +203,8 @@ impl Call {
 }
 
 impl Terms {
-    /// Not inlined: all callers share this one function, and everything below it is inlined into
-    /// it.
+    /// Not inlined, so that all callers share this one function; everything that it calls is
+    /// inlined into it.
     #[inline(never)]
     fn issue(&mut self, cx: &mut Cx<'_>, state: &State, context: Option<&Context<'_>>) -> bool {
         let response = match self.response.take() {

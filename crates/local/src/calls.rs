@@ -1,14 +1,14 @@
 //! The calls of a `Local`, from their issue until their futures take the results. Called by
 //! `call.rs`, and by `tasks.rs` when a call ends.
 //!
-//! A call has no entry in a table. Its tag names the task that waits for it; when the response
-//! comes, it is *offered*, and the task is polled at once: the future finds it by the tag and takes
-//! it. Everything else is a *stray*, kept by its tag until it is settled: a call whose future waits
-//! elsewhere than in the task that issued it, one that failed, one whose response the poll did not
-//! take, one whose future was dropped.
+//! An ordinary call has no entry in a table. Its tag names the task that waits for it. When the
+//! response comes, it is *offered*: the task is polled at once, and its future finds the response
+//! by the tag and takes it. Every other call is a *stray* and has an entry until it is settled: its
+//! future waits in another task than the one that issued it, or was dropped; or the call failed; or
+//! the poll did not take the response.
 //!
-//! Invariants: no two calls that have not been settled have one tag; a result is offered only while
-//! its task is polled.
+//! Invariants: no two unsettled calls have the same tag; a result is offered only while its task is
+//! polled.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use crate::task::MAIN;
 use crate::wake::{Current, WakeBy};
 
 /// A tag has the task in its upper bits and a number, from 1 on, in these lower ones. A tag comes
-/// again after 2^44 calls; we trust that the first of its calls has ended by then.
+/// again after 2^44 calls; the call that had it before is trusted to have ended by then.
 const NUMBER_BITS: u32 = 44;
 
 const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
@@ -44,7 +44,7 @@ pub(super) struct Calls {
     strays: RefCell<HashMap<u64, Stray>>,
 }
 
-/// The response of the call for which a task is polled now; other results are strays.
+/// The response for which a task is polled now. All other results are strays.
 ///
 /// The msgbufs are not neighbours: the compiler would move them together with one wide load, and a
 /// wide load of bytes that were just written in two pieces stalls.
@@ -64,7 +64,7 @@ pub(super) struct Ended {
     pub(super) result: Result<(), RpcError>,
 }
 
-/// A call that its tag's task does not wait for, or no longer.
+/// A call for which the task in its tag does not wait, or no longer waits.
 enum Stray {
     /// It runs, and this future waits for it.
     Awaited(WakeBy),
@@ -175,20 +175,20 @@ impl Calls {
         None
     }
 
-    /// Notes which future waits for a call, because its tag does not say it.
+    /// Notes which future waits for a call, because the tag does not name it.
     #[cold]
     fn await_elsewhere(&self, tag: Tag, current: &Current, context: &Context<'_>) {
         let mut future = match self.settle(tag) {
             Some(Stray::Awaited(future)) => future,
             _ => WakeBy::None,
         };
-        // Nothing is borrowed here: this clones and drops wakers, which are foreign code.
+        // No cell is borrowed here, because this clones and drops wakers, which are foreign code.
         future.note(current, context);
         self.insert(tag, Stray::Awaited(future));
     }
 
-    /// Takes the result of a call that has ended, and returns the task to poll for it, which is not
-    /// `MAIN`. `wake` gets other futures.
+    /// Takes the result of a call that has ended. Returns the task to poll for it, unless that is
+    /// `MAIN`; `wake` gets any other future that waits for it.
     #[inline]
     pub(super) fn end(
         &self,
@@ -209,7 +209,7 @@ impl Calls {
         Some(task)
     }
 
-    /// Ends a call that was not issued here but through the endpoint itself.
+    /// Ends a call that was issued through the endpoint itself, not through a `Local`.
     #[cold]
     fn end_unknown(done: Done, cx: &mut Cx<'_>) -> Option<u32> {
         cx.recycle([done.request, done.response]);

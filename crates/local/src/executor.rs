@@ -1,5 +1,5 @@
 //! All futures of a `Local`, and how the executor polls one: it lends the endpoint to the future,
-//! notes its task's number, which the future leaves where it waits, and catches its panics.
+//! notes the number of its task, by which events wake it, and catches its panics.
 //!
 //! Budget of a call or a request, in nanoseconds at 2.1 GHz, on top of what the poll API takes:
 //!
@@ -30,7 +30,7 @@ pub(super) struct Executor {
     /// Indices into `served`, by request type.
     by_type: Vec<u32>,
     tasks: TaskTable,
-    /// Tasks for spawned futures that have no future now.
+    /// Tasks for spawned futures that are free now.
     vacant: Vec<u32>,
     /// Kept between rounds so that its memory is reused.
     queue: Vec<u32>,
@@ -161,7 +161,7 @@ impl Executor {
 
     /// Drops the future of a handler whose client does not wait any more, and so the calls and
     /// requests that the future holds. If the task has a future for a newer request by now, that
-    /// one stays.
+    /// future stays.
     pub(super) fn give_up(&mut self, ticket: Ticket, state: &State, cx: &mut Cx<'_>) {
         if let Some(task) = self.tasks.of(ticket) {
             self.remove(task, state, cx);

@@ -2,7 +2,8 @@
 //! face.
 //!
 //! A poll has no parameter for a [`Cx`], so the executor leaves a pointer to it here for as long as
-//! the poll lasts. A user of the pointer takes it out meanwhile, so only one user has it at a time.
+//! the poll lasts. Code that uses the pointer takes it out and puts it back afterwards, so only one
+//! use happens at a time.
 //!
 //! Invariant: the pointer is here only during [`Lent::lend`], which borrows its `Cx` and does not
 //! use it before the pointer is gone again.
@@ -26,8 +27,8 @@ pub(super) struct Lent(Cell<Option<NonNull<Cx<'static>>>>);
 struct Loan<'a>(&'a Lent);
 
 /// Gives msgbufs back to the pool of the endpoint whose futures this thread polls now, which is
-/// faster than dropping them. Those of another pool, and all of them at other times, go home as if
-/// dropped.
+/// faster than dropping them. Msgbufs of another pool go home as if dropped, and so do all msgbufs
+/// when no future is being polled.
 #[inline]
 pub(super) fn recycle(bufs: [Option<MsgBuf>; 2]) {
     if let Some(place) = HERE.get() {

@@ -1,6 +1,6 @@
 //! The asynchronous face: an endpoint, and the futures that one thread runs on it. Without a
-//! runtime, [`Local::block_on`] drives both; in a task of a runtime, [`Local::turn`] does, with the
-//! endpoint's descriptor.
+//! runtime, [`Local::block_on`] drives both; in a task of a runtime, [`Local::turn`] and the
+//! endpoint's descriptor do.
 //!
 //! ```
 //! use std::time::Duration;

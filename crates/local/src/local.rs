@@ -176,9 +176,9 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| *endpoint.counters())
     }
 
-    /// Shows the endpoint itself to `look`, for what a `Local` has no function for: counters of the
-    /// transport, options of a session. `on_completion` and its other functions for events belong
-    /// to the `Local`.
+    /// Lends the endpoint itself to `look`, for tasks for which a `Local` has no function: counters
+    /// of the transport, options of a session. Do not replace its functions for events, such as
+    /// `on_completion`: they belong to the `Local`.
     pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {
         self.endpoint(look)
     }
@@ -246,7 +246,7 @@ impl<T: Open> Drop for Local<T> {
         self.endpoint(|endpoint| {
             let sessions: Vec<_> = endpoint.sessions().collect();
             for session in sessions {
-                // They are the endpoint's own, and live.
+                // This cannot fail, because the sessions are the endpoint's own, and live.
                 let _ = endpoint.disconnect(session);
             }
         });
@@ -256,8 +256,8 @@ impl<T: Open> Drop for Local<T> {
                 break;
             }
         }
-        // Timers will not fire and sessions will not end now, so the futures that wait for one must
-        // look.
+        // No timer will fire and no session will end any more, so the futures that wait for one
+        // must look now.
         self.state.wake_all();
         let endpoint = self.hub.0.borrow_mut().take();
         self.state.wake_others();

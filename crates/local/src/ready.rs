@@ -52,7 +52,7 @@ impl Ready {
         std::mem::swap(&mut self.queue, queue);
     }
 
-    /// Notes that the task is about to be polled: from here on it can be queued again.
+    /// Notes that the task is about to be polled. From now on it can be queued again.
     pub(super) fn forget(&mut self, task: u32) {
         self.queued[task as usize] = false;
     }
@@ -64,7 +64,7 @@ impl Remote {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Sets the waker that is called together with a task's.
+    /// Sets the waker of the endpoint's thread, which a task's waker calls too.
     pub(super) fn set_doorbell(&self, waker: Waker) {
         let _ = self.doorbell.set(waker);
     }

@@ -19,7 +19,7 @@ const HERE: &str = "only what consumes a request takes its parts";
 #[must_use = "dropping it answers the client with an error"]
 pub struct OwnedRequest(Option<Box<Parts>>);
 
-/// A request. `State` keeps those that are over, empty, to be used again.
+/// A request. When it is over, `State` keeps its memory for another one.
 pub(super) struct Parts {
     state: Option<Rc<State>>,
     body: Option<MsgBuf>,
@@ -106,7 +106,7 @@ impl OwnedRequest {
     /// Answers with a copy of `bytes`.
     ///
     /// # Errors
-    /// If the endpoint is gone. That the client has gone is no error.
+    /// If the endpoint is gone. It is no error if the client has gone.
     #[inline]
     pub fn reply(self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         let bytes = bytes.as_ref();
@@ -126,7 +126,7 @@ impl OwnedRequest {
             if let Some(ticket) = *ticket {
                 let _ = cx.reply(ticket, len, write);
             }
-            // Only now: if `write` panics, dropping this request must still answer it.
+            // Not earlier: if `write` panics, dropping this request must still answer it.
             *ticket = None;
             if let Some(body) = body.take() {
                 cx.recycle([body]);
@@ -148,7 +148,7 @@ impl OwnedRequest {
         let state = parts.state.as_deref().expect(HERE);
         let ticket = &mut parts.ticket;
         let rejected = state.with(|cx| {
-            // Only here: where the endpoint is in use, dropping this request must still answer it.
+            // Not earlier: if the endpoint is in use, dropping this request must still answer it.
             if let Some(ticket) = ticket.take() {
                 let _ = cx.reject(ticket, code);
             }

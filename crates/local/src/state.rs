@@ -3,9 +3,9 @@
 //! cells is borrowed.
 //!
 //! While a future is polled, the endpoint is lent to it (`lent.rs`), which costs one write of a
-//! pointer. At other times, as in [`Local::caller`](crate::Local::caller) outside a poll, the
-//! future finds the endpoint through the `Local`. Either way every operation takes effect at once;
-//! packets leave with the current iteration, or the next.
+//! pointer. Outside of a poll, a [`Local::caller`](crate::Local::caller) finds the endpoint through
+//! the `Local`. Either way every operation takes effect at once; packets leave with the current
+//! iteration, or the next.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Weak;
@@ -57,7 +57,7 @@ pub(super) struct State {
     pub(super) current: Current,
     /// The reason why the last call was refused.
     pub(super) refused: Cell<Option<Error>>,
-    /// The waker of the task that runs this face on a foreign executor, while that task waits.
+    /// The waker of the task of a foreign executor that drives this `Local`, while that task waits.
     pub(super) driver: RefCell<Option<Waker>>,
     /// The number of futures that panicked.
     pub(super) panics: Cell<u64>,
@@ -113,7 +113,7 @@ impl State {
         false
     }
 
-    /// Has the task that waits for one of our events polled soon.
+    /// Makes sure that the future which waits for one of our events is polled soon.
     #[inline]
     pub(super) fn wake(&self, future: WakeBy) {
         match future {
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// Wakes the task that drives this face from outside.
+    /// Wakes the task of a foreign executor that drives this `Local`.
     pub(super) fn disturb(&self) {
         let driver = self.driver.borrow_mut().take();
         if let Some(driver) = driver {

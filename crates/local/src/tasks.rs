@@ -12,7 +12,7 @@ use crate::request::OwnedRequest;
 use crate::state::State;
 
 /// The state of an endpoint of the asynchronous face: `nexus.endpoint(Tasks::default())`. Give that
-/// to [`Local::new`](crate::Local::new).
+/// endpoint to [`Local::new`](crate::Local::new).
 #[derive(Default)]
 pub struct Tasks {
     pub(super) state: Rc<State>,

@@ -1,5 +1,5 @@
-//! The future that an event wakes. A waiting future leaves its task's number if a task of ours
-//! polls it, and its waker otherwise. Everything that a future can wait for calls this.
+//! The future that an event wakes. For a waiting future that one of our tasks polls, the number of
+//! that task is kept; for any other, its waker. All code that a future can wait for uses this.
 
 use std::cell::Cell;
 use std::task::{Context, Waker};
@@ -13,7 +13,7 @@ pub(super) enum WakeBy {
     Waker(Waker),
 }
 
-/// No waker has a pointer to it.
+/// A place to which no waker has a pointer.
 static NO_WAKER: u8 = 0;
 
 /// The task that was polled last, and the pointer in its waker. A task keeps one waker for ever, so
@@ -21,7 +21,7 @@ static NO_WAKER: u8 = 0;
 #[derive(Debug)]
 pub(super) struct Current {
     task: Cell<u32>,
-    /// That of `NO_WAKER` before the first poll. A null pointer would be equal to that in
+    /// Before the first poll, the address of `NO_WAKER`. A null pointer would equal the one in
     /// [`Waker::noop`].
     data: Cell<*const ()>,
 }
