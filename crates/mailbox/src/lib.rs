@@ -1,4 +1,4 @@
-//! The way of calls from any thread to the thread of an endpoint, and of their ends back.
+//! Brings calls from any thread to the thread of an endpoint, and their ends back.
 //!
 //! Each call has a slot. Calls that are posted or dropped are linked into a list, which the owner,
 //! the endpoint's thread, takes as a whole. Posting, dropping and ending are a few atomic
@@ -13,13 +13,14 @@
 //! | ended | the caller | released: free; dropped: dropped, and into the list again |
 //! | dropped | the owner | the owner takes it out of the list: free |
 //!
-//! Invariants: a slot is in the list at most once. Content is reached by its owner alone, so its
-//! lock is always free; a thread that found it taken would panic. There is no unsafe code.
+//! Invariants: a slot is in the list at most once. Only its owner uses a slot's content, so the
+//! content's lock is always free; a thread that found it taken would panic. There is no unsafe
+//! code.
 //!
-//! No wake-up is lost: a caller puts its slot into the list and rings then; the owner looks at the
-//! list after it has taken the bell, and before it sleeps. Every call rings, not only the first of
-//! a burst: if the first caller is stopped between list and bell, the next one's ring does. The
-//! bell itself costs a system call only if the owner sleeps.
+//! No wake-up is lost: a caller first puts its slot into the list and then rings; the owner looks
+//! at the list after it has reset the bell, and before it sleeps. Every call rings, not only the
+//! first of a burst: if the first caller is stopped between list and bell, the ring of the next one
+//! suffices. The bell itself costs a system call only if the owner sleeps.
 
 #![forbid(unsafe_code)]
 
@@ -43,7 +44,7 @@ pub trait Bell {
 
 /// The content of a slot.
 pub trait Letter: Default {
-    /// The owner is gone; the call ends.
+    /// The call ends because the owner is gone.
     fn on_closed(&mut self);
 }
 
@@ -62,7 +63,7 @@ const TAKEN: u32 = 2;
 const ENDED: u32 = 3;
 const DROPPED: u32 = 4;
 
-/// Planted bugs, to prove that loom's tests see.
+/// Planted bugs, to prove that the tests under loom find bugs.
 #[cfg(all(test, loom))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Flaw {
@@ -86,7 +87,7 @@ pub struct Mailbox<L, B> {
 }
 
 impl<L: Letter, B: Bell> Mailbox<L, B> {
-    /// A mailbox of at most `limit` calls.
+    /// A mailbox for at most `limit` calls.
     pub fn new(bell: B, limit: u32) -> Self {
         Self {
             slots: Slots::new(limit),
@@ -100,24 +101,24 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
 
     // The caller's side.
 
-    /// A slot for a call, which is not posted yet. `None`: there are as many as there may be.
+    /// A slot for a call that is not posted yet. `None`: all slots are in use.
     pub fn hold(&self) -> Option<Slot> {
         self.slots.take()
     }
 
-    /// Reads or writes the content of a slot that is the caller's, or of the owner.
+    /// Reads or writes the content of a slot that belongs to the calling side.
     pub fn with<R>(&self, slot: Slot, run: impl FnOnce(&mut L) -> R) -> R {
         let content = &self.slots.entry(slot).content;
         let mut content = match content.try_lock() {
             Ok(content) => content,
-            // An owner has panicked, which does not excuse the next one from ending the call.
+            // A thread has panicked with the content. The call must end even so.
             Err(TryLockError::Poisoned(content)) => content.into_inner(),
             Err(TryLockError::WouldBlock) => panic!("a slot has one owner"),
         };
         run(&mut content)
     }
 
-    /// Posts a call that is held. `context` is woken at its end.
+    /// Posts a call that is held. Its end wakes the task of `context`.
     pub fn post(&self, slot: Slot, context: &Context<'_>) {
         let entry = self.slots.entry(slot);
         entry.wakeup.register(context.waker());
@@ -125,7 +126,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         self.push(slot);
     }
 
-    /// Ready once the call has ended: then its content is the caller's again.
+    /// Ready once the call has ended. From then on the content is the caller's again.
     pub fn poll_end(&self, slot: Slot, context: &Context<'_>) -> Poll<()> {
         let entry = self.slots.entry(slot);
         let has_ended = || entry.state.load(Ordering::Acquire) == ENDED;
@@ -139,20 +140,20 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         }
     }
 
-    /// A slot that is held, that has ended, or that the owner has taken as dropped is used again.
+    /// Frees a slot that is held, whose call has ended, or that the owner has taken as dropped.
     pub fn release(&self, slot: Slot) {
         self.slots.entry(slot).state.store(HELD, Ordering::Relaxed);
         self.slots.give_back(slot);
     }
 
-    /// The caller does not want a posted call any more.
+    /// Drops a posted call, which the caller does not want any more.
     pub fn give_up(&self, slot: Slot) {
         let state = &self.slots.entry(slot).state;
         #[cfg(all(test, loom))]
         if self.flaw == Flaw::ReleasesTaken && change(state, TAKEN, HELD) {
             return self.slots.give_back(slot);
         }
-        // It is in the list, and the owner sees it there.
+        // It is in the list, where the owner will find it.
         if change(state, POSTED, DROPPED) {
             return;
         }
@@ -186,8 +187,8 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         }
     }
 
-    /// A call that was taken has ended, and its content says how. False: it has been dropped, and
-    /// will be found in the list; its content stays the owner's.
+    /// Ends a call that was taken; its content says how. False: the caller has dropped it, so the
+    /// owner will find it in the list, and its content stays the owner's.
     pub fn end(&self, slot: Slot) -> bool {
         let entry = self.slots.entry(slot);
         let is_wanted = change(&entry.state, TAKEN, ENDED);
@@ -198,8 +199,8 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         is_wanted
     }
 
-    /// Ends each call that was taken and has not ended, in the way that `how` writes into it. For
-    /// an owner that has panicked, and may have forgotten some.
+    /// Ends each call that was taken and has not ended, in the way that `how` writes into it. This
+    /// is for an owner that has panicked and may have forgotten some calls.
     pub fn end_taken(&self, how: impl Fn(&mut L)) {
         for (slot, entry) in self.slots.all() {
             if entry.state.load(Ordering::Acquire) == TAKEN {
@@ -209,8 +210,8 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         }
     }
 
-    /// Nothing is taken any more: calls that are in the list, and that are posted from now on, end.
-    /// Those that were taken have to be ended before.
+    /// Closes the mailbox: calls in the list end, and so do calls that are posted from now on. The
+    /// owner must have ended those that it has taken.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         self.refuse();
@@ -240,14 +241,14 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
             return;
         }
         self.bell.ring();
-        // Either `refuse` has taken the slot, or it came before: then the exchange above has read
-        // what it left in `head`, and this thread sees that the mailbox is closed.
+        // Either `refuse` has taken the slot, or it ran before. Then the exchange above has read
+        // the value that it left in `head`, so this thread sees that the mailbox is closed.
         if self.is_closed.load(Ordering::Relaxed) {
             self.refuse();
         }
     }
 
-    /// Ends everything in the list. Any thread may.
+    /// Ends every call in the list. Any thread may call this.
     #[cold]
     fn refuse(&self) {
         drop(Rest {
@@ -256,7 +257,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         });
     }
 
-    /// Turns a list round; returns its last slot.
+    /// Reverses a list; returns the slot that was last.
     fn reversed(&self, mut from: u32) -> u32 {
         let mut before = NONE;
         while from != NONE {
@@ -283,7 +284,7 @@ impl<L: Letter, B: Bell> Rest<'_, L, B> {
         }
         let slot = Slot(self.next);
         let entry = self.mailbox.slots.entry(slot);
-        // Before the slot may be used again.
+        // Read before the slot can be used again.
         self.next = entry.next.load(Ordering::Relaxed);
         Some((slot, change(&entry.state, POSTED, TAKEN)))
     }
@@ -292,7 +293,7 @@ impl<L: Letter, B: Bell> Rest<'_, L, B> {
 impl<L: Letter, B: Bell> Drop for Rest<'_, L, B> {
     fn drop(&mut self) {
         while let Some((slot, is_posted)) = self.next() {
-            // Of a call that was dropped, too: it may hold an answer.
+            // This is called for a dropped call, too, because its content may hold an answer.
             self.mailbox.with(slot, L::on_closed);
             match is_posted {
                 true => drop(self.mailbox.end(slot)),

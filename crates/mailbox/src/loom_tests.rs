@@ -81,7 +81,7 @@ fn post(mailbox: &Box, request: u32) -> Slot {
     slot
 }
 
-/// The owner's steps before it blocks. True: it blocks.
+/// The owner's steps before it blocks. True if it may block.
 fn falls_asleep(mailbox: &Box, looks: bool) -> bool {
     mailbox.bell.take();
     let is_idle = !looks || mailbox.is_empty();
@@ -155,7 +155,7 @@ impl Owner {
         });
     }
 
-    /// The oldest call ends with its own request.
+    /// Ends the oldest call with its own request as the response.
     fn end(&mut self, mailbox: &Box) {
         if !self.running.is_empty() {
             let (slot, request) = self.running.remove(0);

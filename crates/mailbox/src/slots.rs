@@ -1,9 +1,9 @@
-//! The slots of a mailbox, and those of them that are free. Slots stand in blocks that are made
-//! when they are needed first and stay where they are, so a slot is reached by its number alone.
+//! The slots of a mailbox, and the list of free ones. Slots lie in blocks that are made when they
+//! are first needed and never move, so a slot's number is enough to reach it.
 //!
 //! Invariant: the upper half of `free` changes with every change of the list of free slots, so a
-//! thread that was stopped between reading the first free slot and taking it takes nothing that has
-//! been taken and given back meanwhile.
+//! thread that was stopped between reading the first free slot and taking it cannot take a slot
+//! that was taken and given back meanwhile.
 
 use std::sync::OnceLock;
 
@@ -23,7 +23,7 @@ const BLOCKS: usize = 16;
 pub struct Slot(pub(super) u32);
 
 impl Slot {
-    /// A small number, for tables of the owner's.
+    /// A small number, for the owner's tables.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

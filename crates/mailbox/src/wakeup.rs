@@ -1,8 +1,8 @@
-//! The waker of a task that waits for its call. One thread at a time leaves it, any wakes it, and
-//! neither waits for the other.
+//! The waker of a task that waits for its call. One thread at a time registers it, any thread wakes
+//! it, and neither waits for the other.
 //!
-//! Invariant: a wake that comes while a waker is being left is not lost; the thread that leaves it
-//! wakes the task itself.
+//! Invariant: a wake that comes while a waker is being registered is not lost; the registering
+//! thread then wakes the task itself.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
@@ -14,7 +14,7 @@ const WAKING: u32 = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Wakeup {
-    /// The threads that use the waker: one that leaves it, one that wakes, or none.
+    /// The thread that uses the waker: the registering one, a waking one, or none.
     busy: AtomicU32,
     /// Its lock is free for the thread that `busy` gives it to.
     waker: Mutex<Option<Waker>>,
@@ -23,7 +23,7 @@ pub(super) struct Wakeup {
 const ALONE: &str = "one thread has it";
 
 impl Wakeup {
-    /// Leaves a waker, in place of the one before.
+    /// Registers a waker in place of the earlier one.
     pub(super) fn register(&self, waker: &Waker) {
         let alone = self
             .busy
