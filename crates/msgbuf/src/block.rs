@@ -1,9 +1,9 @@
 //! The descriptors of blocks. A [`MsgBuf`](crate::MsgBuf) points to one; a free list, or the home
-//! of dropped msgbufs, holds one in place of a msgbuf.
+//! of dropped msgbufs, holds a descriptor in place of a msgbuf.
 //!
 //! Invariants: the descriptor of a block is written when the block is carved or split, and used
-//! only by the owner of the block: its msgbuf, or the free list that holds it. It stands in memory
-//! of the region that only this process maps (`docs/decisions/msgbuf-handles.md`).
+//! only by the owner of the block: its msgbuf, or the free list that holds it. It lies in memory of
+//! the region that only this process maps (`docs/decisions/msgbuf-handles.md`).
 
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,7 @@ pub(crate) struct Descriptor {
     /// Number of the region in its pool, then number of the block in the region.
     pub(crate) block: u32,
     pub(crate) class: u16,
-    /// Repeats that the block is lent. Its generation states it too, but the owner has this copy at
+    /// Whether the block is lent. Its generation states that too, but the owner has this copy at
     /// hand.
     pub(crate) lent: AtomicBool,
 }
@@ -93,8 +93,8 @@ impl Block {
 
     /// The region of the block, if the block is the only one there.
     pub(crate) fn into_own_region(self) -> Option<RegionBox> {
-        // SAFETY: a block of such a class is the only one of its region, whose owner released it to
-        // this block.
+        // SAFETY: a block of such a class is the only one of its region, and the region's owner
+        // released the region to it.
         (self.class() >= SMALL_CLASSES)
             .then(|| unsafe { RegionBox::from_released(self.0.as_ref().region) })
     }

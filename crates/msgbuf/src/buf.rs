@@ -108,8 +108,7 @@ impl MsgBuf {
         unsafe { std::slice::from_raw_parts_mut(self.at().data.as_ptr(), self.len()) }
     }
 
-    /// Sets the length of the message. Bytes that were not part of it before hold data of some
-    /// earlier message.
+    /// Sets the length of the message. Bytes that are new to it hold data of some earlier message.
     ///
     /// # Errors
     /// [`TooLong`] beyond [`Self::capacity`]; the length then stays as it is.
@@ -197,8 +196,8 @@ impl MsgBuf {
     }
 
     /// Copies the message to the front of `to`, in words, and returns its length; `None` if the
-    /// message is longer than `to`. This does not lend the msgbuf: the transport that sends the
-    /// copy needs the msgbuf no longer.
+    /// message is longer than `to`. This does not lend the msgbuf, because the transport that sends
+    /// the copy does not need it.
     ///
     /// ```
     /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -298,7 +297,7 @@ impl MsgBuf {
         Block(ManuallyDrop::new(self).0)
     }
 
-    /// Whether the block's generation, too, says that it is lent.
+    /// Whether the block's generation says that it is lent, as readers elsewhere see it.
     fn is_lent_to_others(&self) -> bool {
         // SAFETY: our region lives as long as we do, and our block is a block of it.
         unsafe { self.at().region.get().is_lent(self.block_index()) }
@@ -357,7 +356,7 @@ const HEADER: u32 = dunlin_wire::HEADER_LEN as u32;
 impl Drop for MsgBuf {
     fn drop(&mut self) {
         self.revoke();
-        // A msgbuf has nothing else to drop, so after this function only the block is left.
+        // A msgbuf has no other field to drop, so after this function only the block is left.
         let block = Block(self.0);
         if block.class() == usize::from(USER_CLASS) {
             return drop(block.into_own_region());

@@ -31,8 +31,9 @@ pub struct PoolConfig {
     pub first_region_bytes: usize,
     /// Most bytes of regions, mapped but not necessarily used.
     pub max_bytes: usize,
-    /// Data bytes per packet, which decide where the headers of later packets lie: the smallest
-    /// number that any session negotiates. At least [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    /// Data bytes per packet, which decide where the headers of later packets lie. It must be the
+    /// smallest number that any session negotiates. At least
+    /// [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
     pub data_size: u32,
     /// Whether other processes can map the regions. Each shared region costs a file descriptor.
     pub shared: bool,

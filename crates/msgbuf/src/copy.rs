@@ -8,7 +8,7 @@ use std::hint::cold_path;
 
 use crate::pair::{PAIR, Pair, copy_word};
 
-/// Bytes of a message that is stored as two pairs.
+/// Bytes of two pairs.
 const TWO: usize = 2 * PAIR;
 
 /// Copies a message from cache lines that were written a while ago.
@@ -19,8 +19,8 @@ pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
         33..=64 => both_ends::<TWO>(to, from),
         8..16 => both_ends::<8>(to, from),
         16..32 => both_ends::<16>(to, from),
-        // A function call here would make the compiler keep the caller's values in memory; a call
-        // in a cold branch does so only there.
+        // A function call here would make the compiler keep the caller's values in memory. In a
+        // cold branch, it costs that only there.
         _ => {
             cold_path();
             to.copy_from_slice(from);

@@ -71,13 +71,13 @@ impl Home {
         drop(regions);
     }
 
-    /// Takes over from the pool, which is gone. `outstanding` counts the msgbufs that are out,
-    /// including those of the returned list.
+    /// Takes over the regions of the pool, which is gone. `outstanding` counts the msgbufs that are
+    /// out, including those of the returned list.
     pub(crate) fn orphan(&self, outstanding: usize, regions: Vec<RegionBox>) {
         let mut state = self.lock();
         let returned = std::mem::take(&mut state.returned);
         let outstanding = outstanding - returned.len();
-        // This must happen while the regions certainly exist, as above.
+        // As above, this must happen while the regions certainly exist.
         let own: Vec<_> = returned.into_iter().map(Block::into_own_region).collect();
         let regions = if outstanding == 0 {
             regions
@@ -94,7 +94,7 @@ impl Home {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code here leaves the state half changed if it panics.
+        // No code that holds this lock leaves the state half changed if it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

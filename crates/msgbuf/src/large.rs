@@ -1,5 +1,5 @@
-//! Free regions that hold a single large block each. The cache keeps them for the next message of
-//! their class, up to a bound in bytes, and gives the rest back to the system. Owned by `pool`.
+//! A cache of free regions that hold a single large block each. It keeps them for the next message
+//! of their class, up to a bound in bytes, and gives the rest back to the system. Owned by `pool`.
 //!
 //! A region larger than the bound is a giant. The cache keeps the last one, because the kernel
 //! clears each page of a new region at its first touch, and that takes several times as long as

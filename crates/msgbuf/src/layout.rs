@@ -32,7 +32,7 @@ pub(crate) const SLOT_STRIDE: usize = 96;
 /// Smallest block, and the unit in which blocks of a region are counted.
 pub(crate) const MIN_BLOCK: usize = 1 << MIN_BLOCK_SHIFT;
 pub(crate) const MIN_BLOCK_SHIFT: u32 = 7;
-/// Largest block that is carved from a region with others; a longer message has its own region.
+/// Largest block that shares a region with others; a longer message has its own region.
 pub(crate) const MAX_BLOCK: usize = MIN_BLOCK << (SMALL_CLASSES - 1);
 /// Largest region that blocks are carved from, in bytes.
 pub(crate) const MAX_REGION: usize = 64 << 20;
@@ -93,7 +93,7 @@ impl Layout {
         let room = block - DATA_OFFSET;
         let packets = (room + SLOT_STRIDE).div_ceil(self.data_size + SLOT_STRIDE);
         let rest = room.saturating_sub((packets - 1) * SLOT_STRIDE);
-        // The last packet may cost more room for its header than it brings in data.
+        // The last packet's header may take more room than its data needs.
         let full = (packets - 1) * self.data_size;
         if rest > full { rest } else { full }
     }
@@ -108,7 +108,7 @@ impl Layout {
         }
     }
 
-    /// Class for a message of `len` bytes; `None` beyond [`MAX_MESSAGE`].
+    /// Class of a block for a message of `len` bytes; `None` beyond [`MAX_MESSAGE`].
     pub(crate) const fn class(self, len: usize) -> Option<usize> {
         if len > MAX_MESSAGE {
             return None;

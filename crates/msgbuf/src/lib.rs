@@ -2,13 +2,12 @@
 //! that travel (design §8, eRPC §4.2).
 //!
 //! A [`Pool`] belongs to one endpoint and hands out [`MsgBuf`]s, which own their bytes. Core gives
-//! a transport a [`BufRef`]: plain integers that name bytes of a msgbuf as long as it is lent. In
-//! [`regions`], transports find the bytes again, and a name that has outlived its msgbuf is
-//! refused.
+//! a transport a [`BufRef`]: plain integers that name bytes of a msgbuf as long as it is lent. With
+//! [`regions`], transports find the bytes again; a name that has outlived its msgbuf is refused.
 //!
-//! Under the protocol, this is the only crate with unsafe code. That code is sound because blocks
-//! are disjoint and have one owner each (`pool`, `buf`), regions outlive their msgbufs (`home`),
-//! and a generation matches only while its block is lent (`region`).
+//! Of the crates below the endpoint's protocol, this is the only one with unsafe code. That code is
+//! sound because blocks are disjoint and have one owner each (`pool`, `buf`), regions outlive their
+//! msgbufs (`home`), and a generation matches only while its block is lent (`region`).
 //!
 //! ```
 //! use dunlin_msgbuf::{Pool, PoolConfig};

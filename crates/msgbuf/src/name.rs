@@ -52,7 +52,7 @@ impl BufRef {
         self.len == 0
     }
 
-    /// Makes it name no bytes, with one store where [`Self::EMPTY`] takes several.
+    /// Makes it name no bytes, with one store; assigning [`Self::EMPTY`] takes several.
     #[inline]
     pub const fn clear(&mut self) {
         self.len = 0;

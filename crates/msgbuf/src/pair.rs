@@ -1,10 +1,10 @@
-//! Two words that are read apart and stored together.
+//! Two words that are read one by one and stored together.
 //!
 //! A processor hands a value from a store to a load only if that one store covers every byte of the
 //! load. Otherwise the load waits until the store has left the store buffer, and that takes
 //! hundreds of nanoseconds if stores to a line of another core are ahead of it. So words that were
-//! stored a moment ago are read as words. Where lines go to another core, the store buffer is the
-//! first thing to fill, so two words share a store. Called by `copy`, and by transports.
+//! stored a moment ago are read one by one. Where the lines go to another core, the store buffer
+//! fills up before anything else, so two words share a store. Called by `copy`, and by transports.
 
 #[cfg(target_arch = "x86_64")]
 type Both = std::arch::x86_64::__m128i;
@@ -20,7 +20,8 @@ pub const PAIR: usize = size_of::<Pair>();
 pub struct Pair(Both);
 
 impl Pair {
-    /// The words at `from[AT..]`, with a load for each, of which the compiler would make one.
+    /// The two words at `from[AT..]`, with a load for each. Left alone, the compiler would make one
+    /// load of them.
     ///
     /// ```
     /// # use dunlin_msgbuf::Pair;
@@ -76,7 +77,7 @@ unsafe fn load<const AT: usize>(from: *const u8) -> Both {
     return load_by!("movq {pair}", "movhps {pair}", from);
 }
 
-/// The same, with instructions that the compiler chooses.
+/// Loads both words, with instructions that the compiler chooses.
 ///
 /// # Safety
 /// As above.
@@ -87,7 +88,7 @@ unsafe fn load<const AT: usize>(from: *const u8) -> Both {
     unsafe { both(word_at(from.add(AT)), word_at(from.add(AT + 8))) }
 }
 
-/// Copies a word, by a load that the compiler does not widen.
+/// Copies a word with a load that the compiler does not widen.
 #[inline(always)]
 pub(crate) fn copy_word(to: &mut [u8; 8], from: &[u8; 8]) {
     // SAFETY: all bytes of `from` are initialised.

@@ -2,8 +2,8 @@
 //!
 //! A sender names bytes of its region ([`BufRef`]); the receiver, which has mapped the
 //! region, finds them ([`PeerRegion::find`]) and copies them out. The sender may take the bytes
-//! back at any time. So the receiver reads the block's generation, which stands in the same memory,
-//! after the copy: as in a sequence lock, the copy counts only if the generation is still the one
+//! back at any time. So after the copy, the receiver reads the block's generation, which lies in
+//! the same memory. As in a sequence lock, the copy counts only if the generation is still the one
 //! that the sender named.
 //!
 //! Invariants: a mapping cannot lose pages while it lives (its size is sealed, hugepages cannot be
@@ -28,7 +28,7 @@ pub struct PeerRegion {
     extent: Extent,
 }
 
-/// Bytes that lie in another process, which may take them back. They can be copied once.
+/// Bytes that lie in another process, which may take them back.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerBytes<'a> {
     bytes: NonNull<u8>,
@@ -122,7 +122,7 @@ impl<'a> PeerBytes<'a> {
                 .copy_from_nonoverlapping(self.bytes.as_ptr(), self.len());
         }
         compiler_fence(Ordering::SeqCst);
-        // The bytes were read before the generation is: see `Region::revoke`.
+        // The bytes must be read before the generation is: see `Region::revoke`.
         fence(Ordering::Acquire);
         // SAFETY: as above; an atomic may be read while another process writes it.
         unsafe { self.generation.as_ref() }.load(Ordering::Relaxed) == self.lent

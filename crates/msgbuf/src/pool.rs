@@ -1,11 +1,11 @@
 //! The pool of one endpoint: hands out msgbufs and takes them back, by size class (design §8).
 //!
 //! A message of up to 64 KiB with its headers gets a block of the next power of two. The pool
-//! carves it from a region when it is first needed, and later keeps it on a last-in-first-out list,
-//! so that memory is touched only as far as it is used, and a block that is still in the cache is
-//! used next.
-//! Free blocks are split only when the pool is at its limit, and never joined. A longer message
-//! gets a region of its own, of which the pool keeps a bounded amount for the next one.
+//! carves the block from a region when it is first needed, and later keeps it on a
+//! last-in-first-out list. So memory is touched only as far as it is used, and the next message
+//! gets a block that is still in the cache. Free blocks are split only when the pool is at its
+//! limit, and never joined. A longer message gets a region of its own, of which the pool keeps a
+//! bounded amount for the next one.
 //!
 //! Invariants: every block of a region is out, on exactly one free list, or not carved yet; `out`
 //! counts the msgbufs of each class that have not come back to this pool, including those that wait
@@ -65,7 +65,7 @@ pub struct Pool {
     options: RegionOptions,
     max_bytes: usize,
     mapped: usize,
-    /// Empty; `collect` exchanges its memory with that of the home's list.
+    /// Always empty. `collect` swaps it with the home's list, to reuse its memory.
     collected: Vec<Block>,
 }
 
@@ -108,7 +108,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// A msgbuf with a message of `len` bytes, which hold what an earlier message left there.
+    /// A msgbuf with a message of `len` bytes, which hold data of some earlier message.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -275,7 +275,7 @@ impl Pool {
         self.collected = collected;
     }
 
-    /// A block that was never used.
+    /// Carves a block that was never used.
     fn carve(&mut self, class: usize) -> Result<Block, AllocError> {
         let units = 1 << class;
         if self.units_left() < units {

@@ -1,5 +1,5 @@
-//! A region: memory with an id, and the generations of its blocks. Shared by the pool and the
-//! msgbufs through [`RegionPtr`], owned by one [`RegionBox`] (design §8).
+//! A region: memory with an id, and the generations of its blocks. The pool and the msgbufs share
+//! it through [`RegionPtr`]; one [`RegionBox`] owns it (design §8).
 //!
 //! Invariants:
 //! - A region is in the table from its creation until its [`RegionBox`] is dropped,
@@ -45,8 +45,8 @@ pub(crate) struct RegionOptions {
 #[repr(align(64))]
 pub(crate) struct Region {
     pub(crate) base: NonNull<u8>,
-    /// One for each block. In mapped memory they stand after the blocks, where other processes
-    /// that have mapped it see them too (`peer`).
+    /// A generation for each block. In mapped memory they lie after the blocks, where other
+    /// processes that have mapped it see them too (`peer`).
     generations: NonNull<AtomicU32>,
     blocks: usize,
     pub(crate) len: usize,
@@ -94,7 +94,7 @@ impl Region {
     /// Marks a block as lent, if it is not, and returns the generation of its `BufRef`s.
     ///
     /// Called only by the owner of the block; several threads may do so at once, and then all of
-    /// them write the same.
+    /// them write the same value.
     ///
     /// # Safety
     /// `block` is a block of this region.
@@ -141,8 +141,8 @@ impl Region {
         } else {
             generation.store(lent.wrapping_add(1), Ordering::Release);
         }
-        // A reader in another process looks at the generation after it has copied the block: it
-        // must find the new one if it copied any byte that is written from now on.
+        // A reader in another process reads the generation after it has copied the block. If it
+        // copied any byte that is written from now on, it must find the new generation.
         fence(Ordering::Release);
     }
 
@@ -345,8 +345,8 @@ impl Drop for RegionBox {
     }
 }
 
-/// Takes a region out of the table and back into a box. Its owner calls this, and must not use it
-/// again.
+/// Takes a region out of the table and back into a box. The owner calls this, and must not use the
+/// pointer again.
 fn withdraw(region: RegionPtr) -> Box<Region> {
     // SAFETY: the owner calls, so the region is alive.
     REGIONS.remove(unsafe { region.get() }.id);

@@ -65,9 +65,10 @@ pub struct RegionInfo {
 /// pointer is good for reading `buf.len()` bytes until the msgbuf is revoked.
 ///
 /// # Safety
-/// No other thread may free the region of `buf` during the call. The region stays while the msgbuf
-/// of `buf` is kept, and, except for user memory, while its pool is. So a transport may resolve
-/// every reference that the endpoint that owns it has lent to it, even if it was revoked since.
+/// No other thread may free the region of `buf` during the call. The region stays as long as the
+/// msgbuf of `buf` exists, and, except for user memory, as long as its pool exists. So a transport
+/// may resolve every reference that its own endpoint has lent to it, even one that was revoked
+/// since.
 ///
 /// ```
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -96,9 +97,9 @@ pub unsafe fn resolve(buf: BufRef) -> Option<NonNull<u8>> {
 
 /// Appends the bytes that `buf` names to `out`: [`resolve`] for safe code, at the price of a lock.
 ///
-/// Any thread may call it at any time. It safely finds that a msgbuf has been revoked; for that,
-/// its pool must have been made [`readable`](crate::PoolConfig::readable), so that revoking waits
-/// for readers.
+/// Any thread may call it at any time. If the msgbuf has been revoked, this is a safe error. The
+/// pool must have been made [`readable`](crate::PoolConfig::readable), so that revoking waits for
+/// readers.
 ///
 /// # Errors
 /// See [`Stale`]. `out` is then as it was.
@@ -119,7 +120,7 @@ pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
     if buf.is_empty() {
         return Ok(());
     }
-    // This comes before the lock is taken, because the allocator may run any code.
+    // Before the lock is taken, because the allocator may run any code.
     out.reserve(buf.len());
     let _region_lives = REGIONS.lock(buf.region);
     let region = REGIONS.find(buf.region).ok_or(Stale::Revoked)?;

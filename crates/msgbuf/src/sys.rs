@@ -1,6 +1,6 @@
-//! Memory from the operating system, and nothing else: `memfd_create` and `mmap`, with hugepages
-//! if there are any, else ordinary pages, else anonymous memory (design §8). Other systems than
-//! Linux, and Miri, take zeroed memory from the allocator.
+//! Gets memory from the operating system, and does nothing else: `memfd_create` and `mmap`, with
+//! hugepages if there are any, else ordinary pages, else anonymous memory (design §8). Other
+//! systems than Linux, and Miri, take zeroed memory from the allocator.
 //!
 //! A [`Mapping`] is zeroed, page-aligned and at least as long as asked. The kernel provides each
 //! page when it is first touched. A [`PeerMapping`] is memory of another process, for reading.
@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use crate::errors::MapError;
 
-/// Bytes of a hugepage of the kind that is tried.
+/// Bytes of a hugepage of the only kind that this crate asks for.
 pub(crate) const HUGEPAGE: usize = 2 << 20;
 
 /// The pages that a region's memory is made of.
@@ -96,7 +96,8 @@ impl PeerMapping {
 
 impl Drop for PeerMapping {
     fn drop(&mut self) {
-        // SAFETY: base and length are those of the mapping; what was found in it borrows from it.
+        // SAFETY: base and length are those of the mapping; bytes that were found in it borrow from
+        // it.
         unsafe { os::unmap_peer(self.base, self.len) };
     }
 }
@@ -174,8 +175,8 @@ mod os {
         })
     }
 
-    /// Seals the file: a process that receives the descriptor can neither shrink the file that we
-    /// have mapped nor write to it, and can see that we cannot shrink it either. If a kernel
+    /// Seals the file. A process that receives the descriptor can then neither shrink the file that
+    /// we have mapped nor write to it, and can check that we cannot shrink it either. If a kernel
     /// refuses a seal, the memory still works.
     fn seal(fd: &OwnedFd) {
         let size: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
@@ -208,8 +209,8 @@ mod os {
         Ok(PeerMapping { base, len })
     }
 
-    /// True if this is memory of `len` bytes of which no mapping ever loses a page, because access
-    /// to a lost page is a bus error. Ordinary pages appear when they are touched; hugepages are
+    /// True if this is memory of `len` bytes and no mapping of it ever loses a page; access to a
+    /// lost page would be a bus error. Ordinary pages appear when they are touched; hugepages are
     /// reserved when they are mapped, and stay if the system cannot punch holes.
     fn keeps_its_pages(fd: &OwnedFd, len: usize) -> bool {
         let mut stat = MaybeUninit::<libc::stat>::uninit();

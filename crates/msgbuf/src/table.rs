@@ -2,7 +2,7 @@
 //!
 //! Invariants: a row with an id points to the living entry of that id. Rows change under their
 //! lock. An id is used again only after 2³² others, so a name never finds a later region in place
-//! of its own. `region` has the only table, of regions.
+//! of its own. The only table is that of regions, in `region`.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -18,8 +18,8 @@ pub(crate) struct Table<T> {
     next_id: AtomicU32,
 }
 
-/// One row of the table. The id stands next to the pointer, so a search for one region never
-/// touches another one that took over its row and that another thread may be about to free.
+/// One row of the table. The id stands next to the pointer. So a search for one region never
+/// touches a later region that took over its row and that another thread may be about to free.
 #[derive(Debug)]
 struct Row<T> {
     id: AtomicU32,
@@ -59,8 +59,8 @@ impl<T> Table<T> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters `it` under a new id, which `set` gets before any other thread can find it; `false` if
-    /// the table is full.
+    /// Enters `it` under a new id; `false` if the table is full. `set` gets the id before any other
+    /// thread can find the entry.
     pub(crate) fn insert(&self, it: NonNull<T>, set: impl Fn(RegionId)) -> bool {
         for _ in 0..ROWS {
             let id = RegionId(self.next_id.fetch_add(1, Ordering::Relaxed));

@@ -99,7 +99,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 struct Message {
     buf: MsgBuf,
-    /// The first bytes; the rest, after growing, is unspecified.
+    /// The first bytes of the message. After growing, the others are unspecified.
     known: Vec<u8>,
     user: bool,
     /// Names that hold, with their bytes.
@@ -244,7 +244,7 @@ impl World {
         }
     }
 
-    /// Ends the world, and checks that nothing is left of it.
+    /// Drops everything, and checks that no region is left.
     fn finish(self) {
         let Self {
             mut pools,
@@ -270,7 +270,7 @@ impl World {
 }
 
 impl Message {
-    /// An operation that the msgbuf survives; returns the names that it ended.
+    /// Applies an operation that the msgbuf survives; returns the names that it ended.
     fn apply(&mut self, op: Op) -> Vec<BufRef> {
         let len = self.buf.len();
         match op {

@@ -32,7 +32,7 @@ fn a_region_is_known_as_long_as_it_lives() {
     drop(buf);
     assert!(super::info(lent.region()).is_none());
     assert_eq!(read(lent, &mut Vec::new()), Err(Stale::Revoked));
-    // SAFETY: meanwhile nothing frees a region that this thread could reach.
+    // SAFETY: nothing frees a region during the call that this thread could reach.
     assert!(unsafe { resolve(lent) }.is_none());
 }
 
