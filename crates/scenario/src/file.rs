@@ -1,6 +1,5 @@
 //! Scenario files: the keys of one, in the units that people write, and the scenario that they
-//! describe. Every key has a default, except the keys of a load that name its callers and their
-//! partners.
+//! describe. Every key has a default, except for the hosts of a load.
 
 mod idle;
 mod load;
@@ -18,7 +17,7 @@ pub(crate) struct File {
     /// The scenario's name in the report.
     pub(crate) name: String,
     seed: u64,
-    /// The report shows events before this time apart.
+    /// The report shows events before this time separately.
     warm_up_ms: f64,
     end_ms: f64,
     /// Time between two points of the series over time.
@@ -49,7 +48,7 @@ struct Network {
     rx_queue: u32,
     /// Kilobytes that the NIC of a host holds.
     nic_kb: f64,
-    /// The NIC's treatment of frames that it has no room for.
+    /// What the NIC does with frames for which it has no room.
     nic: Nic,
     /// Whether hosts know the round trip of an empty network.
     base_rtt: BaseRtt,
@@ -64,7 +63,7 @@ struct Network {
     uplink_gbps: f64,
 }
 
-/// A NIC's treatment of frames that it has no room for.
+/// What a NIC does with frames for which it has no room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Nic {
@@ -79,7 +78,7 @@ enum Nic {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum BaseRtt {
-    /// Hosts know it, as a NIC does that knows its fabric.
+    /// Hosts know it, like a NIC that knows its fabric.
     #[default]
     Told,
     /// Hosts take the smallest round trip that they have seen.
@@ -132,15 +131,15 @@ struct Endpoint {
 #[serde(deny_unknown_fields, default)]
 struct Faults {
     loss_ppm: u32,
-    /// Starts of bursts of losses, each on the way to one host.
+    /// Frames at which a burst of losses begins; each burst hits frames to one host.
     burst_ppm: u32,
     /// Longest burst of lost frames.
     burst_frames: u32,
     duplicate_ppm: u32,
     reorder_ppm: u32,
-    /// The most time by which a frame is late.
+    /// Most time by which a frame is late.
     reorder_us: u64,
-    /// Stops of a switch's port for a while.
+    /// Frames before which a port of the switch stops for a while.
     spike_ppm: u32,
     spike_us: u64,
 }
@@ -202,8 +201,8 @@ impl Default for Switch {
 }
 
 impl Default for Cpu {
-    /// With these costs a thread of the CX4 cluster issues 4.96 million RPCs a second (eRPC, figure
-    /// 4).
+    /// With these costs a thread issues 4.96 million RPCs a second, as in the CX4 cluster (eRPC,
+    /// figure 4).
     fn default() -> Self {
         Self {
             iteration_ns: 20,

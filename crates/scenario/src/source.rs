@@ -50,7 +50,7 @@ impl Source {
     /// # Errors
     /// The text is not a valid scenario: the error names key and line.
     pub fn parse(name: String, text: String) -> anyhow::Result<Self> {
-        // The unchanged text is read first, so that an error has its line.
+        // The text is first read without changes, so that an error has its line.
         let unreadable = |why: toml::de::Error| anyhow!("{name}: {}", why.to_string().trim_end());
         toml::from_str::<File>(&text).map_err(unreadable)?;
         let table = text.parse().map_err(unreadable)?;
@@ -142,7 +142,7 @@ impl Source {
     }
 
     fn file(&self, table: &Table) -> anyhow::Result<File> {
-        // The file itself was read before, so only keys that were set can be wrong.
+        // The unchanged file was checked before, so only keys that were set can be wrong.
         let keys = self.sets.iter().map(|(key, _)| key.as_str());
         let keys = keys.collect::<Vec<_>>().join(", ");
         let file = table.clone().try_into::<File>();

@@ -21,7 +21,7 @@ pub(super) struct LoadSection {
     servers: String,
     #[serde(default = "one")]
     endpoints: usize,
-    /// `"drawn"` anew for each request, or `"fixed"`.
+    /// `"drawn"`: a partner is drawn for each request; or `"fixed"`.
     #[serde(default)]
     partners: PartnersText,
     /// The load's own scheme, in place of the one of `[endpoint]`.
@@ -147,7 +147,7 @@ impl LoadSection {
 
 /// The mean time between two arrivals.
 fn gap(key: &str, per_second: f64) -> Result<Nanos, Wrong> {
-    // A negative rate is refused; for a rate of 0 the time has no end.
+    // A negative rate is refused; with a rate of 0, the time is infinite.
     amount(key, per_second)?;
     amount(key, 1e9 / per_second.abs()).map(Nanos)
 }
