@@ -43,7 +43,7 @@ pub trait Codec<T> {
     /// The form in which a reader gets a value: a borrow of the received bytes, or the value.
     type View<'a>;
 
-    /// Room that a client makes for a response of this type, in bytes, before it knows the length.
+    /// Bytes that a client reserves for a response of this type, before it knows the length.
     const ROOM: usize = 4096;
 
     /// How many bytes the value takes.
@@ -55,7 +55,8 @@ pub trait Codec<T> {
     /// Writes the value into exactly the number of bytes that [`Self::size`] returned.
     fn encode(value: &T, out: &mut [u8]);
 
-    /// Reads a value. Ignores bytes after it, because they come from a newer version.
+    /// Reads a value. Ignores bytes after the value, because a newer version may have appended
+    /// fields.
     ///
     /// # Errors
     /// If the bytes are not such a value.
@@ -68,7 +69,7 @@ pub trait Codec<T> {
 /// Why bytes are not a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeError {
-    /// There are too few: the other side has an older version, or cut the message.
+    /// There are too few bytes: the other side has an older version, or cut the message.
     TooShort {
         /// How many there are.
         len: usize,

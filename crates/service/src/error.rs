@@ -72,8 +72,8 @@ impl Error {
 }
 
 impl<E> Failure<E> {
-    /// Whether the server may have run the method, although the client cannot know: decide whether
-    /// it may run twice.
+    /// Whether the server may have run the method without the client knowing it. Before you repeat
+    /// such a call, decide whether the method may run twice.
     pub const fn is_uncertain(&self) -> bool {
         matches!(
             self,
@@ -89,7 +89,7 @@ impl<E> Failure<E> {
 }
 
 impl Failure<Infallible> {
-    /// The same failure as one of any method: it is not the method's own error.
+    /// The same failure for any method, because it is not the method's own error.
     pub fn widen<E>(self) -> Failure<E> {
         match self {
             Self::Method(never) => match never {},

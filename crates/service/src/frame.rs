@@ -1,5 +1,5 @@
-//! Metadata in front of a request's message, if the highest bit of the request's type is set.
-//! Without metadata, a request is its message and nothing else.
+//! Metadata in front of a request's message. They are there if the highest bit of the request's
+//! type is set. Without metadata, a request is its message and nothing else.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -25,8 +25,8 @@ pub struct Context {
     /// The session that the request came on.
     pub session: Session,
     /// When the client stops waiting, on this endpoint's clock, if the request has a deadline. The
-    /// request's time on the way is not subtracted. A handler that calls other servers can pass on
-    /// the time that is left.
+    /// time that the request spent on its way is not subtracted. A handler that calls other servers
+    /// can pass on the time that is left.
     pub deadline: Option<Nanos>,
 }
 

@@ -122,7 +122,8 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
         self
     }
 
-    /// Like [`Self::deadline`], for a call made to serve a request, which has the time `left`.
+    /// Like [`Self::deadline`], for a call that a handler makes to serve a request whose client
+    /// waits for the time `left`.
     pub fn within(mut self, left: Option<Nanos>) -> Self {
         self.options.deadline = left;
         self

@@ -13,12 +13,12 @@ pub trait Outcome<C> {
     type Value;
     /// The form in which the client gets it, borrowed if the codec need not copy.
     type View<'a>;
-    /// The value of success.
+    /// The value of a success.
     type Success;
     /// The method's own error.
     type Error;
 
-    /// Room that a client makes for it, in bytes.
+    /// Bytes that a client reserves for it.
     const ROOM: usize;
 
     /// The number of bytes that it takes.

@@ -14,8 +14,8 @@ use super::{Codec, DecodeError, EncodeError};
 #[derive(Debug)]
 pub enum Fixed {}
 
-/// Like [`Fixed`], for types that have grown: a message has at least `OLDEST` bytes, and the bytes
-/// of the type that it lacks are zero.
+/// Like [`Fixed`], for types that have grown: a message has at least `OLDEST` bytes; if it has
+/// fewer than the type, the missing bytes are read as zero.
 #[derive(Debug)]
 pub enum Growing<const OLDEST: usize> {}
 
