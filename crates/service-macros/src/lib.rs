@@ -13,7 +13,7 @@ use proc_macro::TokenStream;
 ///
 /// Its form is `#[service(codec = CODEC)]`. Each method has `#[method(NUMBER)]` or
 /// `#[notify(NUMBER)]`, with `codec = CODEC` if it uses another codec. A method has one argument,
-/// its message, and no receiver. `crate = PATH` says where `dunlin-service` is, if not at
+/// its message, and no receiver. `crate = PATH` gives the path of `dunlin-service`, if that is not
 /// `::dunlin::service`.
 #[proc_macro_attribute]
 pub fn service(options: TokenStream, item: TokenStream) -> TokenStream {

@@ -14,7 +14,7 @@ use syn::{
 /// The last number of a method. Numbers above it are for methods with metadata.
 const LAST_NUMBER: u16 = 0x7FFF;
 
-/// The error goes to the client in a form of its own, so the attribute must see it.
+/// An error has its own encoding, so the attribute must see the error type.
 const RESULT: &str = "write `Result<VALUE, ERROR>`: an alias hides the error from the attribute";
 
 /// A trait that is a service.
@@ -30,7 +30,7 @@ pub(crate) struct Service {
 pub(crate) struct Method {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) name: Ident,
-    /// The type that stands for the method: `KvGet` for `get` of `Kv`.
+    /// The marker type of the method: `KvGet` for `get` of `Kv`.
     pub(crate) marker: Ident,
     pub(crate) number: u16,
     pub(crate) one_way: bool,
