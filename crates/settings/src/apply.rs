@@ -133,7 +133,7 @@ impl Settings {
         for set in &self.set {
             if let Some(lens) = pick(set.setting.place) {
                 let written = lens(options).write(&set.value);
-                // A test finds rows whose range exceeds their field.
+                // A test makes sure that no row's range exceeds its field.
                 debug_assert!(written.is_ok(), "{set:?}");
             }
         }

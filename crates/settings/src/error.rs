@@ -19,7 +19,7 @@ pub enum Source {
     },
     /// An environment variable of this name.
     Variable(String),
-    /// The program itself; the text is the program's name for the place, such as `--set`.
+    /// The program itself. The text names the place in the program, such as `--set`.
     Program(Arc<str>),
 }
 

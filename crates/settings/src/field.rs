@@ -15,7 +15,7 @@ use dunlin_wire::ReqNum;
 
 use crate::value::Value;
 
-/// The value does not fit the field: the table's row is wrong about it.
+/// The value does not fit the field, so the table's row is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Misfit;
 

@@ -78,7 +78,8 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
         DeValue::Float(number) => Some(number.as_str().to_owned()),
         DeValue::Integer(number) => {
             let digits = number.as_str().replace('_', "");
-            // A number beyond every field is refused in the form in which the user wrote it.
+            // A number that is too large for any field is refused in the form in which the user
+            // wrote it.
             let known = u64::from_str_radix(&digits, number.radix()).ok();
             Some(known.map_or(digits, |number| number.to_string()))
         }

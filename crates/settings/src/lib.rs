@@ -17,11 +17,11 @@
 //!
 //! Nothing is loaded unless the program asks for it (`docs/decisions/configuration.md`). A wrong
 //! value is refused with its place, the values expected there, and the nearest name. An option that
-//! is not set is not touched: a builder keeps its own default.
+//! is not set changes nothing: a builder keeps its own default.
 //!
-//! `settings.rs` has the values that are set, `table.rs` all options, `setting.rs` the row of one,
-//! `text.rs` the form of values, `file.rs` the places of keys in a file, and `apply.rs` passes
-//! values to the builders.
+//! `settings.rs` has the values that are set, `table.rs` all options, `setting.rs` the row of an
+//! option, and `text.rs` the text form of values. `file.rs` finds the keys in a file, and
+//! `apply.rs` passes values to the builders.
 
 #![forbid(unsafe_code)]
 

@@ -34,11 +34,11 @@ pub struct Setting {
 pub(super) enum Unit {
     /// On or off.
     Switch,
-    /// A time: the nanoseconds of one unit of a plain number, and of one unit of the field.
+    /// One of the row's words; no number is allowed.
     Word,
     /// A plain number.
     Count,
-    /// Nanoseconds in one unit of a plain number, and in one unit of the field.
+    /// A time: the nanoseconds in one unit of a plain number, and in one unit of the field.
     Time { plain: u64, field: u64 },
     /// Bytes.
     Bytes,

@@ -16,7 +16,8 @@ const CONFIG: &str = "DUNLIN_CONFIG";
 /// The first letters of variables of options.
 const PREFIX: &str = "DUNLIN_";
 
-/// Variables with that prefix that are not options: the file, and those for tests of this project.
+/// Variables with that prefix that are not options: the one that names the file, and those for
+/// tests of this project.
 const OTHER_VARIABLES: [&str; 4] = [CONFIG, "DUNLIN_NO_SKIP", "DUNLIN_BLESS", "DUNLIN_KILLS"];
 
 /// Options that are set, with their sources.
@@ -41,7 +42,7 @@ pub struct Entry {
     pub setting: &'static Setting,
     /// Its value, as a file may have it.
     pub value: String,
-    /// The default. An option that follows another shows its default.
+    /// The default. For an option that follows another, it is that one's default.
     pub default: String,
     /// The source of the value.
     pub source: Source,

@@ -176,8 +176,8 @@ fn a_number_that_cannot_be_is_refused_with_the_nearest_that_can() {
     }
 }
 
-/// A refusal of two options that contradict each other, one from the program and one from a file,
-/// uses the names that the file has.
+/// If an option from the program contradicts one from a file, the refusal uses the names that the
+/// options have in files.
 #[test]
 fn a_wrong_value_of_a_builder_is_refused_by_its_key() {
     let settings = Settings::default()

@@ -1,6 +1,6 @@
 //! The table has a row for every field of every option struct, and each row sets only its field.
-//! The test finds fields by the `Debug` output of the structs, private ones and those of inner
-//! structs too, so it fails for a new field without a row.
+//! The test finds the fields in the `Debug` output of the structs, including private ones and those
+//! of inner structs. So it fails for a new field without a row.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -37,7 +37,7 @@ const RENAMED: [(&str, &str); 10] = [
     ("_us", ""),
 ];
 
-/// Rows whose names end with a unit that is part of the field's name.
+/// Rows that keep the unit at the end of the field's name.
 const KEEPS_ITS_END: [&str; 1] = ["endpoint.pool_bytes"];
 
 /// All fields of a struct by its `Debug` output: each is on one line or, if it is a list, on
@@ -88,7 +88,7 @@ fn row_name(path: &str) -> String {
     })
 }
 
-/// All fields that the builders have got.
+/// All fields of the builders after settings were applied.
 fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     let builder: EndpointBuilder<Auto> = settings.endpoint(nexus);
     let mut all = fields("builder", &builder);
