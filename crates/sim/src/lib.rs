@@ -1,7 +1,7 @@
 //! A deterministic world in which the Dunlin endpoint runs unchanged: virtual time, hosts, a
 //! switch, faults, a control plane, workloads and checkers.
 //!
-//! Three layers, of which each uses only those above it in this list:
+//! The modules, of which each uses only those above it in this list:
 //!
 //! | module | what it owns |
 //! |---|---|

@@ -1,10 +1,10 @@
-//! A whole cluster with a workload, over virtual time: what `dunlin sim` runs and the experiments
-//! `incast`, `incast_background` and `cluster` measure (design §13, §14; eRPC §6.3, §6.5).
+//! A whole cluster with a workload, over virtual time: `dunlin sim` runs it, and the experiments
+//! `incast`, `incast_background` and `cluster` measure it (design §13, §14; eRPC §6.3, §6.5).
 //!
 //! Each [`Load`] has endpoints of its own on its hosts: clients send requests to servers that they
-//! pick at random, each time or once; they keep a number of requests under way, or begin them as a
-//! Poisson process does. Each request has a name at its beginning and its end. The server checks
-//! both and answers a function of the name, which the client checks. Invariant: a report follows
+//! draw at random, once or for each request. They keep a number of requests under way, or begin
+//! requests as a Poisson process. Each request has its name at both ends. The server checks both
+//! and answers with a function of the name, which the client checks. Invariant: a report follows
 //! from its [`Scenario`] alone. Called by the command line and by tests.
 
 mod build;
@@ -38,7 +38,7 @@ pub fn run(scenario: &Scenario, go_on: impl FnMut(Nanos) -> bool) -> Result<Repo
     run_on(scenario, |_| (), go_on)
 }
 
-/// Runs a scenario, after `prepare` has changed the network, to have frames captured.
+/// Runs a scenario after `prepare` has changed the network, for example to capture frames.
 ///
 /// # Errors
 /// As for [`run`].

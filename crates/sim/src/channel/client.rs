@@ -59,9 +59,9 @@ pub(super) struct Client {
     connecting: BTreeMap<LinkId, usize>,
     links: BTreeMap<LinkId, Link>,
     listed: Vec<String>,
-    /// Since when a link to a listed server that does not drain has been open.
+    /// Since when a link has been open to a listed server that is not draining.
     ready: Option<Nanos>,
-    /// Ends that are reported a second time.
+    /// Ends that are to be reported a second time, as a fault.
     again: VecDeque<(AttemptId, Outcome)>,
     /// By tag.
     attempts: BTreeMap<u64, Attempt>,
@@ -428,7 +428,7 @@ impl Client {
         }
     }
 
-    /// Makes the caller drop a call whose end is on the way to it.
+    /// Makes the caller drop a call whose end it has not got yet.
     fn drop_call(&mut self, name: usize) {
         let mut names = self.names.iter();
         let call = names

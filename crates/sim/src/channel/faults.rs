@@ -1,4 +1,4 @@
-//! The faults of a run, and how the world is healed. Called by `run`.
+//! The faults of a run, and the healing of the world after them. Called by `run`.
 
 use dunlin_core::{CloseReason, Nanos};
 

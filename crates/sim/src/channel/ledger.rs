@@ -1,7 +1,7 @@
 //! Every call of a run, with its runs, its attempts and its end; and the laws for them.
 //!
-//! Invariant: the first breach is kept. Clients and servers report to it at once, and `run` asks at
-//! the end.
+//! Invariant: the first breach is kept. Clients and servers report each event when it happens, and
+//! `run` asks at the end.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,21 +21,21 @@ struct Call {
     is_cancelled: bool,
     /// Since when none of its attempts is under way.
     idle: Option<Nanos>,
-    /// The next attempt costs nothing.
+    /// Whether the next attempt costs nothing.
     is_free: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     calls: Vec<Call>,
-    /// Tenths of repeats that each client has paid for.
+    /// The price that each client has paid for repeats so far, in tenths of a repeat.
     paid: BTreeMap<usize, u64>,
     violation: Option<String>,
 }
 
 pub(super) type Shared = Rc<RefCell<Ledger>>;
 
-/// A client's thread may be busy, and a call may pause before a repeat.
+/// How late a call may end: a client's thread may be busy, and a call may pause before a repeat.
 const LATE: Nanos = Nanos::from_millis(1);
 const SLACK: Nanos = Nanos::from_millis(110);
 
@@ -94,7 +94,7 @@ impl Ledger {
         self.violate(what);
     }
 
-    /// The endpoint does not take a request, which then counts as none.
+    /// Notes that the endpoint has not taken a request. Such a request does not count.
     pub(super) fn refuse(&mut self, name: usize) {
         self.calls[name].attempts -= 1;
     }
@@ -156,7 +156,7 @@ impl Ledger {
     }
 
     /// Checks that no call of `client` has outlived its deadline or waited for too long. `ready`:
-    /// since when a server was ready for all of them.
+    /// since when a server has been ready for its calls.
     pub(super) fn check(
         &mut self,
         client: usize,

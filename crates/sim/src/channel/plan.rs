@@ -32,7 +32,7 @@ pub(super) struct ServerPlan {
     pub(super) refuses: Ppm,
     /// How often a handler answers with an error of its own.
     pub(super) fails: Ppm,
-    /// Its codes mean exactly what the protocol defines.
+    /// Whether its error codes mean exactly what the protocol says.
     pub(super) precise: bool,
 }
 

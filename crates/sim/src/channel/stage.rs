@@ -1,6 +1,6 @@
-//! The stage: the world with its processes, and the work of a nexus between them. A session that a
-//! client orders opens after a while at a server that lives and serves; when one of both ends, the
-//! other learns of it.
+//! The stage: the world with its processes, and the work of a nexus between them. If a client
+//! orders a session, it opens after a while, provided that the server lives and serves. When one
+//! side ends, the other side learns of it.
 //!
 //! Invariant: a record of `sessions` is a session that its client believes to be open. Called by
 //! `run` and `faults`.
@@ -21,8 +21,8 @@ use crate::world::net::{NetHandle, PortId, SimTransport};
 use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId, World};
 
-/// Takes an endpoint's reports. The stage ends sessions itself, and has no control connection that
-/// a question could take: only silence counts, as with a peer of an older release.
+/// Takes an endpoint's reports. The stage ends sessions itself. It has no control connection for
+/// questions, so only silence counts, as with a peer of an older release.
 pub(super) fn take_reports<App>(rpc: &mut Endpoint<SimTransport, SimClock, App>) {
     while let Some(report) = rpc.lifecycle().take_report() {
         if let Report::Question(question) = report {

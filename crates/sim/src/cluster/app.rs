@@ -33,7 +33,7 @@ pub(super) struct App {
     pub(super) work: Workload,
     /// Sessions that are connecting or open, with the peer of each.
     pub(super) sessions: Vec<Known>,
-    /// Sessions that are new, to be given a pace.
+    /// New sessions that have no pace yet.
     pub(super) unpaced: Vec<Session>,
     /// Peers to which a session is to be opened from this time on.
     pub(super) reopen: Vec<(Nanos, PortId)>,
@@ -487,7 +487,8 @@ impl App {
             _ => return self.rng.next_u32(),
         };
         let most = match (self.phase, self.work.sloth, kind) {
-            // No handler is so slow that another process takes its own for dead.
+            // In the calm, handlers are fast, unless the plan tests slow ones (`sloth`): even then
+            // no process may count as failed.
             (Phase::Calm, Some(sloth), Kind::Slow) => sloth,
             (Phase::Calm, ..) => most.min(Nanos::from_micros(50)),
             _ => most,

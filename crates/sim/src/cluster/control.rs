@@ -40,8 +40,8 @@ pub(super) struct Control {
     chaos_end: Nanos,
     rng: Rng,
     requests: Vec<StreamRequest>,
-    /// When the plane must run next. Computing it takes time, so it is only updated when the plane
-    /// has changed.
+    /// When the plane must run next. Computing that takes time, so it is updated only when the
+    /// plane has changed.
     next_tick: Nanos,
     /// How long a connect may take.
     patience: Nanos,

@@ -37,7 +37,7 @@ pub struct Variant {
     pub prepare: fn(&mut Plan),
     /// Counts the packets that took the path that only this variant has, if it has one.
     pub path: Option<TakesPath>,
-    /// Percent of them that must have taken it in seeds without loss.
+    /// Percent of the packets that must have taken that path in seeds without loss.
     pub least: u64,
 }
 
@@ -208,8 +208,8 @@ fn run(
     let recorder = Recorder::new(kept);
     let options = Options {
         mutant,
-        // The comparison must find the planted bug, not the laws. A broken law would also change
-        // the run beyond comparison.
+        // The comparison must find the planted bug, and the laws must not. A broken law would also
+        // change the run so much that it could not be compared.
         lawless: mutant.is_some(),
         ..Options::default()
     };

@@ -17,7 +17,7 @@ use crate::world::net::{Fd, PortId};
 
 /// A connect is over at most this long after its deadline: handlers compute meanwhile.
 const SLACK: Nanos = Nanos::from_millis(100);
-/// Over a sound network, a connect with this deadline succeeds.
+/// Over a sound network, a connect with this deadline or a later one succeeds.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
 /// The endpoint that asks for a session, and its number and token for it.
@@ -33,12 +33,12 @@ pub(super) struct Judge {
     slow: bool,
     /// Sessions that this side asked for: when it asked, and the deadline.
     asked: BTreeMap<Session, (Nanos, Nanos)>,
-    /// When the faults had ended, and the sessions that they struck as well.
+    /// From this time on, the faults have ended, and so have the sessions that they struck.
     sound_from: Nanos,
     calm_from: Nanos,
     /// Sessions may have come or gone since the last check.
     changed: bool,
-    /// Endpoints, numbers and tokens under which others were granted sessions.
+    /// Endpoint, number and token of each session that was granted to another endpoint.
     granted: BTreeSet<(EndpointUid, SessionNum, u32)>,
     /// Requests that others have made, and that are not granted yet.
     requests: BTreeMap<Ticket, Asked>,
@@ -94,7 +94,7 @@ impl Judge {
         }
     }
 
-    /// An event comes for the endpoint. Returns the request that it may grant.
+    /// Notes an event for the endpoint. Returns the request that it may grant.
     pub(super) fn on_event(&mut self, event: &Event<Fd>) -> Option<Ticket> {
         match event {
             Event::Incoming { ticket, peer, side } => {
@@ -120,7 +120,7 @@ impl Judge {
         }
     }
 
-    /// Bytes come back over a connection.
+    /// Notes that the bytes of a challenge have come back over a connection.
     pub(super) fn on_proof(&mut self, secret: u64) {
         if let Some(proving) = self.proofs.secrets.get(&secret).copied() {
             self.proofs.proven.insert(proving);
@@ -136,7 +136,7 @@ impl Judge {
         self.proofs.proven.len() as u64
     }
 
-    /// The handshake has handled an event.
+    /// Checks that an event fitted the stage of its handshake.
     pub(super) fn on_handled(&mut self, fits: Result<(), WrongStage>) {
         self.changed = true;
         if let Err(wrong) = fits {

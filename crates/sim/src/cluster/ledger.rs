@@ -37,10 +37,11 @@ pub enum Phase {
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) phase: Phase,
-    /// Faults may have hit this phase, although it is calm: bounded queues have overflowed.
+    /// Whether packets may have been lost even in the calm phase, because bounded queues have
+    /// overflowed.
     pub(super) lossy: bool,
-    /// From then on no process can be declared failed: since the faults ended, each has got packets
-    /// of all others.
+    /// From this time on no process may be declared failed, because each has got packets of all
+    /// others since the faults ended.
     pub(super) trusted_from: Nanos,
     /// Requests without a byte, which name no call: how many were issued, and how many have run.
     empties: (u64, u64),
@@ -62,7 +63,7 @@ pub(super) struct Allowed {
     pub(super) anything: bool,
     /// Memory, sessions or credits may run out.
     pub(super) shortage: bool,
-    /// The run gives up responses, and requests that have arrived in part, soon.
+    /// Endpoints soon forget responses, and requests that have arrived in part.
     pub(super) forgetting: bool,
 }
 
@@ -98,7 +99,7 @@ pub(super) struct Shared(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     ledger: Mutex<Ledger>,
-    /// It has news: outside the lock, because every iteration asks.
+    /// Whether the ledger has changed. This is outside the lock, because every iteration asks.
     news: AtomicBool,
     record: Recorder,
 }
@@ -119,8 +120,8 @@ pub(super) struct Issue {
 }
 
 impl Shared {
-    /// Notes that an endpoint took a handle of its own for another's. That the session or call of
-    /// the handle has ended is no violation.
+    /// Notes a violation if an endpoint took a handle of its own for another's. It is no violation
+    /// if the session or call of the handle has ended.
     pub(super) fn check_handle(&self, used: Result<(), HandleError>) {
         if used == Err(HandleError::WrongEndpoint) {
             let what = "an endpoint does not know its own handle".to_owned();
@@ -182,7 +183,7 @@ impl Ledger {
         self.violation.get_or_insert(what);
     }
 
-    /// Reports a handler without room for its answer, although callers ask for no more than was
+    /// Reports that a handler had no room for its answer, although callers ask for no more than was
     /// registered.
     pub(super) fn no_room(&mut self, kind: Kind) {
         if !self.allowed.anything {

@@ -66,7 +66,7 @@ impl Kind {
         Self::Empty,
     ];
 
-    /// Whether its handlers have room for answers of a few packets only.
+    /// Whether its handlers have room only for answers of a few packets.
     pub(super) fn has_little_room(self) -> bool {
         matches!(
             self,

@@ -1,6 +1,6 @@
 //! Panics of a run are results, not noise: the hook keeps their message instead of printing it.
 //!
-//! Invariant: outside of [`quietly`] the process's own hook does what it did. Called by `run`.
+//! Invariant: outside of [`quietly`] the process's own hook works as before. Called by `run`.
 
 use std::cell::{Cell, RefCell};
 use std::panic;

@@ -32,8 +32,8 @@ pub struct Plan {
     pub acts: Vec<(Nanos, Act)>,
     /// Hostile frames.
     pub attacks: Vec<(Nanos, Attack)>,
-    /// An attacker with the tokens forges packets: only memory safety, exactly one completion for
-    /// each call, and the return of all resources can be checked.
+    /// Whether an attacker with the right tokens forges packets. Then only memory safety, exactly
+    /// one completion for each call, and the return of all resources can be checked.
     pub insider: bool,
     /// The endpoints.
     pub endpoint: Config,
@@ -50,11 +50,11 @@ pub struct Plan {
     pub handshakes: Handshakes,
     /// A planted bug of the control plane.
     pub mutant: Option<Mutant>,
-    /// Memory, sessions, budgets or credits may run out, which is then no failure.
+    /// Whether memory, sessions, budgets or credits may run out without that being a failure.
     pub tight: bool,
     /// Processes hold nearly all msgbufs of their pools without using them.
     pub hoards: bool,
-    /// Sessions are paced by a scheme that changes its mind at random.
+    /// Whether sessions are paced by a scheme that changes its rate at random.
     pub paced: bool,
     /// The work of processes.
     pub workload: Workload,
@@ -75,7 +75,7 @@ pub struct Workload {
     pub gap: Nanos,
     /// How long requests and responses are.
     pub sizes: Sizes,
-    /// Kinds of requests; more frequent ones stand here several times.
+    /// Kinds of requests; the list has more frequent ones several times.
     pub kinds: Vec<Kind>,
     /// How many calls have a deadline, and the longest.
     pub deadlines: (Ppm, Nanos),
@@ -89,7 +89,8 @@ pub struct Workload {
     pub credits: Vec<u32>,
     /// Sessions that a process opens to each other one.
     pub sessions: u64,
-    /// Longest time that a slow handler computes, a kept request waits, a worker takes.
+    /// Longest times that a slow handler computes, that a kept request waits, and that a worker
+    /// takes.
     pub slow: (Nanos, Nanos, Nanos),
     /// Longest time that a slow handler computes over the sound network: more than the failure
     /// timeout, if the run has such slow handlers.
@@ -206,8 +207,8 @@ impl Plan {
         plan
     }
 
-    /// Makes it a run in which handlers take longer than the failure timeout while their peers are
-    /// sound: endpoints forget no response, give up no large request, and accept sessions in time.
+    /// Makes it a run in which handlers take longer than the failure timeout and nothing else
+    /// fails: endpoints forget no response, give up no large request, and accept sessions in time.
     fn slow_down(&mut self, rng: &mut Rng) {
         self.patience = self.patience.max(Nanos::from_secs(2));
         self.linger = self.linger.max(Nanos::from_secs(2));
@@ -266,7 +267,7 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
         data_size: *rng.pick(&[64, 200, 1024, 1440]),
         frame_bytes: *rng.pick(&[0, 300, 1472, 4096]),
         dma: (Nanos(100), Nanos(rng.log_between(200, 100_000))),
-        // Damaged packets that pass the checksum have a wrong token.
+        // Damage that the checksum does not notice hits the token.
         reach: 8..12,
         describe: packets::describe,
         ..NetConfig::default()
@@ -275,8 +276,8 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     net
 }
 
-/// One switch in half of the seeds, else two tiers whose spine is slower or faster than the hosts'
-/// cables, with little memory or much.
+/// One switch in half of the seeds; in the others two tiers, whose spine is slower or faster than
+/// the hosts' cables and has little memory or much.
 fn draw_fabric(rng: &mut Rng) -> Fabric {
     let from = rng.log_between(1_000, 100_000);
     let tiers = rng.one_in(2);
@@ -340,7 +341,8 @@ fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
             clock: !rng.one_in(4),
             ..Bypasses::default()
         },
-        // A horizon between less than the time of one packet and more than the length of the run.
+        // The horizon is anything from less than the time of one packet to more than the length of
+        // the run.
         wheel_slot: Nanos(rng.log_between(50, 20_000)),
         wheel_horizon: Nanos(rng.log_between(40_000, 200_000)),
         ..usual
@@ -378,7 +380,8 @@ fn draw_attacks(rng: &mut Rng, chaos_end: Nanos, insider: bool) -> Vec<(Nanos, A
         .collect()
 }
 
-/// Draws pauses, crashes and cuts: each begins and ends before the faults do, or with them.
+/// Draws pauses, crashes and cuts: each begins during the time of faults and ends with it at the
+/// latest.
 fn draw_acts(rng: &mut Rng, hosts: &[usize], chaos_end: Nanos) -> Vec<(Nanos, Act)> {
     let mut acts = Vec::new();
     let ports = hosts.iter().sum::<usize>();

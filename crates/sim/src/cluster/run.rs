@@ -1,5 +1,5 @@
-//! One seed, from beginning to end: first safety under faults, then liveness when they end, then
-//! nothing may be left (design §13).
+//! One seed, from beginning to end: first safety under faults, then liveness without them; at the
+//! end nothing may be left (design §13).
 //!
 //! Invariant: [`run_seed`] is a function of its arguments. A failed run is repeated with the trace
 //! on, and the failure names the command that replays it. Called by `bin/seeds` and by tests.
@@ -172,7 +172,7 @@ struct Run {
     attacker: Rng,
 }
 
-/// Frames that were late when the faults ended arrive within their lateness and this time.
+/// Frames that were late when the faults ended arrive within their delay plus this time.
 const LATE: Nanos = Nanos::from_millis(5);
 /// Every call ends within this time after the faults have.
 const SETTLE_LIMIT: Nanos = Nanos::from_secs(4);
@@ -182,7 +182,7 @@ const CALM_LIMIT: Nanos = Nanos::from_secs(8);
 const CLOSE_LIMIT: Nanos = Nanos::from_secs(2);
 /// A process that could not issue its calls for this long lacks memory or sessions.
 const TIGHT_PATIENCE: Nanos = Nanos::from_millis(50);
-/// After the faults, every process that receives a request answers within this time.
+/// After the faults, every process answers a request within this time.
 const SILENCE: Nanos = Nanos::from_millis(30);
 const STEP: Nanos = Nanos::from_millis(2);
 /// Losses of the calm phase are noticed after this time.
@@ -266,7 +266,7 @@ impl Run {
         let trusted = quiet + self.plan.endpoint.failure_timeout + SILENCE;
         self.world.cluster.trust_from(trusted);
         self.advance_to(quiet)?;
-        // Calls that an insider has touched must end too, if only with an error.
+        // Calls that an insider has attacked must end too, if only with an error.
         while self.world.cluster.pending() != 0 || !self.is_quiet() {
             if self.world.now() > limit {
                 return Err(format!("after the faults: {}", self.unrest()));
@@ -368,8 +368,8 @@ impl Run {
         })
     }
 
-    /// Calls of the calm that began at `start` and have not been issued. If memory or sessions are
-    /// short, a process may never be able to issue them.
+    /// Calls of the calm that began at `start` and have not been issued. They do not count for a
+    /// process that may never be able to issue them, because memory or sessions are short.
     fn left_to_issue(&mut self, start: Nanos) -> u32 {
         if self.plan.tight && self.world.now().since(start) > TIGHT_PATIENCE {
             return 0;
@@ -421,8 +421,8 @@ impl Run {
         }
     }
 
-    /// Packets that a sound network has lost: bounded queues overflow there too, and a packet for a
-    /// session that is not connected yet takes the rest of its frame along (rule W11).
+    /// Packets that a sound network has lost: bounded queues overflow there too, and with a packet
+    /// for a session that is not connected yet, the rest of its frame is dropped (rule W11).
     fn losses(&mut self) -> u64 {
         let ports = (0..self.world.ports()).map(PortId);
         let unknown: u64 = ports

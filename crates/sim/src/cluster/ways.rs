@@ -10,8 +10,8 @@ use crate::world::net::channels::{Channels, Pending, port_of};
 use crate::world::net::{Fd, SimTransport};
 use crate::world::rng::{Ppm, Rng};
 
-/// Number of completions from one vanished channel to the next: more in a row could exhaust a
-/// session's retries.
+/// Least number of completions between two vanished channels: vanishing several times in a row
+/// could exhaust a session's retries.
 const SPARED: u32 = 100;
 
 /// The transport's peers, and the way to the control thread.

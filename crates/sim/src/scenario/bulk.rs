@@ -3,8 +3,8 @@
 //! `mixed` (design §14; eRPC §6.4, table 4).
 //!
 //! Invariant: a report follows from its [`Bulk`] alone. Every packet's data is stamped, the server
-//! checks every stamp and answers a function of them, and the client checks that. Called by the
-//! command line and by tests.
+//! checks every stamp and answers with a function of all stamps, which the client checks. Called by
+//! the command line and by tests.
 
 mod endpoint;
 
@@ -26,7 +26,7 @@ pub struct Bulk {
     pub loss: Ppm,
     /// Share of packets that are late, in both directions.
     pub reorder: Ppm,
-    /// The most time by which one is late; each time up to that is as likely.
+    /// Most time by which a packet is late; all times up to that are equally likely.
     pub reorder_by: Nanos,
     /// Rate of the links in bytes per second.
     pub line_rate: u64,
@@ -42,7 +42,8 @@ pub struct Bulk {
     pub in_flight: u32,
     /// Credits of the session.
     pub credits: u32,
-    /// Large requests in all; more while small ones are left, but none if this is 0.
+    /// Number of large requests. While small ones are left, the client sends more of them, unless
+    /// this is 0.
     pub requests: u32,
     /// Requests of one packet on the same session, one after the other.
     pub small_requests: u32,
@@ -188,8 +189,8 @@ impl Bulk {
     /// processors that are faster than the links.
     fn network(&self) -> NetConfig {
         let queue_bytes = u64::from(self.credits) * 2 * u64::from(self.data_size + 64);
-        // A packet crosses two cables and its answer two more; each is read from memory once, and
-        // the packet is sent twice: by its host and by the switch.
+        // A packet crosses two cables, and its answer two more. Each of them is read from memory
+        // once. The packet is sent twice: by its host and by the switch.
         let packet = u64::from(self.data_size) * 1_000_000_000 / self.line_rate.max(1);
         let cables = self.round_trip.since(DMA.times(2) + Nanos(2 * packet));
         NetConfig {

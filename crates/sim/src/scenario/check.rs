@@ -44,7 +44,7 @@ impl Wrong {
 const LONGEST: Nanos = Nanos::from_secs(3600);
 /// Most points of the series over time.
 const MOST_POINTS: u64 = 1 << 22;
-/// Fastest cable, in bytes per second: time is counted in whole picoseconds a byte.
+/// Fastest cable, in bytes per second: the time of a byte is counted in whole picoseconds.
 const FASTEST: u64 = 1_000_000_000_000;
 /// Most cables from a rack to all spines.
 const MOST_WAYS: usize = 1 << 12;
@@ -223,7 +223,8 @@ impl Scenario {
         let messages = |load: &Load| {
             let clients = (load.clients.len() * load.endpoints) as u64;
             let bytes = u64::from(load.request_bytes) + u64::from(load.response_bytes);
-            // Only memory of frames that have crossed a cable by the end has been touched.
+            // Message buffers take memory only as far as frames have crossed a cable by the end of
+            // the run.
             let crossed = u128::from(self.net.line_rate) * u128::from(self.end.0) / 1_000_000_000;
             let hosts = load.clients.len().min(load.servers.len()) as u128;
             let crossed = u64::try_from(crossed * hosts).unwrap_or(u64::MAX);

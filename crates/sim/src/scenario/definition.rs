@@ -13,7 +13,7 @@ pub struct Scenario {
     pub seed: u64,
     /// When the run ends.
     pub end: Nanos,
-    /// The report shows events before this time apart.
+    /// The report shows events before this time separately.
     pub warm_up: Nanos,
     /// The number of hosts.
     pub hosts: usize,

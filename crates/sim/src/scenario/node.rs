@@ -113,7 +113,7 @@ impl Cluster for Members {
     fn on_end(&mut self, _process: ProcessId) {}
 }
 
-/// Reads both ends of the request and answers a function of it.
+/// Reads both ends of the request and answers with a function of it.
 fn on_call(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     app.clock.spend(app.rpc_cost);
     let name = first_word(req.data());
@@ -170,7 +170,8 @@ fn on_timer(app: &mut App, token: TimerToken, cx: &mut Cx<'_>) {
 }
 
 impl App {
-    /// Operation `index` has ended: begins a waiting call, or the next batch once all of this have.
+    /// Operation `index` has ended: begins a waiting call, or the next batch if this was the last
+    /// of its batch.
     fn on_end(&mut self, index: usize, cx: &mut Cx<'_>) {
         let Arrivals::Closed { batch: size, think } = self.load.arrivals else {
             match self.waiting.pop_front() {

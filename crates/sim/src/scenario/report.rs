@@ -61,8 +61,8 @@ pub struct Stage {
     pub jain_back: f64,
     /// Data that all clients together sent, in 10⁹ bits per second.
     pub gbps_across: f64,
-    /// Data that they got back. For an endpoint that is a server as well, this also has the
-    /// requests to it, and the other direction its answers.
+    /// Data that they got back. If an endpoint is a server as well, this includes the requests to
+    /// it, and `gbps_across` includes its answers.
     pub gbps_back: f64,
     /// Each client, in the order of hosts.
     pub clients: Vec<Client>,

@@ -134,8 +134,8 @@ impl Alone {
 }
 
 impl Row {
-    /// The row of the same case with more switch memory, if it follows from this one: if no frame
-    /// lacked room, more memory changes nothing.
+    /// The row of the same case with more switch memory, if this row implies it: if every frame had
+    /// room, more memory changes nothing.
     pub fn with_more_memory(&self, case: Case) -> Option<Self> {
         let same = Case {
             buffer_kb: self.case.buffer_kb,

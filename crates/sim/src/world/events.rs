@@ -1,9 +1,9 @@
 //! The queue of events: a timing wheel that grows coarser with distance.
 //!
 //! Level 0 has a slot for each of the next 64 nanoseconds, level 1 for each of the next 64
-//! stretches of 64, and so on up to the end of time. An event goes to the level at which its time
-//! first differs from the present one, and moves down when that slot begins: constant work for an
-//! event, however many wait and however far they are.
+//! stretches of 64, and so on up to the end of time. An event goes to the highest level at which
+//! its time differs from the present one, and moves down when that slot begins. So the work for an
+//! event is constant, however many events wait and however far away they are.
 //!
 //! Invariants: every slot of a level that holds events comes after the present time's own slot of
 //! that level, so the first event is in the first slot of the lowest level that holds any. Events
@@ -62,8 +62,8 @@ impl<E> EventQueue<E> {
     }
 
     /// Takes the earliest event out if its time is not later than `end`. An event that is added
-    /// afterwards must not be earlier than `end`, or it counts as past. `soon` gets events that are
-    /// about to come, several at a time, to prefetch their memory.
+    /// afterwards with a time before `end` counts as past. `soon` gets events that are about to
+    /// come, several at a time, to prefetch their memory.
     pub fn pop_until(&mut self, end: Nanos, soon: impl Fn(&E)) -> Option<(Nanos, E)> {
         while self.ready.is_empty() {
             self.advance(end.0)?;

@@ -1,4 +1,4 @@
-//! Frames that no honest endpoint sent: noise, damaged copies, replays, forgeries.
+//! Frames that no honest endpoint sends: noise, damaged copies, replays, forgeries.
 //!
 //! Invariant: only attacks that say so know the right token. Any other packet has a wrong one, or
 //! is a bytewise copy of a packet that was sent before; so every checker may stay on. This file
@@ -40,7 +40,7 @@ pub enum Attack {
 }
 
 impl Attack {
-    /// The attacks that an honest run must not even notice.
+    /// The attacks that must not affect a run at all.
     pub const HARMLESS: [Self; 6] = [
         Self::Noise,
         Self::Mutation,

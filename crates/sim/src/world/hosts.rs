@@ -43,7 +43,7 @@ struct Process<N> {
     life: u32,
     host: HostId,
     clock: SimClock,
-    /// Its last iteration costs time until then.
+    /// The process is busy with its last iteration until this time.
     busy_until: Nanos,
     /// When it will run, and a number that makes an earlier plan void.
     planned: Nanos,
@@ -51,7 +51,8 @@ struct Process<N> {
     /// When its control thread will run, and a number that makes an earlier plan void.
     tick_planned: Nanos,
     tick_ticket: u64,
-    /// Iterations in a row after which it wanted to run again at once although no event had come.
+    /// Number of iterations in a row after which it wanted to run again at once although no event
+    /// had come.
     restless: u32,
 }
 
@@ -68,7 +69,7 @@ const RESTLESS_LIMIT: u32 = 1000;
 /// Time between iterations of an endpoint that spins: it doubles with each one in a row.
 const SPIN: Nanos = Nanos(200);
 const SPIN_DOUBLINGS: u32 = 8;
-/// Longest time after which a process that waits for its transport notices that it is done.
+/// Longest time until a process that waits for its transport notices that the transport is done.
 const SENT: Nanos = Nanos::from_micros(1);
 /// Cache lines of a process that are prefetched when it is about to run.
 const HOT_LINES: usize = 24;
@@ -119,7 +120,7 @@ impl<C: Cluster> World<C> {
         self.ports[port.0].node.as_mut()
     }
 
-    /// The number, from 1, of the process on its port that lives or lived last.
+    /// The number, counted from 1, of the last process on the port, alive or not.
     pub fn life(&self, port: PortId) -> u32 {
         self.ports[port.0].life
     }
@@ -240,8 +241,7 @@ impl<C: Cluster> World<C> {
         let process = self.process(port);
         self.cluster.on_end(process);
         self.ports[port.0].node = None;
-        // Frames that wait in the NIC are read now, because they lie in memory that the process has
-        // given back.
+        // Frames that wait in the NIC are read now, because the process gives their memory back.
         self.net.borrow_mut().drain(port);
         self.net.borrow_mut().kill(port);
         self.close_streams(process);
@@ -275,7 +275,7 @@ impl<C: Cluster> World<C> {
     }
 
     /// Wakes an endpoint that may spin for a transmission: see [`Self::run`]. Otherwise only memory
-    /// waits to be given back, and the next frame is early enough for that.
+    /// waits to be given back, which can wait for the next frame.
     fn on_sent(&mut self, port: PortId) {
         if self.ports[port.0].restless > 0 {
             let soon = self.now() + SENT;
@@ -299,8 +299,8 @@ impl<C: Cluster> World<C> {
     /// One iteration of the process on `port`.
     ///
     /// A process that wants to run again at once spins until the transport is done with a packet.
-    /// It runs when that happens; iterations in between would change nothing, so only few of them
-    /// are simulated.
+    /// It runs when the transport is done. Iterations before that would change nothing, so only a
+    /// few of them are simulated.
     fn run(&mut self, port: PortId) {
         let process = &mut self.ports[port.0];
         process.planned = Nanos::MAX;
@@ -321,8 +321,8 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        // If the transport is busy, the process runs when that is done. An event with a time of its
-        // own, such as a paced packet, waits for neither.
+        // If the transport is busy, the process runs when the transport is done. An event with a
+        // time of its own, such as a paced packet, does not wait for that.
         let doublings = match process.restless {
             0 => 0,
             _ if self.net.borrow().is_sending(port) => SPIN_DOUBLINGS,

@@ -1,5 +1,5 @@
-//! The record of a run: a digest after each fact, and words about the facts that a second run must
-//! show.
+//! The record of a run: a digest after each fact, and, in a second run, words about the facts to be
+//! shown.
 //!
 //! Invariants: a record does not change the run, and a run that keeps words has the same digests as
 //! one that does not. A fact shows nothing that depends on an address, on the number of a memory
@@ -31,8 +31,8 @@ pub(crate) trait See {
     fn text(&mut self, name: &'static str, text: Arguments<'_>);
 }
 
-/// Where facts are noted; clones write to the same record. Handlers in workers hold one too, so a
-/// lock guards it, for which no thread ever waits: a run has one thread.
+/// Takes notes of facts; clones write to the same record. Handlers in workers hold a clone too, so
+/// a lock guards the record. No thread ever waits for the lock, because a run has one thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder(Option<Arc<Mutex<Record>>>);
 
@@ -55,7 +55,7 @@ pub(crate) struct Record {
 pub struct Line {
     /// When.
     pub at: Nanos,
-    /// The endpoint, or an endpoint of the host; `None`: the world itself.
+    /// The endpoint, or any endpoint of the host; `None`: the world itself.
     pub port: Option<PortId>,
     /// A sentence about it.
     pub what: String,

@@ -65,8 +65,7 @@ impl Rng {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// A number from `low` to `high`, both included, small ones as likely as large ones by order
-    /// of magnitude.
+    /// A number from `low` to `high`, both included. All orders of magnitude are equally likely.
     pub fn log_between(&mut self, low: u64, high: u64) -> u64 {
         let (low_bits, high_bits) = (64 - low.leading_zeros(), 64 - high.leading_zeros());
         let bits = self.between(u64::from(low_bits), u64::from(high_bits));
@@ -90,8 +89,8 @@ impl Rng {
     }
 
     /// A number that is 0 or more, of an exponential distribution with this mean. It is drawn by
-    /// comparing (von Neumann, "Various techniques used in connection with random digits"), so that
-    /// no machine's logarithm has a part in it.
+    /// comparisons (von Neumann, "Various techniques used in connection with random digits"), so
+    /// that it does not depend on a machine's logarithm.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         let mut whole = 0;
         loop {

@@ -17,7 +17,7 @@ pub struct Difference {
     pub comparison: &'static str,
     /// The mutant of the second variant.
     pub mutant: Option<Mutant>,
-    /// The number of equal facts before it.
+    /// The number of equal facts before the first different one.
     pub fact: usize,
     /// How many lines of each side come before the first different one.
     pub before: usize,
@@ -48,7 +48,7 @@ impl Difference {
             .map(|side| side.lines.get(self.before))
     }
 
-    /// The parts of the first different facts that differ, by name, on both sides.
+    /// The fields in which the first different facts differ: name, and both values.
     pub fn fields(&self) -> Vec<(&'static str, [&str; 2])> {
         let [Some(first), Some(second)] = self.first() else {
             return Vec::new();

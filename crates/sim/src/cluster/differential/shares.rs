@@ -14,7 +14,7 @@ use crate::world::net::NetCounters;
 /// Reads from an endpoint's counters how many packets took a path.
 pub type TakesPath = fn(&Counters) -> Taken;
 
-/// Packets that took a path, out of those for which it is made.
+/// How many packets took a path, of those for which it is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     /// Packets on the path.
@@ -53,7 +53,7 @@ impl fmt::Display for Taken {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shares {
     /// In the seeds whose network lost, doubled, changed and delayed nothing, and in which no side
-    /// of a session waited for a proof while the other one sent.
+    /// of a session had to wait for a proof while the other one sent.
     pub sound: Taken,
     /// In all seeds.
     pub all: Taken,

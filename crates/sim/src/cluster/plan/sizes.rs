@@ -1,5 +1,5 @@
-//! The lengths of a run's messages: mostly small, some of about a whole number of packets, and a
-//! few with more packets than a sender may be ahead (rule W7).
+//! The lengths of a run's messages: most are small, some have about a whole number of packets, and
+//! a few have more packets than a sender may be ahead (rule W7).
 //!
 //! Invariant: the sizes follow from the process's stream of random numbers. Called by `plan` and by
 //! the processes.

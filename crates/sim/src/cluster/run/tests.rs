@@ -20,7 +20,7 @@ fn seeds_run_without_a_failure() {
             *total += end;
         }
     }
-    // A workload in which no call ends in one of the ways would not test that way.
+    // If no call ended in one of these ways, the workload would not test it.
     assert!(totals.iter().all(|total| *total > 10), "{totals:?}");
 }
 
@@ -33,8 +33,9 @@ fn handlers_that_are_slower_than_the_timeout_fail_no_session() {
     }
 }
 
-/// Packets to some processes go to an address that is not that of their connections: each session
-/// with one begins with a challenge that came back, although the network loses challenges.
+/// Packets to some processes go to another address than that of their connections. Each session
+/// with such a process begins with a challenge that came back, although the network loses
+/// challenges.
 #[test]
 fn addresses_elsewhere_are_proven_before_a_session_is_open() {
     let elsewhere = (1..).filter(|seed| Plan::draw(*seed).elsewhere);

@@ -98,7 +98,7 @@ fn config() -> Config {
     }
 }
 
-/// Reads the whole request and answers a function of it.
+/// Reads the whole request and answers with a function of it.
 fn on_bulk(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     let Some(name) = word(req.data()).filter(|_| app.has_stamps(req.data())) else {
         app.fail("a request has other stamps than it was sent with");
@@ -156,7 +156,8 @@ impl App {
         }
     }
 
-    /// Sends another large request, if one is left or small ones still need company.
+    /// Sends another large request, if one is left, or to keep large ones on their way as long as
+    /// small ones are left.
     fn send_next(&mut self, cx: &mut Cx<'_>) {
         let alone = self.bulk.requests == 0 || self.small_left() == 0;
         if self.begun >= self.bulk.requests && alone {

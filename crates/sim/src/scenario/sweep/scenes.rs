@@ -152,7 +152,7 @@ impl Case {
                 };
                 let (near, far) = (2 * n, 2 * n + 1);
                 let loads = vec![group(0, near), group(n, far), group(2 * n + 2, near)];
-                // The second rack would be full without the two servers.
+                // Without the two servers, the second rack would already be full.
                 (loads, 3 * n + 2)
             }
         }

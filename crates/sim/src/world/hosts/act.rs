@@ -16,7 +16,7 @@ pub enum Act {
     Exit(PortId),
     /// A new process starts on the port.
     Boot(PortId),
-    /// In this direction frames get lost, and messages wait.
+    /// Frames from the first host to the second are lost, and messages wait.
     Block(HostId, HostId),
     /// Ends such a block.
     Unblock(HostId, HostId),

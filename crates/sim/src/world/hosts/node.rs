@@ -70,7 +70,7 @@ pub enum StreamRequest {
 /// A simulated process: a thread with an event loop, and one for the control plane. By default it
 /// refuses every connection.
 pub trait Node {
-    /// One iteration of its event loop.
+    /// Runs one iteration of its event loop.
     fn run_once(&mut self);
 
     /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.

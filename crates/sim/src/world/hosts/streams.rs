@@ -40,7 +40,8 @@ pub(super) struct Streams {
     rng: Rng,
 }
 
-/// One end, with the items under way to it. Ends lie in pairs.
+/// One end of a connection, with the items under way to it. The two ends of a connection are
+/// neighbours in the list.
 #[derive(Debug)]
 struct End {
     port: PortId,

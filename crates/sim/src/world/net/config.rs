@@ -17,8 +17,8 @@ pub struct NetConfig {
     pub cable: Nanos,
     /// Bytes that wait at most in a NIC.
     pub nic_bytes: u64,
-    /// A frame for which the NIC has no room waits in its endpoint's queue, and the endpoints take
-    /// turns, as with a real NIC. If not, the frame is dropped.
+    /// Whether a frame for which the NIC has no room waits in its endpoint's queue, and the
+    /// endpoints take turns, as with a real NIC. If not, the NIC drops the frame.
     pub nic_waits: bool,
     /// Hosts know the round trip of an empty network. If not, they measure it.
     pub tells_base_rtt: bool,
@@ -33,7 +33,7 @@ pub struct NetConfig {
     pub data_size: u32,
     /// Packets to the same port from one burst share a frame of up to this many bytes.
     pub frame_bytes: usize,
-    /// A burst is read from memory after this time at the earliest and at the latest.
+    /// The shortest and the longest time until a burst is read from memory.
     pub dma: (Nanos, Nanos),
     /// Cost of moving frames, for the endpoint's thread.
     pub cpu: CpuCosts,

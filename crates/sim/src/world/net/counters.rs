@@ -7,7 +7,7 @@ pub struct NetCounters {
     pub sent: u64,
     /// Frames that reached an RX queue, second copies and hostile ones included.
     pub delivered: u64,
-    /// Bytes of them that came out of msgbufs.
+    /// Bytes of the delivered frames that came from msgbufs.
     pub delivered_bytes: u64,
     /// Second copies.
     pub duplicated: u64,

@@ -1,8 +1,8 @@
 //! Switches and cables: the connections of hosts, and the next queue of a frame.
 //!
-//! Hosts are connected to the switches of racks, in turns of one or several. If there is more than
-//! one rack, each has cables to every spine switch, and a frame takes one of them by its flow,
-//! which is its sender and its receiver (ECMP); so frames of a flow keep their order. Each switch
+//! One or several hosts in turn are connected to the switch of each rack. If there is more than one
+//! rack, each has cables to every spine switch. The flow of a frame, which is its sender and its
+//! receiver, decides which cable it takes (ECMP), so frames of a flow keep their order. Each switch
 //! has one memory for all of its queues. Here a NIC is a switch with one queue.
 //!
 //! Invariant: no code here reads a frame. Called by `path`.

@@ -17,7 +17,7 @@ pub struct FaultRates {
     pub loss: Ppm,
     /// A burst of losses begins with the frame, among those to its host.
     pub burst: Ppm,
-    /// Most frames that a burst takes; each length up to that is as likely.
+    /// Most frames that a burst takes; all lengths up to that are equally likely.
     pub burst_frames: u32,
     /// The frame arrives twice.
     pub duplicate: Ppm,
@@ -25,7 +25,7 @@ pub struct FaultRates {
     pub reorder: Ppm,
     /// The most time by which a reordered frame or a second copy is late.
     pub reorder_by: Nanos,
-    /// Delays are uniform up to that; otherwise their orders of magnitude are.
+    /// Whether delays are uniform up to that. If not, their orders of magnitude are.
     pub evenly: bool,
     /// Bits of the frame flip, or it is cut or stretched.
     pub damage: Ppm,
@@ -136,7 +136,7 @@ impl Fate {
 /// short, or gets a tail of noise.
 ///
 /// The scenario decides where bits may flip: a protocol without a checksum of its own cannot notice
-/// damage to its payload, and the checkers could not blame it.
+/// damage to its payload, so the checkers must not blame the protocol for it.
 pub(super) fn damage(bytes: &mut Vec<u8>, reach: &Range<usize>, rng: &mut Rng) {
     match rng.below(4) {
         0 => bytes.truncate(rng.index(bytes.len())),

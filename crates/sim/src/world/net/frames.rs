@@ -12,9 +12,9 @@ pub(super) struct FrameId(u32);
 /// The far end of a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
-    /// The switch of a rack, seen from its hosts: this is where faults strike.
+    /// The switch of a rack, reached from a host: this is where faults strike.
     Ingress(u32),
-    /// The switch of a rack, seen from a spine switch.
+    /// The switch of a rack, reached from a spine switch.
     Rack(u32),
     /// A spine switch.
     Spine(u32),

@@ -26,7 +26,7 @@ impl Net {
         Some(Happening::Sent(port))
     }
 
-    /// Reads frames of `port` out of its msgbufs, as far as they are due by `until`.
+    /// Reads the frames of `port` that are due by `until` out of their msgbufs.
     pub(super) fn read_bursts(&mut self, port: PortId, until: Nanos) {
         while self.read_frame(port, until) {}
     }
@@ -179,8 +179,8 @@ impl Net {
         }
     }
 
-    /// Whether a burst of losses takes this frame to `host`: one that begins with it, or an earlier
-    /// one.
+    /// Whether a burst of losses takes this frame to `host`: a burst that begins with this frame,
+    /// or an earlier one.
     fn is_in_burst(&mut self, host: HostId, begins: Option<u32>) -> bool {
         let losing = &mut self.hosts[host.0].losing;
         *losing = (*losing).max(begins.unwrap_or(0));
@@ -211,7 +211,7 @@ impl Net {
         }
     }
 
-    /// Sends a frame around all queues, so that others overtake it.
+    /// Sends a frame past all queues with a delay, so that others overtake it.
     fn forward_late(&mut self, id: FrameId, late: Nanos) {
         let at = self.now() + self.config.cable + late;
         self.events.push(at, Event::Deliver(id));

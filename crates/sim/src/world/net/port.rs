@@ -56,7 +56,7 @@ pub struct Traffic {
 struct Pending {
     item: TxItem,
     due: Nanos,
-    /// It goes into the same frame as the item before it.
+    /// Whether the item goes into the same frame as the one before it.
     joins: bool,
 }
 
@@ -179,7 +179,7 @@ impl Outgoing {
     }
 }
 
-/// Bytes of a message in a packet, wherever they lie: short ones stand after the header.
+/// Bytes of a message in a packet, wherever they lie: those of a short message follow the header.
 pub(super) fn data_len(item: &TxItem) -> usize {
     let inline = &item.inline[..item.inline_len as usize];
     let front =

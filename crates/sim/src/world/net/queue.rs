@@ -1,9 +1,10 @@
 //! A queue and the cable that it feeds, and the memory that several queues share.
 //!
-//! When a frame comes, the queue knows when it will have left, because no frame overtakes it: so it
-//! needs no event. Invariants: frames leave in the order in which they came, one at a time, at the
-//! cable's rate; a frame takes room in the queue and in its memory until its last bit has left. The
-//! next question that depends on it removes frames that have left. Called by `fabric`.
+//! When a frame comes, the queue can already compute when the frame will have left, because no
+//! frame overtakes another; so no event is needed. Invariants: frames leave in the order in which
+//! they came, one at a time, at the cable's rate; a frame takes room in the queue and in its memory
+//! until its last bit has left. Frames that have left are removed before the next question whose
+//! answer depends on them. Called by `fabric`.
 
 use std::collections::VecDeque;
 
@@ -185,13 +186,13 @@ impl Queue {
         at
     }
 
-    /// Sends nothing for `span`: all later frames are late by it.
+    /// Stops sending for `span`, which delays all later frames by that time.
     pub(super) fn stall(&mut self, now: Nanos, span: Nanos) {
         let free = self.free_ps.max(now.0.saturating_mul(1000));
         self.free_ps = free.saturating_add(span.0.saturating_mul(1000));
     }
 
-    /// Ends a stall for the frames from now on, which may overtake those that are queued.
+    /// Ends a stall. Frames that come from now on may overtake those that are queued.
     pub(super) fn end_stall(&mut self, memory: &mut Memory, now: Nanos) {
         self.free_ps = self.free_ps.min(now.0.saturating_mul(1000));
         memory.used -= self.bytes;

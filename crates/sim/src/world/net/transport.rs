@@ -31,7 +31,7 @@ impl Transport for SimTransport {
 #[derive(Debug)]
 pub struct SimRx {
     half: Half,
-    /// The next burst finds nothing.
+    /// Whether the next burst finds nothing.
     looks_away: bool,
     burst: Vec<(Vec<u8>, bool)>,
 }
@@ -139,7 +139,7 @@ impl SimTx {
         &self.channels
     }
 
-    /// The packets; those whose peers are gone are addressed to no process.
+    /// The packets. Those whose peers are gone get an address without a process.
     fn reached<'a>(&self, items: &'a [TxItem]) -> Cow<'a, [TxItem]> {
         let reaches = |item: &TxItem| self.channels.reaches(item.peer);
         if items.iter().all(reaches) {
@@ -162,7 +162,7 @@ impl SimTx {
 }
 
 impl SimRx {
-    /// Makes the next burst find nothing, as if it had been a moment earlier.
+    /// Makes the next burst find nothing, as if it had come a moment earlier.
     pub fn look_away(&mut self) {
         self.looks_away = true;
     }
