@@ -1,9 +1,9 @@
 //! A forger that knows a session's token, and sends CRs, CANCELs, RFRs and packets of wrong sizes
 //! about requests that are under way: an attacker on the path.
 //!
-//! Invariants: it begins no request and completes no message. It only claims odd sizes, so a call
-//! whose sizes are even never succeeds with the forger's bytes alone. Used by tests of core and
-//! nexus.
+//! Invariants: it begins no request and completes no message. All sizes that it claims are odd, so
+//! a call whose sizes are even never succeeds with the forger's bytes alone. Used by tests of core
+//! and nexus.
 
 use dunlin_core::Rng;
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
@@ -75,8 +75,8 @@ impl Forger {
         bytes
     }
 
-    /// The size of a message of several packets that has this one. No first packet has the size of
-    /// a later one.
+    /// The size of a message of several packets that has this one. A first packet never gets a size
+    /// that a later one can have.
     fn odd_size(&mut self, pkt: PktNum) -> u32 {
         let least = pkt.0.max(1) * self.data_size + 4;
         let size = least + self.below(MOST_PACKETS * self.data_size);

@@ -5,9 +5,9 @@
 //! The input is a list of steps. Each is one byte for its kind, and bytes for its parameters. The
 //! checkers run all the time; then the faults end, and everything must complete and be given back.
 //!
-//! Header bytes of real packets are changed too, so that tokens are right. An attacker that knows
-//! the token of a session may end its calls or answer them wrongly, and the checkers allow that for
-//! sessions that were attacked so: `taint` in `life/ledger.rs`.
+//! Some steps change header bytes of real packets, whose tokens stay right. An attacker that knows
+//! the token of a session may end its calls or answer them wrongly; the checkers allow that for the
+//! sessions that were attacked in this way: `taint` in `life/ledger.rs`.
 
 mod challenges;
 mod host;
@@ -31,7 +31,7 @@ const WINDOWS: [u32; 4] = [1, 2, 8, MAX_WINDOW];
 /// Request numbers that start here wrap soon: with the largest window, in the second round.
 const WRAP_SOON: u32 = MAX_WINDOW.wrapping_neg();
 
-/// Spans by which the clock is set forward: from less than anything to more than everything.
+/// Spans by which the clock is set forward, from shorter to longer than any time of an endpoint.
 const SPANS: [Nanos; 8] = [
     Nanos(1),
     Nanos::from_micros(3),
@@ -49,8 +49,8 @@ pub fn endpoint(bytes: &[u8]) {
 }
 
 /// Lives through the steps once with each of two variants of an endpoint that must not differ, and
-/// panics at the first difference: in the packets, in what users get and in which order, in
-/// counters, histograms, msgbufs and sessions. One has the general path alone, or no lanes.
+/// panics at the first difference: in the packets, in the events of users and their order, in
+/// counters, histograms, msgbufs and sessions. One variant has the general path alone, or no lanes.
 pub fn variants(bytes: &[u8]) {
     let usual = host::config().bypasses;
     for bypasses in [
@@ -189,7 +189,7 @@ fn call(world: &mut World, host: usize, input: &mut Input<'_>) {
 fn mutate(world: &mut World, host: usize, input: &mut Input<'_>) {
     let (which, to) = (input.index(), input.index() % 4);
     let changes = [(); 2].map(|()| (input.index(), input.byte()));
-    // Mostly to where the packet was going; now and then back to its sender.
+    // It mostly goes where the packet was going, and now and then back to its sender.
     let to = if to == 0 { host } else { 1 - host };
     world.mutate(host, which, to, changes);
 }

@@ -236,8 +236,8 @@ impl Pair {
         pair
     }
 
-    /// Has the server accept a session that the client opens. Returns the server's name for it, and
-    /// the answer, which the client has not got.
+    /// Makes the server accept a session that the client opens. Returns the server's name for it,
+    /// and the answer, which the client has not got yet.
     pub fn accept(&mut self, session: Session) -> (Session, SessionOffer) {
         let offer = self.client.rpc.lifecycle().offer_of(session);
         let accepted = self
@@ -248,8 +248,8 @@ impl Pair {
         accepted.expect("a good offer")
     }
 
-    /// Has the server accept the session and the client get the answer. Returns the server's name
-    /// for it.
+    /// Makes the server accept the session, and gives the client the answer. Returns the server's
+    /// name for it.
     pub fn complete(&mut self, session: Session) -> Session {
         let (back, answer) = self.accept(session);
         self.client
@@ -357,7 +357,7 @@ impl Pair {
 
     /// Checks at the end that no call, no msgbuf and no credit is missing.
     pub fn assert_clean(&mut self) {
-        // Three seconds, in large steps: every test does this.
+        // Three seconds, in large steps, because every test does this.
         for _ in 0..600 {
             self.clock.pass(Nanos::from_millis(5));
             self.run();
@@ -374,7 +374,7 @@ impl Pair {
     }
 }
 
-/// Runs one endpoint often enough to see due timers, which idle iterations check every 64th time.
+/// Runs one endpoint often enough to see due timers; only every 64th idle iteration checks them.
 fn step(rpc: &mut TestRpc) {
     for _ in 0..65 {
         rpc.run_once();

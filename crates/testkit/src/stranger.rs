@@ -95,7 +95,7 @@ impl Flood {
         }
     }
 
-    /// Asks once over each connection, up to `most` bytes, and reads answers or does not. Returns
+    /// Asks once over each connection, up to `most` bytes, and, if `reads`, reads answers. Returns
     /// the number of bytes that the connections took.
     pub fn turn(&mut self, reads: bool, most: usize) -> usize {
         let mut taken = 0;

@@ -5,7 +5,8 @@
 /// A user without rights.
 pub const STRANGER: u32 = 65_534;
 
-/// Runs `task` in a thread of its own, as this user. Without rights, only the own user works.
+/// Runs `task` in a thread of its own, as this user. Without rights, this works for the thread's
+/// own user alone.
 ///
 /// # Panics
 /// If the kernel refuses, or the task panics.

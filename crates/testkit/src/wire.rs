@@ -44,7 +44,7 @@ pub struct End {
     pub inbox: Queue,
     /// While set, no packet is done: the transport still reads every msgbuf.
     pub stuck: Rc<Cell<bool>>,
-    /// The place of the data of frames that it receives.
+    /// Where the data of frames lies that this end receives.
     pub references: Rc<Cell<References>>,
     /// While set, the network marks frames that are delivered to it.
     pub congestion: Rc<Cell<bool>>,

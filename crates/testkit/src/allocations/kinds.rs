@@ -63,7 +63,7 @@ pub fn slow<T: Transport>(world: &mut World<T>) {
     round(world, ECHO, ROUND);
 }
 
-/// The window is full, the rest waits.
+/// More calls than the window holds; the others wait.
 pub fn backlog<T: Transport>(world: &mut World<T>) {
     round(world, ECHO, 200);
 }
@@ -95,7 +95,7 @@ pub fn cancels<T: Transport>(world: &mut World<T>) {
     world.exchange();
     answer_held(world);
     world.settle();
-    // The waiting calls have been sent only now.
+    // Only now have the waiting calls been sent.
     answer_held(world);
     world.settle();
 }
@@ -115,7 +115,7 @@ pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// A slow handler, for which clients send probes.
+/// A handler so slow that clients send probes.
 pub fn probes<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(HOLD, None);

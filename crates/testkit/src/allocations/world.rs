@@ -36,7 +36,7 @@ pub(super) const UNKNOWN: ReqType = ReqType(11);
 
 /// Request and response bytes of most calls.
 pub(super) const SIZE: usize = 32;
-/// [`LATER`] is answered after this time: the request is acknowledged before.
+/// [`LATER`] is answered after this time, so long that the request is acknowledged before.
 const LATER_AFTER: Nanos = Nanos::from_micros(120);
 /// Calls that the tests have under way, at most.
 const CALLS: usize = 512;
@@ -161,7 +161,7 @@ impl<T: Transport> World<T> {
             .expect("the backlog has room")
     }
 
-    /// Runs both endpoints once, at a time of its own.
+    /// Lets a microsecond pass, and runs both endpoints once.
     pub fn step(&mut self) -> bool {
         self.clock.pass(Nanos(1_000));
         self.client.run_once().busy | self.server.run_once().busy

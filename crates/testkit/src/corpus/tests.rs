@@ -1,5 +1,5 @@
-//! Lines are read as they should be, and the properties of packets and of control messages hold
-//! for the corpora. That of the endpoint is replayed in `life`.
+//! Lines are read as they should be, and the properties of packets and of control messages hold for
+//! the corpora. The tests of `life` replay the corpus of the endpoint.
 
 use dunlin_wire::check;
 

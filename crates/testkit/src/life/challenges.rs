@@ -15,7 +15,7 @@ pub(super) struct Challenges {
 }
 
 impl Challenges {
-    /// Has a host challenge one of the other's sessions, which may be connecting.
+    /// Makes a host challenge one of the other host's sessions, which may still be connecting.
     pub(super) fn send(&mut self, hosts: &mut [Host; 2], from: usize, which: usize) {
         let there = &mut hosts[1 - from].rpc;
         let count = there.sessions().count();
@@ -35,7 +35,7 @@ impl Challenges {
         lifecycle.challenge(super::net::PEER, to, self.last);
     }
 
-    /// A forger's frame comes to a host.
+    /// Notes that a forger's frame comes to a host.
     pub(super) fn on_forged(&mut self, to: usize, frame: &[u8]) {
         let header = Header::decode(frame).ok();
         let header = header.filter(|header| header.kind == PacketType::Challenge);

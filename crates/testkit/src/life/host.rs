@@ -58,7 +58,8 @@ pub(super) struct App {
 }
 
 impl App {
-    /// Refuses what waits for calls to the other host, which may wait for this one in turn.
+    /// Refuses the requests that wait for calls to the other host, because those may wait for this
+    /// host in turn.
     pub(super) fn hurry(&mut self, cx: &mut Cx<'_>) {
         self.in_a_hurry = true;
         self.again = 0;
@@ -68,7 +69,7 @@ impl App {
         }
     }
 
-    /// Records what the user has got.
+    /// Records an event of the user.
     fn note(&self, what: impl FnOnce() -> String) {
         let record = &self.ledger().record;
         record.note(|| Fact::Told(self.me, what()));

@@ -16,7 +16,7 @@ use super::record::{Fact, Recorder};
 pub(super) struct Pair {
     pub(super) sessions: [Session; 2],
     pub(super) tokens: [Token; 2],
-    /// An attacker that knew a token sent packets that the hosts did not.
+    /// Whether an attacker that knew a token has sent packets.
     tainted: bool,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Terms {
 struct Entry {
     terms: Terms,
     runs: u32,
-    /// Its handler has let go of it.
+    /// Whether its handler has let go of it.
     answered: bool,
     cancelled: bool,
     completed: bool,
-    /// Its request was also sent under another number.
+    /// Whether its request was also sent under another number.
     forged: bool,
 }
 
@@ -89,12 +89,12 @@ impl Ledger {
         u32::try_from(self.calls.len() - 1).expect("an input has few steps")
     }
 
-    /// The call was refused: no completion is to come.
+    /// Notes that the call was refused, so that no completion may come.
     pub(super) fn refuse(&mut self, id: u32) {
         self.calls[id as usize].completed = true;
     }
 
-    /// The user has cancelled the call.
+    /// Notes that the user has cancelled the call.
     pub(super) fn cancel(&mut self, id: u32) {
         self.calls[id as usize].cancelled = true;
     }
@@ -141,8 +141,8 @@ impl Ledger {
         }
     }
 
-    /// For checks inside of handlers, whose panics an endpoint survives: what is broken while the
-    /// book is open ends the run.
+    /// Checks a condition inside of a handler. The endpoint would survive a plain panic there; a
+    /// panic with the book's lock held ends the run.
     pub(super) fn demand(&self, holds: bool, what: &str) {
         assert!(holds, "{what}");
     }
@@ -151,7 +151,7 @@ impl Ledger {
         self.pairs.iter().any(|pair| pair.tainted)
     }
 
-    /// A handler runs at `host`. Returns what it is to do.
+    /// Notes that a handler runs at `host`. Returns its task.
     pub(super) fn on_run(&mut self, host: usize, data: &[u8]) -> Letter {
         self.record.note(|| Fact::Ran(host, data.to_vec()));
         let nothing = Letter {
@@ -192,14 +192,14 @@ impl Ledger {
         letter
     }
 
-    /// A request that was kept is answered or dropped.
+    /// Notes that a kept request is answered or dropped.
     pub(super) fn on_answer(&mut self, letter: Letter) {
         if let Some(call) = self.calls.get_mut(letter.id as usize) {
             call.answered = true;
         }
     }
 
-    /// The call ends at its issuer. `open`: its session still does.
+    /// Notes that the call has ended at its issuer. `open`: its session is still open.
     pub(super) fn on_done(&mut self, host: usize, done: &Done, now: Nanos, open: bool) {
         self.record.note_end(host, done, now);
         let id = u32::try_from(done.tag.0).expect("tags are numbers of calls");
@@ -226,7 +226,7 @@ impl Ledger {
         }
     }
 
-    /// Every call has had its end.
+    /// Checks that every call has completed.
     pub(super) fn assert_all_completed(&self) {
         for (id, call) in self.calls.iter().enumerate() {
             assert!(call.completed, "call {id} never completed: {call:?}");
@@ -240,8 +240,8 @@ fn is_kept(terms: &Terms) -> bool {
     terms.kind == NESTED || terms.mode == Mode::Hold && terms.kind != BACKGROUND
 }
 
-/// Further than this from a number that was sent, no slot of its session awaits any: in as many
-/// steps as an input has, each call and each forged packet moves a slot by one window.
+/// No slot awaits a number that is further than this from one that was sent: each call and each
+/// forged packet moves a slot by one window, and an input has few steps.
 const REACH: u32 = 1 << 20;
 
 /// Whether the copy's request number is one that no slot awaits (rule S2).
@@ -264,7 +264,7 @@ fn judge(id: u32, call: &Entry, done: &Done, now: Nanos, open: bool) -> Result<(
     let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
     match done.result {
         Ok(()) => {
-            // A request that is too short to say something is answered with nothing.
+            // A request that is too short to have content gets an empty answer.
             let says = call.terms.len >= LETTER_LEN;
             let len = if says {
                 usize::from(call.terms.answer_len)
@@ -298,7 +298,7 @@ fn may_reject(call: &Entry, code: ErrorCode) -> bool {
             let limit = if has_limit { DATA_SIZE } else { MAX_MESSAGE };
             u32::from(call.terms.answer_len) > limit
         }
-        // Of what is put together, the sender may stop, or the budget may be used up.
+        // While a large request arrives, its sender may stop, or the budget may be used up.
         ErrorCode::OVERLOADED => {
             matches!(call.terms.kind, BACKGROUND | NESTED) || call.terms.len >= REFERRED_LEN
         }
@@ -310,7 +310,7 @@ fn may_reject(call: &Entry, code: ErrorCode) -> bool {
                     Mode::Silent | Mode::Panic | Mode::Drop | Mode::Hold
                 )
         }
-        // Not while the handler keeps the request.
+        // This is wrong while the handler keeps the request.
         ErrorCode::RESPONSE_GONE => call.answered || call.runs == 0,
         REJECTED => call.terms.mode == Mode::Reject || call.terms.kind == NESTED,
         _ => false,

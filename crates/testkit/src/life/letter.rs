@@ -1,11 +1,11 @@
 //! The content of requests and answers: the call that they belong to and the handler's task, so
 //! that every byte that arrives can be compared with the one that was sent.
 
-/// First bytes of a request that is long enough to say something.
+/// First bytes of a request that is long enough to have content.
 const REQUEST: [u8; 4] = *b"REQ!";
-/// First bytes of an answer that is long enough to say something.
+/// First bytes of an answer that is long enough to have content.
 const ANSWER: [u8; 4] = *b"ANS!";
-/// Bytes of the part of a request that says something.
+/// Bytes of the part of a request that has content.
 pub(super) const LETTER_LEN: usize = 11;
 
 /// The handler's reaction to a request.
@@ -50,7 +50,7 @@ pub(super) struct Letter {
 }
 
 impl Letter {
-    /// Fills a request. If it is too short, it says nothing.
+    /// Fills a request. If it is too short, it has no content.
     pub(super) fn write(&self, out: &mut [u8]) {
         fill(self.id, out);
         if let Some(head) = out.first_chunk_mut::<LETTER_LEN>() {

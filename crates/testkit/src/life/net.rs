@@ -1,5 +1,6 @@
 //! The world's network: frames lie in the open until a step moves them. The sending half reads a
-//! msgbuf when the step says so, as a slow device does, and notices if it changed.
+//! msgbuf only when a step makes it do so, like a slow device, and notices if the msgbuf has
+//! changed.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,8 +23,8 @@ pub(super) const MAX_MESSAGE: u32 = 1900;
 pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
 pub(super) const JOBS: usize = 3;
-/// Requests in a group of consecutive numbers. The data of the first group travels in packets, that
-/// of the second stays with the sender, and so on in turn.
+/// Requests in a group of consecutive numbers. The data of the first group travels in packets, the
+/// data of the second stays with the sender, and so on in turn.
 const REFERRED: u32 = 64;
 /// Shortest data that stays with its sender.
 pub(super) const REFERRED_LEN: usize = 24;
@@ -115,7 +116,7 @@ impl Outgoing {
         }
     }
 
-    /// The device reads everything that was handed over.
+    /// Makes the device read everything that was handed over.
     pub(super) fn catch_up(&mut self) {
         while let Some((item, then)) = self.pending.pop_front() {
             let now = bytes_of(&item);

@@ -1,5 +1,5 @@
-//! Everything that two endpoints and their users can see of a life, in its order, to be compared
-//! with that of another variant.
+//! All events of a life that two endpoints and their users can see, in order, for comparison with
+//! another variant.
 //!
 //! Invariant: recording a life does not change it. Written by `host`, `ledger`, `net` and `world`;
 //! read by `life`.
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use dunlin_core::{Counters, Done, Nanos};
 use dunlin_wire::Header;
 
-/// Where facts are noted, if anything is recorded; clones write to the same record.
+/// Takes notes of facts, if anything is recorded; clones write to the same record.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Recorder(Option<Arc<Mutex<Record>>>);
 

@@ -101,9 +101,9 @@ fn every_planted_bug_is_found() {
     use dunlin_core::mutant::Mutant;
 
     const INPUTS: usize = 20_000;
-    // The simulator finds these. If a CR is forged and only its numbers are wrong, its sender could
-    // as well have ended the call, so the checkers here allow it. They also allow that a stuck
-    // request ends when its response hold has passed or its peer seems to have failed.
+    // The simulator finds these. The sender of a forged CR of which only the numbers are wrong
+    // could as well have ended the call, so the checkers here allow it. They also allow that a
+    // stuck request ends when its response hold has passed or its peer seems to have failed.
     const FOUND_BY_SIMULATOR: [Mutant; 4] = [
         // No host here is in a handler for so long that the control plane would notice.
         Mutant::AbsenceIsFailure,
@@ -133,9 +133,9 @@ fn every_planted_bug_is_found() {
     assert!(missed.is_empty(), "not found: {missed:?}");
 }
 
-/// A forger that knows the token claims another length for a large response than it has: the client
-/// drops the real packets for their size, and as they keep coming, the session is never silent. The
-/// other host's account that the request was answered long ago ends the call.
+/// A forger that knows the token claims a wrong length for a large response. The client then drops
+/// the real packets because of their size; as they keep coming, the session is never silent. The
+/// call ends by the other host's account that the request was answered long ago.
 #[test]
 fn a_call_that_a_forger_hangs_ends() {
     let mut bytes = vec![0x60, 0x00, 0x20, 0xf4, 0x41, 0x50, 0x96];

@@ -39,7 +39,7 @@ pub(super) struct World {
     hosts: [Host; 2],
     options: SessionOptions,
     record: Recorder,
-    /// Sessions whose opener has not received the answer.
+    /// Sessions whose opener has not received the answer yet.
     opening: VecDeque<(usize, Session, SessionOffer)>,
     /// Sessions whose host has not learned of the end.
     closing: VecDeque<(usize, Session)>,
@@ -138,7 +138,8 @@ impl World {
         }
     }
 
-    /// The other host answers the question of a session, unless its side of it has ended.
+    /// Makes the other host answer the question of a session, unless its side of the session has
+    /// ended.
     fn answer(&mut self, host: usize, question: &Question) {
         let ledger = self.ledger.lock().expect(SOUND);
         let pair = ledger.pair_of(host, question.session);
@@ -235,7 +236,7 @@ impl World {
         self.hosts[host].rpc.run_once();
     }
 
-    /// Runs a host until it has read the clock, which idle iterations do every 64th time.
+    /// Runs a host until it has read the clock; only every 64th idle iteration does.
     pub(super) fn run(&mut self, host: usize) {
         for _ in 0..65 {
             let progress = self.hosts[host].rpc.run_once();
