@@ -5,16 +5,16 @@
 //! client side [`Connect::complete`] or [`Connect::abandon`]. The nexus moves the bytes and, over
 //! a UNIX socket, the descriptors; it understands neither.
 //!
-//! A transport that chooses one of several for each peer puts their offers into one. On the way
-//! through the control plane its parts are separate ([`Connect::parts`]), each under the kind of
-//! its transport, so that two endpoints meet if they have one kind in common.
+//! A transport that chooses among several transports for each peer puts their offers into one. On
+//! the way through the control plane the parts are separate ([`Connect::parts`]), each under the
+//! kind of its transport, so two endpoints can connect if they have one kind in common.
 //!
 //! Invariants:
 //! - Nothing here runs on the data path; it may allocate and call the kernel.
 //! - Both halves are arguments, so the data path needs no lock and no shared cell.
 //! - An offer comes from another process. A transport checks every byte and every descriptor of
 //!   it and answers with a [`ConnectError`]; it never panics and never blocks.
-//! - A peer is counted: one use for each `accept` and each `complete`, given back by `release`.
+//! - Uses of a peer are counted: `accept` and `complete` add one, `release` takes one away.
 //!   [`Connect::remove`] ends all uses at once. A [`PeerId`] that was released or removed does not
 //!   soon go to another peer; packets to it are dropped and counted.
 
@@ -40,9 +40,9 @@ pub const MAX_OFFER_FDS: usize = 4;
 /// The data that endpoints exchange through the control plane so that packets can flow.
 #[derive(Debug, Default)]
 pub struct Offer {
-    /// At most [`MAX_OFFER_BYTES`], which only the transport understands.
+    /// At most [`MAX_OFFER_BYTES`] bytes, which only the transport understands.
     pub bytes: Vec<u8>,
-    /// At most [`MAX_OFFER_FDS`]. Always empty if the peer is on another host.
+    /// At most [`MAX_OFFER_FDS`] descriptors; none if the peer is on another host.
     pub fds: Vec<OwnedFd>,
 }
 
@@ -53,8 +53,8 @@ pub struct PeerInfo {
     pub endpoint: EndpointUid,
     /// It runs on this host, and the control connection can carry descriptors.
     pub same_host: bool,
-    /// It says that it is a thread of this process. Any process can say so: a transport may choose
-    /// its offer by it, and must not trust it.
+    /// It claims to be a thread of this process. Any process can claim that, so a transport may
+    /// choose its offer by the claim but must not trust it.
     pub same_process: bool,
     /// Its process answers challenges, so it can prove that packets reach it at an address that is
     /// not that of its connection (rule C13).
@@ -62,8 +62,8 @@ pub struct PeerInfo {
     /// Our end of the control connection, an address at which the peer reaches this host; `None` if
     /// that is a UNIX socket.
     pub local: Option<SocketAddr>,
-    /// The other end of the control connection; `None` if that is a UNIX socket, so that the peer
-    /// is on this host.
+    /// The other end of the control connection; `None` if that is a UNIX socket, which means that
+    /// the peer is on this host.
     pub remote: Option<IpAddr>,
 }
 
@@ -151,8 +151,8 @@ impl From<io::Error> for ConnectError {
 
 /// A transport whose peers meet by offers through the control plane.
 pub trait Connect: Transport {
-    /// The kind of its offers, from the table of [`TransportKind`]; 0, which is no kind, for a
-    /// transport whose offers have parts of several kinds.
+    /// The kind of its offers, from the table of [`TransportKind`]; 0, which is not a kind, if its
+    /// offers have parts of several kinds.
     const KIND: u8 = 0;
 
     /// Begins at the client side: makes the offer to `peer`.
@@ -207,13 +207,13 @@ pub trait Connect: Transport {
         u32::MAX
     }
 
-    /// Whether packets to this peer go to an address that is not that of its connection, so that it
-    /// must prove that they reach it there before there is a session (rule C13).
+    /// Whether packets to this peer go to another address than that of its connection. Before a
+    /// session opens, the peer must then prove that they reach it there (rule C13).
     fn must_prove(_rx: &Self::Rx, _tx: &Self::Tx, _peer: PeerId) -> bool {
         false
     }
 
-    /// Gives an offer up, because no answer came, or a refusal.
+    /// Gives up an offer that was refused or not answered.
     fn abandon(rx: &mut Self::Rx, tx: &mut Self::Tx, pending: Pending);
 
     /// Takes away one use of this peer; after the last, its resources go.
@@ -233,8 +233,9 @@ pub trait Connect: Transport {
     /// Notes that the thread is awake again. To be called after every `arm`, whatever it returned.
     fn disarm(rx: &mut Self::Rx, tx: &mut Self::Tx);
 
-    /// The reason why a peer of this host is reached by other means than shared memory, if that
-    /// has just happened for the first time. A transport that does not choose has none.
+    /// The reason why a peer of this host is reached by other means than shared memory, if that has
+    /// just happened for the first time. A transport that does not choose between two never has
+    /// one.
     fn take_fallback(_tx: &mut Self::Tx) -> Option<ConnectError> {
         None
     }
@@ -243,7 +244,7 @@ pub trait Connect: Transport {
     fn counters(rx: &Self::Rx, tx: &Self::Tx) -> Counters;
 }
 
-/// The first offer of a kind.
+/// The first offer of this kind.
 fn of_kind(kind: u8, parts: Vec<(TransportKind, Offer)>) -> Option<Offer> {
     let mut of_kind = parts.into_iter().filter(|(it, _)| it.0 == kind);
     of_kind.next().map(|(_, offer)| offer)

@@ -31,10 +31,10 @@ pub struct Counters {
     pub rx_corrupt: u64,
     /// Packets by reference: the sender named their data, and the receiver copies it.
     pub tx_references: u64,
-    /// Of these, packets whose data the sender copied first, because it lay in memory that cannot
-    /// be shared.
+    /// Packets by reference whose data the sender copied first, because it lay in memory that
+    /// cannot be shared.
     pub tx_copied: u64,
-    /// Packets by reference to memory that could not be mapped, dropped.
+    /// Packets by reference that were dropped because their memory could not be mapped.
     pub rx_unmapped: u64,
     /// Bytes of peers' memory that are mapped now, for data by reference.
     pub rx_mapped_bytes: u64,

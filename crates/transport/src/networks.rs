@@ -27,7 +27,7 @@ struct Network {
     bits: u8,
 }
 
-/// A text that is no list of networks.
+/// A text that is not a list of networks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoNetwork(String);
 
@@ -88,8 +88,8 @@ impl FromStr for Network {
         let base: IpAddr = ip.parse().map_err(|_| wrong())?;
         let most = if base.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(most);
-        // A bit beyond the first ones is probably a slip: 10.1.0.0/8 may have been meant for
-        // 10.1.0.0/16.
+        // A bit that is set after the first ones is probably a slip: with 10.1.0.0/8 the user may
+        // have meant 10.1.0.0/16.
         if bits > most || masked(base, bits) != base {
             return Err(wrong());
         }

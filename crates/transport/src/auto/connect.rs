@@ -64,11 +64,12 @@ impl Connect for Auto {
         let (id, answer) = match (parts.shm, parts.udp) {
             (Some(shm), Some(udp)) => match accept_shm(rx, tx, peer, shm) {
                 Ok(accepted) => accepted,
-                // The peer offered an old channel, and will offer a new one.
+                // The peer offered a channel that is gone, and will offer a new one.
                 Err(ConnectError::Gone) => return Err(ConnectError::Gone),
                 Err(why) => {
                     let accepted = accept_udp(rx, tx, peer, udp)?;
-                    // A peer of another host may offer memory, too: it must not use the warning up.
+                    // A peer of another host may offer memory, too; the warning, which is given
+                    // once, must not be spent on it.
                     if peer.same_host {
                         tx.offered.on_fallback(why);
                     }
@@ -199,7 +200,7 @@ fn shm_halves<'a>(
     rx.shm.as_mut().zip(tx.shm.as_mut())
 }
 
-/// The offer of shared memory to `peer`; none if that cannot work, or needs no try.
+/// The offer of shared memory to `peer`; none if that cannot work, or if it has failed before.
 fn offer_shm(rx: &mut AutoRx, tx: &mut AutoTx, peer: &PeerInfo) -> Option<(Pending, Offer)> {
     if !peer.same_host || !tx.offered.may_use_shm(peer.endpoint) {
         return None;
@@ -260,7 +261,8 @@ fn complete_shm(
     let offered = waiting.shm.zip(shm_halves(rx, tx));
     let (pending, (shm_rx, shm_tx)) = offered.ok_or(ConnectError::Malformed)?;
     Shm::complete(shm_rx, shm_tx, pending, answer).map_err(|error| {
-        // The acceptor has chosen already, so this offer is lost. The next one will do without.
+        // The acceptor has chosen already, so this offer is lost. The next one will not offer
+        // shared memory.
         if !matches!(error, ConnectError::Gone) {
             tx.offered.give_up_shm(waiting.endpoint);
             tx.offered.on_fallback(error);
@@ -304,8 +306,8 @@ fn count_use(rx: &mut AutoRx, tx: &mut AutoTx, peer: PeerId) {
     count_transports(rx, tx);
 }
 
-/// Tells `turns` which transports may bring packets now. The peer may answer a waiting offer over
-/// either.
+/// Informs `turns` which transports may bring packets now. While an offer waits, either may bring
+/// its answer.
 fn count_transports(rx: &mut AutoRx, tx: &AutoTx) {
     let udp_used = tx.uses.udp_peers() > 0 || !tx.offered.is_empty();
     rx.turns.on_peers(tx.uses.shm_peers() > 0, udp_used);

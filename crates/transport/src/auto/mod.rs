@@ -1,14 +1,14 @@
 //! The `auto` transport: shared memory and UDP in one endpoint, chosen for each peer (design §12).
 //!
-//! An offer has a part for each transport. The side that accepts takes shared memory if the peer is
-//! on this host and everything about it works, and UDP otherwise; the answer names the choice. If
-//! the offering side then cannot complete shared memory, its next offer to that endpoint holds UDP
-//! alone. Each part is an offer of its own kind to the control plane, so that an endpoint that has
-//! only `shm` or `udp` can be reached over that.
+//! An offer has a part for each transport. The side that accepts chooses shared memory if the peer
+//! is on this host and every step of the set-up works, and UDP otherwise; the answer names the
+//! choice. If the offering side then cannot complete shared memory, its next offer to that endpoint
+//! holds UDP alone. The control plane carries each part as an offer of its own kind, so an endpoint
+//! that has only `shm` or only `udp` can be reached too.
 //!
 //! The top bit of a [`PeerId`] tells the transports apart: it is set for UDP. All frames of a burst
 //! come from one of them. A look at the socket costs a system call, which may take as long as a
-//! whole round trip over shared memory; `turns` decides when it is worth that.
+//! whole round trip over shared memory; `turns` decides when to look.
 //!
 //! [`PeerId`]: dunlin_core::transport::PeerId
 
@@ -50,8 +50,8 @@ impl Auto {
     /// Opens an endpoint on both transports.
     ///
     /// Packets have the data size of the transport that carries them ([`Connect::data_size`]). The
-    /// limit is that of shared memory, which also caps larger packets over UDP: with a larger
-    /// limit, an answer could ask for more than this side's rings hold.
+    /// limit of the endpoint is that of shared memory, also for packets over UDP: with a larger
+    /// one, an answer could ask for more than this side's rings hold.
     ///
     /// [`Connect::data_size`]: crate::connect::Connect::data_size
     ///

@@ -51,7 +51,7 @@ pub(super) struct Offered {
     /// Endpoints with which shared memory could not be completed.
     without_shm: HashSet<EndpointUid>,
     fallback: Fallback,
-    /// Why shared memory could not be opened, until a peer of this host is met.
+    /// Why shared memory could not be opened; kept until a peer of this host comes.
     not_opened: Option<ConnectError>,
 }
 
@@ -61,7 +61,7 @@ enum Fallback {
     #[default]
     None,
     Why(ConnectError),
-    /// It has been given out.
+    /// A caller has taken it.
     Told,
 }
 
@@ -90,33 +90,34 @@ impl Offered {
 
     /// Notes that shared memory with this endpoint failed on our side.
     pub(super) fn give_up_shm(&mut self, endpoint: EndpointUid) {
-        // A process that meets this many endpoints may forget some: they fail once more.
+        // A process that meets this many endpoints may forget some; with those, shared memory fails
+        // once more.
         if self.without_shm.len() >= MAX_OFFERED {
             self.without_shm.clear();
         }
         self.without_shm.insert(endpoint);
     }
 
-    /// Shared memory could not be opened, which matters to peers of this host alone.
+    /// Notes that shared memory could not be opened, which matters only for peers of this host.
     pub(super) fn on_not_opened(&mut self, why: ConnectError) {
         self.not_opened = Some(why);
     }
 
-    /// A peer of this host is met.
+    /// Notes that a peer of this host has come.
     pub(super) fn on_neighbour(&mut self) {
         if let Some(why) = self.not_opened.take() {
             self.on_fallback(why);
         }
     }
 
-    /// A peer of this host is reached over UDP, for this reason.
+    /// Notes that packets to a peer of this host go over UDP, for this reason.
     pub(super) fn on_fallback(&mut self, why: ConnectError) {
         if matches!(self.fallback, Fallback::None) {
             self.fallback = Fallback::Why(why);
         }
     }
 
-    /// The first of these reasons, once.
+    /// The first of these reasons; each is returned once.
     pub(super) fn take_fallback(&mut self) -> Option<ConnectError> {
         if !matches!(self.fallback, Fallback::Why(_)) {
             return None;
@@ -141,7 +142,7 @@ impl Parts {
         shm.into_iter().chain(udp).collect()
     }
 
-    /// The first part of each kind that is known here; others are passed over.
+    /// The first part of each kind that is known here; the others are ignored.
     ///
     /// # Errors
     /// `Unreachable` if there is none.

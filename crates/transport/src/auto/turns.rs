@@ -1,12 +1,12 @@
 //! When to look at the socket.
 //!
 //! A look at the socket costs a system call (200 to 300 ns if it is empty), a look at shared memory
-//! a few nanoseconds. So bursts draw on a budget, and the endpoint looks at the socket when it is
-//! used up: after 32 bursts that found packets in shared memory (design §12), or 1024 that found
-//! none, which is some ten microseconds of spinning and keeps the share of such looks at a few
-//! percent. Two cases differ:
+//! a few nanoseconds. So each burst spends part of a budget, and the endpoint looks at the socket
+//! when the budget is used up: after 32 bursts that found packets in shared memory (design §12), or
+//! after 1024 that found none. The latter take some ten microseconds of spinning, so looks at the
+//! socket take only a few percent of the time. Two cases differ:
 //! - if datagrams came lately, or no peer uses shared memory, every burst that finds nothing uses
-//!   up the budget: then the latency of UDP counts;
+//!   up the budget, because then the latency of UDP counts;
 //! - if no peer uses UDP and none knows our address, the budget is never used up.
 //!
 //! Pure; called by `rx` for each burst and by `connect` when peers come and go.
@@ -54,7 +54,8 @@ impl Turns {
         self.set_costs();
     }
 
-    /// Has the next burst look at the socket, where packets may wait, used or not.
+    /// Makes the next burst look at the socket, where packets may wait whether or not a peer uses
+    /// UDP.
     pub(super) fn on_doubt(&mut self) {
         self.left = 0;
     }

@@ -1,8 +1,8 @@
 //! Copies of data that lies in memory which no other process can map, such as the user's own.
 //!
 //! Invariant: the last [`COPIES`] copies stay valid. A sender never learns when a receiver is done
-//! with one; a receiver that is further behind finds that its copy was taken back, and the packet
-//! counts as lost. Called by `tx`.
+//! with a copy. A receiver that is further behind finds that the copy was taken back, and the
+//! packet counts as lost. Called by `tx`.
 
 use std::collections::VecDeque;
 

@@ -90,7 +90,7 @@ impl Cells {
         self.mask + 1
     }
 
-    /// The cell of a position, which counts on for ever.
+    /// The cell of a position. Positions never wrap.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the mask has 32 bits")]
     pub(super) const fn index(&self, position: u64) -> u32 {
@@ -126,7 +126,7 @@ impl Cells {
 
 #[cfg(not(loom))]
 impl Cells {
-    /// The place where the bytes of a packet begin whose first cell is `at`.
+    /// The address at which the bytes begin, of a packet whose first cell is `at`.
     #[inline]
     pub(super) fn bytes(&self, at: u32) -> NonNull<u8> {
         self.bytes_at(at as usize)

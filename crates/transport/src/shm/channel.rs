@@ -1,13 +1,13 @@
 //! A channel: the memory that one pair of endpoints shares. It has two rings, one for each
-//! direction, the lines in which the consumers answer, and a word that tells which ends still use
-//! it; a wake-up line belongs to it.
+//! direction; a cache line for each consumer's answers; a word that tells which ends still use it;
+//! and a wake-up line.
 //!
 //! Invariants:
 //! - The layout is a function of the number of cells alone; both sides check the length.
-//! - Each side leaves the channel when its last session is gone, and may come back as long as the
-//!   other has not left too: the side that leaves second frees its slot, the one that left first
-//!   learns of it later. So a side that has not left and offers reuse always finds the other side
-//!   (`setup`).
+//! - Each side leaves the channel when its last session is gone, and may come back until the other
+//!   side has left too. The side that leaves second frees its slot at once; the other side finds
+//!   out later, and then frees its own. So if a side that has not left offers reuse, the other side
+//!   still has the channel (`setup`).
 //!
 //! Called by `setup`; `rx` and `tx` keep it alive while they use its rings.
 
@@ -65,7 +65,7 @@ unsafe impl Send for Bell {}
 // SAFETY: as above.
 unsafe impl Sync for Bell {}
 
-/// The state of a channel after one side has left it.
+/// The state of a channel after this side has left it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Left {
     /// The other side still uses it and may offer its reuse.
@@ -78,7 +78,8 @@ const PAGE: usize = 4096;
 const NAME: &CStr = c"dunlin-channel";
 const BELL_NAME: &CStr = c"dunlin-doorbell";
 
-/// Lines of different writers are two cache lines apart: processors fetch them in pairs.
+/// Lines of different writers are two cache lines apart, because processors fetch cache lines in
+/// pairs.
 const STATE: usize = 0;
 const LINES: [usize; 2] = [128, 256];
 

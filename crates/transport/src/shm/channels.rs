@@ -45,7 +45,8 @@ pub(super) struct Slot {
     generation: u32,
     pub(super) state: State,
     pub(super) channel: Option<Arc<Channel>>,
-    /// The terms that this end has given for the other end in this process, until that takes them.
+    /// The terms of this end in the process's table, until the other end, in this process too,
+    /// takes them.
     pub(super) given: Option<Held>,
 }
 
@@ -122,7 +123,7 @@ impl Channels {
     /// Finds a free slot.
     pub(super) fn reserve(&mut self) -> Result<PeerId, ConnectError> {
         let fresh = self.slots.len();
-        // While there are fresh slots, the old ones rest.
+        // Freed slots are not reused while there are fresh ones.
         if fresh < self.options.max_peers as usize {
             self.slots.push(Slot {
                 generation: 1,
@@ -156,7 +157,8 @@ impl Channels {
         slot.state = state;
     }
 
-    /// Keeps the terms that the other end in this process has not taken, while the slot is in use.
+    /// Keeps the terms for the other end in this process, which has not taken them yet, while the
+    /// slot is in use.
     pub(super) fn keep(&mut self, peer: PeerId, given: Held) {
         self.slots[index_of(peer)].given = Some(given);
     }
@@ -176,7 +178,7 @@ impl Channels {
         true
     }
 
-    /// The slot of the channel with that name and peer, at whose end `role` we are.
+    /// The slot of the channel with that name and peer, if our end has this role.
     pub(super) fn find(&self, peer: EndpointUid, id: ChannelId, role: Role) -> Option<PeerId> {
         let matches =
             |channel: &Channel| channel.id == id && channel.peer == peer && channel.role == role;
@@ -199,9 +201,9 @@ impl Channels {
         Some(self.name(index))
     }
 
-    /// Calls `drain` for the readable wake-up lines; it returns false if the other end is gone.
-    /// Such a line is no longer watched: if sessions use the channel, the control plane will find
-    /// that the peer is dead. Returns the number of peers that had woken us.
+    /// Calls `drain` for each readable wake-up line. If `drain` returns false, the other end is
+    /// gone. Then the line is no longer watched: if sessions use the channel, the control plane
+    /// will notice that the peer is dead. Returns the number of peers that had woken us.
     pub(super) fn drain_lines(&self, mut drain: impl FnMut(usize) -> bool) -> u64 {
         let mut woken = 0;
         ffi::ready(&self.epoll, |index| {

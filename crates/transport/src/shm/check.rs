@@ -46,7 +46,7 @@ pub fn ring(program: &[u8]) {
                 .word(rest.cell())
                 .store(rest.number(8), Ordering::Relaxed),
             5 => {
-                // A word that a producer may write, in this lap or another.
+                // A word as a producer writes it, for this lap or another.
                 let word = rest.number(1) << 1 | 1 | rest.number(2) << 32 | rest.number(1) << 48;
                 ring.cells()
                     .word(rest.cell())

@@ -2,8 +2,9 @@
 //! costs as much as the packet itself. Called by `cells`.
 //!
 //! A packet that fills its cell is copied by narrow loads and wide stores. Its bytes were stored as
-//! words a moment ago: a load that is wider than such a store waits until the store has left the
-//! store buffer. Of stores to a line that the other core has, the fewest are best.
+//! words a moment ago, and a load that is wider than such a store must wait until the store has
+//! left the store buffer. The stores go to a line that the other core has, where fewer stores are
+//! faster.
 
 use std::ptr;
 

@@ -8,8 +8,8 @@
 //! - A peer sets bit, then summary, then looks at `sleeping`; the receiver takes the summary before
 //!   the bits, and looks at the summary after it has set `sleeping`. So a receiver never sleeps
 //!   while a bit is set.
-//! - A peer can write anything here. It can cause needless looks, and it can delay other peers'
-//!   packets until the receiver's next round over its parked rings; it can do no more. Whether the
+//! - A peer can write anything here. The worst that it can do is to cause needless looks, and to
+//!   delay other peers' packets until the receiver's next round over its parked rings. Whether the
 //!   receiver has to be woken is therefore also in each ring's own memory (`ring::Parked`), where
 //!   only its peer can write.
 
@@ -34,7 +34,7 @@ pub(super) struct Doorbell {
     bits: Line<[AtomicU64; WORDS]>,
 }
 
-/// Two cache lines at a time: processors fetch them in pairs.
+/// Aligned to two cache lines, because processors fetch them in pairs.
 #[repr(C, align(128))]
 #[derive(Debug)]
 struct Line<T>(T);

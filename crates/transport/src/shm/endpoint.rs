@@ -19,7 +19,7 @@ use crate::counters::Counters;
 #[derive(Clone, Copy, Debug)]
 pub struct Shm;
 
-/// The rate at which a core writes to its second-level cache, roughly, in bytes a second.
+/// Roughly the rate at which a core writes to its second-level cache, in bytes per second.
 const LINE_RATE: u64 = 10_000_000_000;
 
 impl Shm {
@@ -47,7 +47,7 @@ impl Shm {
             tx: ShmTx::new(Channels::new(options, bell_fd)?),
             limits: Limits {
                 data_size,
-                // An eighth may have been read before the sender learns of it.
+                // Up to an eighth of the cells may have been read without the sender knowing it.
                 rx_queue: (cells - cells / 8) / cells_of(in_ring),
                 line_rate: LINE_RATE,
             },

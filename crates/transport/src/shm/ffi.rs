@@ -37,9 +37,9 @@ pub(super) fn create_memory(name: &CStr, len: usize) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// True if this is shared memory of `len` bytes that no process can make shorter, so that an access
-/// to a mapping of it cannot fail. It lies on a tmpfs, whose pages of any size come into being when
-/// they are touched; the pages of a hugetlbfs may be missing then, which is a bus error.
+/// True if this is shared memory of `len` bytes that no process can make shorter, so that no access
+/// to a mapping of it can fail. It must lie on a tmpfs, where a page of any size appears when it is
+/// touched. On a hugetlbfs a page may be missing then, which raises a bus error.
 pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the structure is the caller's to fill.
@@ -56,7 +56,8 @@ pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
         && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
 }
 
-/// The block size would not tell: a tmpfs that may use huge pages has that of hugetlbfs.
+/// Asks for the type of the file system. The block size would not tell: a tmpfs that may use huge
+/// pages has the same one as hugetlbfs.
 fn is_on_tmpfs(fd: &OwnedFd) -> bool {
     let mut system = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the structure is the caller's to fill.
@@ -80,8 +81,8 @@ pub(super) fn map(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
-/// Maps memory that no other process can reach, all pages present. It is not shared, because a
-/// forked child would share it too.
+/// Maps memory that no other process can reach, all pages present. The mapping is private, because
+/// a forked child would get a shared one as well.
 pub(super) fn map_private(len: usize) -> io::Result<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
@@ -115,8 +116,8 @@ pub(super) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Wakes the thread that waits at the other end of the line.
 ///
 /// A `send` without waiting cannot block, even if the peer gave us something that is not a socket
-/// pair, or changes its flags; a `write` to an eventfd could. Errors only harm the peer. A full
-/// line means that the peer has been woken and has not looked yet.
+/// pair, or changes its flags; a `write` to an eventfd could. Errors harm only the peer. A full
+/// line means that the peer was woken and has not looked yet.
 #[inline]
 pub(super) fn wake(line: RawFd) {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -166,7 +167,7 @@ pub(super) fn tell(line: RawFd, message: &[u8], fd: Option<&OwnedFd>) -> bool {
     unsafe { libc::sendmsg(line, &raw const header, flags) >= 0 }
 }
 
-/// Takes the next message from the line: a wake-up, or the peer's news of its regions.
+/// Takes the next message from the line: a wake-up, or news of the peer's regions.
 pub(super) fn receive(line: RawFd, message: &mut [u8]) -> Received {
     let mut piece = libc::iovec {
         iov_base: message.as_mut_ptr().cast(),
@@ -199,8 +200,8 @@ pub(super) fn receive(line: RawFd, message: &mut [u8]) -> Received {
 /// The header is as `recvmsg` left it.
 unsafe fn only_descriptor(header: &libc::msghdr) -> Option<OwnedFd> {
     let mut fds = Vec::new();
-    // SAFETY: the kernel wrote the control messages that are walked here, and gave each descriptor
-    // to us alone.
+    // SAFETY: the kernel wrote the control messages that this code walks through, and gave each
+    // descriptor to us alone.
     unsafe {
         let mut control = libc::CMSG_FIRSTHDR(header);
         while let Some(message) = control.as_ref() {

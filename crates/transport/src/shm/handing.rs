@@ -1,14 +1,14 @@
-//! Channels within one process: a table of the process through which their two ends pass their
-//! terms.
+//! Channels within one process. Their two ends pass their terms to each other through a table of
+//! the process.
 //!
-//! A channel is trusted if only this process can write to it, and nothing else proves that: any
+//! A channel is trusted only if no other process can write to it. A claim proves nothing: any
 //! process can claim to be this one, have a third one relay its messages, or be forked from this
-//! one, and a memory file can be opened through `/proc`. So the memory of such a channel is
-//! private, without a descriptor, and only the channel's name goes over the control plane. An offer
+//! one, and it can open a memory file through `/proc`. So the memory of a trusted channel is
+//! private and has no descriptor, and only the channel's name goes over the control plane. An offer
 //! or an answer with a name that is not in the table is refused.
 //!
-//! Invariants: an entry is taken once; an entry that was not taken goes with the channel that put
-//! it in. Called by `setup`.
+//! Invariants: an entry is taken once; an entry that is never taken is removed with the channel
+//! that made it. Called by `setup`.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory::SharedMemory;
 
-/// The terms of one end, and what the other needs to use the channel.
+/// The terms of one end, and the things that the other end needs to use the channel.
 #[derive(Debug)]
 pub(super) struct Given {
     /// Its sizes and its bit, which the control plane does not carry.

@@ -23,11 +23,11 @@ pub struct Options {
     pub cells: u32,
     /// Most peers, from 1 to 4096.
     pub max_peers: u32,
-    /// Believe peers in other processes as if they were threads of this one: packets longer than a
-    /// cell are then not copied before they are validated. A peer that changes a packet while it is
-    /// being looked at can then do harm, and so can any process of this user that opens the
-    /// channel's memory through `/proc`. Channels within this process need no trust: their memory
-    /// has no descriptor, and the control plane carries only their name.
+    /// Trust peers in other processes as if they were threads of this one: packets longer than a
+    /// cell are then validated without copying them first. A peer that changes a packet during
+    /// validation can then do harm, and so can any process of this user that opens the channel's
+    /// memory through `/proc`. Channels within this process need no trust: their memory has no
+    /// descriptor, and the control plane carries only their name.
     pub trust_peer: bool,
     /// If a packet has data of this many bytes or more, or data that would take more than half of a
     /// ring, the data is not written into the ring: the packet names its place, and the receiver,

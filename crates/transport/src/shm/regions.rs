@@ -2,7 +2,7 @@
 //!
 //! Before the first packet that names a region, the sender sends the region's descriptor over the
 //! wake-up line. The receiver reads the line when it meets a region that it does not know. When a
-//! region of the sender is gone, the sender says so before it announces the next one, or before it
+//! region of the sender is gone, the sender announces that before it announces the next region or
 //! sleeps, and the receiver unmaps it.
 //!
 //! Invariants: a sender puts a name into a ring only after it has announced the region; each side
@@ -15,7 +15,7 @@ use dunlin_msgbuf::{BufRef, Extent, PeerBytes, PeerRegion, RegionId, regions};
 
 use super::ffi::{self, Received};
 
-/// Most regions of one side that the other has mapped.
+/// Most regions of one side that the other side maps.
 const MOST: usize = 1024;
 
 /// Most messages that are taken from a line at once.
@@ -57,7 +57,7 @@ pub(super) struct MapLimit {
 /// Bytes that all endpoints of this process have mapped.
 static MAPPED: AtomicU64 = AtomicU64::new(0);
 
-/// A part of what this process may map, until it is dropped.
+/// A part of the memory that this process may map. Dropping it gives the part back.
 #[derive(Debug)]
 struct Share(u64);
 
@@ -76,8 +76,8 @@ impl Drop for Share {
 }
 
 impl Told {
-    /// True if the peer can find the bytes, because the sender has announced their region before,
-    /// or does now.
+    /// True if the peer can find the bytes: the sender announced their region before, or announces
+    /// it now.
     #[inline]
     pub(super) fn tell(&mut self, line: RawFd, data: BufRef) -> bool {
         let region = data.region();
@@ -163,8 +163,9 @@ impl Known {
         true
     }
 
-    /// Learns from one message. It ignores one that it cannot understand or map: packets that name
-    /// such a region are dropped, and the peer is asked to send their data in the ring.
+    /// Learns from one message. It ignores a message that it does not understand, and a region that
+    /// it cannot map: packets that name such a region are dropped, and the peer is asked to send
+    /// their data in the ring.
     fn learn(&mut self, message: &[u8], fd: Option<OwnedFd>) {
         match (decode(message), fd) {
             (Some((NEW, id, extent)), Some(fd)) if self.regions.len() < MOST => {

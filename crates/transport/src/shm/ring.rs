@@ -5,9 +5,9 @@
 //! way. The word holds the lap, so read packets need not be erased.
 //!
 //! Invariants:
-//! - The word at the producer's tail never looks published: it was written in an earlier lap, or
-//!   it is zero. Continuation cells hold arbitrary bytes, so the producer remembers which cells
-//!   those are (`dirty`) and zeroes the next word before it publishes.
+//! - The word at the producer's tail never looks published: it is zero, or was written in an
+//!   earlier lap. Continuation cells hold arbitrary bytes, so the producer remembers which cells
+//!   are of that kind (`dirty`), and before it publishes, it zeroes the word at the next tail.
 //! - At least one cell is free, so that zeroing never touches an unread packet.
 //! - Packets do not wrap: a marker sends the consumer to the first cell. No packet is longer than
 //!   half of the ring, so an empty ring has room for every packet.
@@ -49,12 +49,12 @@ pub(super) struct ConsumerLine {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(super) enum Parked {
-    /// It does.
+    /// It polls the ring.
     No = 0,
-    /// It does not until its doorbell rings.
+    /// It does not look at the ring until its doorbell rings.
     Awake = 1,
-    /// It sleeps, or has slept since it last looked at the ring: the producer has to wake it,
-    /// whatever the doorbell says, because other peers can write there.
+    /// It sleeps, or has slept since it last looked at the ring. The producer has to wake it
+    /// whatever the doorbell says, because other peers can write into the doorbell.
     Asleep = 2,
 }
 
@@ -75,20 +75,21 @@ pub(super) struct Producer {
     cells: Cells,
     line: NonNull<ConsumerLine>,
     tail: u64,
-    /// The tail plus one free cell may come up to here without another look at `consumed`.
+    /// Up to this position, the tail and one free cell after it may advance without another look at
+    /// `consumed`.
     limit: u64,
     longest: u32,
     broken: bool,
     dirty: Dirty,
 }
 
-// SAFETY: the ends own nothing that is bound to a thread; what they share is made of atomics and
-// of cells that belong to one end at a time.
+// SAFETY: the ends own nothing that is bound to a thread; they share only atomics, and cells that
+// belong to one end at a time.
 unsafe impl Send for Producer {}
 
 const LEN_SHIFT: u32 = 32;
 const FLAGS_SHIFT: u32 = 48;
-/// This is no packet: the next one is in the first cell.
+/// This is not a packet: the next one is in the first cell.
 const WRAP: u64 = 1 << FLAGS_SHIFT;
 /// The packet only names its data, which lies elsewhere.
 const REFERENCE: u64 = 2 << FLAGS_SHIFT;
@@ -103,7 +104,7 @@ pub(super) const fn longest_packet(cells: u32) -> u32 {
 #[cfg(not(loom))]
 #[cfg(any(test, fuzzing, feature = "check"))]
 impl ConsumerLine {
-    /// Claims a position, as a hostile consumer can.
+    /// Claims a position, as a hostile consumer could.
     pub(super) fn pretend(&self, consumed: u64) {
         self.consumed.store(consumed, Ordering::Relaxed);
     }
@@ -164,7 +165,7 @@ impl Producer {
     /// As for [`Self::push`].
     #[cfg(not(loom))]
     pub(super) fn push_reference(&mut self, head: &[u8], name: &[u8]) -> Result<(), Refused> {
-        // SAFETY: the name is a slice, and a ring is no place for one.
+        // SAFETY: the name is a slice, and no slice lies in a ring.
         unsafe { self.push_slowly(head, name.as_ptr(), name.len(), REFERENCE) }
     }
 
@@ -182,8 +183,8 @@ impl Producer {
             .prefetch_write(self.cells.index(self.tail + ahead));
     }
 
-    /// True if the consumer had parked the ring a while ago. Its present state shows in
-    /// [`Self::is_parked`], to be asked later.
+    /// True if the consumer had parked the ring a short while ago. [`Self::is_parked`] tells
+    /// whether it is parked now.
     #[inline]
     pub(super) fn seems_parked(&self) -> bool {
         self.line().parked.load(Ordering::Relaxed) != 0
@@ -205,8 +206,8 @@ impl Producer {
         self.line().parked.load(Ordering::Relaxed) != 0
     }
 
-    /// True if the consumer has to be woken. It is true once for each time that the consumer says
-    /// so: a consumer that is busy gets one message, not one for each packet.
+    /// True if the consumer has to be woken. It returns true once each time that the consumer asks
+    /// for it, so a busy consumer gets one message and not one for each packet.
     #[cold]
     pub(super) fn takes_asleep(&self) -> bool {
         let parked = &self.line().parked;
@@ -216,7 +217,7 @@ impl Producer {
             .is_ok()
     }
 
-    /// Sends packets of several cells and packets for which the consumer's position must be read,
+    /// The slow path: sends packets of several cells, reads the consumer's position when it must,
     /// and refuses packets.
     #[inline(never)]
     unsafe fn push_slowly(
@@ -319,7 +320,7 @@ impl Producer {
 }
 
 /// The low half of a published word at `position`: the lap, shifted so that it is odd and a word of
-/// zero is never a packet. It repeats after 2³¹ laps; no cell keeps a word that long.
+/// zero is never a packet. It repeats after 2³¹ laps; no cell keeps a word for that long.
 #[inline]
 fn sequence(cells: &Cells, position: u64) -> u64 {
     u64::from(low(cells.lap(position) << 1 | 1))

@@ -177,7 +177,8 @@ fn accept_new(
     ))
 }
 
-/// Takes a channel that an endpoint of this process has made, whatever process relayed its name.
+/// Takes a channel that an endpoint of this process has made, even if another process relayed its
+/// name.
 fn accept_here(
     rx: &mut ShmRx,
     tx: &mut ShmTx,

@@ -1,7 +1,7 @@
-//! Packets that are written to a ring together: those of a lane; tests have their own.
+//! Packets that are written to a ring together. A lane is an implementation; tests have another.
 //!
-//! The ring does not trust an implementation: if a packet has too few lines, the ring panics and
-//! does not write to other cells.
+//! The ring does not trust an implementation: if a packet has too few lines, the ring panics
+//! instead of writing to other cells.
 
 use dunlin_core::transport::{LANE_PACKET, Lane, LanePacket};
 

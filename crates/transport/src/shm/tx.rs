@@ -1,12 +1,12 @@
 //! The sending half: packets go straight from the msgbufs into the peers' rings.
 //!
-//! Long data is not sent, but named (`regions`).
+//! For long data, a packet contains only a reference (`regions`).
 //!
-//! Invariants: all packets handed over are done at once; nothing waits for a peer: a packet without
-//! room is dropped and counted. After each run of packets to one peer, and not before, the half
-//! checks whether that peer must be woken. It may miss a peer that parks its ring just then: such a
-//! peer is *unsettled*, and `settle`, or the [`PUT_OFF`]th burst since, checks it again, after a
-//! fence.
+//! Invariants: all packets handed over are done at once; and this half never waits for a peer: it
+//! drops and counts a packet for which there is no room. Only after a run of packets to one peer,
+//! the half checks whether that peer must be woken. It may miss a peer that parks its ring at that
+//! moment. Such a peer is *unsettled*: `settle`, or the [`PUT_OFF`]th burst afterwards, checks it
+//! again, after a fence.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ pub struct ShmTx {
     /// Copies of data in memory that cannot be shared.
     bounce: Bounce,
     counters: Counters,
-    /// The control plane's part; it is kept here because only this half is always at hand.
+    /// The control plane's part. It is kept here because this half is always at hand, and the other
+    /// is not.
     pub(super) channels: Channels,
 }
 
@@ -67,7 +68,7 @@ pub(super) struct Outgoing {
 }
 
 /// Bursts after which unsettled peers are checked in any case. A fence after every burst would wait
-/// for the burst's stores, which takes as long as ten packets.
+/// for the burst's stores, which takes as long as sending ten packets.
 const PUT_OFF: u32 = 16;
 
 /// The number of packets ahead for which a cell is prefetched, so that the stores of a burst do not
@@ -112,8 +113,9 @@ impl ShmTx {
             .reserve(self.peers.len() - self.unsettled.len());
     }
 
-    /// Sends the only packet of a burst, if `push` finds that no other work is needed. Its receiver
-    /// waits for it. Nothing that is called here comes back, so no register has to be saved.
+    /// Sends the only packet of a burst, if `push` finds that no other work is needed. The receiver
+    /// waits for it, so it must be fast: every call here is a tail call, so no register has to be
+    /// saved.
     #[inline(always)]
     fn send_lone(
         &mut self,
@@ -311,7 +313,7 @@ fn unsettle(peer: &mut Outgoing, index: usize, unsettled: &mut Vec<usize>) {
 }
 
 impl Outgoing {
-    /// Sends staged packets that are for this peer.
+    /// Sends staged packets, all for this peer.
     #[inline]
     fn send_run(&mut self, lane: &Lane, packets: &[LanePacket], counters: &mut Counters) {
         let mut rest = packets;
@@ -435,7 +437,7 @@ impl Outgoing {
         Ok(inline_len + data_len)
     }
 
-    /// The name by which the peer finds the bytes: their own, or that of a copy. `None`: the peer
+    /// The name by which the peer finds the bytes themselves, or a copy of them. `None`: the peer
     /// wants them in the ring, or cannot learn the name now.
     #[inline]
     fn name(&mut self, data: BufRef, bytes: &[u8], bounce: &mut Bounce) -> Option<BufRef> {
@@ -451,7 +453,7 @@ impl Outgoing {
     }
 
     /// Puts a packet into the ring whose data stays where it is. If the data is taken back, the
-    /// receiver finds out, so we are done with it at once.
+    /// receiver notices, so the packet is done at once.
     #[inline(never)]
     fn push_reference(&mut self, item: &TxItem, name: BufRef) -> Result<usize, Dropped> {
         let inline = item.inline.get(..item.inline_len as usize);
@@ -468,7 +470,7 @@ impl Outgoing {
     #[cold]
     fn ring_bell(&self, counters: &mut Counters) {
         let is_asleep = self.bell.ring(self.bit);
-        // Another peer may have written into the doorbell, but not here.
+        // Other peers can write into the doorbell, but not into this ring.
         if self.ring.takes_asleep() || is_asleep {
             ffi::wake(self.channel.line());
             counters.wakeups_sent += 1;

@@ -1,9 +1,9 @@
 //! The memory into which datagrams are received, and the vectors that describe it to the kernel.
 //!
-//! Invariants: the vectors lead to memory of the same value and to nothing else, and the kernel
-//! writes only during [`Buffers::receive_one`] and [`Buffers::receive_many`], which take `&mut
-//! self`; so bytes that are borrowed do not change. Datagrams touch only as much of a buffer as
-//! they need. Called by `rx` alone, which makes all decisions.
+//! Invariants: the vectors point only to memory of the same value, and the kernel writes only
+//! during [`Buffers::receive_one`] and [`Buffers::receive_many`], which take `&mut self`; so bytes
+//! that are borrowed do not change. Datagrams touch only as much of a buffer as they need. Called
+//! by `rx` alone, which makes all decisions.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,8 +13,8 @@ use super::block::Block;
 use super::cmsg::{self, CONTROL_BYTES, Control, Notes};
 use super::ffi::{self, Errno};
 
-/// Added to the distance of buffers, so that the first lines of buffers whose size is a power of
-/// two fall into different cache sets.
+/// Added to the distance between buffers, so that their first lines fall into different cache sets
+/// even if the size of a buffer is a power of two.
 const STAGGER: usize = 17 * 64;
 
 /// A datagram, or several merged ones, that [`Buffers::receive_many`] brought.

@@ -1,7 +1,7 @@
 //! A window of packets on its way to the kernel: staged bytes, vectors, messages.
 //!
 //! Small packets are copied back to back into a staging buffer, so that a message of them is one
-//! piece; large ones are not copied, and the kernel gathers them.
+//! piece. Large ones are not copied; the kernel gathers them.
 //!
 //! Invariants: between [`Messages::clear`] and the next, vectors lead to the staging buffer and to
 //! bytes that [`Messages::append`] was given; the room never overflows, because a window has at
@@ -21,8 +21,8 @@ use super::ffi::{self, Errno};
 pub(super) const WINDOW: usize = 128;
 /// Packets up to this size are copied: one piece costs the kernel less than two.
 const COPY_BYTES: usize = 512;
-/// The limit for a packet that is alone in its window: copied, it can be sent with `sendto`, and
-/// that saves more than the copy costs.
+/// The same limit for a packet that is alone in its window: a copied one can be sent with `sendto`,
+/// which saves more than the copy costs.
 const COPY_ALONE_BYTES: usize = 4096;
 const _: () = assert!(COPY_ALONE_BYTES <= WINDOW * COPY_BYTES);
 
@@ -65,7 +65,7 @@ impl Messages {
             staging: unsafe { Block::zeroed(WINDOW * COPY_BYTES) },
             staged: 0,
             copy_bytes: COPY_BYTES,
-            // A message that is split copies its pieces to the end, cut where a datagram ends.
+            // A message that is split appends copies of its pieces, cut where a datagram ends.
             pieces: Vec::with_capacity(5 * WINDOW),
             list: Vec::with_capacity(WINDOW),
             headers: Vec::with_capacity(WINDOW),
@@ -131,7 +131,7 @@ impl Messages {
         &self.list
     }
 
-    /// The bytes and the address of the window's only datagram, if it is that and was copied.
+    /// The bytes and the address of the window's datagram, if it is the only one and was copied.
     #[inline]
     pub(super) fn alone(&self) -> Option<(&[u8], &RawAddr)> {
         let [message] = self.list.as_slice() else {
@@ -223,8 +223,8 @@ impl Messages {
         }
     }
 
-    /// Repeats `len` bytes of pieces after the last piece, from byte `skip` of piece `at`.
-    /// Returns where the next byte is.
+    /// Appends `len` bytes of pieces again after the last piece, beginning with byte `skip` of
+    /// piece `at`. Returns where the next byte is.
     fn copy_pieces(&mut self, mut at: usize, mut skip: usize, mut len: usize) -> (usize, usize) {
         while len > 0 {
             let whole = self.pieces[at];

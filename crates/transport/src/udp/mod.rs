@@ -11,8 +11,8 @@
 //! A stranger's datagram becomes a frame like any other.
 //!
 //! Nothing here blocks, spins or allocates on the data path. Packets that cannot be sent are
-//! dropped and counted. It works without GSO and GRO, for which it looks when the endpoint is
-//! opened.
+//! dropped and counted. It also works without GSO and GRO; when the endpoint is opened, it checks
+//! whether the kernel has them.
 
 mod addr;
 mod block;

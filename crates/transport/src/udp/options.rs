@@ -46,14 +46,15 @@ pub struct Options {
     /// The address in offers, if it is not the bound one. If the endpoint is bound to the
     /// unspecified address, an offer has the local address of the peer's control connection.
     pub advertise: Option<IpAddr>,
-    /// Networks to which packets go although the peer that offers the address has connected from
-    /// another one, once the peer has proven that they reach it there (rules C12 and C13).
+    /// Networks to which packets may go even if the peer that offers the address has connected from
+    /// another one, once the peer has proven that packets reach it there (rules C12 and C13).
     pub allow_peers: Networks,
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,
     /// Most data bytes for peers at a loopback address, where no link has an MTU of 1500 and the
-    /// cost of a packet hardly depends on its size. It is lowered until the receive buffer has room
-    /// for [`WINDOWS_BUFFERED`] default windows of such packets, but not below `data_size`.
+    /// cost of a packet hardly depends on its size. The endpoint lowers it until the receive buffer
+    /// has room for [`WINDOWS_BUFFERED`] default windows of such packets, but not below
+    /// `data_size`.
     pub loopback_data_size: u32,
     /// Bytes of a datagram that holds several packets. `None`: as many as fit an MTU of 1500 (1472
     /// with IPv4, 1452 with IPv6), or one packet if a peer's packets are larger. A packet is never
@@ -61,7 +62,8 @@ pub struct Options {
     pub datagram_bytes: Option<u32>,
     /// Several packets to one peer share a datagram.
     pub pack: bool,
-    /// Several datagrams to one peer are handed over as one and cut up later (`UDP_SEGMENT`).
+    /// Several datagrams to one peer go to the kernel as one message, which is cut up later
+    /// (`UDP_SEGMENT`).
     pub gso: bool,
     /// Several datagrams may be received as one buffer (`UDP_GRO`).
     pub gro: bool,
@@ -77,8 +79,8 @@ pub struct Options {
     /// Rate of the link in bytes per second, from which congestion control starts.
     pub line_rate: u64,
     /// Round trip of a small packet through the empty network, if the operator knows it. Otherwise
-    /// ([`Nanos::ZERO`]) sessions measure it, and one that is opened while the network is full
-    /// takes that state for empty.
+    /// ([`Nanos::ZERO`]) sessions measure it, and a session that is opened while the network is
+    /// full takes that state for the empty network.
     pub base_rtt: Nanos,
     /// Most peers at a time.
     pub max_peers: u32,

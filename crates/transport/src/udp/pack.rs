@@ -1,7 +1,7 @@
 //! Decides which packets share a datagram, and which datagrams share a message to the kernel.
 //!
 //! Packets to one peer lie back to back in a datagram (rule W11) until it is full; a packet is
-//! never split. Datagrams of equal size, and one shorter after them, form one message that the
+//! never split. Datagrams of equal size, and a shorter one after them, form one message that the
 //! kernel or the device cuts up again (GSO, `udp(7)`: `UDP_SEGMENT`).
 //!
 //! Invariant: in a message with segment size S every datagram but the last has exactly S bytes, the

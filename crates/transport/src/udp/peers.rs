@@ -1,11 +1,11 @@
 //! The peers of an endpoint: from [`PeerId`] to the address of the peer.
 //!
-//! Owned by the TX half. A slot is reused, but under another id: the id holds the slot's index and
-//! a generation, and free slots wait in a queue, so an id that was released names no peer for a
-//! long time. The top bit of an id stays 0 and is ignored; `auto` sets it.
+//! Owned by the TX half. A slot is reused under another id, which holds the slot's index and a
+//! generation. Free slots wait in a queue, so an id that was released names no peer for a long
+//! time. The top bit of an id stays 0 and is ignored; `auto` sets it.
 //!
-//! Invariant: a slot is in the queue of free slots if and only if its uses are 0; then the key of
-//! no live peer leads to it. Called by `connect` (which changes it) and `tx` (which reads it).
+//! Invariant: a slot is in the queue of free slots if and only if it has no uses; then no live
+//! peer's key leads to it. Called by `connect` (which changes it) and `tx` (which reads it).
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::connect::{EndpointUid, PeerInfo, Pending};
 const INDEX_BITS: u32 = 20;
 /// Bits of an id that are the generation of its slot.
 const GENERATION_BITS: u32 = 11;
-/// Belongs to `auto`.
+/// The bit of an id that belongs to `auto`.
 const TOP_BIT: u32 = 1 << (INDEX_BITS + GENERATION_BITS);
 const _: () = assert!(INDEX_BITS + GENERATION_BITS == 31);
 
@@ -42,7 +42,7 @@ pub(super) struct Peer {
     pub(super) data_size: u32,
     /// Its packets stay in this kernel: no network lies on the path.
     pub(super) loopback: bool,
-    /// The connection over which the peer was added last is from another address.
+    /// The last connection over which the peer was added came from another address.
     pub(super) foreign: bool,
 }
 
@@ -143,7 +143,7 @@ impl Peers {
     }
 
     fn take_slot(&mut self, key: Key, peer: Peer) -> Option<u32> {
-        // Fresh slots come first while there are few, so that an id rests before it comes back.
+        // While there are few slots, fresh ones come first, so that an id is not reused soon.
         if self.slots.len() < self.max.min(RESTING) || self.free.is_empty() {
             if self.slots.len() == self.max {
                 return None;

@@ -11,8 +11,8 @@
 //! the very moment of the switch may still come merged; then the frame holds the packets of several
 //! datagrams back to back, which is a valid frame.)
 //!
-//! Invariant: datagrams beyond [`RX_BURST`] wait for the next burst; the half asks the kernel again
-//! only after it has shown all of them. Called by the event loop, and by `connect`.
+//! Invariant: datagrams beyond [`RX_BURST`] wait for the next burst; this half asks the kernel
+//! again only after it has shown all of them. Called by the event loop, and by `connect`.
 
 use std::sync::Arc;
 
@@ -188,7 +188,7 @@ impl UdpRx {
     fn take(&mut self, index: usize, arrival: Arrival) {
         let Arrival { len, cut, notes } = arrival;
         if cut || len == 0 {
-            // Cut: longer than any datagram that a peer sends us. Empty: it holds no packet.
+            // A cut datagram is longer than any that a peer sends us. An empty one holds no packet.
             self.counters.rx_corrupt += 1;
             return;
         }

@@ -26,9 +26,9 @@ pub(super) struct Socket {
     fd: OwnedFd,
     /// Address to which it is bound.
     pub(super) bound: SocketAddr,
-    /// Address in offers in its place.
+    /// The address that offers state in place of it.
     advertise: Option<IpAddr>,
-    /// Networks to which packets may go for any peer that asks for it.
+    /// Networks to which packets may go for any peer that offers an address there.
     allow_peers: Networks,
     /// It is for both IPv6 and IPv4.
     both_families: bool,
@@ -134,8 +134,8 @@ impl Socket {
     /// The addresses at which a peer reaches the socket, in order of preference; empty if there are
     /// none.
     ///
-    /// `local` is our end of the control connection with the peer. If it is `None`, both share a
-    /// UNIX socket, and so a loopback interface.
+    /// `local` is our end of the control connection with the peer. If it is `None`, that is a UNIX
+    /// socket, so both are on one host and share a loopback interface.
     pub(super) fn addresses(&self, local: Option<SocketAddr>) -> Vec<SocketAddr> {
         let port = self.bound.port();
         if let Some(ip) = self.advertise {
@@ -184,7 +184,7 @@ impl Socket {
         terms: &Terms,
         local: Option<SocketAddr>,
     ) -> Result<SocketAddr, ConnectError> {
-        // `local` has the scope of link-local addresses, which the wildcard lacks.
+        // Unlike the wildcard address, `local` has the scope of link-local addresses.
         let is_any_v6 = self.bound.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let scoped = local.filter(|addr| is_any_v6 && addr.is_ipv6());
         terms.address_for(scoped.unwrap_or(self.bound), self.both_families)
@@ -230,7 +230,7 @@ const fn charge(datagram: u32) -> u32 {
     rounded + rounded / 8
 }
 
-/// True if an IPv6 socket is not for IPv4 as well (RFC 3493, 5.3).
+/// True if the IPv6 socket does not also receive IPv4 (RFC 3493, 5.3).
 fn is_only_v6(fd: BorrowedFd<'_>) -> bool {
     ffi::option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY).is_ok_and(|only| only != 0)
 }
@@ -243,12 +243,14 @@ fn mark_ecn(fd: BorrowedFd<'_>, is_v6: bool, read: bool) -> bool {
     } else {
         (libc::IPPROTO_IP, libc::IP_TOS, libc::IP_RECVTOS)
     };
-    // Without ECT the network drops packets that it could have marked: slower, not wrong.
+    // If this fails, the network drops packets that it could have marked, which is slower but not
+    // wrong.
     let _ = ffi::set_option(fd, level, send, ECT_0);
     read && ffi::set_option(fd, level, receive, 1).is_ok()
 }
 
-/// Asks for a buffer size: beyond the system's limit if we may, up to it otherwise.
+/// Asks for a buffer size: beyond the system's limit if this process may, up to the limit
+/// otherwise.
 fn ask_for_buffer(fd: BorrowedFd<'_>, name: c_int, forced: c_int, bytes: u32) {
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     if ffi::set_option(fd, libc::SOL_SOCKET, forced, bytes).is_err() {

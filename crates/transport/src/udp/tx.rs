@@ -1,13 +1,13 @@
 //! The sending half: from a burst of packets to one system call.
 //!
-//! A burst is worked off in windows of [`WINDOW`] packets. In each, packets are grouped by peer (in
-//! order for each peer), formed into datagrams and messages (`pack`), and handed to the kernel,
-//! which has its copy when the call returns; so `done` is always the end of the sequence.
+//! A burst is handled in windows of [`WINDOW`] packets. In each window, packets are grouped by peer
+//! (in order for each peer), formed into datagrams and messages (`pack`), and handed to the kernel.
+//! The kernel has its copy when the call returns, so `done` is always the end of the sequence.
 //!
 //! A packet that the kernel refuses is dropped and counted. A full queue ends the window, because
-//! the rest would find it full too; any other error ends only its message. So the number of system
-//! calls is bounded by the number of packets, whatever the kernel answers, and none waits. Called
-//! by the event loop, and by `connect`.
+//! the rest would find it full too; any other error ends only its message. So whatever the kernel
+//! answers, there are at most as many system calls as packets, and none waits. Called by the event
+//! loop, and by `connect`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ struct Packet<'a> {
 enum Refusal {
     /// The queue is full.
     Full,
-    /// Perhaps the segments of the message are the reason.
+    /// The segments of the message may be the reason.
     Segments,
     /// This message cannot be sent.
     Message,
@@ -273,9 +273,9 @@ impl Tx for UdpTx {
         self.given
     }
 
-    /// A network, whose round trip is measured unless the options state it. On the loopback device
-    /// there is none: a packet there waits for a processor, and sending less does not make it
-    /// faster.
+    /// The path through a network, whose round trip is measured unless the options state it. There
+    /// is no network on the loopback device: a packet there waits for a processor, and sending less
+    /// does not make it faster.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let is_near = self.peers.get(peer).is_some_and(|peer| peer.loopback);
         (!is_near).then_some(Path {

@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// Bursts between two empty looks at the socket, if each burst finds packets in shared memory or
-/// none, as `busy` says.
+/// Bursts between two empty looks at the socket. `busy`: each burst finds packets in shared memory.
 fn interval(turns: &mut Turns, busy: bool) -> u32 {
     for burst in 0..100_000 {
         if turns.is_due() {

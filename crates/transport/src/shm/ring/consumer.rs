@@ -28,7 +28,7 @@ pub(in crate::shm) enum Next {
         /// Bytes of the packet, with the name of the data.
         len: u32,
     },
-    /// No producer of ours writes this, so the ring is unusable from now on.
+    /// Content that a correct producer never writes. The ring is unusable from now on.
     Corrupt,
 }
 
@@ -66,7 +66,8 @@ pub(in crate::shm) struct Watch {
 // SAFETY: as for the producer.
 unsafe impl Send for Consumer {}
 
-/// The consumer gives cells back when they are this part of the ring, unless configured otherwise.
+/// The consumer gives cells back once they make up this fraction of the ring, unless configured
+/// otherwise.
 const GIVE_BACK_PART: u64 = 8;
 
 impl Consumer {
@@ -125,16 +126,16 @@ impl Consumer {
         Some(At { at, len, cells })
     }
 
-    /// Takes the packet at the head if it is the only one so far. A look has found it there: it has
-    /// `len` bytes, and one cell. Returns the place of the packet after it as well.
+    /// Takes the packet at the head if it is the only one so far. The caller has seen it there: it
+    /// has `len` bytes, in one cell. Also returns the place of the next packet.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) fn take_lone(&mut self, len: u32) -> Option<(At, Watch)> {
         debug_assert!(len as usize <= ONE_CELL);
         let after = self.head + 1;
         let next = self.watch_at(after);
-        // A packet after it is taken with it. This load may miss one, so it needs no order.
-        // SAFETY: our cells are alive.
+        // If another packet follows, both are taken as a run. This load may miss a packet that has
+        // just come, so it needs no ordering. SAFETY: our cells are alive.
         let word = unsafe { next.word.as_ref() }.load(Ordering::Relaxed);
         if low(word) == next.sequence {
             return None;
@@ -144,8 +145,8 @@ impl Consumer {
         Some((At { at, len, cells }, next))
     }
 
-    /// Takes at most `most` packets of up to `longest` bytes, which must be at least a cell's,
-    /// until another kind of packet comes or the ring ends. `each` gets a packet and its place in
+    /// Takes at most `most` packets of up to `longest` bytes, which must be at least a cell's, up
+    /// to a packet of another kind or the end of the ring. `each` gets a packet and its index in
     /// the run. Returns the number of packets, and whether another kind comes next.
     #[inline(always)]
     pub(in crate::shm) fn take_run(
@@ -236,7 +237,8 @@ impl Consumer {
         }
     }
 
-    /// Gives the cells of all packets taken so far back to the producer, once they are enough.
+    /// Gives the cells of all packets taken so far back to the producer, once there are enough of
+    /// them.
     #[inline]
     pub(in crate::shm) fn give_back(&mut self) {
         if self.head - self.given_back >= self.part {
@@ -259,8 +261,9 @@ impl Consumer {
         self.line().parked.store(parked as u32, Ordering::Relaxed);
     }
 
-    /// Has the producer ring no more. Returns true if the mark was [`Parked::Awake`]: if the
-    /// consumer had set [`Parked::Asleep`], the producer has taken that, and sends a message.
+    /// Asks the producer to stop ringing. Returns true if the mark was [`Parked::Awake`]. If the
+    /// consumer had set [`Parked::Asleep`], that means that the producer has taken the mark and
+    /// sends a message.
     #[cold]
     pub(in crate::shm) fn unpark(&self) -> bool {
         let mark = self
@@ -270,7 +273,7 @@ impl Consumer {
         mark == Parked::Awake as u32
     }
 
-    /// Has the producer put the data of later packets into the ring.
+    /// Asks the producer to put the data of later packets into the ring.
     #[cold]
     pub(in crate::shm) fn ask_for_copies(&self) {
         self.line().copies.store(1, Ordering::Relaxed);

@@ -1,11 +1,11 @@
-//! The cells that hold data in place of a word: all of a packet's but its first. The producer must
-//! zero the word of such a cell before the tail comes to it, because the data may look like a
+//! The cells that hold data in place of a word: all cells of a packet but its first. The producer
+//! must zero the word of such a cell before the tail comes to it, because the data may look like a
 //! packet.
 //!
-//! Invariants: a cell whose bit is not set holds a word of ours, or zero. From the position
-//! `until` on, the tail finds no cell whose bit was set: each has been written again since, or its
-//! packet's ring end was skipped, which counts like being written. So traffic of packets of one
-//! cell, a lap after others, costs one comparison.
+//! Invariants: a cell whose bit is not set holds a word of ours, or zero. From the position `until`
+//! on, the tail meets no cell whose bit is set: each such cell has been written again, or skipped
+//! at the end of the ring, which counts as written. So one lap after the last long packet, a packet
+//! of one cell costs only one comparison here.
 //!
 //! Called by `ring` and `run`.
 

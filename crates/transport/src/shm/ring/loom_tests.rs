@@ -125,8 +125,8 @@ fn long_packets_and_markers_in_order() {
 
 #[test]
 fn continuation_bytes_are_never_taken_for_a_packet() {
-    // The first packet leaves a word of the second lap in the second cell. When the tail comes
-    // round to that cell, a consumer that is awake must find nothing there.
+    // The first packet leaves bytes in the second cell that look like a word of the second lap.
+    // When the tail comes round to that cell, a consumer that is awake must find nothing there.
     loom::model(|| {
         let shared = shared();
         let sender = shared.clone();

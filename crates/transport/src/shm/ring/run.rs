@@ -2,9 +2,9 @@
 //!
 //! A store to a line that the other core has read takes as long as a hundred instructions, and
 //! later stores wait for it. So the cells of a run are written in one go, from the last to the
-//! first: the consumer polls only the first, so it takes no line that is still being written. Words
-//! of later packets appear before those of earlier ones, but a consumer that reads in order does
-//! not notice: the first packet's word is stored last, and then all others are visible.
+//! first. The consumer polls only the first cell, so it does not fetch a line that is still being
+//! written. The words of later packets appear before those of earlier ones. A consumer that reads
+//! in order does not notice: the first packet's word is stored last, when all others are visible.
 //!
 //! Invariant: the tail, the only cell that the consumer polls, is clean before the first word
 //! appears (`ring`).
@@ -172,9 +172,9 @@ struct Fill {
 }
 
 impl Fill {
-    /// Writes the last packet of these lines, which has `len` bytes, to the cells with the same
-    /// distance from the first one, and removes its lines. Returns a bit for each of its cells that
-    /// holds data in place of a word; the lowest bit is that of the packet's first cell.
+    /// Writes the last packet of these lines, which has `len` bytes, to the cells at the same
+    /// distance from the run's first cell, and removes its lines. Returns a bit for each of its
+    /// cells that holds data in place of a word; the lowest bit is that of the packet's first cell.
     ///
     /// # Safety
     /// As many cells as there are lines are free, and before the ring's end.
@@ -223,7 +223,7 @@ impl Fill {
         packets: &[S::Packet],
     ) -> u64 {
         let mut sum = 0;
-        // By index: two iterators from the end cost twice as much.
+        // By index, because two iterators from the end cost twice as much.
         for place in (0..packets.len()).rev() {
             let (line, len) = (&lines[place], staged.size(packets[place]));
             // SAFETY: as the caller promises.
@@ -244,7 +244,7 @@ impl Fill {
         unsafe {
             match len {
                 ONE_CELL => self.cells.write_whole(at, bytes),
-                // What is known to be short is copied without a call.
+                // A copy that is known to be short needs no call.
                 _ => self.cells.write(at, 0, bytes.as_ptr(), len.min(ONE_CELL)),
             }
         }

@@ -10,8 +10,8 @@ use super::{Incoming, ShmRx};
 /// Most active rings that cost less to poll than to park.
 const FEW: usize = 8;
 
-/// Parked rings that are looked at together: 4096 of them in 16 000 bursts, so in about a
-/// millisecond of those that find nothing.
+/// Parked rings that one round looks at: all of 4096 within 16 000 bursts, which take about a
+/// millisecond if they find nothing.
 const LOOKS: usize = 8;
 
 /// Bursts without a packet after which a ring is parked if there are more than [`FEW`].
@@ -32,8 +32,8 @@ impl ShmRx {
         }
     }
 
-    /// Parks rings that stayed empty, if there are many to poll, and looks at some parked rings: so
-    /// a peer that writes into the doorbell cannot hide another's packets for long.
+    /// Parks rings that stayed empty, if there are many to poll. Looks at some parked rings, so
+    /// that a peer that writes into the doorbell cannot hide another peer's packets for long.
     #[cold]
     pub(super) fn keep_house(&mut self) {
         // An earlier burst showed their frames.
@@ -89,7 +89,8 @@ impl ShmRx {
         });
     }
 
-    /// Marks the rings that bursts poll, and those that are parked but not asleep.
+    /// Sets the marks of the rings that bursts poll (`active`), and of those that are parked but
+    /// not asleep (`dozing`).
     pub(super) fn mark(&self, active: Parked, dozing: Parked) {
         self.active().for_each(|ring| ring.ring.set_parked(active));
         self.dozing().for_each(|ring| ring.ring.set_parked(dozing));
@@ -103,9 +104,10 @@ impl ShmRx {
         }
     }
 
-    /// Stops to poll the active rings, which doze from now on. Those that have dozed until now keep
-    /// their mark after the thread has woken. So the work of a sleep is bounded by the rings that
-    /// were active, and the peer of another ring may send one message to a thread that is awake.
+    /// Stops polling the active rings, which doze from now on. The rings that have dozed until now
+    /// keep their mark even after the thread has woken. So the work for a sleep depends only on the
+    /// number of active rings; the price is that the peer of another ring may send one message to a
+    /// thread that is awake.
     pub(super) fn doze(&mut self) {
         for index in self.dozing.drain(..) {
             if let Some(ring) = &mut self.rings[index as usize] {
@@ -134,7 +136,7 @@ impl ShmRx {
         };
         let is_there = ring.known.listen(ring.channel.line());
         if !ring.active {
-            // The peer may have taken the mark back. The next sleep sets it again.
+            // The peer may have cleared the mark. The next sleep sets it again.
             ring.ring.set_parked(Parked::Awake);
             let index = u32::try_from(index).expect("there are few peers");
             start_to_doze(ring, index, &mut self.dozing);
@@ -144,7 +146,7 @@ impl ShmRx {
     }
 }
 
-/// Puts a ring with the mark [`Parked::Awake`] into the list of those.
+/// Adds a ring with the mark [`Parked::Awake`] to the list of such rings.
 fn start_to_doze(ring: &mut Incoming, index: u32, dozing: &mut Vec<u32>) {
     if !std::mem::replace(&mut ring.dozes, true) {
         dozing.push(index);

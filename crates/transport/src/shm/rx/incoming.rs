@@ -1,7 +1,8 @@
 //! One ring of an endpoint, and how its receiving half takes packets from it.
 //!
-//! Most endpoints have one active ring. While no other work is due, their bursts are *plain*: they
-//! only need the data in one line ([`Alone`]), and without a packet they look at one word.
+//! Most endpoints have one active ring. While no other work is due, their bursts are *plain*: a
+//! burst needs only one cache line of state ([`Alone`]), and if no packet has come, it looks at one
+//! word.
 //!
 //! Invariants: bytes that a peer may change are copied before they are read. While bursts are
 //! plain, exactly one ring is active, no packet with data elsewhere waits, and the watch is at the
@@ -45,7 +46,7 @@ pub(super) struct Place {
     pub(super) len: u32,
 }
 
-/// The entry at the head of a ring, if it is no packet of one cell.
+/// The entry at the head of a ring, if it is not a packet of one cell.
 pub(super) enum Taken {
     Nothing,
     Corrupt,
@@ -65,7 +66,7 @@ pub(super) struct Line(pub(super) [u8; CELL]);
 #[derive(Debug)]
 pub(super) struct Shorts {
     copies: [Short; RX_BURST],
-    /// Lengths of those of several cells, and 0 for the others.
+    /// Lengths of the packets of several cells, and 0 for the others.
     several: [u8; RX_BURST],
 }
 
@@ -128,9 +129,9 @@ impl Shorts {
         }
     }
 
-    /// Packet number `index` of a burst that copied it. Its length comes from the copied word: the
-    /// peer may have changed the length after the ring looked at it, but not to one of several
-    /// cells.
+    /// Packet number `index` of a burst that copied it. The length comes from the copied word,
+    /// because the peer may have changed it after the ring looked. The length of a packet of
+    /// several cells is the one that the ring saw.
     #[inline(always)]
     pub(super) fn packet(&self, index: usize) -> &[u8] {
         let index = index % RX_BURST;
@@ -152,8 +153,9 @@ impl Incoming {
     pub(super) fn unpark(&mut self) {
         self.active = true;
         let is_taken = self.ring.unpark() && !self.dozes;
-        // The peer of a ring that slept on has sent a message to a thread that was awake. If it
-        // stayed in the line, the next sleep would end at once. If it comes only now, it does.
+        // The ring was still marked as asleep, so its peer has sent a message to a thread that was
+        // awake. If the message stayed in the line, the next sleep would end at once. If it arrives
+        // only now, it does.
         if is_taken {
             self.known.listen(self.channel.line());
         }
@@ -230,7 +232,7 @@ impl Incoming {
     }
 
     /// Notes that a packet is lost because its data cannot be mapped. The peer will send it again
-    /// with its data: the session becomes slower, but goes on.
+    /// with its data, so the session goes on, but more slowly.
     #[cold]
     fn on_unmapped(&mut self) {
         self.unmapped += 1;
@@ -246,10 +248,10 @@ impl Incoming {
     }
 }
 
-/// Number of bursts from one that looks at everything to the next.
+/// Number of bursts between two that look at everything.
 pub(super) const HOUSEKEEPING: u32 = 32;
 
-/// All data of a plain burst, apart from the doorbell.
+/// All state that a plain burst needs, apart from the doorbell.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Alone {
@@ -271,7 +273,7 @@ pub(super) enum Look {
     Nothing,
     /// A packet of one cell has come, with this length.
     OneCell(u32),
-    /// A longer one has come that is short.
+    /// A packet of several cells has come that is still a short one.
     Short,
     /// Another kind of packet has come.
     Other,
@@ -366,8 +368,8 @@ impl Alone {
         self.thorough = self.bursts.wrapping_add(1);
     }
 
-    /// Begins such a burst: returns the place of the only ring's next packet, which plain bursts
-    /// keep only here.
+    /// Begins a burst that looks at everything: returns the place of the only ring's next packet,
+    /// which plain bursts store nowhere else.
     pub(super) fn take_watch(&mut self) -> Option<Watch> {
         self.end();
         self.watch.take()

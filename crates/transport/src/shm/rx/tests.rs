@@ -1,4 +1,5 @@
-//! A receiver that parks its rings just when a packet comes, and one that moves with its frames.
+//! A receiver that parks its rings just when a packet comes, and one that is moved while its frames
+//! are in use.
 
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
@@ -66,8 +67,8 @@ fn a_sender_that_settles_wakes_who_parked_just_then() {
     let (mut a, b, peer) = connected();
     a.tx.burst(&[item(peer, 0)]);
     assert_eq!(a.tx.counters().wakeups_sent, 0, "it was awake");
-    // The receiver has looked before the packet came, and its mark shows only after the sender has
-    // looked.
+    // The receiver looked before the packet came, and its mark becomes visible only after the
+    // sender has looked.
     b.rx.mark(Parked::Awake, Parked::Awake);
     assert!(b.rx.bell.fall_asleep());
     a.tx.settle();
@@ -155,7 +156,7 @@ fn a_thread_that_was_woken_for_nothing_is_woken_again() {
 /// Bursts in 100 µs, if one that polls eight empty rings takes 250 ns.
 const SOON: u32 = 400;
 
-/// `others`: the doorbell is zeroed, or has a bit without an end, before each burst.
+/// `others` runs before each burst: it zeroes the doorbell, or rings it without end.
 fn bursts_until_shown(others: impl Fn(&End)) -> u32 {
     let mut b = open();
     let mut ends: Vec<_> = (1..=64).map(|n| connect_to(&mut b, n)).collect();

@@ -1,5 +1,5 @@
-//! Packets whose data lies elsewhere, which wait after they were taken out of their rings until a
-//! burst has shown them. Called by `rx` and `incoming`.
+//! Packets by reference: after they were taken out of their rings, they wait here until a burst has
+//! shown them. Called by `rx` and `incoming`.
 //!
 //! Invariant: they are shown in order, a few at a time.
 
@@ -21,7 +21,7 @@ pub(super) struct Named {
 #[derive(Debug)]
 pub(super) struct Waiting {
     packets: VecDeque<Named>,
-    /// The number of the first ones that are frames of this burst.
+    /// The number of packets, from the first on, that are frames of this burst.
     shown: usize,
     /// The last burst that showed packets whose data was in a ring.
     last_other: u32,
@@ -30,12 +30,12 @@ pub(super) struct Waiting {
 /// Most packets that may wait.
 const MOST: usize = 1024;
 
-/// Most frames of one burst whose data lies elsewhere. The others wait: no small packet should wait
-/// for more copies of large ones than these.
+/// Most frames of one burst whose data lies elsewhere. The others wait, so that no small packet has
+/// to wait for more copies of large data than these.
 const SHOWN: usize = 2;
 
-/// Number of bursts after a packet from a ring in which only one of them is shown, because more
-/// such packets may come.
+/// For this number of bursts after one with a packet whose data was in a ring, a burst shows only
+/// one packet by reference, because more packets of the other kind may come.
 pub(super) const LATELY: u32 = 64;
 
 impl Waiting {
@@ -65,7 +65,7 @@ impl Waiting {
         self.packets.range(..self.shown)
     }
 
-    /// Whether some packets are no frames of this burst.
+    /// Whether some of the packets are not frames of this burst.
     pub(super) fn has_others(&self) -> bool {
         self.packets.len() > self.shown
     }
@@ -92,7 +92,7 @@ impl Waiting {
         shown == 0
     }
 
-    /// Forgets the ring `index`, which goes; the data of its packets will not be found.
+    /// Forgets the ring `index`, which is going away; the data of its packets will not be found.
     pub(super) fn forget_ring(&mut self, index: usize) {
         for packet in &mut self.packets {
             if packet.ring as usize == index {
