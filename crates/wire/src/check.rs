@@ -10,7 +10,7 @@ use crate::{
     peek_request, peek_session,
 };
 
-/// Sizes of data per packet that real sessions have, and the extremes.
+/// Data bytes per packet, as in real sessions, and the extremes.
 const DATA_SIZES: [u32; 6] = [1, 16, 1440, 4096, 1 << 20, u32::MAX];
 
 /// Reads bytes as a packet: either it is accepted and encodes to the same bytes, or it is refused
@@ -66,7 +66,7 @@ pub fn control_stream(mut bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as version, type and body of one frame, in front of which the right length is put.
+/// Reads bytes as version, type and body of one frame, after putting the right length in front.
 ///
 /// A fuzzer that changes the length of an input seldom changes the length field before it as well.
 pub fn control_body(body: &[u8]) {
@@ -78,7 +78,8 @@ pub fn control_body(body: &[u8]) {
     control_stream(&frame[..LENGTH_LEN + body.len()]);
 }
 
-/// A residence never exceeds the time for which it stands, and is only slightly below it.
+/// Checks that a residence never exceeds the time that it stands for, and is only slightly below
+/// it.
 pub fn residence(nanos: u64) {
     let residence = Residence::from_nanos(nanos);
     let Some(decoded) = residence.to_nanos() else {
@@ -89,7 +90,7 @@ pub fn residence(nanos: u64) {
         return;
     };
     assert!(decoded <= nanos, "a residence is never above the time");
-    // The mantissa keeps 11 bits of which the first is set, so the loss is below 2⁻¹⁰.
+    // The mantissa keeps 11 bits, the first of which is set, so the loss is below 2⁻¹⁰.
     assert!(
         u128::from(nanos - decoded) * 1024 <= u128::from(nanos),
         "the loss is bounded"

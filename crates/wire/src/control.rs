@@ -67,9 +67,9 @@ pub enum Message<'a> {
     Refuse(Refuse<'a>),
     /// Closes the receiver's session in order (rule C6).
     Disconnect(SessionRef),
-    /// The session that the receiver wanted to close is closed (rule C6).
+    /// Confirms that the session which the receiver wanted to close is closed (rule C6).
     DisconnectAck(SessionRef),
-    /// The receiver's session does not exist any more at the sender (rule C6).
+    /// Informs the receiver that its session does not exist any more at the sender (rule C6).
     Reset {
         /// The session at the receiver.
         session: SessionRef,
@@ -95,7 +95,7 @@ pub enum Message<'a> {
     Lookup(Lookup),
     /// Answers a look-up. A look-up that found nothing is answered by a refusal (rule C4).
     Found(Found),
-    /// Asks for a part of the file that the process shows of itself (rule C10).
+    /// Asks for a part of the process's counters file (rule C10).
     InsightRead(InsightRead),
     /// The part of that file (rule C10).
     Insight(Insight<'a>),
@@ -108,18 +108,18 @@ pub enum Message<'a> {
         /// Drawn by the side that opened the connection; the other side repeats it.
         nonce: u64,
     },
-    /// Gives back what a challenge carried (rule C13).
+    /// Returns the content of a challenge (rule C13).
     Proof {
-        /// Its eight bytes, as a number.
+        /// The eight bytes of the challenge, as a number.
         secret: u64,
     },
 }
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
 ///
-/// For a reader that collects bytes: call it again after each read, and when it returns `Some(n)`,
-/// give the first `n` bytes to [`Message::decode`]. A length out of bounds is reported as soon as
-/// its 4 bytes have arrived, so no reader waits for, or buffers, a frame that is too large.
+/// A reader that collects bytes calls it again after each read, and when it returns `Some(n)`, give
+/// the first `n` bytes to [`Message::decode`]. A length out of bounds is reported as soon as its 4
+/// bytes have arrived, so no reader waits for, or buffers, a frame that is too large.
 ///
 /// # Errors
 /// [`ControlError::Length`] if no frame can have the length that the stream announces.

@@ -9,8 +9,8 @@ mod tests;
 
 /// Why a request ended without a response.
 ///
-/// The constants are the protocol's own codes; [`ErrorCode::application`] makes the others. The
-/// user gets a code that is neither unchanged, so that a newer server may have more codes.
+/// The constants are the protocol's own codes; [`ErrorCode::application`] makes the others. Any
+/// other code reaches the user unchanged, so that a newer server may have more codes.
 ///
 /// ```
 /// use dunlin_wire::ErrorCode;
@@ -29,7 +29,7 @@ impl ErrorCode {
     pub const TOO_LARGE: Self = Self(2);
     /// The response is larger than the client accepts.
     pub const RESPONSE_TOO_LARGE: Self = Self(3);
-    /// The server has no memory or no queue place left for the request.
+    /// The server has no memory or no place in a queue for the request.
     pub const OVERLOADED: Self = Self(4);
     /// The handler panicked, or dropped the request without an answer.
     pub const HANDLER_FAILED: Self = Self(5);
@@ -39,7 +39,7 @@ impl ErrorCode {
     pub const CANCELLED: Self = Self(7);
     /// The typed layer could not decode the request's message.
     pub const UNDECODABLE: Self = Self(8);
-    /// The server drains: it takes no new requests, and ends when the running ones have.
+    /// The server is draining: it takes no new requests, and ends when the running ones have ended.
     pub const SHUTTING_DOWN: Self = Self(9);
     /// The handler ran, and there was no memory for its response.
     pub const NO_RESPONSE_MEMORY: Self = Self(10);
@@ -65,9 +65,9 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the handler ran, if the server uses these codes as they are described here. If a
-    /// server sends `OVERLOADED` for a response without memory, or lets handlers send any code, a
-    /// code that means [`Ran::No`] proves nothing.
+    /// Whether the handler ran, if the server uses these codes as described here. If a server sends
+    /// `OVERLOADED` when it has no memory for a response, or lets handlers send any code, a code
+    /// that means [`Ran::No`] proves nothing.
     pub const fn ran(self) -> Ran {
         match self {
             Self::UNKNOWN_TYPE
@@ -77,9 +77,10 @@ impl ErrorCode {
             | Self::SHUTTING_DOWN => Ran::No,
             Self::RESPONSE_TOO_LARGE | Self::NO_RESPONSE_MEMORY | Self::REFUSED => Ran::Yes,
             _ if self.as_application().is_some() => Ran::Yes,
-            // Several codes prove nothing. If a handler panics, the rest of its batch fails without
-            // having been seen. A response that has been given back may have been another error. A
-            // cancelled request may have run or not. A newer server's code may mean anything.
+            // Several codes prove nothing. If a handler panics, the rest of its batch fails before
+            // the handler has seen it. A response that has been given back may itself have been an
+            // error. A cancelled request may have run or not. A newer server's code may mean
+            // anything.
             _ => Ran::Unknown,
         }
     }
@@ -104,7 +105,7 @@ pub enum Ran {
 }
 
 impl Ran {
-    /// Whether the handler ran in one of two attempts at the same call.
+    /// Whether the handler ran in either of two attempts at the same call.
     #[must_use]
     pub const fn join(self, other: Self) -> Self {
         match (self, other) {

@@ -31,7 +31,7 @@ const _: () = assert!(ACK_VECTOR_LEN <= MAX_EXTENSION && CHALLENGE_LEN <= MAX_EX
 
 /// Up to four requests whose responses have arrived, in front of the data (rule W10).
 ///
-/// It lets the server give back response buffers of slots that the client does not use now. A
+/// With it, the server can free the response buffers of slots that the client does not use now. A
 /// client that has fewer than four requests to name repeats one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckVector(pub [ReqNum; 4]);
@@ -102,7 +102,7 @@ impl Bitmap {
     /// No packet after the cumulative number has arrived.
     pub const EMPTY: Self = Self::beginning_with(0);
 
-    /// The same, in a bitmap for packets from `cumulative + 64 word` on.
+    /// An empty bitmap for packets from `cumulative + 64 word` on.
     pub const fn beginning_with(word: u32) -> Self {
         Self {
             first: word,
@@ -160,7 +160,7 @@ impl Bitmap {
         zeros.fold(MAX_BITMAP_WORDS, |words, _| words - 1)
     }
 
-    /// Number of words that follow a header and the number of the first, in the header's encoding.
+    /// The number of words to send and the number of the first of them, encoded as in the header.
     #[inline]
     pub fn extent(&self) -> u32 {
         match self.words() {

@@ -27,7 +27,7 @@ const _: () = assert!(CUMULATIVE_MASK == crate::control::MAX_PACKETS);
 const PLAIN_REQ: u8 = VERSION << 4 | PacketType::Req as u8;
 const PLAIN_RESP: u8 = VERSION << 4 | PacketType::Resp as u8;
 
-/// The first word of a REQ without flags; its type and session are left out.
+/// The first word of a REQ without flags, but for request type and session.
 pub const PLAIN_REQUEST: u64 = PLAIN_REQ as u64;
 
 /// The first half of the first word of a RESP without flags and without a residence. The other half
@@ -51,7 +51,7 @@ pub enum PacketType {
     /// The client no longer wants the response.
     Cancel = 5,
     /// Eight bytes that the receiver gives back over the control connection, to prove that packets
-    /// reach it at this address (rule C13). From either side.
+    /// reach it at this address (rule C13). Either side may send it.
     Challenge = 6,
 }
 
@@ -96,7 +96,8 @@ impl Flags {
     /// residence of the request. Without the flag, the server need not measure it (rule S10).
     pub const SAMPLE: Self = Self(16);
 
-    /// The flags that a CR or RFR may have: a bitmap takes the place of the vector (rule W7).
+    /// The flags that a CR or RFR may have: they cannot have an acknowledgement vector, because a
+    /// bitmap takes its place (rule W7).
     const WITH_BITMAP: Self = Self::ECN_ECHO.with(Self::RETRANSMISSION);
     /// The flags that every other packet may have.
     const KNOWN: Self = Self::WITH_BITMAP.with(Self::ACK_VECTOR);
@@ -288,7 +289,7 @@ impl Header {
     /// The header as bytes.
     #[inline]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
-        // Three stores: code that copies the header right after them waits for no others.
+        // Three stores, so that code which copies the header right after them waits for no others.
         let first = u64::from(VERSION << 4 | self.kind as u8)
             | u64::from(self.flags.0) << 8
             | u64::from(self.aux) << 16

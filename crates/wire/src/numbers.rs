@@ -10,7 +10,7 @@ mod tests;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SessionNum(pub u32);
 
-/// Random number drawn at the handshake by the side that receives packets with it (rule W5).
+/// Random number that a side draws at the handshake; packets to that side carry it (rule W5).
 ///
 /// It stops accidents and blind guesses, and gives no cryptographic protection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]

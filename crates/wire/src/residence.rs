@@ -9,7 +9,7 @@ mod tests;
 /// A duration in nanoseconds with 5 bits of exponent and 11 bits of mantissa.
 ///
 /// Values below 2048 ns are exact. Above, the encoded value is too small by less than 1 in 1024, so
-/// a corrected round trip is never below the true one by more than the clock's error.
+/// the corrected round trip is too short by at most the clock's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Residence(pub u16);
 

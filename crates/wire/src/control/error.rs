@@ -57,7 +57,7 @@ pub enum Field {
     Counter,
     /// Bytes of a challenge.
     Secret,
-    /// Place, length or bytes of a part of the file that a process shows of itself.
+    /// Place, length or bytes of a part of the counters file.
     Insight,
     /// The number by which a process is recognised on a second connection.
     Nonce,

@@ -15,15 +15,15 @@ pub struct BootId(pub [u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Incarnation(pub u64);
 
-/// Optional abilities, one bit each. Two processes use those that both have, and ignore unknown
-/// bits (rule C2).
+/// Optional abilities, one bit each. Two processes use the abilities that both have, and ignore
+/// unknown bits (rule C2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Features(pub u32);
 
 impl Features {
     /// The process answers inquiries (rule C11).
     pub const INQUIRY: Self = Self(1);
-    /// A refusal may say that an address is foreign (rule C12).
+    /// The process knows the refusal of a foreign address (rule C12).
     pub const FOREIGN: Self = Self(2);
     /// The process repeats nonces (rule C3).
     pub const NONCE: Self = Self(4);

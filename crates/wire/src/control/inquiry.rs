@@ -38,11 +38,11 @@ pub struct Account<'a> {
     pub fates: Fates<'a>,
 }
 
-/// The fate of a request, as its server side gives it.
+/// The fate of a request, as its server side reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Fate {
-    /// The server took no packet of it; its number may be a wrong one.
+    /// The server has accepted no packet of it; the number may also be wrong.
     Unknown = 0,
     /// Some of its packets have arrived.
     Arriving = 1,
@@ -70,7 +70,7 @@ impl Fate {
 pub struct Requests<'a>(pub(super) &'a [u8]);
 
 impl<'a> Requests<'a> {
-    /// The bytes of these numbers.
+    /// Writes these numbers to `out`, and borrows them from there.
     pub fn list(numbers: &[ReqNum], out: &'a mut [u8; MAX_INQUIRED * NUMBER_LEN]) -> Option<Self> {
         if numbers.is_empty() || numbers.len() > MAX_INQUIRED {
             return None;
@@ -99,7 +99,7 @@ impl<'a> Fates<'a> {
     /// No requests.
     pub const NONE: Self = Self(&[]);
 
-    /// The bytes of these requests and fates.
+    /// Writes these requests and fates to `out`, and borrows them from there.
     pub fn list(
         fates: &[(ReqNum, Fate)],
         out: &'a mut [u8; MAX_INQUIRED * FATE_LEN],

@@ -37,8 +37,8 @@ impl TransportKind {
 pub struct Offer<'a> {
     /// The transport that can read `bytes`.
     pub kind: TransportKind,
-    /// Number of descriptors of this offer, at most [`MAX_OFFER_FDS`]. They are passed with the
-    /// message, in the order of the offers; without a UNIX socket, only 0 makes sense.
+    /// Number of descriptors of this offer, at most [`MAX_OFFER_FDS`]. The UNIX socket passes them
+    /// with the message, in the order of the offers; over TCP, only 0 makes sense.
     pub fds: u8,
     /// The address, and anything else that the transport needs, at most [`MAX_OFFER_BYTES`] bytes.
     pub bytes: &'a [u8],

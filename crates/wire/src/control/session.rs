@@ -55,7 +55,7 @@ pub struct SessionSide<'a> {
 /// channel for all of their sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lookup {
-    /// Names the attempt that the answer repeats; the connect that follows keeps it.
+    /// Names the attempt. The answer repeats it, and the connect that follows keeps it.
     pub attempt: AttemptId,
     /// The index; [`EndpointIndex::ANY`] lets the other nexus choose.
     pub target: EndpointIndex,
@@ -83,12 +83,12 @@ pub struct Connect<'a> {
     pub client: SessionSide<'a>,
 }
 
-/// Grants a session: from here on, the side that accepts expects packets.
+/// Grants a session. After sending this, the accepting side expects packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Accept<'a> {
     /// The attempt of the connect.
     pub attempt: AttemptId,
-    /// The side that accepts. Window, credits and data size are those of the session: none exceeds
+    /// The side that accepts. Window, credits and data size are those of the session: none is above
     /// the value that the client asked for.
     pub server: SessionSide<'a>,
 }

@@ -14,8 +14,8 @@ fn every_code_names_one_time_and_grows_with_it() {
         residence.to_nanos().map(Residence::from_nanos) == Some(residence)
     };
     let codes: Vec<u16> = (0..u16::MAX).filter(canonical).collect();
-    // Exponent 0 uses all 2048 mantissas, the other 31 only those with the first bit set, and the
-    // very last code means "no sample".
+    // Exponent 0 uses all 2048 mantissas; each of the other 31 uses only those whose first bit is
+    // set. The very last code means "no sample".
     assert_eq!(codes.len(), 2048 + 31 * 1024 - 1);
     for pair in codes.windows(2) {
         assert!(Residence(pair[0]).to_nanos() < Residence(pair[1]).to_nanos());
