@@ -265,7 +265,7 @@ fn say(args: &Args, text: &str) {
     }
 }
 
-/// Shows the current work, on a terminal only; the next text overwrites it.
+/// Shows the current step, on a terminal only; the next text overwrites it.
 fn progress(text: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {

@@ -4,7 +4,7 @@
 //! of which some replay the corpora in `fuzz/`, and fails if they reach less than [`LEAST`].
 //!
 //! `report.rs` explains the counts. The build is that of the tests, so the conditions of
-//! `debug_assert` count too; their failing sides are never reached and lower the figure.
+//! `debug_assert` count too. Their failing sides are never reached, which lowers the figure.
 
 mod report;
 
@@ -63,8 +63,8 @@ const TESTS: [&str; 9] = [
     "--tests",
 ];
 
-/// The tests that run. The random steps of the endpoint take longest and reach the same code as the
-/// corpus, which comes from them; without them a run is repeatable.
+/// The tests that run. The test with random steps is left out: it takes longest, it reaches the
+/// same code as the corpus, and without it a run is repeatable.
 const FILTER: [&str; 3] = ["--", "--skip", "endpoints_keep_their_promises"];
 
 /// Counters for regions and for both outcomes of each condition. The latter is unstable.

@@ -35,8 +35,8 @@ pub(super) fn count(program: &Path, args: &[String], profile: &Path) -> anyhow::
     file.push(profile);
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--cache-sim=yes"])
-        // Without these, valgrind simulates the machine's caches, and stops where it cannot. What
-        // they miss is not counted here.
+        // Without these, valgrind would simulate the machine's caches, and stop where it cannot.
+        // Cache misses are not counted here.
         .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"])
         .arg("--toggle-collect=*shm_rpc::counted*")
         .arg(file)
@@ -71,7 +71,7 @@ fn sides(profile: &str) -> anyhow::Result<Sides<u64>> {
     let mut lines = profile.lines();
     while let Some(line) = lines.next() {
         if let Some(name) = function(line) {
-            // A name stands where its number is used first.
+            // A name follows the number where that is used first.
             let (id, name) = name.split_once(' ').unwrap_or((name, ""));
             let name = *names.entry(id).or_insert(name);
             if line.starts_with('c') {

@@ -152,8 +152,8 @@ fn fuzz_targets(fuzz: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The commands of the README: every line of its `sh` blocks except comments and the steps that
-/// lead into this folder. Tidy finds a missing page through the links to it.
+/// The commands of the README: every line of its `sh` blocks except comments and the commands that
+/// clone the repository and enter it. Tidy finds a missing page through the links to it.
 pub(super) fn readme(root: &Path) -> anyhow::Result<Vec<Step>> {
     let path = root.join("README.md");
     if !path.exists() {

@@ -158,8 +158,8 @@ impl Step {
     }
 }
 
-/// The path of a running program. A step that builds it anew replaces its file; then the system
-/// calls the old one deleted, and the new one is at the path.
+/// The path of a running program. If a step builds the program anew, the system marks the old file
+/// as deleted, and the new file is at the same path.
 fn standing(program: PathBuf) -> PathBuf {
     let path = program
         .to_str()

@@ -6,8 +6,8 @@
 //! counted too: each arm, each body and each early return is one.
 //!
 //! A generic function is compiled once for every set of types, and each program has its own copy of
-//! everything. A place in the source that one copy reaches counts once, as reached. Code that is
-//! not built for tests (planted bugs) does not count; tests are in other files.
+//! everything. A place in the source counts once, and as reached if any copy reaches it. Code that
+//! is not built for tests (planted bugs) does not count; tests are in other files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,7 +54,7 @@ impl Share {
         }
     }
 
-    /// The part of nothing is that of all.
+    /// If there are no places, all are reached.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn part(self) -> f64 {
         match self.all {

@@ -163,7 +163,7 @@ fn within_folders(root: &str, needs: &Needs) -> Places {
     named("within", circles, &near)
 }
 
-/// The places of these circles, each with a shortest way back to itself.
+/// The places of these circles, each with a shortest path back to itself.
 fn named(kind: &str, circles: impl Iterator<Item = BTreeSet<String>>, needs: &Needs) -> Places {
     let mut places = Places::new();
     for member in circles.flatten() {
@@ -206,7 +206,7 @@ fn circles(needs: &Needs) -> BTreeSet<BTreeSet<String>> {
     circles.filter(|circle| !circle.is_empty()).collect()
 }
 
-/// A shortest way from a node to itself.
+/// A shortest path from a node back to itself.
 fn way_back(node: &str, needs: &Needs) -> Vec<String> {
     let from = reached(node, needs);
     let mut way = vec![node.to_owned()];

@@ -13,8 +13,8 @@ type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 /// Sections in which workspaces differ: the members, and the folders of crates.
 const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 
-/// Sections with such beginnings differ as well: the look-ups are measured only in one unit, Dunlin
-/// also as a user builds it.
+/// Sections that begin like this may differ as well: the look-ups are measured only as one codegen
+/// unit, Dunlin also as a user builds it.
 const MEASURED: [&str; 2] = ["[profile.release", "[profile.lto"];
 
 const DEPENDENCIES: &str = "[workspace.dependencies]";

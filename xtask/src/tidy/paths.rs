@@ -1,5 +1,5 @@
-//! No file names a path of the machine on which it was written, because other machines have none
-//! like it.
+//! No file names a path of the machine on which it was written, because other machines do not have
+//! that path.
 
 use super::Finding;
 use super::tree::Tree;

@@ -64,7 +64,8 @@ impl Module {
                 self.tree(&rest[1..end], &[]);
                 at += end;
             } else if is_word(&rest[0], "pub") {
-                // `in` limits the visibility of an item, and needs nothing of that module.
+                // `in` only limits the visibility of an item, so the path is not a use of that
+                // module.
                 at += 1 + usize::from(rest.get(1).is_some_and(is_reach));
             } else if let Some(body) = module_body(rest) {
                 self.depth += 1;
