@@ -424,8 +424,7 @@ impl Line {
         self.settle();
     }
 
-    /// Whether no network separates this side from the peer. Then a request without an answer waits
-    /// for a processor.
+    /// Whether no network lies between the sides; an unanswered request then waits for a CPU.
     pub(crate) fn is_near(&self) -> bool {
         self.marks.has(Marks::NEAR)
     }

@@ -138,8 +138,7 @@ impl World {
         }
     }
 
-    /// Makes the other host answer the question of a session, unless its side of the session has
-    /// ended.
+    /// Makes the other host answer a session's question, unless its side has ended.
     fn answer(&mut self, host: usize, question: &Question) {
         let ledger = self.ledger.lock().expect(SOUND);
         let pair = ledger.pair_of(host, question.session);
