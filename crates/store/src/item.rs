@@ -35,6 +35,21 @@ pub struct Version(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
 
+impl Stamp {
+    /// The stamp as a number, for a client that asks for more of the value later.
+    #[must_use]
+    pub const fn to_number(self) -> u64 {
+        self.0
+    }
+
+    /// The stamp of a number that a client has given back. A number that no write has is no error:
+    /// it fits no value.
+    #[must_use]
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// Marks of an item.
 pub(crate) mod mark {
     /// The item was read since it was written.

@@ -39,6 +39,8 @@ pub use config::{BATCH, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, MOST_SPLITS, Mod
 pub use hash::{ROUTE_VERSION, Seed, route};
 pub use item::{Seconds, Stamp, Value, Version};
 pub use memory::Region;
+#[cfg(feature = "mutants")]
+pub use mutant::Mutant;
 pub use table::{
     CounterError, Cursor, DeleteError, Delta, Departure, Item, Key, Reason, SizeError, Stats,
     Table, Verb, Write, WriteError,

@@ -2,8 +2,12 @@
 //! are none, and the compiler removes the checks for them.
 
 /// A planted bug.
+#[cfg_attr(
+    not(feature = "mutants"),
+    expect(unreachable_pub, reason = "only the feature shows it")
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mutant {
+pub enum Mutant {
     /// Every get misses.
     Miss,
     /// A write stops in the middle of its value.

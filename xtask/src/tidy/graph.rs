@@ -131,6 +131,19 @@ const RULES: &[Rule] = &[
         ..rule("dunlin-memcached", &["dunlin-store"])
     },
     Rule {
+        libraries: Some(&[]),
+        optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
+        ..rule(
+            "dunlin-kv",
+            &[
+                "dunlin-wire",
+                "dunlin-msgbuf",
+                "dunlin-core",
+                "dunlin-store",
+            ],
+        )
+    },
+    Rule {
         libraries: Some(&["libc", "tracing"]),
         ..rule("dunlin-nexus", UNDER_NEXUS)
     },
@@ -240,6 +253,7 @@ const SAFE: &[&str] = &[
     "crates/dunlin/src/lib.rs",
     "crates/store/src/lib.rs",
     "crates/memcached/src/lib.rs",
+    "crates/kv/src/lib.rs",
     "xtask/src/main.rs",
     "gopt/crates/gopt-c/src/lib.rs",
     "gopt/crates/gopt-cli/src/main.rs",

@@ -4,7 +4,7 @@
 use dunlin_wire::ReqType;
 
 use crate::endpoint::rpc::Endpoint;
-use crate::handler::table::DispatchFn;
+use crate::handler::table::{BatchFn, DispatchFn};
 use crate::time::Clock;
 use crate::transport::Transport;
 
@@ -12,10 +12,17 @@ use crate::transport::Transport;
 pub trait Register<App> {
     /// Registers a handler, as [`Endpoint::on`] does.
     fn register(&mut self, req_type: ReqType, run: DispatchFn<App>);
+
+    /// Registers a batch handler, as [`Endpoint::on_batch_up_to`] does.
+    fn register_batch(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>);
 }
 
 impl<T: Transport, C: Clock, App> Register<App> for Endpoint<T, C, App> {
     fn register(&mut self, req_type: ReqType, run: DispatchFn<App>) {
         self.on(req_type, run);
+    }
+
+    fn register_batch(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>) {
+        self.on_batch_up_to(req_type, max_response, run);
     }
 }

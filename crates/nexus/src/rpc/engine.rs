@@ -338,4 +338,8 @@ impl<T: Open, App> Register<App> for Rpc<T, App> {
     fn register(&mut self, req_type: ReqType, run: DispatchFn<App>) {
         self.on(req_type, run);
     }
+
+    fn register_batch(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>) {
+        self.on_batch_up_to(req_type, max_response, run);
+    }
 }

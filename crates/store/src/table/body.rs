@@ -100,8 +100,8 @@ impl Table {
     }
 
     /// Plants a bug.
-    #[cfg(all(test, feature = "mutants"))]
-    pub(crate) fn plant(&mut self, mutant: Mutant) {
+    #[cfg(feature = "mutants")]
+    pub fn plant(&mut self, mutant: Mutant) {
         self.mutant = Some(mutant);
     }
 
@@ -126,6 +126,12 @@ impl Table {
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The bytes of its region.
+    #[must_use]
+    pub fn region_len(&self) -> usize {
+        self.memory.len()
     }
 
     /// Hashes a key with the table's secret; `None` unless the key has 1 to [`MAX_KEY`] bytes. The

@@ -1,0 +1,126 @@
+//! Properties that hold for any bytes: the tests of this crate and the fuzz target share them.
+//!
+//! Each function panics if its property does not hold.
+
+use dunlin_core::Nanos;
+use dunlin_store::{Config, Mode, Region, Seed, Table};
+
+use crate::partition::{Partition, WholeReply};
+use crate::wire::{
+    Answer, Figures, KEYED, Keys, MULTI, Map, Records, Request, Status, WHOLE, Whole,
+};
+
+/// The tag of the map in all checks.
+const TAG: u32 = 7;
+
+/// Reads bytes as each kind of message. One that is accepted encodes to the same bytes.
+///
+/// # Panics
+/// If it does not.
+pub fn message(bytes: &[u8]) {
+    if let Ok((tag, request)) = Request::decode(bytes) {
+        let mut again = vec![0xff; request.size()];
+        request.encode(tag, &mut again);
+        assert!(request.is_in_range() && again == bytes, "{request:?}");
+    }
+    if let Ok((tag, keys)) = Keys::decode(bytes) {
+        let mut again = vec![0xff; Keys::size(keys.iter())];
+        Keys::encode(tag, keys.limit(), keys.len(), keys.iter(), &mut again);
+        assert_eq!(again, bytes, "{keys:?}");
+    }
+    if let Ok((tag, whole)) = Whole::decode(bytes) {
+        let mut again = vec![0xff; whole.size()];
+        whole.encode(tag, &mut again);
+        assert_eq!(again, bytes, "{whole:?}");
+    }
+    if let Ok((map, own)) = Map::decode(bytes) {
+        let mut again = vec![0xff; map.size()];
+        map.encode(own, &mut again);
+        // The longest value and bytes of later versions are passed over.
+        assert_eq!(Map::decode(&again), Ok((map, own)));
+    }
+    if let Ok(Answer::Found(item)) = Answer::decode(bytes) {
+        assert!(item.value.len() <= item.len as usize);
+    }
+    let _ = (Records::decode(bytes), Figures::decode(bytes));
+}
+
+/// Runs bytes as requests of a partition: each begins with its length and its type. Every answer
+/// has the length that it claims, and a client can read it.
+///
+/// # Panics
+/// If one has not, or cannot be read.
+pub fn partition(bytes: &[u8]) {
+    let Some((setting, mut rest)) = bytes.split_first() else {
+        return;
+    };
+    let mode = match setting & 1 {
+        0 => Mode::Cache,
+        _ => Mode::Store,
+    };
+    let mut partition = small_partition(mode);
+    let mut now = Nanos::ZERO;
+    while let Some(([low, high, kind, pause], after)) = rest.split_first_chunk() {
+        let len = usize::from(u16::from_le_bytes([*low, *high])).min(after.len());
+        let (request, after) = after.split_at(len);
+        now += Nanos::from_millis(u64::from(*pause) * 50);
+        run_one(&mut partition, *kind, request, now);
+        rest = after;
+    }
+}
+
+/// A partition with a table of the smallest size.
+///
+/// # Panics
+/// If there is no memory for it.
+#[must_use]
+pub fn small_partition(mode: Mode) -> Partition {
+    let config = Config {
+        mode,
+        seed: Seed::new([7, 9]),
+        first_version: 1,
+    };
+    let region = Region::new(64 << 10).expect("the memory is small");
+    let table = Table::new(region, config).expect("it is large enough for a table");
+    let map = Map::new(TAG, mode, [0]).expect("there is one partition");
+    Partition::new(table, map, 0)
+}
+
+fn run_one(partition: &mut Partition, kind: u8, bytes: &[u8], now: Nanos) {
+    match kind % 4 {
+        0 => {
+            if let Ok((tag, keys)) = Keys::decode(bytes) {
+                partition.on_batch(keys.len(), now);
+                let limit = keys.limit() as usize;
+                let answer = partition.run_multi((tag, &keys), now);
+                assert!(answer.len() <= limit.max(16), "{} bytes", answer.len());
+                let records = Records::decode(answer).expect("a client can read it");
+                assert!(records.is_err() || records.is_ok_and(|it| !it.is_empty()));
+            }
+        }
+        1 => {
+            if let Ok(whole) = Whole::decode(bytes)
+                && let WholeReply::Figures(figures) = partition.run_whole(whole, now)
+            {
+                let mut answer = vec![0; Figures::SIZE];
+                figures.encode(&mut answer);
+                assert_eq!(Figures::decode(&answer), Ok(*figures));
+            }
+        }
+        _ => {
+            if let Ok((tag, request)) = Request::decode(bytes) {
+                partition.on_batch(1, now);
+                let key = partition.key(request.key());
+                partition.run((tag, &request), &key, now, |reply| {
+                    let mut answer = vec![0xff; reply.size()];
+                    reply.write(&mut answer);
+                    let read = Answer::decode(&answer).expect("a client can read it");
+                    let is_refused = read == Answer::Refused(Status::MapChanged);
+                    assert_eq!(is_refused, tag != TAG, "{request:?}: {read:?}");
+                });
+            }
+        }
+    }
+}
+
+const _: () = assert!(KEYED.0 != MULTI.0 && MULTI.0 != WHOLE.0);

@@ -1,0 +1,117 @@
+//! Beginning operations: each becomes a call with an encoded request, which goes at once or waits.
+
+use dunlin_core::{Cx, Nanos};
+use dunlin_store::route;
+
+use super::calls::{Call, Job, Owner, Part, Route};
+use super::machine::Client;
+use super::options::Token;
+use crate::error::Error;
+use crate::wire::{Figures, KEYED, Request, WHOLE, Whole};
+
+/// Bytes of an answer before the value, for a value without a stamp.
+const HEAD: usize = 24;
+
+impl Client {
+    /// Begins an operation on one key, with a deadline or the client's own. Its end comes from
+    /// [`Self::next_end`].
+    ///
+    /// # Errors
+    /// The operation is not begun: [`Error::BadKey`], [`Error::TooLong`] or [`Error::NoBuffer`].
+    #[inline]
+    pub fn begin(
+        &mut self,
+        request: &Request<'_>,
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        check(request)?;
+        let deadline = self.deadline(deadline, cx);
+        self.begin_keyed(request, Owner::Program(token), deadline, cx)
+    }
+
+    /// Begins a request for a whole partition.
+    ///
+    /// # Errors
+    /// The operation is not begun: [`Error::NoBuffer`].
+    pub fn begin_whole(
+        &mut self,
+        partition: u16,
+        whole: Whole,
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        let mut request = cx.buf(whole.size()).map_err(|_| Error::NoBuffer)?;
+        whole.encode(0, request.data_mut());
+        let call = Call {
+            job: Job::Plain(token),
+            route: Route::Partition(partition),
+            req_type: WHOLE,
+            request: Some(request),
+            room: 2 * Figures::SIZE,
+            is_read: matches!(whole, Whole::Figures),
+            deadline: self.deadline(deadline, cx),
+        };
+        self.dispatch(call, cx);
+        Ok(())
+    }
+
+    /// Begins a get for a key of a get of many.
+    pub(super) fn begin_part(
+        &mut self,
+        key: &[u8],
+        part: Part,
+        deadline: Nanos,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        self.begin_keyed(&Request::Get { key }, Owner::Part(part), deadline, cx)
+    }
+
+    #[inline]
+    fn begin_keyed(
+        &mut self,
+        request: &Request<'_>,
+        owner: Owner,
+        deadline: Nanos,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        let mut message = cx.buf(request.size()).map_err(|_| Error::NoBuffer)?;
+        request.encode(0, message.data_mut());
+        let expected = match request {
+            Request::Get { .. } => self.options.expected_value as usize,
+            _ => 0,
+        };
+        let call = Call {
+            job: match owner {
+                Owner::Program(token) => Job::Plain(token),
+                Owner::Part(part) => Job::Part(part),
+            },
+            route: Route::Key(route(request.key())),
+            req_type: KEYED,
+            request: Some(message),
+            room: HEAD + expected,
+            is_read: request.is_read(),
+            deadline,
+        };
+        self.dispatch(call, cx);
+        Ok(())
+    }
+
+    /// The time at which an operation ends at the latest.
+    pub(super) fn deadline(&self, wanted: Option<Nanos>, cx: &Cx<'_>) -> Nanos {
+        wanted.unwrap_or_else(|| cx.now() + self.options.deadline)
+    }
+}
+
+/// Checks the lengths of key and value.
+fn check(request: &Request<'_>) -> Result<(), Error> {
+    match request.is_in_range() {
+        true => Ok(()),
+        false if request.key().is_empty() || request.key().len() > dunlin_store::MAX_KEY => {
+            Err(Error::BadKey)
+        }
+        false => Err(Error::TooLong),
+    }
+}

@@ -1,0 +1,136 @@
+//! The calls of a client: one for each request, under way or waiting, in a table whose places are
+//! used again.
+
+use dunlin_core::{Nanos, Tag};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::ReqType;
+
+use super::options::Token;
+
+/// Marks the tags of a client among those of its endpoint: "kv".
+const MARK: u64 = 0x6b76 << 48;
+const GENERATIONS: u64 = 0xffff;
+
+/// Which program asks, and how the end of a call reaches it.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// The first call over a session.
+    Greeting,
+    /// The operation of a program; a get, if the flag is set.
+    Plain(Token),
+    /// A get of a value that is longer than an answer, with the slices so far.
+    Long(Owner, Box<Long>),
+    /// A get by itself, for a key of a get of many.
+    Part(Part),
+    /// Some keys of a get of many.
+    Keys(u32, Vec<u16>),
+}
+
+/// A key of a get of many: the place of the get, and that of the key in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) multi: u32,
+    pub(super) key: u16,
+}
+
+/// The receiver of a get's end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Owner {
+    Program(Token),
+    Part(Part),
+}
+
+/// A long value that is being read.
+#[derive(Debug)]
+pub(super) struct Long {
+    pub(super) flags: u32,
+    pub(super) version: u64,
+    pub(super) lifetime: u32,
+    pub(super) stamp: u64,
+    pub(super) len: usize,
+    pub(super) value: Vec<u8>,
+}
+
+/// The way of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Route {
+    /// To the partition of a key, by its hash.
+    Key(u64),
+    /// To a partition of the current map.
+    Partition(u16),
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) job: Job,
+    pub(super) route: Route,
+    pub(super) req_type: ReqType,
+    /// `None` while the endpoint has it.
+    pub(super) request: Option<MsgBuf>,
+    /// Bytes of the answer for which there is room.
+    pub(super) room: usize,
+    /// May run twice.
+    pub(super) is_read: bool,
+    pub(super) deadline: Nanos,
+}
+
+/// The table of calls.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    places: Vec<(u64, Option<Call>)>,
+    free: Vec<u32>,
+}
+
+impl Calls {
+    pub(super) fn live(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, call: Call) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.places[place as usize].1 = Some(call);
+                place
+            }
+            None => {
+                let place = u32::try_from(self.places.len()).expect("memory ends before that");
+                self.places.push((0, Some(call)));
+                place
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, place: u32) -> &mut Call {
+        let call = self.places[place as usize].1.as_mut();
+        call.expect("the place was given for a call, and not back")
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, place: u32) -> Call {
+        let entry = &mut self.places[place as usize];
+        entry.0 = (entry.0 + 1) & GENERATIONS;
+        self.free.push(place);
+        entry
+            .1
+            .take()
+            .expect("the place was given for a call, and not back")
+    }
+
+    /// The tag by which the endpoint names a call.
+    #[inline]
+    pub(super) fn tag(&self, place: u32) -> Tag {
+        let (generation, _) = self.places[place as usize];
+        Tag(MARK | generation << 32 | u64::from(place))
+    }
+
+    /// The call with this tag.
+    #[inline]
+    pub(super) fn find(&self, tag: Tag) -> Option<u32> {
+        let place = u32::try_from(tag.0 & 0xffff_ffff).expect("it was masked");
+        let (generation, call) = self.places.get(place as usize)?;
+        let is_it = call.is_some() && tag.0 == MARK | generation << 32 | u64::from(place);
+        is_it.then_some(place)
+    }
+}

@@ -1,0 +1,150 @@
+//! Results, as the program gets them.
+
+use dunlin_core::Cx;
+use dunlin_msgbuf::MsgBuf;
+
+use super::options::Token;
+use crate::error::Error;
+use crate::wire::{Answer, Figures};
+
+/// The end of an operation.
+#[derive(Debug)]
+pub struct End {
+    /// The operation.
+    pub token: Token,
+    /// Its result.
+    pub result: Result<Reply, Error>,
+}
+
+/// The result of an operation that did not fail.
+#[derive(Debug)]
+pub enum Reply {
+    /// The item of a get.
+    Found(Found),
+    /// There is no item: of a get only; other operations fail with [`Error::Absent`].
+    Missing,
+    /// The item has this version now.
+    Written(u64),
+    /// The counter has this number and this version now.
+    Counted(u64, u64),
+    /// A delete, a touch or a flush is done.
+    Done,
+    /// The items of a get of many keys, in the order of the keys.
+    Items(Vec<Option<Item>>),
+    /// The figures of a partition.
+    Figures(Box<Figures>),
+}
+
+/// An item of a get, which still lies in the message that has brought it, if it fits into one.
+#[derive(Debug)]
+pub struct Found {
+    flags: u32,
+    version: u64,
+    lifetime: u32,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// A response, and the place in it from which on it is the value.
+    Message(MsgBuf, usize),
+    Joined(Vec<u8>),
+}
+
+/// An item by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Item {
+    /// The writer's flags.
+    pub flags: u32,
+    /// Its version.
+    pub version: u64,
+    /// Seconds until it expires; 0: never.
+    pub lifetime: u32,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+impl Found {
+    /// An item of a message that begins with it. `None`: the message has none.
+    pub(super) fn new(message: MsgBuf) -> Option<Self> {
+        let Ok(Answer::Found(item)) = Answer::decode(message.data()) else {
+            return None;
+        };
+        let (flags, version, lifetime) = (item.flags, item.version, item.lifetime);
+        let start = message.len() - item.value.len();
+        Some(Self {
+            flags,
+            version,
+            lifetime,
+            content: Content::Message(message, start),
+        })
+    }
+
+    /// An item that came in slices.
+    pub(super) fn joined(item: Item) -> Self {
+        Self {
+            flags: item.flags,
+            version: item.version,
+            lifetime: item.lifetime,
+            content: Content::Joined(item.value),
+        }
+    }
+
+    /// The value.
+    #[inline]
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        match &self.content {
+            Content::Message(message, start) => &message.data()[*start..],
+            Content::Joined(value) => value,
+        }
+    }
+
+    /// The writer's flags.
+    #[must_use]
+    pub const fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    /// The version, for a compare-and-set.
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Seconds until it expires; 0: never.
+    #[must_use]
+    pub const fn lifetime(&self) -> u32 {
+        self.lifetime
+    }
+
+    /// The item by itself, without the message.
+    #[must_use]
+    pub fn into_item(self) -> Item {
+        let (flags, version, lifetime) = (self.flags, self.version, self.lifetime);
+        let value = match self.content {
+            Content::Message(message, start) => message.data()[start..].to_vec(),
+            Content::Joined(value) => value,
+        };
+        Item {
+            flags,
+            version,
+            lifetime,
+            value,
+        }
+    }
+}
+
+impl End {
+    /// Gives the memory of a result back to the endpoint's pool, faster than dropping it.
+    #[inline]
+    pub fn recycle(self, cx: &mut Cx<'_>) {
+        if let Ok(Reply::Found(Found {
+            content: Content::Message(message, _),
+            ..
+        })) = self.result
+        {
+            cx.recycle([message]);
+        }
+    }
+}

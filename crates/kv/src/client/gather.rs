@@ -1,0 +1,240 @@
+//! Gets of many keys: one request for each partition that has some of them, all at the same time.
+//! What an answer has no room for is asked for again; a long value is read by itself.
+
+use dunlin_core::{Cx, Nanos, Session};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_store::MAX_KEY;
+
+use super::calls::{Call, Job, Part, Route};
+use super::end::{End, Item, Reply};
+use super::machine::Client;
+use super::multi::Multi;
+use super::options::Token;
+use crate::error::Error;
+use crate::wire::{Answer, Keys, MULTI, Records, Status};
+
+impl Client {
+    /// Begins a get of many keys, of any partitions. Its end has the items in the order of the
+    /// keys; a key that comes twice is answered twice.
+    ///
+    /// # Errors
+    /// The operation is not begun: [`Error::BadKey`], or [`Error::MessageTooLong`] for more than
+    /// 65 535 keys.
+    pub fn begin_multi(
+        &mut self,
+        keys: &[&[u8]],
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        let count = u16::try_from(keys.len()).map_err(|_| Error::MessageTooLong)?;
+        if keys.iter().any(|key| key.is_empty() || key.len() > MAX_KEY) {
+            return Err(Error::BadKey);
+        }
+        let mut end = 0;
+        let ends = keys.iter().map(|key| {
+            end += u32::try_from(key.len()).expect("at most MAX_KEY");
+            end
+        });
+        let deadline = self.deadline(deadline, cx);
+        let multi = Multi {
+            token,
+            ends: ends.collect(),
+            keys: keys.concat(),
+            items: vec![None; keys.len()],
+            pending: (0..count).collect(),
+            calls: 0,
+            failed: None,
+            deadline,
+        };
+        self.next_deadline = self.next_deadline.min(deadline);
+        let place = self.multis.insert(multi);
+        self.group(place, cx);
+        self.end_if_over(place);
+        Ok(())
+    }
+
+    /// Makes calls for the pending keys of all gets.
+    pub(super) fn group_all(&mut self, cx: &mut Cx<'_>) {
+        for place in self.multis.pending() {
+            self.group(place, cx);
+            self.end_if_over(place);
+        }
+    }
+
+    /// Brings waiting calls for keys back to their gets, because the map has changed.
+    pub(super) fn regroup(&mut self, cx: &mut Cx<'_>) {
+        for _ in 0..self.waiting.len() {
+            let Some(place) = self.waiting.pop_front() else {
+                break;
+            };
+            match self.calls.get_mut(place).job {
+                Job::Keys(..) => self.dissolve(place, cx),
+                _ => self.waiting.push_back(place),
+            }
+        }
+    }
+
+    /// Brings the keys of a call back to their get.
+    pub(super) fn dissolve(&mut self, place: u32, cx: &mut Cx<'_>) {
+        let call = self.calls.remove(place);
+        cx.recycle(call.request);
+        if let Job::Keys(multi, indices) = call.job {
+            self.next_deadline = self.next_deadline.min(call.deadline);
+            let get = self.multis.get_mut(multi);
+            get.calls -= 1;
+            if get.failed.is_none() {
+                get.pending.extend(indices);
+            }
+            self.end_if_over(multi);
+        }
+    }
+
+    /// Makes calls for the pending keys of a get.
+    fn group(&mut self, place: u32, cx: &mut Cx<'_>) {
+        let Some(map) = self.map.clone() else {
+            return;
+        };
+        while let Some((partition, indices)) = self.multis.get_mut(place).take_group(&map) {
+            let limit = self.options.multi_answer;
+            let multi = self.multis.get_mut(place);
+            let keys = || indices.iter().map(|index| multi.key(*index));
+            let Ok(mut request) = cx.buf(Keys::size(keys())) else {
+                return multi.fail(Error::NoBuffer);
+            };
+            Keys::encode(0, limit, indices.len(), keys(), request.data_mut());
+            let call = Call {
+                route: Route::Partition(partition),
+                req_type: MULTI,
+                request: Some(request),
+                room: limit as usize,
+                is_read: true,
+                deadline: multi.deadline,
+                job: Job::Keys(place, indices),
+            };
+            multi.calls += 1;
+            let call = self.calls.insert(call);
+            self.try_place(call, cx);
+        }
+    }
+
+    /// The answer to a call for some keys.
+    pub(super) fn on_records(
+        &mut self,
+        place: u32,
+        session: Session,
+        response: &MsgBuf,
+        cx: &mut Cx<'_>,
+    ) {
+        let records = match Records::decode(response.data()) {
+            Ok(Ok(records)) if !records.is_empty() => records,
+            Ok(Err(Status::MapChanged)) => {
+                self.dissolve(place, cx);
+                if self.lanes.on_map_changed(session) {
+                    self.greet(session, cx);
+                }
+                return;
+            }
+            _ => return self.fail(place, Error::Incompatible, cx),
+        };
+        let call = self.calls.remove(place);
+        cx.recycle(call.request);
+        let Job::Keys(multi, indices) = call.job else {
+            unreachable!("only calls for keys have records");
+        };
+        let (answered, rest) = indices.split_at(records.len().min(indices.len()));
+        for (index, record) in answered.iter().zip(&records) {
+            self.on_record(multi, *index, record, cx);
+        }
+        let get = self.multis.get_mut(multi);
+        get.calls -= 1;
+        if get.failed.is_none() {
+            get.pending.extend(rest);
+        }
+        self.group(multi, cx);
+        self.end_if_over(multi);
+    }
+
+    fn on_record(&mut self, multi: u32, index: u16, record: &Answer<'_>, cx: &mut Cx<'_>) {
+        let get = self.multis.get_mut(multi);
+        match record {
+            Answer::Found(item) => {
+                get.items[usize::from(index)] = Some(Item {
+                    flags: item.flags,
+                    version: item.version,
+                    lifetime: item.lifetime,
+                    value: item.value.to_vec(),
+                });
+            }
+            Answer::Refused(Status::Alone) => {
+                get.calls += 1;
+                let (key, deadline) = (get.key(index).to_vec(), get.deadline);
+                let part = Part { multi, key: index };
+                if let Err(error) = self.begin_part(&key, part, deadline, cx) {
+                    let get = self.multis.get_mut(multi);
+                    get.calls -= 1;
+                    get.fail(error);
+                }
+            }
+            // There is no item.
+            _ => {}
+        }
+    }
+
+    /// A get by itself has ended.
+    pub(super) fn on_part(&mut self, part: Part, result: Result<Reply, Error>) {
+        let get = self.multis.get_mut(part.multi);
+        get.calls -= 1;
+        match result {
+            Ok(Reply::Found(found)) => {
+                get.items[usize::from(part.key)] = Some(found.into_item());
+            }
+            Ok(_) => {}
+            Err(error) => get.fail(error),
+        }
+        self.end_if_over(part.multi);
+    }
+
+    /// A call for keys has failed.
+    pub(super) fn on_keys_failed(&mut self, multi: u32, error: Option<Error>) {
+        let get = self.multis.get_mut(multi);
+        get.calls -= 1;
+        get.fail(error.unwrap_or(Error::Incompatible));
+        self.end_if_over(multi);
+    }
+
+    /// Ends gets whose keys have waited until the deadline.
+    pub(super) fn end_late_multis(&mut self, now: Nanos) {
+        for place in self.multis.pending() {
+            let get = self.multis.get_mut(place);
+            let deadline = get.deadline;
+            match deadline <= now {
+                true => get.fail(Error::Unavailable),
+                false => self.next_deadline = self.next_deadline.min(deadline),
+            }
+            self.end_if_over(place);
+        }
+    }
+
+    /// Ends all gets whose keys wait.
+    pub(super) fn end_multis(&mut self, error: Error) {
+        for place in self.multis.pending() {
+            self.multis.get_mut(place).fail(error);
+            self.end_if_over(place);
+        }
+    }
+
+    /// Ends a get if nothing of it is left.
+    fn end_if_over(&mut self, place: u32) {
+        if !self.multis.is_over(place) {
+            return;
+        }
+        let get = self.multis.remove(place);
+        let result = match get.failed {
+            Some(error) => Err(error),
+            None => Ok(Reply::Items(get.items)),
+        };
+        let token = get.token;
+        self.push_end(End { token, result });
+    }
+}

@@ -1,0 +1,155 @@
+//! Lanes: the client's sessions, one to each endpoint of the server that it needs.
+//!
+//! ```text
+//! Down ──wish──▶ Wanted ──▶ Connecting ──connected──▶ Greeting ──map──▶ Open
+//!   ▲──────────────┴────────────┴─────closed, refused──┴──────────────────┘
+//! ```
+//! A lane that goes down pauses, longer after each failure in a row, before it is wished for again.
+
+use dunlin_core::{Nanos, Session};
+
+use super::options::Options;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// From this time on a session is wanted.
+    Down(Nanos),
+    /// The owner knows the wish.
+    Wanted,
+    Connecting(Session),
+    Greeting(Session),
+    /// The server's map has this tag.
+    Open(Session, u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    endpoint: u16,
+    state: State,
+    failures: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Lanes(Vec<Lane>);
+
+impl Lane {
+    const fn new(endpoint: u16) -> Self {
+        Self {
+            endpoint,
+            state: State::Down(Nanos::ZERO),
+            failures: 0,
+        }
+    }
+
+    const fn session(&self) -> Option<Session> {
+        match self.state {
+            State::Down(_) | State::Wanted => None,
+            State::Connecting(session) | State::Greeting(session) | State::Open(session, _) => {
+                Some(session)
+            }
+        }
+    }
+
+    fn fail(&mut self, now: Nanos, options: &Options) {
+        let factor = 1 << self.failures.min(16);
+        let pause = options.least_pause.times(factor).min(options.most_pause);
+        self.failures += 1;
+        self.state = State::Down(now + pause);
+    }
+}
+
+impl Lanes {
+    /// A lane to the endpoint that is asked first.
+    pub(super) fn new(first: u16) -> Self {
+        Self(vec![Lane::new(first)])
+    }
+
+    /// Adds lanes for endpoints that have none.
+    pub(super) fn want(&mut self, endpoints: impl Iterator<Item = u16>) {
+        for endpoint in endpoints {
+            if self.0.iter().all(|lane| lane.endpoint != endpoint) {
+                self.0.push(Lane::new(endpoint));
+            }
+        }
+    }
+
+    /// An endpoint whose lane is due.
+    pub(super) fn wish(&mut self, now: Nanos) -> Option<u16> {
+        let is_due = |lane: &&mut Lane| matches!(lane.state, State::Down(at) if at <= now);
+        let lane = self.0.iter_mut().find(is_due)?;
+        lane.state = State::Wanted;
+        Some(lane.endpoint)
+    }
+
+    /// When the next wish is due.
+    pub(super) fn next_wish(&self) -> Nanos {
+        let due = self.0.iter().filter_map(|lane| match lane.state {
+            State::Down(at) => Some(at),
+            _ => None,
+        });
+        due.min().unwrap_or(Nanos::MAX)
+    }
+
+    pub(super) fn on_connecting(&mut self, endpoint: u16, session: Session) {
+        let is_it = |lane: &&mut Lane| lane.endpoint == endpoint && lane.state == State::Wanted;
+        if let Some(lane) = self.0.iter_mut().find(is_it) {
+            lane.state = State::Connecting(session);
+        }
+    }
+
+    pub(super) fn on_refused(&mut self, endpoint: u16, now: Nanos, options: &Options) {
+        let is_it = |lane: &&mut Lane| lane.endpoint == endpoint && lane.state == State::Wanted;
+        if let Some(lane) = self.0.iter_mut().find(is_it) {
+            lane.fail(now, options);
+        }
+    }
+
+    /// Notes that a session is ready for its greeting. False: it is none of this client's.
+    pub(super) fn on_connected(&mut self, session: Session) -> bool {
+        let Some(lane) = self.of(session) else {
+            return false;
+        };
+        lane.state = State::Greeting(session);
+        true
+    }
+
+    /// Notes that the server has answered the greeting.
+    pub(super) fn on_greeted(&mut self, session: Session, tag: u32) {
+        if let Some(lane) = self.of(session) {
+            lane.state = State::Open(session, tag);
+            lane.failures = 0;
+        }
+    }
+
+    /// Notes that a server has another map than its session's greeting said. True: the lane must be
+    /// greeted again.
+    pub(super) fn on_map_changed(&mut self, session: Session) -> bool {
+        match self.of(session) {
+            Some(lane) if matches!(lane.state, State::Open(..)) => {
+                lane.state = State::Greeting(session);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn on_closed(&mut self, session: Session, now: Nanos, options: &Options) {
+        if let Some(lane) = self.of(session) {
+            lane.fail(now, options);
+        }
+    }
+
+    /// The session to an endpoint whose server has this map.
+    #[inline]
+    pub(super) fn open(&self, endpoint: u16, tag: u32) -> Option<Session> {
+        self.0.iter().find_map(|lane| match lane.state {
+            State::Open(session, own) if lane.endpoint == endpoint && own == tag => Some(session),
+            _ => None,
+        })
+    }
+
+    fn of(&mut self, session: Session) -> Option<&mut Lane> {
+        let is_it = |lane: &&mut Lane| lane.session() == Some(session);
+        self.0.iter_mut().find(is_it)
+    }
+}

@@ -1,0 +1,127 @@
+//! The client's state, and what the owner of its endpoint calls. Ends of calls are in `receive.rs`.
+
+use std::collections::VecDeque;
+
+use dunlin_core::{Cx, Nanos, Session, SessionEvent};
+
+use super::calls::Calls;
+use super::end::End;
+use super::lanes::Lanes;
+use super::multi::Multis;
+#[cfg(feature = "mutants")]
+use super::options::Mutant;
+use super::options::Options;
+use crate::wire::Map;
+
+/// A client of one server.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) options: Options,
+    pub(super) map: Option<Map>,
+    pub(super) lanes: Lanes,
+    pub(super) calls: Calls,
+    pub(super) multis: Multis,
+    /// Calls that wait for a session or for the map, in order.
+    pub(super) waiting: VecDeque<u32>,
+    pub(super) ends: VecDeque<End>,
+    /// The waiting calls may be able to go.
+    pub(super) is_stirred: bool,
+    /// The earliest deadline of the waiting calls, or an earlier time.
+    pub(super) next_deadline: Nanos,
+    /// When calls that have failed are tried again; [`Nanos::MAX`]: there are none.
+    pub(super) retry_at: Nanos,
+}
+
+impl Client {
+    /// A client without a session.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self {
+            lanes: Lanes::new(options.first_endpoint),
+            options,
+            map: None,
+            calls: Calls::default(),
+            multis: Multis::default(),
+            waiting: VecDeque::new(),
+            ends: VecDeque::new(),
+            is_stirred: false,
+            next_deadline: Nanos::MAX,
+            retry_at: Nanos::MAX,
+        }
+    }
+
+    /// The server's map, as soon as it is known.
+    #[must_use]
+    pub const fn map(&self) -> Option<&Map> {
+        self.map.as_ref()
+    }
+
+    /// Operations that have not ended, and greetings of sessions.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.calls.live() + self.multis.live()
+    }
+
+    /// The next end of an operation.
+    pub fn next_end(&mut self) -> Option<End> {
+        self.ends.pop_front()
+    }
+
+    /// An endpoint with which the client wants a session. The owner begins to make one, and passes
+    /// it to [`Self::on_connecting`], or reports that it cannot to [`Self::on_refused`].
+    pub fn wish(&mut self, now: Nanos) -> Option<u16> {
+        self.lanes.wish(now)
+    }
+
+    /// Notes the session that the owner makes for a wish.
+    pub fn on_connecting(&mut self, endpoint: u16, session: Session) {
+        self.lanes.on_connecting(endpoint, session);
+    }
+
+    /// Notes that a wish cannot be granted now.
+    pub fn on_refused(&mut self, endpoint: u16, now: Nanos) {
+        self.lanes.on_refused(endpoint, now, &self.options);
+    }
+
+    /// Takes an event of a session. Sessions of others are passed over.
+    pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
+        match event {
+            SessionEvent::Connected(session) => self.greet(session, cx),
+            SessionEvent::Closed { session, .. } => {
+                self.lanes.on_closed(session, cx.now(), &self.options);
+            }
+            SessionEvent::Accepted(_) => {}
+        }
+        self.settle(cx);
+    }
+
+    /// Does the work that time brings: deadlines of calls that wait, and their repeats. The owner
+    /// calls it before it waits, and when [`Self::next_wakeup`] has come.
+    pub fn on_time(&mut self, cx: &mut Cx<'_>) {
+        if cx.now() >= self.next_deadline {
+            self.end_late(cx);
+        }
+        if cx.now() >= self.retry_at {
+            self.retry_at = Nanos::MAX;
+            self.is_stirred = true;
+        }
+        self.settle(cx);
+    }
+
+    /// When [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Nanos {
+        match self.is_stirred || !self.ends.is_empty() {
+            true => Nanos::ZERO,
+            false => {
+                let own = self.next_deadline.min(self.retry_at);
+                own.min(self.lanes.next_wish())
+            }
+        }
+    }
+
+    #[cfg(feature = "mutants")]
+    pub(super) fn shows(&self, mutant: Mutant) -> bool {
+        self.options.mutant == Some(mutant)
+    }
+}

@@ -1,0 +1,110 @@
+//! The table of gets of many keys.
+//!
+//! Invariant: each key of a get is answered, pending, or in exactly one call.
+
+use dunlin_core::Nanos;
+use dunlin_store::route;
+
+use super::end::Item;
+use super::options::Token;
+use crate::error::Error;
+use crate::wire::{MAX_KEYS, Map};
+
+/// A get of many keys.
+#[derive(Debug)]
+pub(super) struct Multi {
+    pub(super) token: Token,
+    pub(super) keys: Vec<u8>,
+    /// Where each key ends in `keys`.
+    pub(super) ends: Vec<u32>,
+    pub(super) items: Vec<Option<Item>>,
+    /// Keys that are in no call.
+    pub(super) pending: Vec<u16>,
+    pub(super) calls: usize,
+    pub(super) failed: Option<Error>,
+    pub(super) deadline: Nanos,
+}
+
+/// The gets of many keys, each at a place that its calls name.
+#[derive(Debug, Default)]
+pub(super) struct Multis {
+    places: Vec<Option<Multi>>,
+    live: usize,
+}
+
+impl Multi {
+    pub(super) fn key(&self, index: u16) -> &[u8] {
+        let index = usize::from(index);
+        let start = match index.checked_sub(1) {
+            Some(before) => self.ends[before] as usize,
+            None => 0,
+        };
+        &self.keys[start..self.ends[index] as usize]
+    }
+
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
+        self.pending.clear();
+    }
+
+    /// Takes pending keys of one partition, at most [`MAX_KEYS`].
+    pub(super) fn take_group(&mut self, map: &Map) -> Option<(u16, Vec<u16>)> {
+        let first = *self.pending.first()?;
+        let partition = map.partition_of(route(self.key(first)));
+        let is_in =
+            |multi: &Self, index: &u16| map.partition_of(route(multi.key(*index))) == partition;
+        let mut group = Vec::new();
+        let pending = std::mem::take(&mut self.pending);
+        for index in pending {
+            match group.len() < MAX_KEYS && is_in(self, &index) {
+                true => group.push(index),
+                false => self.pending.push(index),
+            }
+        }
+        Some((partition, group))
+    }
+}
+
+impl Multis {
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(super) fn insert(&mut self, multi: Multi) -> u32 {
+        self.live += 1;
+        let free = self.places.iter().position(Option::is_none);
+        let place = free.unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[place] = Some(multi);
+        u32::try_from(place).expect("memory ends before that")
+    }
+
+    pub(super) fn get_mut(&mut self, place: u32) -> &mut Multi {
+        let multi = self.places[place as usize].as_mut();
+        multi.expect("a get stays until its calls have ended")
+    }
+
+    pub(super) fn remove(&mut self, place: u32) -> Multi {
+        self.live -= 1;
+        let multi = self.places[place as usize].take();
+        multi.expect("a get stays until its calls have ended")
+    }
+
+    /// The places of gets with pending keys.
+    pub(super) fn pending(&self) -> Vec<u32> {
+        let places = (0..).zip(&self.places);
+        let is_pending = |multi: &Multi| !multi.pending.is_empty();
+        places
+            .filter(|(_, multi)| multi.as_ref().is_some_and(is_pending))
+            .map(|(place, _)| place)
+            .collect()
+    }
+
+    /// Whether all of a get is answered, or it has failed, and none of its calls is under way.
+    pub(super) fn is_over(&self, place: u32) -> bool {
+        let get = self.places.get(place as usize).and_then(Option::as_ref);
+        get.is_some_and(|get| get.calls == 0 && get.pending.is_empty())
+    }
+}

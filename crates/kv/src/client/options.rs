@@ -1,0 +1,57 @@
+//! Options of a client, and the names of operations.
+
+use dunlin_core::Nanos;
+
+/// The name of an operation, chosen by the program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Token(pub u64);
+
+/// Options of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The endpoint of the server that the client asks for the map first.
+    pub first_endpoint: u16,
+    /// The deadline of operations that are begun without one.
+    pub deadline: Nanos,
+    /// Bytes of a value for which a get makes room. A get of a longer value takes a second call.
+    pub expected_value: u32,
+    /// Most bytes of an answer to a get of many keys.
+    pub multi_answer: u32,
+    /// The pause after a session could not be made; it doubles with each further failure.
+    pub least_pause: Nanos,
+    /// The longest pause.
+    pub most_pause: Nanos,
+    /// The planted bug of this client.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<Mutant>,
+}
+
+/// A planted bug of the client.
+#[cfg(feature = "mutants")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutant {
+    /// A write whose end is unknown is sent again.
+    RepeatedWrite,
+    /// The map of the first server is used for ever.
+    OldMap,
+}
+
+impl Options {
+    /// The default options.
+    pub const DEFAULT: Self = Self {
+        first_endpoint: 0,
+        deadline: Nanos::from_secs(5),
+        expected_value: 1024,
+        multi_answer: 128 * 1024,
+        least_pause: Nanos::from_millis(1),
+        most_pause: Nanos::from_millis(200),
+        #[cfg(feature = "mutants")]
+        mutant: None,
+    };
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

@@ -1,0 +1,344 @@
+//! Ends of calls: results for the program, another attempt, or the next slice of a long value.
+
+use dunlin_core::{Cx, Done, RpcError, Session};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_store::SLICE;
+use dunlin_wire::{ErrorCode, Ran};
+
+use super::calls::{Call, Job, Long, Owner};
+use super::end::{End, Found, Item, Reply};
+use super::machine::Client;
+use crate::error::Error;
+use crate::wire::{Answer, Figures, FoundItem, Map, Request, Status, WHOLE, short_len};
+
+/// Bytes of an answer before the value, with a stamp.
+const LONG_HEAD: usize = 32;
+
+impl Client {
+    /// Takes the end of a call of the endpoint. If the call is none of this client's, returns it.
+    #[inline]
+    pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
+        let Some(place) = self.calls.find(done.tag) else {
+            return Some(done);
+        };
+        // A place in the backlog is free.
+        self.is_stirred |= !self.waiting.is_empty();
+        let call = self.calls.get_mut(place);
+        call.request = Some(done.request);
+        match done.result {
+            Ok(()) => self.on_answer(place, done.session, done.response, cx),
+            Err(error) => {
+                cx.recycle([done.response]);
+                self.on_failure(place, done.session, error, cx);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn on_answer(&mut self, place: u32, session: Session, response: MsgBuf, cx: &mut Cx<'_>) {
+        let call = self.calls.get_mut(place);
+        match &call.job {
+            Job::Plain(_) | Job::Part(_) if call.req_type != WHOLE => {
+                self.on_keyed(place, session, response, cx);
+            }
+            Job::Plain(_) | Job::Part(_) => self.on_whole(place, session, response, cx),
+            Job::Greeting => {
+                self.on_greeting(place, session, &response, cx);
+                cx.recycle([response]);
+            }
+            Job::Long(..) => {
+                self.on_slice(place, session, &response, cx);
+                cx.recycle([response]);
+            }
+            Job::Keys(..) => {
+                self.on_records(place, session, &response, cx);
+                cx.recycle([response]);
+            }
+        }
+    }
+
+    /// The answer to an operation on one key.
+    #[inline]
+    fn on_keyed(&mut self, place: u32, session: Session, response: MsgBuf, cx: &mut Cx<'_>) {
+        let result = match Answer::decode(response.data()) {
+            Ok(Answer::Found(item)) if item.is_long() => {
+                let long = Box::new(Long::begin(&item));
+                cx.recycle([response]);
+                return self.on_long(place, long, cx);
+            }
+            Ok(Answer::Found(_)) => {
+                let found = Found::new(response).expect("it was just decoded");
+                return self.succeed(place, Reply::Found(found), cx);
+            }
+            Ok(Answer::Refused(Status::MapChanged)) => {
+                cx.recycle([response]);
+                return self.on_map_changed(place, session, cx);
+            }
+            Ok(Answer::Written(version)) => Ok(Reply::Written(version)),
+            Ok(Answer::Counted(number, version)) => Ok(Reply::Counted(number, version)),
+            Ok(Answer::Done) => Ok(Reply::Done),
+            Ok(Answer::Refused(Status::Missing)) if self.calls.get_mut(place).is_read => {
+                Ok(Reply::Missing)
+            }
+            Ok(Answer::Refused(status)) => Err(Error::of_status(status)),
+            Ok(Answer::Slice(_)) | Err(_) => Err(Error::Incompatible),
+        };
+        cx.recycle([response]);
+        match result {
+            Ok(reply) => self.succeed(place, reply, cx),
+            Err(error) => self.fail(place, error, cx),
+        }
+    }
+
+    fn on_whole(&mut self, place: u32, session: Session, response: MsgBuf, cx: &mut Cx<'_>) {
+        let bytes = response.data();
+        let reply = match (Figures::decode(bytes), Answer::decode(bytes)) {
+            (Ok(figures), _) => Ok(Reply::Figures(Box::new(figures))),
+            (_, Ok(Answer::Done)) => Ok(Reply::Done),
+            (_, Ok(Answer::Refused(status))) => Err(status),
+            _ => Err(Status::Gone),
+        };
+        cx.recycle([response]);
+        match reply {
+            Ok(reply) => self.succeed(place, reply, cx),
+            Err(Status::MapChanged) => self.on_map_changed(place, session, cx),
+            Err(status) => self.fail(place, Error::of_status(status), cx),
+        }
+    }
+
+    /// The server has another map than this client: it asks again, and the call waits.
+    pub(super) fn on_map_changed(&mut self, place: u32, session: Session, cx: &mut Cx<'_>) {
+        self.wait(place);
+        if self.lanes.on_map_changed(session) {
+            self.greet(session, cx);
+        }
+    }
+
+    fn on_greeting(&mut self, place: u32, session: Session, response: &MsgBuf, cx: &mut Cx<'_>) {
+        let call = self.calls.remove(place);
+        cx.recycle(call.request);
+        let Ok((map, _)) = Map::decode(response.data()) else {
+            self.end_all(Error::Incompatible, cx);
+            return self.give_up(session, cx);
+        };
+        #[cfg(feature = "mutants")]
+        let map = self.old_map(map);
+        self.lanes.on_greeted(session, map.tag());
+        if self.map.as_ref() != Some(&map) {
+            self.lanes.want(map.endpoints());
+            self.map = Some(map);
+            self.regroup(cx);
+        }
+        self.is_stirred = true;
+    }
+
+    /// The first map, if the bug is planted that it is used for ever.
+    #[cfg(feature = "mutants")]
+    fn old_map(&self, map: Map) -> Map {
+        let is_planted = self.shows(super::options::Mutant::OldMap);
+        self.map.clone().filter(|_| is_planted).unwrap_or(map)
+    }
+
+    /// A value is longer than an answer: its slices follow one by one.
+    fn on_long(&mut self, place: u32, long: Box<Long>, cx: &mut Cx<'_>) {
+        let call = self.calls.get_mut(place);
+        let owner = match call.job {
+            Job::Plain(token) => Owner::Program(token),
+            Job::Part(part) => Owner::Part(part),
+            _ => unreachable!("only gets have long values"),
+        };
+        call.job = Job::Long(owner, long);
+        self.next_slice(place, cx);
+    }
+
+    /// Asks for the bytes that follow.
+    fn next_slice(&mut self, place: u32, cx: &mut Cx<'_>) {
+        let call = self.calls.get_mut(place);
+        let Job::Long(_, long) = &call.job else {
+            return;
+        };
+        let (stamp, from) = (long.stamp, long.value.len());
+        let from = u32::try_from(from).expect("a value has at most 1 MiB");
+        let rewritten = rewrite(call, |key| Request::Slice { key, stamp, from }, cx);
+        call.room = short_len(0) + SLICE;
+        match rewritten {
+            Ok(()) => self.try_place(place, cx),
+            Err(error) => self.fail(place, error, cx),
+        }
+    }
+
+    fn on_slice(&mut self, place: u32, session: Session, response: &MsgBuf, cx: &mut Cx<'_>) {
+        let call = self.calls.get_mut(place);
+        let Job::Long(owner, long) = &mut call.job else {
+            return;
+        };
+        match Answer::decode(response.data()) {
+            Ok(Answer::Slice(bytes)) if long.take(bytes) => {
+                if long.value.len() < long.len {
+                    return self.next_slice(place, cx);
+                }
+                let item = long.end();
+                self.succeed(place, Reply::Found(Found::joined(item)), cx);
+            }
+            // Another value has come, or the item is gone: the get begins anew.
+            Ok(Answer::Refused(Status::Gone)) => {
+                call.job = match *owner {
+                    Owner::Program(token) => Job::Plain(token),
+                    Owner::Part(part) => Job::Part(part),
+                };
+                match rewrite(call, |key| Request::Get { key }, cx) {
+                    Ok(()) => {
+                        call.room = LONG_HEAD + SLICE;
+                        self.try_place(place, cx);
+                    }
+                    Err(error) => self.fail(place, error, cx),
+                }
+            }
+            Ok(Answer::Refused(Status::MapChanged)) => self.on_map_changed(place, session, cx),
+            _ => self.fail(place, Error::Incompatible, cx),
+        }
+    }
+
+    /// A call has ended without an answer.
+    fn on_failure(&mut self, place: u32, session: Session, error: RpcError, cx: &mut Cx<'_>) {
+        let call = self.calls.get_mut(place);
+        if matches!(call.job, Job::Greeting) {
+            return self.on_greeting_failed(place, session, error, cx);
+        }
+        match error {
+            RpcError::ResponseTooLarge { size } if call.is_read && size as usize > call.room => {
+                call.room = size as usize;
+                self.try_place(place, cx);
+            }
+            RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE) => {
+                self.fail(place, Error::Incompatible, cx);
+            }
+            RpcError::Rejected(ErrorCode::TOO_LARGE | ErrorCode::RESPONSE_TOO_LARGE) => {
+                self.fail(place, Error::MessageTooLong, cx);
+            }
+            RpcError::DeadlinePassed if call.is_read => {
+                self.fail(place, Error::DeadlinePassed, cx);
+            }
+            _ if error.ran() == Ran::No || self.may_repeat(place) => self.try_later(place, cx),
+            _ => self.fail(place, Error::Unknown, cx),
+        }
+    }
+
+    /// Whether a call whose end is unknown may run a second time.
+    fn may_repeat(&mut self, place: u32) -> bool {
+        #[cfg(feature = "mutants")]
+        if self.shows(super::options::Mutant::RepeatedWrite) {
+            return true;
+        }
+        self.calls.get_mut(place).is_read
+    }
+
+    fn on_greeting_failed(
+        &mut self,
+        place: u32,
+        session: Session,
+        error: RpcError,
+        cx: &mut Cx<'_>,
+    ) {
+        let call = self.calls.remove(place);
+        cx.recycle(call.request);
+        if error == RpcError::Rejected(ErrorCode::UNKNOWN_TYPE) {
+            self.end_all(Error::Incompatible, cx);
+        }
+        self.give_up(session, cx);
+    }
+
+    /// Ends every operation that waits: no server can be found that understands this client.
+    fn end_all(&mut self, error: Error, cx: &mut Cx<'_>) {
+        while let Some(place) = self.waiting.pop_front() {
+            self.fail(place, error, cx);
+        }
+        self.end_multis(error);
+    }
+
+    /// Ends the operation of a call with a result.
+    #[inline]
+    pub(super) fn succeed(&mut self, place: u32, reply: Reply, cx: &mut Cx<'_>) {
+        self.end(place, Ok(reply), cx);
+    }
+
+    /// Ends the operation of a call with an error.
+    pub(super) fn fail(&mut self, place: u32, error: Error, cx: &mut Cx<'_>) {
+        self.end(place, Err(error), cx);
+    }
+
+    #[inline]
+    fn end(&mut self, place: u32, result: Result<Reply, Error>, cx: &mut Cx<'_>) {
+        let call = self.calls.remove(place);
+        cx.recycle(call.request);
+        match call.job {
+            Job::Plain(token) | Job::Long(Owner::Program(token), _) => {
+                self.ends.push_back(End { token, result });
+            }
+            Job::Part(part) | Job::Long(Owner::Part(part), _) => self.on_part(part, result),
+            Job::Keys(multi, _) => self.on_keys_failed(multi, result.err()),
+            Job::Greeting => {}
+        }
+    }
+
+    /// Notes the end of a get of many.
+    pub(super) fn push_end(&mut self, end: End) {
+        self.ends.push_back(end);
+    }
+}
+
+impl Long {
+    fn begin(item: &FoundItem<'_>) -> Self {
+        let mut value = Vec::with_capacity(item.len as usize);
+        value.extend_from_slice(item.value);
+        Self {
+            flags: item.flags,
+            version: item.version,
+            lifetime: item.lifetime,
+            stamp: item.stamp,
+            len: item.len as usize,
+            value,
+        }
+    }
+
+    /// Takes the bytes that follow. False: there are none, or too many.
+    fn take(&mut self, bytes: &[u8]) -> bool {
+        let fits = !bytes.is_empty() && self.value.len() + bytes.len() <= self.len;
+        if fits {
+            self.value.extend_from_slice(bytes);
+        }
+        fits
+    }
+
+    fn end(&mut self) -> Item {
+        Item {
+            flags: self.flags,
+            version: self.version,
+            lifetime: self.lifetime,
+            value: std::mem::take(&mut self.value),
+        }
+    }
+}
+
+/// Puts another request for the same key into a call.
+fn rewrite(
+    call: &mut Call,
+    make: impl for<'b> FnOnce(&'b [u8]) -> Request<'b>,
+    cx: &mut Cx<'_>,
+) -> Result<(), Error> {
+    let old = call.request.take().ok_or(Error::NoBuffer)?;
+    let made = match Request::decode(old.data()) {
+        Ok((_, request)) => {
+            let request = make(request.key());
+            cx.buf(request.size()).map(|mut message| {
+                request.encode(0, message.data_mut());
+                message
+            })
+        }
+        Err(_) => unreachable!("this client has encoded it"),
+    };
+    cx.recycle([old]);
+    call.request = Some(made.map_err(|_| Error::NoBuffer)?);
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! A client with an endpoint of its own, which blocks: one call for each operation, and the machine
+//! itself for programs that have many under way.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::{fmt, io};
+
+use dunlin_core::{Cx, Nanos};
+use dunlin_nexus::{ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
+use dunlin_store::Delta;
+
+use crate::client::{Client, End, Found, Item, Options, Reply, Token};
+use crate::error::Error;
+use crate::wire::{Figures, Map, Request, Store, Whole};
+
+/// A connection to one server.
+///
+/// ```
+/// use dunlin_kv::store::{Config, Mode, Region, Seed, Table};
+/// use dunlin_kv::{Connection, Map, Options, Partition, Store, serve};
+/// use dunlin_nexus::{Nexus, Rpc};
+/// use dunlin_transport::shm::Shm;
+/// # use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let nexus = Nexus::bind("127.0.0.1:0")?;
+/// let address = nexus.address();
+/// # let stop = std::sync::Arc::new(AtomicBool::new(false));
+/// # let stopped = stop.clone();
+/// # let server_nexus = nexus.clone();
+/// let server = std::thread::spawn(move || {
+///     let config = Config { mode: Mode::Cache, seed: Seed::new([17, 4]), first_version: 1 };
+///     let table = Table::new(Region::new(1 << 20).unwrap(), config).unwrap();
+///     let partition = Partition::new(table, Map::new(7, Mode::Cache, [0]).unwrap(), 0);
+/// #   let nexus = server_nexus;
+///     let mut rpc: Rpc<Shm, Partition> = nexus.endpoint(partition).unwrap();
+///     serve(&mut rpc);
+///     rpc.run_until(|_| stopped.load(Ordering::Relaxed));
+/// });
+///
+/// let endpoint = nexus.endpoint_builder::<Shm>().index(9);
+/// let mut kv = Connection::open(endpoint, address, Options::DEFAULT)?;
+/// let version = kv.store(&Store::set(b"name", b"dunlin"))?;
+/// let item = kv.get(b"name")?.expect("it was written");
+/// assert_eq!((item.value(), item.version()), (&b"dunlin"[..], version));
+/// # stop.store(true, Ordering::Relaxed);
+/// # server.join().unwrap();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Connection<T: Open> {
+    rpc: Rpc<T, Client>,
+    addresses: Vec<SocketAddr>,
+    connect: ConnectOptions,
+    tokens: u64,
+}
+
+/// A connection cannot be opened.
+#[derive(Debug)]
+pub enum ConnectionError {
+    /// The address cannot be resolved.
+    Address(io::Error),
+    /// The endpoint cannot be made.
+    Endpoint(EndpointError),
+}
+
+impl<T: Open> Connection<T> {
+    /// Makes an endpoint, and begins to connect to the server whose nexus is at `address`. An
+    /// operation waits for a session until its deadline.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub fn open(
+        endpoint: EndpointBuilder<T>,
+        address: impl ToSocketAddrs,
+        options: Options,
+    ) -> Result<Self, ConnectionError> {
+        Self::open_with(endpoint, address, options, ConnectOptions::default())
+    }
+
+    /// Like [`Self::open`], with options for the sessions. The client chooses their endpoints.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub fn open_with(
+        endpoint: EndpointBuilder<T>,
+        address: impl ToSocketAddrs,
+        options: Options,
+        connect: ConnectOptions,
+    ) -> Result<Self, ConnectionError> {
+        let addresses = address
+            .to_socket_addrs()
+            .map_err(ConnectionError::Address)?;
+        let built = endpoint.build(Client::new(options));
+        let mut rpc: Rpc<T, Client> = built.map_err(ConnectionError::Endpoint)?;
+        rpc.on_completion(|client, done, cx| {
+            if let Some(other) = client.on_done(done, cx) {
+                cx.recycle([other.request, other.response]);
+            }
+        });
+        rpc.on_session(|client, event, cx| client.on_session(event, cx));
+        Ok(Self {
+            rpc,
+            addresses: addresses.collect(),
+            connect,
+            tokens: 0,
+        })
+    }
+
+    /// The item of a key.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<Found>, Error> {
+        match self.run(&Request::Get { key })? {
+            Reply::Found(found) => Ok(Some(found)),
+            Reply::Missing => Ok(None),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    /// The items of keys of any partitions, in their order.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Item>>, Error> {
+        let token = self.token();
+        let (client, mut cx) = self.rpc.with();
+        client.begin_multi(keys, token, None, &mut cx)?;
+        match self.wait(token)? {
+            Reply::Items(items) => Ok(items),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    /// Writes an item, and returns its version.
+    ///
+    /// # Errors
+    /// [`Error`]; after [`Error::Unknown`] the write may have happened.
+    pub fn store(&mut self, store: &Store<'_>) -> Result<u64, Error> {
+        match self.run(&Request::Write(*store))? {
+            Reply::Written(version) => Ok(version),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    /// Deletes an item, if it has the given version (or any, with `None`).
+    ///
+    /// # Errors
+    /// [`Error`]; after [`Error::Unknown`] the item may have been deleted.
+    pub fn delete(&mut self, key: &[u8], if_version: Option<u64>) -> Result<(), Error> {
+        self.run(&Request::Delete { key, if_version }).map(|_| ())
+    }
+
+    /// Changes a counter, and returns its number and version.
+    ///
+    /// # Errors
+    /// [`Error`]; after [`Error::Unknown`] the counter may have changed.
+    pub fn count(&mut self, key: &[u8], delta: Delta) -> Result<(u64, u64), Error> {
+        let request = Request::Count {
+            key,
+            delta,
+            if_version: None,
+        };
+        match self.run(&request)? {
+            Reply::Counted(number, version) => Ok((number, version)),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    /// Changes when an item expires: in `lifetime` seconds, or never, with 0.
+    ///
+    /// # Errors
+    /// [`Error`]; after [`Error::Unknown`] it may have changed.
+    pub fn touch(&mut self, key: &[u8], lifetime: u32) -> Result<(), Error> {
+        self.run(&Request::Touch { key, lifetime }).map(|_| ())
+    }
+
+    /// The server's map.
+    ///
+    /// # Errors
+    /// [`Error`], if no server answers before the client's deadline.
+    pub fn map(&mut self) -> Result<Map, Error> {
+        // An answer to any request comes after the map.
+        self.run_whole(0, Whole::Figures)?;
+        self.rpc.app().map().cloned().ok_or(Error::Unavailable)
+    }
+
+    /// The figures of each partition.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn figures(&mut self) -> Result<Vec<Figures>, Error> {
+        let partitions = self.map()?.partitions();
+        let figures =
+            (0..partitions).map(
+                |partition| match self.run_whole(partition, Whole::Figures)? {
+                    Reply::Figures(figures) => Ok(*figures),
+                    _ => Err(Error::Incompatible),
+                },
+            );
+        figures.collect()
+    }
+
+    /// Forgets all items that are older than `delay` seconds from now will be, in all partitions,
+    /// one after the other.
+    ///
+    /// # Errors
+    /// [`Error`]; some partitions may have been flushed.
+    pub fn flush(&mut self, delay: u32) -> Result<(), Error> {
+        for partition in 0..self.map()?.partitions() {
+            self.run_whole(partition, Whole::Flush(delay))?;
+        }
+        Ok(())
+    }
+
+    /// The machine and its endpoint, to begin operations whose ends [`Self::turn`] brings. Their
+    /// tokens must be below 2^63.
+    pub fn with(&mut self) -> (&mut Client, Cx<'_>) {
+        self.rpc.with()
+    }
+
+    /// One iteration of the endpoint, which blocks until `limit` at the latest if there is nothing
+    /// to do. Ends of operations are ready after it.
+    pub fn turn(&mut self, limit: Nanos) {
+        self.rpc.iterate(|client| client.next_wakeup().min(limit));
+        let (client, mut cx) = self.rpc.with();
+        client.on_time(&mut cx);
+        let now = cx.now();
+        while let Some(index) = self.rpc.app_mut().wish(now) {
+            let options = ConnectOptions {
+                endpoint: Some(index),
+                ..self.connect
+            };
+            match self.rpc.connect_with(&self.addresses[..], &options) {
+                Ok(session) => self.rpc.app_mut().on_connecting(index, session),
+                Err(_) => self.rpc.app_mut().on_refused(index, now),
+            }
+        }
+    }
+
+    /// The time of the endpoint's clock.
+    pub fn now(&mut self) -> Nanos {
+        self.rpc.now()
+    }
+
+    fn token(&mut self) -> Token {
+        self.tokens += 1;
+        Token(1 << 63 | self.tokens)
+    }
+
+    fn run(&mut self, request: &Request<'_>) -> Result<Reply, Error> {
+        let token = self.token();
+        let (client, mut cx) = self.rpc.with();
+        client.begin(request, token, None, &mut cx)?;
+        self.wait(token)
+    }
+
+    fn run_whole(&mut self, partition: u16, whole: Whole) -> Result<Reply, Error> {
+        let token = self.token();
+        let (client, mut cx) = self.rpc.with();
+        client.begin_whole(partition, whole, token, None, &mut cx)?;
+        self.wait(token)
+    }
+
+    /// Runs until an operation has ended. Ends of others are dropped: a program that uses
+    /// [`Self::with`] takes theirs first.
+    fn wait(&mut self, token: Token) -> Result<Reply, Error> {
+        loop {
+            self.turn(Nanos::MAX);
+            while let Some(End {
+                token: other,
+                result,
+            }) = self.rpc.app_mut().next_end()
+            {
+                if other == token {
+                    return result;
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for ConnectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(error) => write!(f, "the address cannot be resolved: {error}"),
+            Self::Endpoint(error) => write!(f, "the endpoint cannot be made: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectionError {}

@@ -1,0 +1,87 @@
+//! How operations fail.
+
+use std::fmt;
+
+use crate::wire::Status;
+
+/// Why an operation has no result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// A key has 1 to 250 bytes.
+    BadKey,
+    /// A value has at most 1 MiB, and in a cache at most a quarter of the partition's memory.
+    TooLong,
+    /// There is an item with this key, and the write asks for none.
+    Present,
+    /// There is no item with this key, and the operation asks for one.
+    Absent,
+    /// The item has another version.
+    VersionDiffers,
+    /// The item's value is no decimal number below 2^64.
+    NotANumber,
+    /// All memory of the partition is used. Never in cache mode.
+    NoMemory,
+    /// No server was ready before the deadline. The operation did not happen.
+    Unavailable,
+    /// The deadline passed before the answer came. The operation only reads.
+    DeadlinePassed,
+    /// The write was sent, and its answer did not come: the deadline has passed, or the server has
+    /// failed. It may or may not have happened, or may still happen.
+    Unknown,
+    /// The client has no memory for the request or its answer.
+    NoBuffer,
+    /// The server does not take requests or answers of the length that this protocol needs.
+    MessageTooLong,
+    /// The other side is no server of this service, or one of another version.
+    Incompatible,
+    /// There is no such partition.
+    NoPartition,
+}
+
+impl Error {
+    /// Whether the operation may have happened all the same.
+    #[must_use]
+    pub const fn is_uncertain(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+
+    /// The error for a status that is none of success, if the client does not handle it otherwise.
+    pub(crate) const fn of_status(status: Status) -> Self {
+        match status {
+            Status::Missing => Self::Absent,
+            Status::Present => Self::Present,
+            Status::Differs => Self::VersionDiffers,
+            Status::NotANumber => Self::NotANumber,
+            Status::NoMemory => Self::NoMemory,
+            Status::TooLong => Self::TooLong,
+            _ => Self::Incompatible,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadKey => "a key has 1 to 250 bytes",
+            Self::TooLong => "the value is too long",
+            Self::Present => "there is an item with this key",
+            Self::Absent => "there is no item with this key",
+            Self::VersionDiffers => "the item has another version",
+            Self::NotANumber => "the value is not a number",
+            Self::NoMemory => "all memory of the server is used",
+            Self::Unavailable => "no server was ready before the deadline",
+            Self::DeadlinePassed => "the deadline passed before the answer came",
+            Self::Unknown => {
+                "no answer came, so the write may or may not have happened; read the key to see"
+            }
+            Self::NoBuffer => "this process has no memory for the message",
+            Self::MessageTooLong => "the server does not take messages of this length",
+            Self::Incompatible => {
+                "the other side does not speak this version of the key-value protocol"
+            }
+            Self::NoPartition => "the server has no such partition",
+        })
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,49 @@
+//! A key-value service over Dunlin: MICA's tables behind HERD's interface (HERD §4), over any
+//! transport.
+//!
+//! A server has partitions. Each belongs to one thread and its endpoint, which share nothing with
+//! the others; [`serve`] registers a [`Partition`]'s handlers. A [`Client`] fetches the [`Map`] of
+//! the partitions when it connects, and sends each operation to the endpoint that has the key.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `wire.rs` | the bytes of requests and answers |
+//! | `partition.rs` | one table, and the operations on it |
+//! | `service.rs` | handlers of an endpoint |
+//! | `client.rs` | the client as a machine, driven by the owner of an endpoint |
+//! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
+//! | `check.rs` | what holds for any bytes |
+//!
+//! Nothing here but `connection.rs` knows a transport or a clock, so the simulator runs all of it.
+
+#![forbid(unsafe_code)]
+
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
+mod client;
+#[cfg(feature = "nexus")]
+mod connection;
+mod error;
+mod partition;
+mod service;
+mod wire;
+
+#[cfg(feature = "mutants")]
+pub use client::Mutant;
+pub use client::{Client, End, Found, Item, Options, Reply, Token};
+#[cfg(feature = "nexus")]
+pub use connection::{Connection, ConnectionError};
+pub use error::Error;
+pub use partition::Partition;
+pub use service::{Host, INLINE, serve};
+pub use wire::{
+    Answer, Figures, FoundItem, KEYED, Keys, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, Map,
+    MapError, Place, Records, Request, Status, Store, VERSION, WHOLE, Whole,
+};
+
+/// Names of the table that programs need for a server and for writes.
+pub mod store {
+    pub use dunlin_store::{
+        Config, Delta, MAX_KEY, MAX_VALUE, Mode, Region, Seed, SizeError, Table, Verb, route,
+    };
+}

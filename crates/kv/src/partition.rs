@@ -1,0 +1,317 @@
+//! A partition: one table and the operations on it, for one thread and endpoint (EREW, as in MICA).
+//!
+//! Its clock is the endpoint's: second 1 is the endpoint's first. A partition refuses requests of
+//! clients that route by another map, counts what it gets, and sweeps expired items for at most a
+//! hundredth of its thread's time. Called by `service`; nothing here knows endpoints.
+
+use dunlin_core::Nanos;
+use dunlin_store::{
+    BATCH, CounterError, DeleteError, Item, Key, SLICE, Seconds, Stamp, Table, Version, Write,
+    WriteError,
+};
+
+use crate::wire::{Figures, Keys, Map, Record, Records, Request, Status, Store, Whole};
+use answer::{copy, head_of};
+
+mod answer;
+
+pub(crate) use answer::Reply;
+
+/// Time between two buckets of the sweep: a bucket takes about a hundredth of it, a cache line or
+/// two.
+const SWEEP_GAP: Nanos = Nanos::from_micros(10);
+
+/// The most buckets of one sweep: after an idle time, a burst waits no longer than for these.
+const MOST_SWEPT: u64 = 32;
+
+/// A table, and its place among those of the server.
+///
+/// ```
+/// use dunlin_kv::{Map, Partition};
+/// use dunlin_store::{Config, Mode, Region, Seed, Table};
+///
+/// let config = Config { mode: Mode::Cache, seed: Seed::new([17, 4]), first_version: 1 };
+/// let table = Table::new(Region::new(1 << 20)?, config)?;
+/// let map = Map::new(7, Mode::Cache, [0])?;
+/// let partition = Partition::new(table, map, 0);
+/// assert_eq!(partition.figures().items, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Partition {
+    table: Table,
+    map: Map,
+    number: u16,
+    memory: usize,
+    counted: Figures,
+    swept: Nanos,
+    /// Answers of [`Self::run_multi`] are put together here.
+    records: Vec<u8>,
+    /// Requests are run whatever their map.
+    #[cfg(feature = "mutants")]
+    takes_any_map: bool,
+}
+
+impl Partition {
+    /// Makes partition `number` of `map`.
+    ///
+    /// # Panics
+    /// If the map has no such partition.
+    #[must_use]
+    pub fn new(table: Table, map: Map, number: u16) -> Self {
+        assert!(number < map.partitions(), "the map has this partition");
+        Self {
+            memory: table.region_len(),
+            table,
+            map,
+            number,
+            counted: Figures::default(),
+            swept: Nanos::ZERO,
+            records: Vec::new(),
+            #[cfg(feature = "mutants")]
+            takes_any_map: false,
+        }
+    }
+
+    /// Plants the bug that requests by another map are run.
+    #[cfg(feature = "mutants")]
+    pub fn take_any_map(&mut self) {
+        self.takes_any_map = true;
+    }
+
+    /// Its number in the map.
+    #[must_use]
+    pub const fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// The map.
+    #[must_use]
+    pub const fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// The figures at this moment.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        Figures::of_table(&self.table.stats(), self.memory).plus(self.counted)
+    }
+
+    /// Counts a batch of requests, and sweeps if it is time.
+    pub(crate) fn on_batch(&mut self, requests: usize, now: Nanos) {
+        self.counted.requests += requests as u64;
+        self.counted.batches += 1;
+        let due = now.since(self.swept).0 / SWEEP_GAP.0;
+        if due > 0 {
+            self.swept = now;
+            let buckets = usize::try_from(due.min(MOST_SWEPT)).expect("a few");
+            self.table.sweep(buckets, seconds(now));
+        }
+    }
+
+    pub(crate) fn on_malformed(&mut self) {
+        self.counted.malformed += 1;
+    }
+
+    /// The key of a request, hashed for this table. Its length was checked when it was read.
+    #[inline]
+    pub(crate) fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        let key = self.table.key(bytes);
+        key.expect("a request that was read has a key of an allowed length")
+    }
+
+    /// Brings the memory of up to [`dunlin_store::BATCH`] keys into the cache.
+    #[inline]
+    pub(crate) fn ahead(&self, keys: &[Key<'_>]) {
+        self.table.ahead(keys);
+    }
+
+    /// Whether a request with this tag comes from a client that routes by this server's map.
+    #[inline]
+    fn is_current(&mut self, tag: u32) -> bool {
+        let is_current = tag == self.map.tag();
+        #[cfg(feature = "mutants")]
+        let is_current = is_current || self.takes_any_map;
+        if !is_current {
+            self.counted.map_changed += 1;
+        }
+        is_current
+    }
+
+    /// Runs an operation, and shows its answer to `see`.
+    #[inline]
+    pub(crate) fn run<T>(
+        &mut self,
+        (tag, request): (u32, &Request<'_>),
+        key: &Key<'_>,
+        now: Nanos,
+        see: impl FnOnce(Reply<'_>) -> T,
+    ) -> T {
+        let now = seconds(now);
+        if !self.is_current(tag) {
+            return see(Reply::Refused(Status::MapChanged));
+        }
+        match request {
+            Request::Get { .. } => match self.table.get(key, now) {
+                Some(item) => see(Reply::Found(head_of(&item, now), item.value())),
+                None => see(Reply::Refused(Status::Missing)),
+            },
+            Request::Slice { stamp, from, .. } => see(self.slice(key, *stamp, *from, now)),
+            other => see(self.change(other, key, now)),
+        }
+    }
+
+    /// The part of a long value that begins at `from`.
+    fn slice(&mut self, key: &Key<'_>, stamp: u64, from: u32, now: Seconds) -> Reply<'_> {
+        let from = from as usize;
+        let item = self.table.peek(key, now);
+        let is_it = |item: &Item<'_>| {
+            item.stamp() == Some(Stamp::from_number(stamp)) && from < item.value().len()
+        };
+        match item.filter(is_it) {
+            Some(item) => Reply::Slice(item.value(), from),
+            None => Reply::Refused(Status::Gone),
+        }
+    }
+
+    fn change(&mut self, request: &Request<'_>, key: &Key<'_>, now: Seconds) -> Reply<'static> {
+        match request {
+            Request::Write(store) => self.write(store, key, now),
+            Request::Count {
+                delta, if_version, ..
+            } => match self.table.count(key, *delta, if_version.map(Version), now) {
+                Ok((number, version)) => Reply::Counted(number, version.0),
+                Err(error) => Reply::Refused(status_of_count(error)),
+            },
+            Request::Delete { if_version, .. } => {
+                match self.table.delete(key, if_version.map(Version), now) {
+                    Ok(()) => Reply::Done,
+                    Err(DeleteError::Absent) => Reply::Refused(Status::Missing),
+                    Err(DeleteError::VersionDiffers) => Reply::Refused(Status::Differs),
+                }
+            }
+            Request::Touch { lifetime, .. } => {
+                match self.table.touch(key, expiry(*lifetime, now), now) {
+                    true => Reply::Done,
+                    false => Reply::Refused(Status::Missing),
+                }
+            }
+            Request::Get { .. } | Request::Slice { .. } => unreachable!("`run` has answered them"),
+        }
+    }
+
+    fn write(&mut self, store: &Store<'_>, key: &Key<'_>, now: Seconds) -> Reply<'static> {
+        let write = Write {
+            verb: store.verb,
+            flags: store.flags,
+            expiry: expiry(store.lifetime, now),
+            if_version: store.if_version.map(Version),
+            ..Write::set(store.value)
+        };
+        match self.table.write(key, &write, now) {
+            Ok(version) => Reply::Written(version.0),
+            Err(error) => Reply::Refused(status_of_write(error)),
+        }
+    }
+
+    /// Runs a request for many keys, and returns the answer.
+    pub(crate) fn run_multi(&mut self, (tag, keys): (u32, &Keys<'_>), now: Nanos) -> &[u8] {
+        let mut answer = std::mem::take(&mut self.records);
+        if self.is_current(tag) {
+            self.fill_records(keys, seconds(now), &mut answer);
+        } else {
+            answer.clear();
+            answer.resize(Reply::Refused(Status::MapChanged).size(), 0);
+            Reply::Refused(Status::MapChanged).write(&mut answer);
+        }
+        self.records = answer;
+        &self.records
+    }
+
+    fn fill_records(&mut self, keys: &Keys<'_>, now: Seconds, answer: &mut Vec<u8>) {
+        let mut records = Records::begin(answer, keys.limit() as usize);
+        let mut rest = keys.iter().peekable();
+        while let Some(first) = rest.peek() {
+            let (mut hashed, mut count) = ([self.key(first); BATCH], 0);
+            for key in rest.by_ref().take(BATCH) {
+                hashed[count] = self.key(key);
+                count += 1;
+            }
+            self.table.ahead(&hashed[..count]);
+            for key in &hashed[..count] {
+                let item = self.table.get(key, now);
+                if !push(&mut records, item.as_ref(), now) {
+                    return records.end();
+                }
+            }
+        }
+        records.end();
+    }
+
+    /// Runs a request for the whole partition, and returns its answer.
+    pub(crate) fn run_whole(&mut self, (tag, whole): (u32, Whole), now: Nanos) -> WholeReply {
+        match whole {
+            Whole::Figures => WholeReply::Figures(Box::new(self.figures())),
+            Whole::Flush(_) if !self.is_current(tag) => {
+                WholeReply::Short(Reply::Refused(Status::MapChanged))
+            }
+            Whole::Flush(delay) => {
+                let now = seconds(now);
+                self.table.flush(Seconds(now.0.saturating_add(delay)), now);
+                WholeReply::Short(Reply::Done)
+            }
+        }
+    }
+}
+
+/// The answer to a request for a whole partition.
+pub(crate) enum WholeReply {
+    Figures(Box<Figures>),
+    Short(Reply<'static>),
+}
+
+/// Appends an item's record. False: it does not fit any more.
+fn push(records: &mut Records<'_>, item: Option<&Item<'_>>, now: Seconds) -> bool {
+    let Some(item) = item else {
+        return records.push(&Record::Other(Status::Missing)).is_some();
+    };
+    let record = Record::Found(head_of(item, now));
+    if item.value().len() > SLICE || !records.may_fit(&record) {
+        return records.push(&Record::Other(Status::Alone)).is_some();
+    }
+    let room = records.push(&record);
+    room.map(|room| copy(&item.value(), room)).is_some()
+}
+
+/// The table's clock: second 1 is the first of the endpoint's clock.
+pub(crate) fn seconds(now: Nanos) -> Seconds {
+    let seconds = now.0 / 1_000_000_000;
+    Seconds(u32::try_from(seconds + 1).unwrap_or(u32::MAX))
+}
+
+/// When an item with this lifetime expires.
+fn expiry(lifetime: u32, now: Seconds) -> Option<Seconds> {
+    (lifetime != 0).then(|| Seconds(now.0.saturating_add(lifetime)))
+}
+
+fn status_of_write(error: WriteError) -> Status {
+    match error {
+        WriteError::Present => Status::Present,
+        WriteError::Absent => Status::Missing,
+        WriteError::VersionDiffers => Status::Differs,
+        WriteError::TooLong => Status::TooLong,
+        WriteError::NoMemory => Status::NoMemory,
+    }
+}
+
+fn status_of_count(error: CounterError) -> Status {
+    match error {
+        CounterError::Absent => Status::Missing,
+        CounterError::VersionDiffers => Status::Differs,
+        CounterError::NotANumber => Status::NotANumber,
+        CounterError::NoMemory => Status::NoMemory,
+    }
+}
+
+#[cfg(test)]
+mod tests;

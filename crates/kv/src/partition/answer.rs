@@ -1,0 +1,83 @@
+//! An answer before it is bytes: its length, and how it is written into the response, so that a
+//! value is copied once, from the log into the response buffer.
+
+use dunlin_store::{Item, SLICE, Seconds, Stamp, Value};
+
+use crate::wire::{Head, Status, short_len, write_short};
+
+/// An answer whose value is still in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reply<'a> {
+    Found(Head, Value<'a>),
+    /// The bytes from a place on, up to a slice of them.
+    Slice(Value<'a>, usize),
+    Written(u64),
+    Counted(u64, u64),
+    Done,
+    Refused(Status),
+}
+
+/// All of an item that comes before its value.
+#[inline]
+pub(super) fn head_of(item: &Item<'_>, now: Seconds) -> Head {
+    let lifetime = match item.expiry() {
+        // A found item lives for at least the second in which it is found.
+        Some(at) => at.0.saturating_sub(now.0).max(1),
+        None => 0,
+    };
+    Head {
+        flags: item.flags(),
+        version: item.version().0,
+        len: u32::try_from(item.value().len()).expect("a value has at most 1 MiB"),
+        lifetime,
+        stamp: item.stamp().map(Stamp::to_number),
+    }
+}
+
+impl Reply<'_> {
+    /// The bytes that it takes.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Found(head, _) => head.size(),
+            Self::Slice(value, from) => short_len(0) + (value.len() - from).min(SLICE),
+            Self::Written(_) => short_len(1),
+            Self::Counted(..) => short_len(2),
+            Self::Done | Self::Refused(_) => short_len(0),
+        }
+    }
+
+    /// Writes it into [`Self::size`] bytes.
+    #[inline]
+    pub(crate) fn write(&self, out: &mut [u8]) {
+        match self {
+            Self::Found(head, value) => copy(value, head.write(out)),
+            Self::Slice(value, from) => {
+                value.copy_from(*from, write_short(Status::Slice, &[], out));
+            }
+            Self::Written(version) => {
+                write_short(Status::Written, &[*version], out);
+            }
+            Self::Counted(number, version) => {
+                write_short(Status::Counted, &[*number, *version], out);
+            }
+            Self::Done => {
+                write_short(Status::Done, &[], out);
+            }
+            Self::Refused(status) => {
+                write_short(*status, &[], out);
+            }
+        }
+    }
+}
+
+/// Copies a whole value into room of its length.
+#[inline]
+pub(super) fn copy(value: &Value<'_>, room: &mut [u8]) {
+    match value.as_slice() {
+        Some(bytes) if bytes.len() == room.len() => room.copy_from_slice(bytes),
+        _ => {
+            value.copy_from(0, room);
+        }
+    }
+}

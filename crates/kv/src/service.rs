@@ -1,0 +1,150 @@
+//! The service: handlers that turn requests of an endpoint into operations on its partition.
+//!
+//! Operations on one key come as a batch, all those of a receive burst, of any kind: the table's
+//! memory for all of them is on its way before the first runs (HERD §4.1.1), and they run in the
+//! order in which they came. Answers of up to [`INLINE`] bytes are written into the response that
+//! the batch has ready; for others, the endpoint makes room of their length. No handler allocates,
+//! panics on any bytes, or copies more than a slice of a value.
+
+use dunlin_core::{Batch, BatchItem, Cx, Register, Request as Incoming};
+use dunlin_store::{BATCH, Key};
+use dunlin_wire::ErrorCode;
+
+use crate::partition::{Partition, Reply, WholeReply};
+use crate::wire::{Figures, KEYED, Keys, MAP, MULTI, Request, WHOLE, Whole};
+
+/// The longest answer that is written into a response which the batch has ready.
+pub const INLINE: usize = 1024;
+
+/// The state of an endpoint that serves a partition.
+pub trait Host {
+    /// The partition.
+    fn partition(&mut self) -> &mut Partition;
+}
+
+impl Host for Partition {
+    fn partition(&mut self) -> &mut Partition {
+        self
+    }
+}
+
+/// Registers the service on an endpoint whose state has a partition.
+///
+/// ```
+/// use dunlin_core::Register;
+/// use dunlin_kv::{Partition, serve};
+///
+/// fn set_up(endpoint: &mut impl Register<Partition>) {
+///     serve(endpoint);
+/// }
+/// ```
+pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
+    endpoint.register(MAP, on_map::<App>);
+    endpoint.register_batch(KEYED, INLINE, on_keyed::<App>);
+    endpoint.register(MULTI, on_multi::<App>);
+    endpoint.register(WHOLE, on_whole::<App>);
+}
+
+fn on_map<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+    let partition = app.partition();
+    let (map, own) = (partition.map(), partition.number());
+    request.reply(cx, map.size(), |out| map.encode(own, out));
+}
+
+/// A request of a batch that was read.
+struct Asked<'a> {
+    item: BatchItem<'a>,
+    tag: u32,
+    request: Request<'a>,
+}
+
+fn on_keyed<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
+    let partition = app.partition();
+    partition.on_batch(batch.len(), cx.now());
+    let mut items = batch.iter_mut();
+    loop {
+        let mut asked: [Option<Asked<'_>>; BATCH] = [const { None }; BATCH];
+        let mut count = 0;
+        for item in items.by_ref() {
+            match Request::decode(item.data()) {
+                Ok((tag, request)) => {
+                    asked[count] = Some(Asked { item, tag, request });
+                    count += 1;
+                }
+                Err(_) => {
+                    partition.on_malformed();
+                    item.reject(ErrorCode::UNDECODABLE);
+                }
+            }
+            if count == BATCH {
+                break;
+            }
+        }
+        run_together(partition, &mut asked[..count], cx);
+        if count < BATCH {
+            return;
+        }
+    }
+}
+
+/// Runs up to [`BATCH`] requests, whose memory is fetched together.
+fn run_together(partition: &mut Partition, asked: &mut [Option<Asked<'_>>], cx: &mut Cx<'_>) {
+    let Some(Some(first)) = asked.first() else {
+        return;
+    };
+    let first = partition.key(first.request.key());
+    let mut keys: [Key<'_>; BATCH] = [first; BATCH];
+    for (key, asked) in keys.iter_mut().zip(asked.iter()).skip(1) {
+        if let Some(asked) = asked {
+            *key = partition.key(asked.request.key());
+        }
+    }
+    if asked.len() > 1 {
+        partition.ahead(&keys[..asked.len()]);
+    }
+    for (key, asked) in keys.iter().zip(asked) {
+        if let Some(Asked { item, tag, request }) = asked.take() {
+            let now = cx.now();
+            partition.run((tag, &request), key, now, |reply| answer(item, &reply, cx));
+        }
+    }
+}
+
+#[inline]
+fn answer(item: BatchItem<'_>, reply: &Reply<'_>, cx: &mut Cx<'_>) {
+    let size = reply.size();
+    if size <= INLINE {
+        // The batch has room for it.
+        let _ = item.reply(size, |out| reply.write(out));
+    } else {
+        item.defer(cx).reply(cx, size, |out| reply.write(out));
+    }
+}
+
+fn on_multi<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+    let (partition, now) = (app.partition(), cx.now());
+    match Keys::decode(request.data()) {
+        Ok((tag, keys)) => {
+            partition.on_batch(keys.len(), now);
+            request.reply_bytes(cx, partition.run_multi((tag, &keys), now));
+        }
+        Err(_) => {
+            partition.on_malformed();
+            request.reject(cx, ErrorCode::UNDECODABLE);
+        }
+    }
+}
+
+fn on_whole<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+    let (partition, now) = (app.partition(), cx.now());
+    let Ok(whole) = Whole::decode(request.data()) else {
+        partition.on_malformed();
+        return request.reject(cx, ErrorCode::UNDECODABLE);
+    };
+    match partition.run_whole(whole, now) {
+        WholeReply::Figures(figures) => {
+            request.reply(cx, Figures::SIZE, |out| figures.encode(out));
+        }
+        WholeReply::Short(reply) => request.reply(cx, reply.size(), |out| reply.write(out)),
+    }
+}

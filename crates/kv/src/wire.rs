@@ -1,0 +1,33 @@
+//! The protocol: bytes of requests and answers. All numbers are little endian, and every request
+//! but that for the map begins with the version of the protocol.
+//!
+//! Four types of requests: [`MAP`] asks an endpoint for the map of partitions; [`KEYED`] is one
+//! operation on one key, of any kind, so that a burst of gets and sets is one batch; [`MULTI`] gets
+//! many keys of one partition; [`WHOLE`] concerns a whole partition.
+//!
+//! Invariant: a request that decodes encodes to the same bytes again, so two programs that agree on
+//! the bytes agree on the operation. `docs/kv.md` has the tables for other languages. Called by
+//! `service`, `client` and `check`.
+
+mod answer;
+mod cursor;
+mod figures;
+mod format;
+mod map;
+mod multi;
+mod request;
+mod whole;
+
+pub use answer::{Answer, FoundItem, Status};
+pub(crate) use answer::{Head, short_len, write_short};
+pub use figures::Figures;
+pub use format::{KEYED, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, VERSION, WHOLE};
+pub use map::{Map, MapError, Place};
+pub(crate) use multi::Record;
+pub use multi::{Keys, Records};
+pub(crate) use request::set_tag;
+pub use request::{Request, Store};
+pub use whole::Whole;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Answers to [`KEYED`](super::format::KEYED) requests. The first byte is a [`Status`].
+//!
+//! ```text
+//! found    status, 0 0 0, flags u32, version u64, length u32, lifetime u32,
+//!          stamp u64 if the value is longer than a slice, bytes of the value
+//! others   status, 0 0 0 0 0 0 0, then: written: version u64; counted: number u64, version u64;
+//!          slice: bytes of the value
+//! ```
+
+use dunlin_store::SLICE;
+
+use super::cursor::{Cursor, Pen};
+use super::format::Malformed;
+
+/// Bytes before the value of a found item, which is no longer than a slice.
+const FOUND: usize = 24;
+const SHORT: usize = 8;
+
+/// The outcome of a request, as the first byte of its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the variants of `Answer` say the same")]
+pub enum Status {
+    Done = 0,
+    Found = 1,
+    Written = 2,
+    Counted = 3,
+    Slice = 4,
+    Figures = 5,
+    Multi = 6,
+    Missing = 16,
+    Present = 17,
+    Differs = 18,
+    NotANumber = 19,
+    NoMemory = 20,
+    TooLong = 21,
+    Gone = 22,
+    MapChanged = 23,
+    Alone = 24,
+}
+
+impl Status {
+    const ALL: [Self; 16] = [
+        Self::Done,
+        Self::Found,
+        Self::Written,
+        Self::Counted,
+        Self::Slice,
+        Self::Figures,
+        Self::Multi,
+        Self::Missing,
+        Self::Present,
+        Self::Differs,
+        Self::NotANumber,
+        Self::NoMemory,
+        Self::TooLong,
+        Self::Gone,
+        Self::MapChanged,
+        Self::Alone,
+    ];
+
+    pub(super) fn read(byte: u8) -> Result<Self, Malformed> {
+        let found = Self::ALL.into_iter().find(|it| *it as u8 == byte);
+        found.ok_or(Malformed)
+    }
+}
+
+/// An answer, as a client reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer<'a> {
+    /// It is done.
+    Done,
+    /// The item.
+    Found(FoundItem<'a>),
+    /// The item was written, and has this version now.
+    Written(u64),
+    /// The counter has this number and this version now.
+    Counted(u64, u64),
+    /// More of the value.
+    Slice(&'a [u8]),
+    /// Nothing was done, for this reason.
+    Refused(Status),
+}
+
+/// An item in an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoundItem<'a> {
+    /// The writer's flags.
+    pub flags: u32,
+    /// The item's version.
+    pub version: u64,
+    /// The length of its value.
+    pub len: u32,
+    /// Seconds until it expires; 0: never.
+    pub lifetime: u32,
+    /// The stamp of a value that is longer than a slice.
+    pub stamp: u64,
+    /// The value, or its first slice.
+    pub value: &'a [u8],
+}
+
+/// All of a found item that comes before its value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) flags: u32,
+    pub(crate) version: u64,
+    pub(crate) len: u32,
+    pub(crate) lifetime: u32,
+    pub(crate) stamp: Option<u64>,
+}
+
+impl Head {
+    /// The bytes of an answer with it: itself, and the value or its first slice.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        let stamp = if self.stamp.is_some() { 8 } else { 0 };
+        FOUND + stamp + (self.len as usize).min(SLICE)
+    }
+
+    /// Writes it, and returns the room for the value.
+    #[inline]
+    pub(crate) fn write<'a>(&self, out: &'a mut [u8]) -> &'a mut [u8] {
+        let mut pen = Pen::new(out);
+        pen.put(&[Status::Found as u8, 0, 0, 0]);
+        pen.put(&self.flags.to_le_bytes());
+        pen.put(&self.version.to_le_bytes());
+        pen.put(&self.len.to_le_bytes());
+        pen.put(&self.lifetime.to_le_bytes());
+        if let Some(stamp) = self.stamp {
+            pen.put(&stamp.to_le_bytes());
+        }
+        pen.rest()
+    }
+}
+
+/// The bytes of an answer that has a status, and these numbers.
+pub(crate) const fn short_len(numbers: usize) -> usize {
+    SHORT + 8 * numbers
+}
+
+/// Writes an answer of [`short_len`] bytes, and returns the room after the numbers.
+pub(crate) fn write_short<'a>(status: Status, numbers: &[u64], out: &'a mut [u8]) -> &'a mut [u8] {
+    let mut pen = Pen::new(out);
+    pen.put(&[status as u8, 0, 0, 0, 0, 0, 0, 0]);
+    for number in numbers {
+        pen.put(&number.to_le_bytes());
+    }
+    pen.rest()
+}
+
+impl<'a> Answer<'a> {
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// If the bytes are no answer of this version.
+    #[inline]
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(bytes);
+        let answer = Self::read(&mut cursor)?;
+        match answer {
+            // The rest of the message is the value, all of it.
+            Self::Slice(_) => {}
+            _ => cursor.end()?,
+        }
+        Ok(answer)
+    }
+
+    /// Reads an answer from the front of `cursor`.
+    #[inline]
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        let status = Status::read(cursor.u8()?)?;
+        if status == Status::Found {
+            return FoundItem::read(cursor).map(Self::Found);
+        }
+        cursor.zeros::<7>()?;
+        Ok(match status {
+            Status::Done => Self::Done,
+            Status::Written => Self::Written(cursor.u64()?),
+            Status::Counted => Self::Counted(cursor.u64()?, cursor.u64()?),
+            Status::Slice => Self::Slice(cursor.0),
+            Status::Found | Status::Figures | Status::Multi => return Err(Malformed),
+            refused => Self::Refused(refused),
+        })
+    }
+}
+
+impl<'a> FoundItem<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        cursor.zeros::<3>()?;
+        let (flags, version) = (cursor.u32()?, cursor.u64()?);
+        let (len, lifetime) = (cursor.u32()?, cursor.u32()?);
+        let here = (len as usize).min(SLICE);
+        let stamp = match len as usize > SLICE {
+            true => cursor.u64()?,
+            false => 0,
+        };
+        Ok(Self {
+            flags,
+            version,
+            len,
+            lifetime,
+            stamp,
+            value: cursor.bytes(here)?,
+        })
+    }
+
+    /// Whether the value is longer than this answer.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.len as usize > self.value.len()
+    }
+}

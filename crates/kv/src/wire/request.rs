@@ -1,0 +1,352 @@
+//! [`KEYED`](super::format::KEYED): one operation on one key.
+//!
+//! ```text
+//! 0   version, operation, length of the key, options   4 bytes
+//! 4   tag of the map by which the client routes        u32
+//! 8   fields of the operation                          0 to 16 bytes
+//! ..  key, and of a write the value
+//! ```
+
+use dunlin_store::{Delta, MAX_KEY, MAX_VALUE, Verb};
+
+use super::cursor::{Cursor, Pen};
+use super::format::{Malformed, VERSION};
+
+/// The option that the operation depends on the item's version.
+const IF_VERSION: u8 = 1;
+
+const HEADER: usize = 8;
+
+/// The operations, as numbered on the wire.
+mod code {
+    pub(super) const GET: u8 = 1;
+    pub(super) const SLICE: u8 = 2;
+    pub(super) const SET: u8 = 3;
+    pub(super) const ADD: u8 = 4;
+    pub(super) const REPLACE: u8 = 5;
+    pub(super) const APPEND: u8 = 6;
+    pub(super) const PREPEND: u8 = 7;
+    pub(super) const UP: u8 = 8;
+    pub(super) const DOWN: u8 = 9;
+    pub(super) const DELETE: u8 = 10;
+    pub(super) const TOUCH: u8 = 11;
+}
+
+/// An operation on one key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request<'a> {
+    /// Reads an item.
+    Get {
+        /// Its key.
+        key: &'a [u8],
+    },
+    /// Reads more of a value that is longer than an answer.
+    Slice {
+        /// Its key.
+        key: &'a [u8],
+        /// The stamp of the write that the first answer has named.
+        stamp: u64,
+        /// The first byte that is wanted.
+        from: u32,
+    },
+    /// Writes an item.
+    Write(Store<'a>),
+    /// Changes a counter.
+    Count {
+        /// Its key.
+        key: &'a [u8],
+        /// By how much.
+        delta: Delta,
+        /// If given, only if the item has this version.
+        if_version: Option<u64>,
+    },
+    /// Deletes an item.
+    Delete {
+        /// Its key.
+        key: &'a [u8],
+        /// If given, only if the item has this version.
+        if_version: Option<u64>,
+    },
+    /// Changes when an item expires.
+    Touch {
+        /// Its key.
+        key: &'a [u8],
+        /// Seconds from now on; 0: it never expires.
+        lifetime: u32,
+    },
+}
+
+/// A write.
+///
+/// ```
+/// use dunlin_kv::Store;
+/// let one_minute = Store { lifetime: 60, ..Store::set(b"name", b"dunlin") };
+/// # let _ = one_minute;
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Store<'a> {
+    /// When it happens, and what it does with an existing value.
+    pub verb: Verb,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value, or the bytes to be added to it.
+    pub value: &'a [u8],
+    /// Kept with the item.
+    pub flags: u32,
+    /// Seconds until the item expires; 0: never.
+    pub lifetime: u32,
+    /// If given, only if the item has this version: compare-and-set.
+    pub if_version: Option<u64>,
+}
+
+impl<'a> Store<'a> {
+    /// A write that sets a value, without flags, for ever.
+    #[must_use]
+    pub const fn set(key: &'a [u8], value: &'a [u8]) -> Self {
+        Self {
+            verb: Verb::Set,
+            key,
+            value,
+            flags: 0,
+            lifetime: 0,
+            if_version: None,
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The key.
+    #[inline]
+    #[must_use]
+    pub const fn key(&self) -> &'a [u8] {
+        match self {
+            Self::Get { key }
+            | Self::Slice { key, .. }
+            | Self::Count { key, .. }
+            | Self::Delete { key, .. }
+            | Self::Touch { key, .. } => key,
+            Self::Write(store) => store.key,
+        }
+    }
+
+    /// Whether the operation only reads, so that it may run twice.
+    #[inline]
+    #[must_use]
+    pub const fn is_read(&self) -> bool {
+        matches!(self, Self::Get { .. } | Self::Slice { .. })
+    }
+
+    /// Whether key and value have lengths that the protocol allows.
+    #[must_use]
+    pub fn is_in_range(&self) -> bool {
+        let key = self.key().len();
+        let value = match self {
+            Self::Write(store) => store.value.len(),
+            _ => 0,
+        };
+        (1..=MAX_KEY).contains(&key) && value <= MAX_VALUE
+    }
+
+    /// The bytes that it takes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let (fields, value) = match self {
+            Self::Get { .. } => (0, 0),
+            Self::Slice { .. } | Self::Count { .. } => (16, 0),
+            Self::Write(store) => (16, store.value.len()),
+            Self::Delete { .. } | Self::Touch { .. } => (8, 0),
+        };
+        HEADER + fields + self.key().len() + value
+    }
+
+    /// Writes it into [`Self::size`] bytes.
+    ///
+    /// # Panics
+    /// If `out` is shorter, or the key longer than 255 bytes; see [`Self::is_in_range`].
+    pub fn encode(&self, tag: u32, out: &mut [u8]) {
+        let key = self.key();
+        let key_len = u8::try_from(key.len()).expect("the caller has checked the key");
+        let options = match self.if_version() {
+            Some(_) => IF_VERSION,
+            None => 0,
+        };
+        let version = self.if_version().unwrap_or(0).to_le_bytes();
+        let mut pen = Pen::new(out);
+        pen.put(&[VERSION, self.code(), key_len, options]);
+        pen.put(&tag.to_le_bytes());
+        match self {
+            Self::Get { .. } => {}
+            Self::Slice { stamp, from, .. } => {
+                pen.put(&stamp.to_le_bytes());
+                pen.put(&from.to_le_bytes());
+                pen.put(&[0; 4]);
+            }
+            Self::Write(store) => {
+                pen.put(&version);
+                pen.put(&store.flags.to_le_bytes());
+                pen.put(&store.lifetime.to_le_bytes());
+            }
+            Self::Count { delta, .. } => {
+                let (Delta::Up(by) | Delta::Down(by)) = delta;
+                pen.put(&version);
+                pen.put(&by.to_le_bytes());
+            }
+            Self::Delete { .. } => pen.put(&version),
+            Self::Touch { lifetime, .. } => {
+                pen.put(&lifetime.to_le_bytes());
+                pen.put(&[0; 4]);
+            }
+        }
+        pen.put(key);
+        if let Self::Write(store) = self {
+            pen.put(store.value);
+        }
+    }
+
+    /// Reads a request and the tag of its map.
+    ///
+    /// # Errors
+    /// If the bytes are no request of this version.
+    #[inline]
+    pub fn decode(bytes: &'a [u8]) -> Result<(u32, Self), Malformed> {
+        let mut cursor = Cursor(bytes);
+        let [version, code, key_len, options] = cursor.take()?;
+        let tag = cursor.u32()?;
+        let key_len = usize::from(key_len);
+        if version != VERSION || options & !IF_VERSION != 0 || !(1..=MAX_KEY).contains(&key_len) {
+            return Err(Malformed);
+        }
+        let is_conditional = options == IF_VERSION;
+        let request = Self::decode_fields(cursor, code, key_len, is_conditional)?;
+        let may_be_conditional = !matches!(
+            request,
+            Self::Get { .. } | Self::Slice { .. } | Self::Touch { .. }
+        );
+        match is_conditional && !may_be_conditional {
+            true => Err(Malformed),
+            false => Ok((tag, request)),
+        }
+    }
+
+    #[inline]
+    fn decode_fields(
+        mut cursor: Cursor<'a>,
+        code: u8,
+        key_len: usize,
+        is_conditional: bool,
+    ) -> Result<Self, Malformed> {
+        let request = match code {
+            code::GET => Self::Get {
+                key: cursor.bytes(key_len)?,
+            },
+            code::SLICE => {
+                let (stamp, from) = (cursor.u64()?, cursor.u32()?);
+                cursor.zeros::<4>()?;
+                let key = cursor.bytes(key_len)?;
+                Self::Slice { key, stamp, from }
+            }
+            code::UP | code::DOWN => {
+                let if_version = condition(&mut cursor, is_conditional)?;
+                let by = cursor.u64()?;
+                let is_up = code == code::UP;
+                Self::Count {
+                    key: cursor.bytes(key_len)?,
+                    delta: if is_up {
+                        Delta::Up(by)
+                    } else {
+                        Delta::Down(by)
+                    },
+                    if_version,
+                }
+            }
+            code::DELETE => {
+                let if_version = condition(&mut cursor, is_conditional)?;
+                let key = cursor.bytes(key_len)?;
+                Self::Delete { key, if_version }
+            }
+            code::TOUCH => {
+                let lifetime = cursor.u32()?;
+                cursor.zeros::<4>()?;
+                let key = cursor.bytes(key_len)?;
+                Self::Touch { key, lifetime }
+            }
+            _ => return Self::decode_write(cursor, code, key_len, is_conditional),
+        };
+        cursor.end()?;
+        Ok(request)
+    }
+
+    fn decode_write(
+        mut cursor: Cursor<'a>,
+        code: u8,
+        key_len: usize,
+        is_conditional: bool,
+    ) -> Result<Self, Malformed> {
+        let verb = match code {
+            code::SET => Verb::Set,
+            code::ADD => Verb::Add,
+            code::REPLACE => Verb::Replace,
+            code::APPEND => Verb::Append,
+            code::PREPEND => Verb::Prepend,
+            _ => return Err(Malformed),
+        };
+        let if_version = condition(&mut cursor, is_conditional)?;
+        let (flags, lifetime) = (cursor.u32()?, cursor.u32()?);
+        let key = cursor.bytes(key_len)?;
+        if cursor.0.len() > MAX_VALUE {
+            return Err(Malformed);
+        }
+        Ok(Self::Write(Store {
+            verb,
+            key,
+            value: cursor.0,
+            flags,
+            lifetime,
+            if_version,
+        }))
+    }
+
+    fn if_version(&self) -> Option<u64> {
+        match self {
+            Self::Write(store) => store.if_version,
+            Self::Count { if_version, .. } | Self::Delete { if_version, .. } => *if_version,
+            Self::Get { .. } | Self::Slice { .. } | Self::Touch { .. } => None,
+        }
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Get { .. } => code::GET,
+            Self::Slice { .. } => code::SLICE,
+            Self::Write(store) => match store.verb {
+                Verb::Set => code::SET,
+                Verb::Add => code::ADD,
+                Verb::Replace => code::REPLACE,
+                Verb::Append => code::APPEND,
+                Verb::Prepend => code::PREPEND,
+            },
+            Self::Count { delta, .. } => match delta {
+                Delta::Up(_) => code::UP,
+                Delta::Down(_) => code::DOWN,
+            },
+            Self::Delete { .. } => code::DELETE,
+            Self::Touch { .. } => code::TOUCH,
+        }
+    }
+}
+
+/// The version that an item must have. Without the option, the field is 0.
+fn condition(cursor: &mut Cursor<'_>, is_conditional: bool) -> Result<Option<u64>, Malformed> {
+    match (is_conditional, cursor.u64()?) {
+        (true, version) => Ok(Some(version)),
+        (false, 0) => Ok(None),
+        (false, _) => Err(Malformed),
+    }
+}
+
+/// Puts another tag into a request that is already encoded: a client that has a new map.
+pub(crate) fn set_tag(request: &mut [u8], tag: u32) {
+    if let Some(field) = request.get_mut(4..8) {
+        field.copy_from_slice(&tag.to_le_bytes());
+    }
+}
