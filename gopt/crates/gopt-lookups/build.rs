@@ -52,7 +52,7 @@ fn main() -> io::Result<()> {
 }
 
 /// Whether x86-64-v3 is the baseline. If the workspace compiles Rust for these processors, C must
-/// be compiled for them too, or the two could not be compared.
+/// be compiled for them too: otherwise the two could not be compared.
 fn is_x86_64_v3() -> bool {
     let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     let has = |name| features.split(',').any(|feature| feature == name);
@@ -77,8 +77,8 @@ fn refuse(path: &Path, said: &[gopt_c::Diagnostic]) -> ! {
     panic!("gopt refuses a look-up:\n{}", said.join("\n"));
 }
 
-/// The look-up's file, then the marked form at every width, and all forms in the order of
-/// `ffi::FORMS`.
+/// One translation unit: the look-up's file, the marked form at every width, and the list of all
+/// forms in the order of `ffi::FORMS`.
 fn translation_unit(lookup: &str, shape: &str, define: &str) -> String {
     let mut text = format!("/* Made by build.rs. */\n{define}#include \"{lookup}.c\"\n");
     let mut forms = "plain, hand".to_owned();

@@ -1,5 +1,5 @@
-//! Passes the name of cargo's profile to the crate, for its rows. Cargo shows it only in the name
-//! of the folder that it gives to this program.
+//! Passes the name of cargo's profile to the crate, for its rows. The only place where cargo shows
+//! the name is the path of the folder that it gives to this program.
 
 use std::env;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Addresses of the locals of lanes. A local whose address is taken can be reached without its
-//! name, so it gets an array if there is any switch in its scope. An address that leaves the lane
-//! is refused: in the original it is valid until the item ends, but here other items run before
-//! that.
+//! name, so it gets an array if its scope contains any switch. Code that lets such an address leave
+//! the lane is refused: in the original the address is valid until the item ends, but in the output
+//! other items run before that.
 //!
 //! The result of a call does not count as an address, even if an argument was one: most look-ups
 //! hash a local key and store the result.
@@ -15,7 +15,7 @@ use crate::flow::root;
 use crate::names::{Names, Place, children};
 use crate::source::Source;
 
-/// The variables of lanes whose address is taken, or the refusals.
+/// Returns the variables of lanes whose address is taken, or the refusals.
 pub(crate) fn check(
     source: &Source<'_>,
     names: &Names<'_>,
@@ -48,8 +48,8 @@ struct Pass<'a, 't> {
     source: &'a Source<'a>,
     names: &'a Names<'t>,
     taken: HashSet<usize>,
-    /// Locals of lanes that may hold the address of a local, each with the last field that it was
-    /// stored in.
+    /// Locals of lanes that may hold the address of a local. Each comes with the last field in
+    /// which the address was stored.
     carriers: HashSet<(usize, Option<String>)>,
     escapes: Vec<Diagnostic>,
 }
@@ -155,7 +155,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// The value of this expression may be the address of a local of the lane.
+    /// Whether the value of this expression may be the address of a local of the lane.
     fn carries(&mut self, node: Node<'_>) -> bool {
         let field = |name| node.child_by_field_name(name);
         match node.kind() {

@@ -1,6 +1,6 @@
-//! Declarations in a lane. The declaration of a variable with an array is split into the array,
-//! which stands before the lanes, and an assignment in the old place. Types also move before the
-//! lanes.
+//! Declarations in a lane. If a variable gets an array, its declaration is split: the array is
+//! declared before the lanes, and an assignment takes the old place. Types that a lane declares
+//! also move before the lanes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -81,7 +81,7 @@ impl<'t> Declarations<'_, '_, 't> {
         let mut end = 0;
         for node in &self.plan.names.types {
             let range = node.byte_range();
-            // A type inside another one moves with it.
+            // A type inside another type moves with the outer one.
             if !body.contains(&range.start) || range.start < end {
                 continue;
             }
@@ -223,7 +223,7 @@ impl<'t> Declarations<'_, '_, 't> {
     }
 }
 
-/// A variable that stays in its place, in a declaration of its own.
+/// The declaration of a variable that stays in its place. It declares this variable only.
 fn stays(declared: &Declarator<'_>) -> Vec<Piece> {
     let begin = declared.declaration.start_byte();
     let first = declared.declaration.child_by_field_name("declarator");

@@ -1,9 +1,9 @@
-//! The tool's messages about places in the source: why it refuses them, or why to look at them.
-//! Every pass makes messages; the binary prints them.
+//! The tool's messages about places in the source: a refusal says why, a warning names a risk.
+//! Every pass makes messages, and the binary prints them.
 
 use std::fmt;
 
-/// Whether the text can still be transformed.
+/// Whether there is an output in spite of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
     /// There is no output.
@@ -50,9 +50,9 @@ impl<'a> LineMarker<'a> {
 /// One message about one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// Whether there is still an output.
+    /// Whether there is an output in spite of the message.
     pub severity: Severity,
-    /// The file that a line marker names before the place; `None` without one.
+    /// The file that the last line marker before the place names; `None` if there is no marker.
     pub file: Option<String>,
     /// Line, from 1, in that file.
     pub line: usize,
@@ -64,7 +64,7 @@ pub struct Diagnostic {
     pub reason: String,
 }
 
-/// How much of a source line is shown.
+/// The most characters of a source line that are shown.
 const SHOWN_CHARS: usize = 160;
 
 impl Diagnostic {

@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(crate) enum Piece {
     New(String),
     Old(Range<usize>),
-    /// Like `Old`, but without an edit of the whole range: the old text has moved here.
+    /// Like `Old`, but an edit of the whole range is ignored: the old text has moved here.
     Moved(Range<usize>),
 }
 

@@ -1,4 +1,5 @@
-//! The output for each `foreach`. Called once for each function, with its plan.
+//! The output for each `foreach`. `lib.rs` calls it once for each function, with the function's
+//! plan.
 //!
 //! A lane consists of the label where it continues, and of its elements of the arrays. All lanes of
 //! a `foreach` start at its begin label, where a lane takes the next item. A lane that finds no
@@ -71,7 +72,7 @@ impl Dispatch {
         }
     }
 
-    /// The code that such jumps lead to; empty if they go to the labels themselves.
+    /// The `switch` to which these jumps lead; empty if they lead to the labels themselves.
     fn table(self, number: usize, marks: impl Iterator<Item = usize>) -> String {
         if self == Self::Computed {
             return String::new();
@@ -89,7 +90,7 @@ impl Dispatch {
     }
 }
 
-/// The names in the output, and the numbers that make them unique in the file.
+/// Makes the output. Keeps the names and the numbers that make names unique in the file.
 pub(crate) struct Emitter<'a> {
     pub(crate) source: &'a Source<'a>,
     pub(crate) edits: Edits,

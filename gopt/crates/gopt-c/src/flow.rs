@@ -2,9 +2,9 @@
 //! a switch: written before it and read after it. Those variables need an array; the others stay as
 //! they are.
 //!
-//! The graph may have paths that the program does not have, but has all paths of the program: a
-//! loop can always end, text between `#if` and `#endif` can always be left out, and an assignment
-//! that may be skipped ends no life. So if in doubt, a variable gets an array.
+//! The graph has all paths of the program, and may have more: any loop may end at any round, text
+//! between `#if` and `#endif` may be left out, and an assignment that may be skipped counts as
+//! skipped. So if in doubt, a variable gets an array.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -34,7 +34,7 @@ enum Step {
     Update(usize),
     /// The whole variable gets a new value, whatever happened before.
     Write(usize),
-    /// The write with this number to a place that lanes share.
+    /// The write with this number in [`Flow::shared_writes`]: it goes to a place that lanes share.
     Store(usize),
     /// The lane waits for an address, and other lanes run.
     Switch(usize),
@@ -78,7 +78,7 @@ pub(crate) struct Flow<'t> {
     pub(crate) lanes: Vec<LanePoints>,
     /// Writes in lanes to variables that lanes share.
     pub(crate) shared_writes: Vec<SharedWrite>,
-    /// Lanes with a label: they have paths that follow no block.
+    /// True if a lane has a label: then jumps may lead into the middle of its blocks.
     pub(crate) has_label: bool,
 }
 

@@ -1,5 +1,6 @@
-//! The new form of each variable of a function, and every reason to refuse the function. The last
-//! pass before the output; called once for each function that has a `foreach`.
+//! Decides the new form of each variable of a function, and finds every reason to refuse the
+//! function. It is the last pass before the output, and runs once for each function with a
+//! `foreach`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -203,8 +204,8 @@ impl<'t> Planner<'_, 't> {
         }
     }
 
-    /// The other variables of a `for` head. It has room for one declaration or for assignments, not
-    /// for both.
+    /// The other variables of a `for` head. A `for` head has room for one declaration or for
+    /// assignments, not for both.
     fn beside(&self, declared: &Declarator<'t>) -> Vec<usize> {
         let declaration = declared.declaration;
         let parent = declaration.parent();
@@ -312,7 +313,7 @@ impl<'t> Planner<'_, 't> {
         }
     }
 
-    /// Refuses macros that may hide something that this tool must see.
+    /// Refuses macros that may hide code that this tool must see.
     fn check_macros(&mut self, body: Node<'_>, lane: usize, arrays: &BTreeSet<usize>) {
         let ours = |variable: &&names::Variable| variable.place.is_of(lane);
         let locals = self.names.variables.iter().filter(ours);

@@ -47,7 +47,8 @@ pub const HEADER: &str = include_str!("../include/gopt.h");
 /// Lanes in flight, unless the user gives a number.
 pub const DEFAULT_LANES: usize = 16;
 
-/// Most lanes in flight. Their state must stay in the first cache levels to be of any use.
+/// The most lanes in flight. More would not help: the lanes' state must stay in the first cache
+/// levels.
 pub const MAX_LANES: usize = 1024;
 
 /// Largest input, in bytes.
@@ -136,8 +137,8 @@ fn top_level(root: Node<'_>) -> Vec<Node<'_>> {
         .collect()
 }
 
-/// Refuses marks and loops in places where they have no meaning, and declarations of the tool's
-/// names.
+/// Refuses marks and loops in places where they have no meaning, and declarations of names that the
+/// tool uses.
 fn outside(source: &source::Source<'_>, root: Node<'_>) -> Vec<Diagnostic> {
     let functions = functions(source, root);
     let is_inside = |at: usize| functions.iter().any(|node| node.byte_range().contains(&at));

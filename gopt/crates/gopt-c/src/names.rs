@@ -1,6 +1,6 @@
-//! Finds the declaration of each name in a function. C lets a name be declared anywhere and shadow
-//! another, so only these results make renaming safe. Built once for each function that has a
-//! `foreach`; every later pass reads it.
+//! Finds the declaration of each name in a function. C lets a program declare a name anywhere and
+//! shadow another, so renaming is safe only with these results. Built once for each function that
+//! has a `foreach`; every later pass reads it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -301,7 +301,7 @@ impl<'t> Resolver<'_, 't> {
         self.names.uses.insert(node.start_byte(), variable);
     }
 
-    /// Makes a variable of the file one of the function when the function first names it.
+    /// Adds a variable of the file to those of the function when the function first names it.
     fn global(&mut self, node: Node<'t>, dimensions: usize, is_constant: bool) -> usize {
         let name = self.text(node).to_owned();
         let variable = self.names.variables.len();

@@ -1,4 +1,4 @@
-//! From text to tree: the parser's errors become refusals with a place. Called by `lib.rs` alone.
+//! Parses the text. The parser's errors become refusals with a place. Called by `lib.rs` alone.
 
 mod explain;
 
@@ -7,7 +7,8 @@ use tree_sitter::{Node, Parser, Tree};
 use crate::diagnostic::Diagnostic;
 use crate::source::Source;
 
-/// Statements and expressions nested deeper than this are refused: the passes recurse.
+/// Statements and expressions nested deeper than this are refused, because the passes are
+/// recursive.
 const DEPTH: usize = 400;
 
 /// The message if nothing more is known.

@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, LineMarker};
 /// The prefix of every name that the output adds, in capitals for macros.
 pub(crate) const RESERVED: &str = "gopt_";
 
-/// The names of the mark: the paper's, and an older one.
+/// The names of the mark: that of the paper, and an older one.
 pub(crate) const MARKS: [&str; 2] = ["g_expensive", "FPP_EXPENSIVE"];
 
 /// The remedy for a text that only the preprocessor understands.
@@ -151,9 +151,9 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// A backslash at the end of a line joins it with the next one. Between two words it becomes
-    /// blank, as the end of the line does; inside a word, the parser would see two words, so it is
-    /// refused.
+    /// A backslash at the end of a line joins the line with the next one. Between two words, the
+    /// backslash becomes blank, as the end of the line does. Inside a word it is refused, because
+    /// the parser would see two words.
     fn splice_end(&self, at: usize, masked: &mut [u8]) -> Result<usize, Diagnostic> {
         let bytes = self.text.as_bytes();
         let rest = bytes[at + 1..]
@@ -185,8 +185,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The end of a directive: the end of its line, except that a comment in it may contain line
-    /// ends.
+    /// The end of a directive: the end of its line. A comment in the directive may contain line
+    /// ends, which do not count.
     fn directive_end(&self, mut at: usize) -> Result<usize, Diagnostic> {
         let bytes = self.text.as_bytes();
         let end = line_end(bytes, at);

@@ -1,5 +1,5 @@
-//! Every program in `tests/corpus` does the same before and after the transformation, for widths
-//! below, at and above one word of the mask, with all warnings of the compilers being errors.
+//! Every program in `tests/corpus` does the same before and after the transformation, with widths
+//! below, at and above one word of the mask. All warnings of the compilers are errors.
 
 mod programs;
 
@@ -20,8 +20,8 @@ fn check(name: &str) {
             !expected.stdout.is_empty(),
             "the program must print what it did"
         );
-        // One compiler checks every width; the other checks only the widths that most people will
-        // use.
+        // One compiler checks every width; the other one checks only the widths that most users
+        // choose.
         let lanes = if compiler == "gcc" {
             &LANES[..]
         } else {
@@ -44,7 +44,8 @@ macro_rules! corpus {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*
 
-        /// A file in the folder that no test names would never be checked.
+        /// Without this test, a file in the folder that is missing in the list would never be
+        /// checked.
         #[test]
         fn every_program_is_checked() {
             let named = [$(stringify!($name)),*];

@@ -78,7 +78,7 @@ fn text_that_is_no_c_is_offered_the_preprocessor() {
     );
 }
 
-/// Every construct in one program, which does the same before and after.
+/// One program with every construct. It does the same before and after the transformation.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include "gopt.h"

@@ -9,11 +9,11 @@ use std::process::Command;
 use gopt_c::{DEFAULT_LANES, transform};
 use programs::{Folder, compilers};
 
-/// Processor time that a compiler may take, in seconds: some fifty times its usual time. With
-/// computed `goto` alone, clang took 33 s for 40 loops, and some minutes for a hundred.
+/// Processor time that a compiler may take, in seconds: about fifty times its usual time. When the
+/// output had computed `goto` only, clang took 33 s for 40 loops, and minutes for a hundred.
 const LIMIT: u32 = 90;
 
-/// A program with this number of loops, of which some end early.
+/// A program with this number of loops. Some of them end early.
 fn program(loops: u32) -> String {
     let mut text = "#include <stdio.h>\n#include \"gopt.h\"\nstatic unsigned f(const unsigned *t, \
                     const unsigned *k, unsigned *o, int n)\n{\n    unsigned sum = 0;\n"
@@ -42,7 +42,7 @@ fn program(loops: u32) -> String {
 #[test]
 fn many_loops_in_a_function_do_the_same() {
     let folder = Folder::new("many-same");
-    // Loops that end early may leave other items partly done; none of these loops ends early here.
+    // A loop that ends early may leave other items partly done, so no loop of this program does.
     let text = program(10)
         .replace("v == 3u", "v == 1u")
         .replace("v == 8u", "v == 1u");
@@ -59,7 +59,7 @@ fn many_loops_in_a_function_do_the_same() {
 #[test]
 fn a_function_with_a_hundred_loops_compiles_within_its_time() {
     let output = transform(&program(100), DEFAULT_LANES).expect("nothing in it is refused");
-    // If there is no clang, the output itself shows it: a jump through an address leads to every
+    // Without clang, the output itself shows the cause: a jump through an address may lead to every
     // label.
     let jumps = output.text.lines().filter(|line| line.contains("goto *"));
     let outside_of_the_macro = jumps.filter(|line| !line.ends_with('\\')).count();
@@ -71,7 +71,8 @@ fn a_function_with_a_hundred_loops_compiles_within_its_time() {
     std::fs::write(folder.path("many.c"), &output.text).expect("it is written");
     let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
     for compiler in compilers() {
-        // The system counts the compiler's processor time, whatever else runs.
+        // The limit is on the compiler's processor time, so other programs on the machine do not
+        // matter.
         let script =
             format!("ulimit -t {LIMIT}; exec {compiler} -O2 {include} -c many.c -o many.o");
         let compiled = Command::new("sh")

@@ -1,5 +1,5 @@
-//! Random lane bodies: for any statements, declarations and nesting, the transformed function has
-//! the same results as the sequential one.
+//! Random lane bodies: whatever their statements, declarations and nesting are, the transformed
+//! function has the same results as the sequential one.
 
 mod programs;
 
@@ -76,7 +76,7 @@ impl Maker<'_> {
     fn declare(&mut self) {
         let name = ["a", "b", "c", "d", "e"][usize::from(self.pick(5))].to_owned();
         let value = self.value();
-        // A block of its own, because C allows each name once in a block.
+        // The statement gets a block of its own, because C allows each name once in a block.
         self.text.push_str("{\n");
         let known = self.scope.len();
         match self.pick(4) {

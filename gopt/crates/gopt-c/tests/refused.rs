@@ -1,5 +1,5 @@
-//! Sources that are refused, and the places that the messages name. Each case has a `@` before the
-//! place; the test removes it before the tool gets the text.
+//! Sources that the tool refuses, and the places that its messages name. Each case has a `@` before
+//! the place; the test removes it before the tool gets the text.
 
 use gopt_c::{DEFAULT_LANES, Severity, transform};
 
@@ -229,7 +229,7 @@ fn nesting_without_end_is_refused() {
     }
 }
 
-/// For any text, the answer is an output or a refusal with a place in the text.
+/// For any text, the tool makes an output or refuses it with a place in the text.
 #[test]
 fn every_prefix_of_a_program_is_answered() {
     let text = include_str!("corpus/declare.c");

@@ -3,7 +3,8 @@
 
 use gopt_c::{DEFAULT_LANES, Severity, transform};
 
-/// A batched function with these declarations in the file and in the function, and with this lane.
+/// A batched function with this lane; `file` and `function` are declarations in the file and in the
+/// function.
 fn program(file: &str, function: &str, lane: &str) -> String {
     format!(
         "{file}\nvoid f(const int *t, const int *k, int *o, int n)\n{{\n{function}\n    \

@@ -1,7 +1,7 @@
 //! `gopt bench`: look-ups that miss the cache, one after the other and interleaved (G-Opt §3.3,
 //! §4.4, §5), compared with the rate at which this machine reads random cache lines.
 //!
-//! Each look-up runs in a process of its own, which makes the table and measures all forms in
+//! Each look-up runs in a process of its own, which makes the table and then measures all forms in
 //! turns. So a round measures one look-up, and two tables are never in memory at the same time.
 
 mod automata;
@@ -34,7 +34,7 @@ use rows::{LineRates, Rates};
 /// slow.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// Lines that a table must have: then no last-level cache of today holds most of them.
+/// Lines that a table must have, so that no last-level cache of today holds most of them.
 const ENOUGH_LINES: u64 = 20_000_000;
 
 /// Memory that is needed in addition to the tables.
@@ -174,7 +174,7 @@ fn describe(job: &Job, made: Made) -> String {
     )
 }
 
-/// Reasons why the figures mean less than they should.
+/// Reasons to trust the figures less.
 fn alarms(job: &Job, made: Made) -> Vec<String> {
     let name = job.lookup.name();
     let [mib, huge] = [made.bytes, made.huge_bytes].map(|bytes| bytes >> 20);
@@ -199,8 +199,8 @@ fn alarms(job: &Job, made: Made) -> Vec<String> {
 }
 
 /// # Errors
-/// The machine has less free memory than two tables take: one is for the rate of lines, or is
-/// needed while automata are built.
+/// The machine has less free memory than two tables take. The second table is the one that measures
+/// the rate of lines, or memory of that size is needed while automata are built.
 fn ensure_memory(table_mib: u32) -> anyhow::Result<()> {
     let meminfo = std::fs::read_to_string("/proc/meminfo")?;
     let line = meminfo

@@ -1,8 +1,8 @@
 //! The command gopt: `gopt IN.c` transforms a C file, `gopt bench` measures what interleaving
 //! gains on this machine.
 //!
-//! Exit codes: 0, it did what was asked; 1, it failed; 2, it was asked for something that it does
-//! not know; 130, Ctrl-C stopped it.
+//! Exit codes: 0, the command did its work; 1, it failed; 2, the arguments are wrong; 130, Ctrl-C
+//! stopped it.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -9,7 +9,7 @@ use super::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The beginnings of commands on a page, which both run the program.
+/// The beginnings of commands on a page. Both run the program.
 const BEGINNINGS: [&str; 2] = ["gopt ", "cargo run --release -- "];
 
 /// The lines of a page's blocks of commands.
@@ -26,7 +26,7 @@ fn commands(page: &str) -> Vec<&str> {
     shown
 }
 
-/// The error in a command; `None` if there is none.
+/// The error that `gopt` finds in a command; `None` if it accepts the command.
 fn refusal(line: &str) -> Option<clap::Error> {
     let line = line.trim();
     let rest = BEGINNINGS.iter().find_map(|it| line.strip_prefix(it))?;

@@ -31,7 +31,7 @@ fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// The rows of one round, and the text for people.
+/// The rows of a run with one round, and its text for people.
 fn rows(args: &[&str]) -> (Vec<Value>, String) {
     let out = run(&[args, &["--runs", "1", "--json", "-"]].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));

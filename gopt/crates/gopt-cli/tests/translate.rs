@@ -237,7 +237,7 @@ fn the_preprocessor_runs_first_and_messages_name_the_original_lines() {
     let args = ["in.c", "-o", "out.c", "--preprocess", "--check", "driver.c"];
     let ended = gopt(&path, &args);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    // Compilers also number a line of the function as in the original.
+    // Messages of compilers also have the line numbers of the original.
     let wrong = MACROS.replace("sum += out[i];", "sum += out[unknown];");
     std::fs::write(folder.path("in.c"), wrong).expect("it is written");
     let ended = gopt(&path, &["in.c", "-o", "out.c", "--preprocess"]);
@@ -262,7 +262,7 @@ fn the_preprocessor_runs_first_and_messages_name_the_original_lines() {
     );
 }
 
-/// Items depend on each other: the tool cannot know that, but `--check` sees it.
+/// The items depend on each other. The tool cannot know that, but `--check` sees it.
 #[test]
 fn a_result_that_differs_is_not_written() {
     let folder = Folder::new("cli-differs");

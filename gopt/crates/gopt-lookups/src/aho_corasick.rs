@@ -1,6 +1,6 @@
 //! Matching of many patterns in packets (G-Opt §5): each packet's payload runs through one of
-//! several Aho-Corasick automata. There are two forms. One runs packet by packet. The other sorts a
-//! batch by automaton and length, and interchanges the loops over packets and bytes.
+//! several Aho-Corasick automata. There are two forms. One takes one packet after the other. The
+//! second sorts a batch by automaton and length, and interchanges the loops over packets and bytes.
 //!
 //! Invariants: a transition is the number of a state, counted over all automata, with a bit that
 //! says whether patterns end there; the state exists. Both forms report the same matches, those of
@@ -17,7 +17,7 @@ use crate::huge::Huge;
 /// Transitions of a state.
 const BYTES: usize = 256;
 
-/// Set in a transition if patterns end in the state that it leads to.
+/// Set in a transition to a state in which patterns end.
 const ENDS: u32 = 1 << 31;
 
 /// Several automata whose states are numbered together.
@@ -26,7 +26,8 @@ pub struct Automata {
     pub(crate) next: Huge<u32>,
     /// The start state of each automaton.
     pub(crate) starts: Vec<u32>,
-    /// The index in `patterns` of each state's first pattern; one more index than there are states.
+    /// The index in `patterns` of each state's first pattern, and behind them the end of the last
+    /// one's.
     ends: Vec<u32>,
     patterns: Vec<u32>,
 }
@@ -99,9 +100,9 @@ impl Automata {
         }
     }
 
-    /// Runs `width` packets at a time, each one byte per round. The batch is sorted first, so that
-    /// neighbours use the same automaton, which is then in the cache, and end at about the same
-    /// time.
+    /// Runs `width` packets at a time, each one byte per round. The batch is sorted first:
+    /// neighbours then use the same automaton, so it is in the cache, and they end at about the
+    /// same time.
     #[inline(never)]
     pub fn batch(
         &self,
@@ -168,7 +169,7 @@ impl Automata {
         self.next[state as usize * BYTES + usize::from(byte)]
     }
 
-    /// A function of its own, outside of the loops, because matches are rare.
+    /// Matches are rare, so this code is a function of its own, outside of the loops.
     #[cold]
     #[inline(never)]
     pub(crate) fn report(

@@ -178,10 +178,10 @@ fn nodes(len: usize) -> io::Result<Huge<Node>> {
 }
 
 /// The child that may hold the key: its index is the number of keys in the node that are at most
-/// the key. Without branches, so the loop compiles to vectors and nothing is mispredicted.
+/// the key. The code has no branches, so the loop compiles to vectors and nothing is mispredicted.
 #[inline(always)]
 fn child(node: &Node, key: u64) -> usize {
-    // So filled places are never counted, and need no comparison of their own.
+    // The limit keeps filled places out of the count, without a comparison of their own.
     let key = key.min(RESERVED - 1);
     node.keys
         .iter()

@@ -1,8 +1,8 @@
-//! The look-ups in C, over the tables that Rust made: same algorithms, same results, same work
+//! The look-ups in C, over the tables that Rust made, with the same algorithms, results and work
 //! around them. The sources are in `c/`; the build script gives the marked ones to gopt for C.
 //!
-//! Invariants: the layout of all values that Rust gives to C is checked at compile time (`layout`),
-//! and C reads only tables that their constructors filled (`tables`) and keys that were checked.
+//! Invariants: the layout of all values that Rust gives to C is checked at compile time (`layout`).
+//! C reads only tables that their constructors filled (`tables`), and only keys that were checked.
 //! Called by the experiment `gopt bench`.
 
 mod automata;
@@ -37,7 +37,7 @@ pub trait InC: Lookup + Sized {
     /// If `width` is not one of [`WIDTHS`], or if [`Lookup::find`] panics for a key.
     fn tight_in_c(&self, form: CForm, width: usize, keys: &[Self::Key], out: &mut [Self::Value]);
 
-    /// The same with the work of a packet handler for each item.
+    /// As [`InC::tight_in_c`], with the work of a packet handler for each item.
     ///
     /// # Panics
     /// As [`InC::tight_in_c`].

@@ -1,6 +1,6 @@
 //! Compares all slots of a bucket or node with a key at once, without branches, because no
-//! processor can predict the slot. Plain loops compile to vectors for half of the slots only, and
-//! take twice as long. `c/compare.h` does the same in C.
+//! processor can predict the slot. Plain loops compile to vectors for half of the slots only, so
+//! they take twice as long. `c/compare.h` does the same in C.
 //!
 //! Invariant: code for processors without 32-byte vectors gives the same masks. Called by `cuckoo`,
 //! `mica` and `btree`.

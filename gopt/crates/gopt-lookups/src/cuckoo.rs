@@ -22,11 +22,11 @@ pub const SLOTS: usize = 8;
 /// The key of a free slot, which therefore cannot be inserted.
 pub const FREE: u32 = 0;
 
-/// The most keys that are moved to make room for one. At 95 % load few insertions need more than
+/// The most keys that are moved to make room for one. At 95 % load, few insertions move more than
 /// 100.
 const KICKS: usize = 500;
 
-/// One line: keys, and their values at the same places.
+/// One cache line. The value of `keys[i]` is `values[i]`.
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
@@ -220,7 +220,7 @@ fn slot(bucket: &Bucket, key: u32) -> Option<usize> {
 #[inline(always)]
 fn value(bucket: &Bucket, key: u32) -> Option<u32> {
     let equal = equal_u32(&bucket.keys, key);
-    // A free slot has the key `FREE`, and a look-up must not find it.
+    // Free slots have the key `FREE`; a look-up of that key must not find one.
     if equal == 0 || key == FREE {
         return None;
     }

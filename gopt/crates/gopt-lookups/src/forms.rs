@@ -20,10 +20,9 @@ pub trait Lookup {
     /// Looks one key up.
     fn find(&self, key: Self::Key) -> Self::Value;
 
-    /// Looks one item up, with a mark before each access that is expected to miss.
-    /// The work is inside this function. There is one such function for each table and work, with
-    /// one caller, so the compiler inlines it into the loop over the lanes.
-    /// caller, and is then inlined into the loop over the lanes.
+    /// Looks one item up, with a mark before each access that is expected to miss. There is one
+    /// such function for each table and work. It has one caller, so the compiler inlines it into
+    /// the loop over the lanes.
     fn find_marked<W: Work<Self::Key, Self::Value>>(
         &self,
         work: &W,

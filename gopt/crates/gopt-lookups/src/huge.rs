@@ -1,4 +1,4 @@
-//! Large tables on huge pages, so that look-ups spend their time on cache misses, not on page
+//! Large tables on huge pages, so that look-ups spend their time on cache misses and not on page
 //! walks.
 //!
 //! Invariant: a [`Huge`] owns one anonymous mapping that holds exactly `len` values, zeroed by the
@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use zerocopy::FromZeros;
 
-/// Size and alignment of the pages that are asked for.
+/// Size and alignment of the huge pages that a mapping asks for.
 const PAGE_BYTES: usize = 2 << 20;
 
 /// A boxed slice on huge pages where the kernel grants them, and on ordinary ones elsewhere.
@@ -58,8 +58,8 @@ impl<T: FromZeros + Copy> Huge<T> {
         let skip = mapping.as_ptr().align_offset(PAGE_BYTES);
         // SAFETY: `skip` is less than a page, and the mapping is longer than that.
         let values = unsafe { mapping.byte_add(skip) }.cast();
-        // If the kernel refuses, only speed is lost.
-        // SAFETY: the range lies in the mapping made above.
+        // If the kernel refuses, look-ups are slower, which is no error. SAFETY: the range lies in
+        // the mapping made above.
         let _ = unsafe { libc::madvise(mapping.as_ptr(), mapped_bytes, libc::MADV_HUGEPAGE) };
         Ok(Self {
             values,

@@ -1,8 +1,8 @@
-//! Random cache lines and nothing else: the highest rate of a machine's memory, with which every
-//! other look-up is compared. The key is the number of a line, so no hash is needed.
+//! Random cache lines and nothing else. This is the highest rate of a machine's memory, with which
+//! every other look-up is compared. The key is the number of a line, so no hash is needed.
 //!
-//! Its form `hand` prefetches a group of lines and then reads them, as all other forms `hand` do
-//! between two stages.
+//! The form `hand` prefetches a group of lines and then reads them, as the `hand` forms of other
+//! tables do between two stages.
 
 use std::io;
 
@@ -33,7 +33,8 @@ impl Lines {
     pub fn new(len: usize) -> io::Result<Self> {
         let count = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut lines: Huge<Line> = Huge::zeroed(len)?;
-        // Pages that were never written all share one page of zeroes, which stays in the cache.
+        // All pages that were never written share one page of zeroes, which would stay in the
+        // cache.
         for (number, line) in (0..count).zip(lines.iter_mut()) {
             line.words[0] = u64::from(number);
         }

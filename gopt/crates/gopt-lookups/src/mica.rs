@@ -1,9 +1,9 @@
 //! The table of MICA in its cache mode: a lossy index of buckets, and a circular log that holds
 //! the entries (HERD §4.1; design §15). A look-up reads a bucket and, if a tag agrees, the log.
 //!
-//! Invariants: a bucket is one cache line of eight slots; a slot holds 16 bits of the key's hash
-//! and the position at which its entry was appended; the log holds an entry until the head reaches
-//! its place again, less one place, because positions skip 0.
+//! Invariants: a bucket is one cache line of eight slots. A slot holds 16 bits of the key's hash,
+//! and the position at which its entry was appended. The log holds an entry until the head comes
+//! round to its place again: one entry fewer than it has places, because positions skip 0.
 
 use std::io;
 
@@ -26,7 +26,7 @@ pub const WORDS: usize = 3;
 /// The value of a key.
 pub type Value = [u64; WORDS];
 
-/// A slot keeps a position in this many bits, above which the tag lies.
+/// Bits of a slot that hold the position; the tag is in the bits above them.
 const POSITION_BITS: i32 = 48;
 
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
@@ -49,7 +49,7 @@ pub(crate) struct Entry {
 pub struct Mica {
     pub(crate) buckets: Huge<Bucket>,
     pub(crate) entries: Huge<Entry>,
-    /// The position of the next entry, in 48 bits. It is never 0, which means a free slot.
+    /// The position of the next entry, in 48 bits. It is never 0, because a slot of 0 is free.
     pub(crate) head: u64,
 }
 
@@ -74,7 +74,7 @@ impl Mica {
     pub fn set(&mut self, key: u64, value: Value) {
         let (bucket, tag) = self.place(key);
         let position = self.head;
-        // When positions start over, they skip 0.
+        // When positions wrap around, they skip 0.
         self.head = ((self.head + 1) & POSITION).max(1);
         let at = self.entry_at(position);
         self.entries[at] = Entry { key, value };
@@ -82,7 +82,7 @@ impl Mica {
         self.buckets[bucket].slots[slot] = tag | position;
     }
 
-    /// The key's slot, or else a free one, or else the one that was written longest ago.
+    /// The key's slot; without one, a free slot; without that, the slot written longest ago.
     fn slot_for(&self, bucket: usize, tag: u64, key: u64) -> usize {
         let slots = &self.buckets[bucket].slots;
         let is_own = |slot: &u64| {
@@ -90,7 +90,7 @@ impl Mica {
                 && self.is_held(*slot)
                 && self.entries[self.entry_at(*slot)].key == key
         };
-        // A slot that holds nothing is older than every other.
+        // A slot without an entry counts as older than every other one.
         let age = |at: &usize| {
             let is_held = self.is_held(slots[*at]);
             let age = self.head.wrapping_sub(slots[*at]) & POSITION;
@@ -131,7 +131,8 @@ impl Mica {
         self.held(bucket, agree)
     }
 
-    /// Skips the lowest candidates up to one whose entry the log holds, nearly always the first.
+    /// Skips candidates, from the lowest, until the log holds the entry of one. Nearly always that
+    /// is the first one.
     #[inline(always)]
     fn held(&self, bucket: &Bucket, mut agree: u32) -> u32 {
         while agree != 0 && !self.is_held(lowest(bucket, agree)) {

@@ -26,8 +26,8 @@ pub struct Chain {
     pub(crate) depth: u32,
 }
 
-/// The number of a cell of the current chain. Only this file makes one, so a step needs no bounds
-/// check, which would be half of its instructions.
+/// The number of a cell of the current chain. Only this file makes such numbers, so a step needs no
+/// bounds check, which would double its instructions.
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(transparent)]
 pub(crate) struct Cell(u32);

@@ -1,8 +1,8 @@
 //! Counts the cache lines that a look-up reads, so that its rate can be compared with the rate at
 //! which the machine reads random lines. Each table reports its own path: see [`Lookup::touch`].
 //!
-//! Invariant: only lines of arrays that no second-level cache holds are kept, because only those
-//! lines are expected to miss.
+//! Invariant: a line is kept only if no second-level cache holds its array, because only such lines
+//! are expected to miss.
 //!
 //! [`Lookup::touch`]: crate::Lookup::touch
 
@@ -31,7 +31,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Notes that `array[at]` was read, with all its lines; nothing if there is no such value.
+    /// Notes that `array[at]` was read, with all its lines. Without such a value, does nothing.
     pub fn read<T>(&mut self, array: &[T], at: usize) {
         if size_of_val(array) <= CACHED_BYTES {
             return;

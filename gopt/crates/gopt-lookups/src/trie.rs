@@ -2,10 +2,10 @@
 //! level, 8 at each further one. The core of `ipv4` (two levels: DIR-24-8, Gupta et al., INFOCOM
 //! 1998) and of `ipv6` (up to 14 levels).
 //!
-//! Invariants: a word is empty, a next hop, or the number of a group of 256 words, in which the
-//! next eight bits select; only one word leads to a group, and every group number exists. Only this
-//! file makes words and groups, so look-ups need no bounds checks: those would cost a tenth of a
-//! plain look-up, because they fill the processor's window.
+//! Invariants: a word is empty, or a next hop, or the number of a group of 256 words from which the
+//! next eight bits select one. Only one word leads to each group, and every group number exists.
+//! Only this file makes words and groups, so look-ups need no bounds checks. Those would cost a
+//! tenth of a plain look-up, because they fill the processor's window.
 
 use std::io;
 
@@ -20,7 +20,7 @@ pub(crate) const FIRST_BITS: u32 = 24;
 /// Words of a group: one for each value of eight bits.
 const GROUP: usize = 256;
 
-/// The largest next hop: two bits of a word give its kind.
+/// The largest next hop: the other two bits of a word give its kind.
 pub const MAX_HOP: u32 = (1 << 30) - 1;
 
 /// Set in a word that is not empty.
@@ -116,7 +116,7 @@ impl Trie {
             place = byte(bits_from(route.address, depth));
             depth += 8;
         }
-        // The route covers all words that share its bits, and later bits vary.
+        // The route covers all words that share its bits, whatever their later bits are.
         let covered = 1_usize << (depth - len);
         let start = place & !(covered - 1);
         let words = match group {
@@ -126,8 +126,8 @@ impl Trie {
                 &mut self.groups[from..from + covered]
             }
         };
-        // None of these words leads deeper: only a longer route makes such a word, and it comes
-        // later.
+        // None of these words leads deeper yet: only longer routes make such words, and they are
+        // written later.
         words.fill(Word(SET | route.hop));
     }
 
@@ -141,8 +141,8 @@ impl Trie {
     /// The word of a group that the first eight of these address bits select.
     #[inline(always)]
     pub(crate) fn group_word(&self, group: Group, bits: u64) -> &Word {
-        // SAFETY: a group's number comes from a word, those that words have exist, and a group has
-        // a word for each value of eight bits.
+        // SAFETY: a group's number comes from a word, every number in a word exists, and a group
+        // has a word for each value of eight bits.
         unsafe { self.groups.get_unchecked(in_group(group.0, byte(bits))) }
     }
 
@@ -159,9 +159,9 @@ impl Trie {
     }
 }
 
-/// At least eight bits of an address, from `depth` on, which is a multiple of eight. The next eight
-/// bits never lie in both halves of an address, so this avoids shifts of 128 bits, which cost more
-/// than the rest of a step.
+/// At least eight bits of an address, from `depth` on, which is a multiple of eight. So the next
+/// eight bits lie in one half of the address, and shifts of 64 bits are enough. Shifts of 128 bits
+/// would cost more than the rest of a step.
 #[inline(always)]
 pub(crate) fn bits_from(address: u128, depth: u32) -> u64 {
     let half = if depth < 64 {
@@ -190,8 +190,8 @@ pub(crate) const fn step(Word(word): Word) -> Step {
     }
 }
 
-/// The most groups that the routes, sorted or not, need: one for each level below the first that a
-/// distinct prefix reaches into.
+/// The most groups that the routes, sorted or not, need. A prefix needs one group for each level
+/// below the first into which it reaches; equal prefixes count once.
 fn count_groups(routes: &[Route<u128>]) -> usize {
     let mut nodes = Vec::new();
     for route in routes {

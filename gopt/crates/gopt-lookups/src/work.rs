@@ -55,8 +55,8 @@ pub struct Handled<V> {
     pub digest: u64,
 }
 
-/// About 450 instructions for each item: checks of the packet before the look-up, and of the answer
-/// after it. They form four chains, so that a core runs about three instructions at a time.
+/// About 450 instructions for each item: checks of the packet before the look-up, and of the value
+/// after it. They form four chains of dependent instructions, so a core runs about three at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Handler;
 
@@ -69,7 +69,8 @@ impl<K: Copy, V> Work<K, V> for Handler {
 
     #[inline(always)]
     fn key(&self, packet: &Packet<K>) -> K {
-        // This check must end before the key is used, as in a handler that drops bad packets first.
+        // The compiler must not move this check behind the use of the key: a handler drops bad
+        // packets first.
         std::hint::black_box(digest(&packet.words, 1));
         packet.key
     }
@@ -83,7 +84,7 @@ impl<K: Copy, V> Work<K, V> for Handler {
     }
 }
 
-/// A function that the compiler cannot shorten, of `8 * ROUNDS` words.
+/// A digest of `8 * ROUNDS` words, which the compiler cannot shorten.
 #[inline(never)]
 fn digest(words: &[u64; 8], seed: u64) -> u64 {
     let mut sums = [seed; 4];

@@ -1,4 +1,4 @@
-//! The C forms against the plain Rust form: both shapes, every width, odd lengths.
+//! The limits of the C forms: the lengths, keys and widths that they take.
 
 use gopt_lookups::c::{CForm, InC, WIDTHS};
 use gopt_lookups::pointer_chasing::Chain;

@@ -45,7 +45,7 @@ fn a_table_that_overflows_gives_the_newest_value_or_nothing() {
             found += 1;
         }
     }
-    // The log holds 127 entries, some of them of the same key.
+    // The log holds 127 entries; some of them have the same key.
     assert!((2000..10_000).contains(&found), "{found}");
     let keys: Vec<u64> = (0..400).collect();
     agreement::check_with_c(&table, &keys, |key| table.find(key));

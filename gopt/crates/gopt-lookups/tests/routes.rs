@@ -1,4 +1,4 @@
-//! IPv4 and IPv6 tables against a trie of another author.
+//! IPv4 and IPv6 tables against the trie of another crate.
 
 mod agreement;
 
@@ -11,7 +11,8 @@ use gopt_lookups::trie::{MAX_HOP, Route};
 use ipnet::{Ipv4Net, Ipv6Net};
 use prefix_trie::PrefixMap;
 
-/// Routes that nest: few first bits, all lengths, bits after the prefix set at random.
+/// Routes that contain one another: their first bits have few values, their lengths differ, and the
+/// bits after the prefix are random.
 fn routes<A>(count: u32, bits: u64, address: impl Fn(&mut Random) -> A) -> Vec<Route<A>> {
     let mut random = Random::new(11);
     let route = |hop| {

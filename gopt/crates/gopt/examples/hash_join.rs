@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const WIDTH: usize = 16;
 
-/// No entry.
+/// The index that means no entry.
 const NONE: u32 = u32::MAX;
 
 struct Entry {
@@ -22,7 +22,7 @@ struct Entry {
     next: u32,
 }
 
-/// Buckets with chains of entries, about one entry in each.
+/// Buckets, each with a chain of entries, one on average.
 struct Table {
     heads: Vec<u32>,
     entries: Vec<Entry>,
@@ -151,7 +151,7 @@ fn main() {
     let log2_entries = log2_entries.expect("the argument is the logarithm of a number of keys");
     assert!((1..=30).contains(&log2_entries), "2^1 to 2^30 keys fit");
     let table = Table::new(log2_entries);
-    // Two of three keys are found.
+    // Two keys of three are in the table.
     let keys: Vec<u64> = (0..1 << 16)
         .map(|n| mix(n) % (3 << log2_entries >> 1))
         .collect();

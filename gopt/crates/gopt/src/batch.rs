@@ -1,7 +1,7 @@
-//! Runs look-ups interleaved (G-Opt §3.2): gives items to lanes, and passes on their values.
+//! Runs look-ups interleaved (G-Opt §3.2): gives items to lanes, and passes on the values.
 //!
 //! Invariant: each item that was taken is looked up once, and its value is passed on once, unless
-//! something panics.
+//! there is a panic.
 
 use core::fmt;
 use core::future::Future;
@@ -29,7 +29,7 @@ pub struct Batch<const CAP: usize> {
     width: usize,
 }
 
-/// A width was refused: it is zero, or the batch has fewer lanes.
+/// The error for a width that is zero, or more than the lanes of the batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WidthError {
     /// The width that was asked for, in lanes.
@@ -93,7 +93,8 @@ impl<const CAP: usize> Batch<CAP> {
     /// order in which look-ups end. Takes the next item when a lane is free.
     ///
     /// # Panics
-    /// If `lookup`, a look-up, `done` or the iterator does; all look-ups under way are dropped.
+    /// If `lookup`, a look-up, `done` or the iterator panics. Then all look-ups under way are
+    /// dropped.
     #[inline]
     pub fn for_each<I, F, L, D>(self, items: I, mut lookup: L, mut done: D)
     where
@@ -121,7 +122,8 @@ impl<const CAP: usize> Batch<CAP> {
     /// items or of `out`, whichever comes first, and returns the number of values that it wrote.
     ///
     /// # Panics
-    /// As [`Batch::for_each`]; `out` then holds old and new values.
+    /// As [`Batch::for_each`]. Some places of `out` then have new values, the others their old
+    /// ones.
     #[inline]
     pub fn map<I, F, L>(self, items: I, out: &mut [F::Output], lookup: L) -> usize
     where
@@ -130,7 +132,7 @@ impl<const CAP: usize> Batch<CAP> {
         F: Future,
     {
         let mut written = 0;
-        // In the pair of iterators, the places come first, so that no item is taken without a place
+        // The places come first in the pair of iterators, so that no item is taken without a place
         // for its value.
         let items = (0..out.len()).zip(items).map(|(_, item)| item);
         self.for_each(items, lookup, |index, value| {
@@ -160,7 +162,7 @@ impl<const CAP: usize> Batch<CAP> {
         for (lane, (index, item)) in items.by_ref().take(self.width).enumerate() {
             lanes.as_mut().open(lane, index, lookup(item));
         }
-        // The lane of the oldest item that `done` has not seen. Items go to lanes in turn.
+        // The lane of the oldest item whose value `done` has not got. Items go to lanes in turn.
         let mut oldest = 0;
         while lanes.is_live() {
             lanes.as_mut().round(&mut cx, |lane, _, value| {

@@ -1,12 +1,13 @@
 //! The lanes of a batch: fixed places on the stack in which look-ups run and never move.
 //!
 //! Invariants: lane `i` is initialised exactly while bit `i` of `live` is set, and then holds a
-//! look-up that has not ended; a look-up stays at its address until it is dropped there, once. So
-//! empty lanes are never visited, and a panic, which unwinds through `Drop`, drops every look-up
-//! that is under way. Only `batch.rs` uses this module.
+//! look-up that has not ended. A look-up stays at its address until it is dropped there, once. So
+//! empty lanes are never visited. A panic unwinds through `Drop`, which drops every look-up under
+//! way. Only `batch.rs` uses this module.
 //!
-//! The unsafe code does two things: it pins elements of an array, which the compiler cannot check,
-//! and it initialises memory only as needed, so that a short batch does not pay for a wide one.
+//! The unsafe code has two reasons: it pins elements of an array, which the compiler cannot check,
+//! and it initialises lanes only when they are used, so that a short batch does not pay for all of
+//! them.
 
 use core::future::Future;
 use core::marker::PhantomPinned;
@@ -58,7 +59,7 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
             self.live & bit(lane) == 0,
             "the lane holds a look-up already"
         );
-        // SAFETY: no look-up is moved: the lane is written, and it holds none.
+        // SAFETY: this moves no look-up, because the lane that is written holds none.
         let this = unsafe { self.get_unchecked_mut() };
         this.lanes[lane].write(Lane { index, future });
         this.live |= bit(lane);
@@ -86,8 +87,8 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
             turn &= turn - 1;
             // SAFETY: only lanes below `CAP` are opened, so all bits of `live` are below it.
             let place = unsafe { this.lanes.get_unchecked_mut(at) };
-            // A loop of its own for each lane shows the compiler that a look-up which was just put
-            // there starts at its beginning.
+            // Each lane has a loop of its own, so the compiler sees that a look-up which was just
+            // put there starts at its beginning.
             loop {
                 // SAFETY: the bit is set in `live` when the turn begins. It is cleared only below,
                 // and the loop goes on only after the lane was written. So it is initialised.
@@ -113,8 +114,8 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
     }
 }
 
-/// The mask of live lanes during a round. The compiler keeps it in a register; it goes back to
-/// memory when the round ends, and when something panics during it.
+/// The mask of live lanes during a round. The compiler keeps it in a register. It is written back
+/// to memory when the round ends, also by a panic.
 struct InRegister<'a> {
     mask: u64,
     home: &'a mut u64,

@@ -24,7 +24,7 @@
 //! fixed number of them (lanes) on its stack and polls them in turn. It allocates nothing and needs
 //! no wakers. A lane whose look-up has ended takes the next item, or is not polled again.
 //!
-//! The crate needs neither `std` nor `alloc`. Unsafe code stands in `lanes.rs` (pinning) and
+//! The crate needs neither `std` nor `alloc`. Its unsafe code is in `lanes.rs` (pinning) and
 //! `prefetch.rs` (one instruction); Miri runs the tests of both.
 
 #![no_std]
@@ -37,7 +37,7 @@ mod lanes;
 mod prefetch;
 mod tune;
 
-/// The pages about this crate, whose code is compiled.
+/// The pages about this crate. Their code blocks are compiled as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/gopt.md")]

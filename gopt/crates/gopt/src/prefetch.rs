@@ -2,20 +2,20 @@
 //! Switch"): each prefetches cache lines and lets the other lanes run once.
 //!
 //! Invariant: a mark is pending exactly once, and ready from then on. It stores no waker, because a
-//! [`Batch`](crate::Batch) polls its lanes in turn anyway. Any other executor would never poll it
-//! again, so a mark also wakes the waker at once, unless that is the no-op waker.
+//! [`Batch`](crate::Batch) polls its lanes in turn anyway. Another executor polls a task again only
+//! after a wake, so a mark wakes the waker at once, unless that is the no-op waker.
 
 use core::future::Future;
 use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Bytes that one prefetch brings. Every supported processor has lines of 64 bytes, or fetches at
-/// least that much.
+/// Bytes that one prefetch brings into the cache. On every supported processor, a line has 64
+/// bytes, or a prefetch brings more.
 const LINE_BYTES: usize = 64;
 
-/// Lines that [`load`] prefetches at most; a core has 10 to 16 buffers for lines under way, and
-/// hardware prefetchers see longer runs by themselves.
+/// The most lines that [`load`] prefetches. A core has 10 to 16 buffers for lines under way, and
+/// hardware prefetchers find longer runs by themselves.
 const LINES: usize = 8;
 
 /// The cache level into which a line is prefetched, and for which use.
@@ -42,7 +42,7 @@ pub struct T2;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nta;
 
-/// Into all levels, in order to write it: other cores lose their copies.
+/// Into all levels, for a write: other cores lose their copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Write;
 
@@ -126,9 +126,8 @@ pub fn load_mut<T>(place: &mut T) -> LoadMut<'_, T> {
     }
 }
 
-/// Marks an expensive access to the cache line at `address`, which may be any address, because
-/// nothing is read. For accesses that have no reference yet, such as the middle of a slice of
-/// bytes.
+/// Marks an expensive access to the cache line at `address`. Nothing is read, so any address is
+/// allowed. For accesses that have no reference yet, such as the middle of a slice of bytes.
 #[inline]
 pub fn prefetch<T>(address: *const T) -> Prefetch {
     Prefetch {
@@ -245,7 +244,7 @@ fn wake_others(waker: &Waker) {
     }
 }
 
-/// Prefetches the lines that `place` covers, up to the limit.
+/// Prefetches the lines that `place` covers, at most [`LINES`].
 #[inline(always)]
 fn prefetch_value<T, H: Hint>(place: &T) {
     let first: *const u8 = core::ptr::from_ref(place).cast();
@@ -258,9 +257,9 @@ fn prefetch_value<T, H: Hint>(place: &T) {
     }
 }
 
-/// Whether a `T`, at some place that its alignment allows, can reach into one more line than its
-/// size fills. The compiler knows the answer. If a `T` can, a line is sometimes prefetched twice:
-/// that costs less than finding out where the value lies.
+/// Whether a `T` may lie at a place, within its alignment, where it covers one more line than its
+/// size fills. The compiler knows the answer. If so, a line is sometimes prefetched twice, which
+/// costs less than to compute the place.
 const fn may_cross<T>() -> bool {
     let most_offset = LINE_BYTES.saturating_sub(align_of::<T>());
     let most_lines = (most_offset + size_of::<T>()).div_ceil(LINE_BYTES);

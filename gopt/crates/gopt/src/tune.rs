@@ -10,7 +10,7 @@ pub const ROUNDS: usize = 5;
 /// Widths to try, if the batch is wide enough for them.
 const WIDTHS: [usize; 11] = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// A wider batch must be faster by one part in this many, because lanes cost stack and cache.
+/// A wider batch must be faster by a factor of `1 + 1 / WORTH`, because lanes cost stack and cache.
 const WORTH: u64 = 32;
 
 /// The result of [`Batch::tune`].

@@ -1,11 +1,11 @@
-//! A panic anywhere in a batch drops every look-up that is under way, each once, and every value.
+//! After a panic anywhere in a batch, every look-up under way and every value is dropped once.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gopt::Batch;
 
-/// Counts how many of its values are alive.
+/// A token. The cell counts how many tokens are alive.
 struct Token<'a>(&'a Cell<i32>);
 
 impl<'a> Token<'a> {
@@ -21,7 +21,7 @@ impl Drop for Token<'_> {
     }
 }
 
-/// Where a batch of forty panics.
+/// The place where a batch of forty items panics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Nowhere,

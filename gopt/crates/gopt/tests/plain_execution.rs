@@ -13,7 +13,7 @@ const LONGEST: usize = if cfg!(miri) { 20 } else { 200 };
 /// A random walk: each cell names the next one, or ends the walk.
 type Walks = Vec<Option<u16>>;
 
-/// Loops, returns early, diverges, calls another marked function, returns a value.
+/// A look-up with loops, early returns, branches, and a call of another marked function.
 async fn walk(cells: &[Option<u16>], start: usize, limit: u32) -> Result<u32, &'static str> {
     let mut at = start;
     let mut sum = 0_u32;
@@ -55,7 +55,7 @@ fn plain(cells: &[Option<u16>], start: usize, limit: u32) -> Result<u32, &'stati
 }
 
 fn cells() -> impl Strategy<Value = Walks> {
-    // One number in twenty leads outside.
+    // A few numbers lead outside of the cells.
     prop::collection::vec(prop::option::weighted(0.8, 0..105_u16), 1..LONGEST / 2)
 }
 
@@ -141,7 +141,7 @@ fn an_empty_batch_does_nothing() {
     batch.in_order(none, fail, |()| ());
 }
 
-/// Values that own memory are moved out of their lanes and dropped once.
+/// Values that own memory are moved out of their lanes, and each is dropped once.
 #[test]
 fn values_may_own_memory() {
     let words = ["a", "bc", "def", ""];

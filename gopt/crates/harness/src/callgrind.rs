@@ -1,7 +1,7 @@
-//! Instructions of a child of an experiment, counted by callgrind: they are the same in every run,
-//! whatever else the machine does.
+//! Counts the instructions of an experiment's child with callgrind. The count is the same in every
+//! run, whatever else the machine does.
 //!
-//! Callgrind counts only inside the functions of one name, and writes a file after each call of
+//! Callgrind counts only inside the functions with one name. It writes a file after each call of
 //! such a function, so files and calls have the same order. Called by experiments that count
 //! instructions.
 
@@ -42,7 +42,7 @@ impl Callgrind {
     pub fn command(&self, measured: &str) -> anyhow::Result<Command> {
         let mut command = Command::new("valgrind");
         command.args(["--quiet", "--tool=callgrind", "--collect-atstart=no"]);
-        // The compiler decides whether the types of an instance follow its name.
+        // Depending on the compiler, the types of an instance follow its name or do not.
         for measured in [format!("*::{measured}"), format!("*::{measured}::<*")] {
             command
                 .arg(format!("--toggle-collect={measured}"))
@@ -79,7 +79,7 @@ impl Callgrind {
 
 impl Drop for Callgrind {
     fn drop(&mut self) {
-        // A file that stays behind does no harm.
+        // A file that is left behind does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,8 +1,9 @@
 //! Charts as SVG: lines over an axis, and bars with names. Only this module draws: `bench --svg`,
 //! `sim --plot` and `report` choose the figures, and it decides how they look.
 //!
-//! Colours are classes of `draw/chart.css`, so one picture serves light and dark screens. There are
-//! no font metrics here: the room for texts is estimated, and a test measures it in a browser.
+//! Colours are classes of `draw/chart.css`, so one picture serves light and dark screens. This
+//! module has no font metrics: it estimates the room for texts, and a test measures it in a
+//! browser.
 
 mod axis;
 mod bars;
@@ -15,7 +16,7 @@ pub use lines::{Chart, Kind, Line, Point};
 use svg::WIDTH;
 pub use svg::escape;
 
-/// Between charts of a sheet, and around them.
+/// The distance between the charts of a sheet, and around them.
 const GAP: f64 = 16.0;
 
 /// The style of charts, for a page that contains some.
@@ -58,8 +59,8 @@ impl Picture {
     }
 }
 
-/// A complete file with all of these pictures, `columns` of them in a row. Without any, it has a
-/// line that says so.
+/// A complete file with all of these pictures, `columns` of them in a row. Without pictures, the
+/// file has one line of text that says that there is nothing to draw.
 pub fn sheet(pictures: &[Picture], columns: usize) -> String {
     let columns = columns.clamp(1, pictures.len().max(1));
     let (mut parts, mut y) = (String::new(), GAP);

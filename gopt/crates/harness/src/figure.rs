@@ -14,7 +14,7 @@ pub fn figure(value: f64, unit: &str) -> String {
     joined(&format!("{scaled:.decimals$}"), unit)
 }
 
-/// A round value, as on an axis: with its own digits, at most three.
+/// A round value, as on an axis: with as many digits as it needs, at most three.
 pub fn short(value: f64, unit: &str) -> String {
     let (scaled, unit) = match unit {
         "B" if value < 1024.0 || value % 1024.0 == 0.0 => binary(value),
@@ -91,7 +91,7 @@ fn share(value: f64) -> String {
     format!("10{}", raised.collect::<String>())
 }
 
-/// Scales bytes by powers of two, as sizes of messages are.
+/// Scales bytes by powers of 1024, as usual for the sizes of messages.
 fn binary(bytes: f64) -> (f64, &'static str) {
     let names = ["B", "KiB", "MiB", "GiB"];
     let mut left = bytes;

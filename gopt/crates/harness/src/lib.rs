@@ -3,8 +3,8 @@
 //! run is, and [`signal`] ends it. [`row`] is the form of results. [`output`] writes them for
 //! machines, for people as a [`table`], and as charts ([`draw`]).
 //!
-//! `gopt bench`, `dunlin bench` and `dunlin report` use it. A program first gives its name:
-//! [`machine::introduce`].
+//! `gopt bench`, `dunlin bench` and `dunlin report` use this crate. A program first sets its name
+//! with [`machine::introduce`].
 
 pub mod callgrind;
 pub mod draw;

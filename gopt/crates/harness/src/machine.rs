@@ -1,4 +1,4 @@
-//! The machine and the program that figures come from.
+//! The machine and the program from which figures come.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ pub struct Origin {
     /// The version of the program. The field is named after the first program that wrote rows of
     /// this form.
     pub dunlin: String,
-    /// The commit that it was built from, if that is certain.
+    /// The commit from which the program was built, if that is certain.
     pub commit: Option<String>,
     /// The profile of cargo: `release`, `lto` (in one unit), or `debug`.
     pub build: String,
@@ -54,7 +54,7 @@ impl Origin {
     }
 }
 
-/// The program; tests do not introduce themselves.
+/// Name and version of the program. Tests set none, so there is a default.
 fn program() -> [&'static str; 2] {
     *PROGRAM.get_or_init(|| [env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")])
 }
@@ -85,10 +85,9 @@ fn machine() -> String {
     format!("{processor}, {cores} cores, Linux {}", release.trim())
 }
 
-/// The commit of the tree that this program was built from, followed by `+` if sources differ from
-/// it. This looks at the tree when the program runs: looking at build time would build the program
-/// anew after every commit. So the commit counts only if the program is younger than the last
-/// change of the checkout.
+/// The commit of the tree from which this program was built, with `+` if sources differ from it.
+/// The program looks at the tree when it runs: if the build looked, every commit would cause a new
+/// build. So the commit counts only if the program is younger than the last change of the checkout.
 fn commit() -> Option<String> {
     let git = |args: &[&str]| {
         let mut git = Command::new("git");

@@ -1,5 +1,6 @@
-//! The outputs of rows: JSON to a file or the standard output; the table to the standard output,
-//! or, if that has the JSON, to the standard error; and a picture to a file.
+//! The outputs of rows: JSON, a table and a picture. JSON goes to a file or the standard output.
+//! The table goes to the standard output, or to the standard error if JSON takes the standard
+//! output. The picture goes to a file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -38,7 +39,7 @@ impl FromStr for Target {
 pub struct Results {
     /// Rows, in the order in which they are shown.
     pub rows: Vec<Row>,
-    /// Unexpected events.
+    /// Unexpected events, in words.
     pub alarms: Vec<String>,
     /// Cases for which there was no time.
     pub left_out: Vec<String>,

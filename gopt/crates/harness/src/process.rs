@@ -25,7 +25,7 @@ use crate::signal;
 /// How often a wait checks whether the user pressed Ctrl-C.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// One line of a child.
+/// One line that a child writes.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line<T> {
@@ -53,7 +53,8 @@ impl Process {
         Self::spawn_by(Command::new(std::env::current_exe()?), role, seat, params)
     }
 
-    /// The same through another program, such as a profiler, whose last argument is this program.
+    /// As [`Process::spawn`], but starts another program, such as a profiler, with this program as
+    /// its last argument.
     ///
     /// # Errors
     /// The system cannot start another process.
@@ -71,8 +72,8 @@ impl Process {
         if seat.first {
             command.arg("--first");
         }
-        // A process group of its own keeps the terminal's Ctrl-C away from the child: the parent
-        // ends it.
+        // The child gets a process group of its own, so the terminal's Ctrl-C does not reach it:
+        // the parent ends it.
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -84,7 +85,7 @@ impl Process {
             .context("the child's output is a pipe")?;
         let (tx, lines) = mpsc::channel();
         std::thread::spawn(move || {
-            // The loop ends when the child does, or when the receiver is gone.
+            // The loop ends when the child ends, or when the receiver was dropped.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if tx.send(line).is_err() {
                     break;

@@ -11,7 +11,7 @@ use crate::state::State;
 /// A word that this program wrote, or read from a file.
 type Word = Cow<'static, str>;
 
-/// One figure of one case. The fields are the interface of `--json`; their order is too.
+/// One figure of one case. The fields and their order are the interface of `--json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -25,7 +25,7 @@ pub struct Row {
     pub metric: Word,
     /// Its unit.
     pub unit: Word,
-    /// The value in the middle of all rounds.
+    /// The median of all rounds.
     pub median: f64,
     /// The smallest one.
     pub min: f64,

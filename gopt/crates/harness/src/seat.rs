@@ -1,5 +1,5 @@
-//! Where the busy threads of an experiment run, and with which priority, so that a noisy machine
-//! disturbs them little: each on a processor of its own, and optionally before all other threads.
+//! The processors and priorities of an experiment's busy threads. A noisy machine must disturb them
+//! little, so each has a processor of its own, and may run before all other threads.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::sys;
 /// Whether [`use_realtime`] was called: once, before the first measurement.
 static REALTIME: AtomicBool = AtomicBool::new(false);
 
-/// A thread's place.
+/// A thread's processor and priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Seat {
     /// The processor to run on. With `None`, the system chooses.
@@ -20,16 +20,16 @@ pub struct Seat {
     pub first: bool,
 }
 
-/// The places of client and server.
+/// The seats of client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seats {
-    /// The place of the process that measures.
+    /// The seat of the process that measures.
     pub client: Seat,
-    /// The place of the process that serves it.
+    /// The seat of the process that serves it.
     pub server: Seat,
 }
 
-/// Makes [`Seats::pick`] give places before all ordinary threads from now on.
+/// From now on, [`Seats::pick`] gives seats whose threads run before all ordinary threads.
 pub fn use_realtime() {
     REALTIME.store(true, Ordering::Relaxed);
 }
@@ -37,26 +37,26 @@ pub fn use_realtime() {
 /// Priority of threads that spin.
 const SPINNING: u8 = 1;
 
-/// Priority of threads that mostly sleep and that the spinning ones wait for. It is higher:
-/// otherwise they would not run at all.
+/// Priority of threads that mostly sleep and for which spinning threads wait. It is the higher one:
+/// otherwise the sleeping threads would not run at all.
 const SLEEPING: u8 = 2;
 
 impl Seat {
-    /// Puts the calling thread on this place.
+    /// Puts the calling thread on this seat.
     ///
     /// # Errors
-    /// There is no such processor, or this process may not use it; or the place is before other
-    /// threads, and this is not root.
+    /// There is no such processor, or this process may not use it. Or the seat is before other
+    /// threads, and this process is not root's.
     pub fn take(self) -> io::Result<()> {
         self.cpu.map_or(Ok(()), sys::pin_to)?;
         self.go(SPINNING)
     }
 
-    /// Makes threads that the calling one starts from now on, until it takes its place, run before
+    /// Threads that the calling thread starts from now on, until it takes its own seat, run before
     /// it.
     ///
     /// # Errors
-    /// Only root may go first.
+    /// The seat is before other threads, and this process is not root's.
     pub fn prepare(self) -> io::Result<()> {
         self.go(SLEEPING)
     }
@@ -98,7 +98,7 @@ impl Seats {
         }
     }
 
-    /// The same place, but on any processor: for threads that mostly sleep.
+    /// The same priority, on any processor: for threads that mostly sleep.
     pub fn anywhere(self) -> Self {
         let anywhere = |seat| Seat { cpu: None, ..seat };
         Self {

@@ -1,5 +1,4 @@
-//! Ctrl-C as a flag that long waits check, so that a run stops cleanly and shows its results so
-//! far.
+//! Ctrl-C sets a flag that long waits check. So a run stops cleanly, and shows its results so far.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +11,7 @@ pub struct Interrupted;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Lets SIGINT and SIGTERM set the flag from now on. A second signal ends the process at once.
+/// Makes SIGINT and SIGTERM set the flag from now on. A second signal ends the process at once.
 ///
 /// # Errors
 /// The system refuses the handler.
@@ -36,7 +35,7 @@ pub fn stop() {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Runs in the signal handler, which may do nothing else.
+/// The signal handler. It may do nothing but set the flag.
 extern "C" fn on_signal(_: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }

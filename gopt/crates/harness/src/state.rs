@@ -1,4 +1,4 @@
-//! The states of the machine during measurements, and the measurements that belong together.
+//! Finds the machine's states during measurements, and the measurements of the same state.
 //!
 //! A virtual machine's processors may be close together or far apart, and that changes every few
 //! seconds to minutes. A cache line then goes back and forth in 100 ns or in 500, and the figures
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::row::Spread;
 
-/// In one state, the slowest of some ping-pongs may take this many times as long as the fastest.
+/// Ping-pongs belong to one state if the slowest takes at most this many times as long as the
+/// fastest.
 const AGREEMENT: f64 = 1.3;
 
 /// One state of the machine: the round trip of a cache line, in ns, in the rounds that were
@@ -76,8 +77,8 @@ pub fn states(rounds: &[Option<f64>]) -> Vec<Group> {
     groups
 }
 
-/// Start and length of the longest stretch of sorted rounds that agree; the first of several equal
-/// ones.
+/// Start and length of the longest run of sorted rounds that agree. If several are equally long,
+/// the first of them.
 fn widest(sorted: &[(f64, usize)]) -> Option<(usize, usize)> {
     let stretch = |begin: usize| {
         let fastest = sorted[begin].0;

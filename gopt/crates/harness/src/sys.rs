@@ -1,6 +1,6 @@
-//! System calls that the standard library lacks: for processors of threads, signals, and the
-//! resources of this process. Every unsafe block of this crate is in this folder, around one system
-//! call each.
+//! System calls that the standard library lacks: for processors of threads, for signals, and for
+//! the resources of this process. All unsafe blocks of this crate are in this folder; each makes
+//! one system call.
 
 mod affinity;
 mod result;

@@ -17,7 +17,7 @@ const HEADINGS: [&str; 11] = [
     "",
 ];
 
-/// Columns from here on hold numbers, aligned to the right.
+/// The first column of numbers. Columns from this one on are aligned to the right.
 const FIRST_NUMBER: usize = 4;
 
 /// Renders rows as a table.

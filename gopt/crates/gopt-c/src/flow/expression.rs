@@ -3,8 +3,8 @@
 use super::{Builder, Node, Point, SharedWrite, Step, WriteKind, children};
 use crate::names::{Names, Place};
 
-/// The variable that an lvalue names, in whole or in part, without following a pointer; and whether
-/// it names the whole variable.
+/// The variable that an lvalue names without following a pointer, and whether the lvalue names the
+/// whole variable.
 pub(crate) fn root(names: &Names<'_>, node: Node<'_>) -> Option<(usize, bool)> {
     let (mut node, mut indexed, mut is_whole) = (node, 0, true);
     loop {
@@ -34,7 +34,7 @@ pub(crate) fn root(names: &Names<'_>, node: Node<'_>) -> Option<(usize, bool)> {
 }
 
 impl<'t> Builder<'_, 't> {
-    /// With `maybe`, the expression may be skipped, so variables that it writes may keep their old
+    /// `maybe`: the expression may be skipped, so the variables that it writes may keep their old
     /// values.
     pub(super) fn expression(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
         match node.kind() {
@@ -126,7 +126,7 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    /// The reads of indices in a write to a part of a variable.
+    /// The reads of the indices that choose the written part of a variable.
     fn indices(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
         let at = match node.kind() {
             "subscript_expression" => self.operand(node, "index", at, maybe),
@@ -163,7 +163,7 @@ impl<'t> Builder<'_, 't> {
         self.after(at, Step::Store(self.flow.shared_writes.len() - 1))
     }
 
-    /// The part of a variable that an lvalue is.
+    /// Which part of a variable this lvalue writes.
     fn part(&self, node: Node<'t>, lane: usize) -> WriteKind {
         let inner = match node.kind() {
             "subscript_expression" | "field_expression" => node.child_by_field_name("argument"),

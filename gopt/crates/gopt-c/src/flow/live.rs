@@ -15,7 +15,7 @@ impl Set {
         self.0[variable / 64] >> (variable % 64) & 1 == 1
     }
 
-    /// True if it was not there yet.
+    /// Returns true if the variable was not in the set yet.
     pub(crate) fn insert(&mut self, variable: usize) -> bool {
         let is_new = !self.has(variable);
         self.0[variable / 64] |= 1 << (variable % 64);
@@ -33,7 +33,7 @@ impl Set {
     }
 }
 
-/// Memory for the sets of one function. A function that needs more is refused; it would have some
+/// Memory for the sets of one function. A function that needs more is refused: it would have about
 /// ten thousand statements and a thousand variables.
 const LIMIT_BYTES: usize = 256 << 20;
 

@@ -1,5 +1,5 @@
-//! Finds places that a lane writes, that other lanes write as well, and that the lane reads after a
-//! switch: the value that it reads may be another item's. Called by `lanes.rs`.
+//! Finds places that several lanes write and that a lane reads again after a switch: by then, the
+//! value may be another item's. Called by `lanes.rs`.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::{Flow, Point, Step, WriteKind};
 type State = (Point, bool);
 
 impl Flow<'_> {
-    /// The writes of this `foreach` whose value another item may replace before it is read, as
-    /// indices into [`Flow::shared_writes`].
+    /// The writes of this `foreach` whose value another item may replace before this item reads it.
+    /// They are indices into [`Flow::shared_writes`].
     pub(crate) fn overwritten(&self, lane: usize) -> Vec<usize> {
         let mut stores: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
         for (point, step) in self.steps.iter().enumerate() {
@@ -41,8 +41,9 @@ impl Flow<'_> {
         None
     }
 
-    /// Whether a read after a switch is on a path from `store` that stays in the item and passes no
-    /// other write of the whole variable. An update may use the value that another update has left.
+    /// Whether a path from `store` leads through a switch to a read, within the item and without
+    /// another write of the whole variable. An update may use the value that another update has
+    /// left.
     fn reaches_read(&self, lane: usize, variable: usize, store: Point, is_update: bool) -> bool {
         let points = self.lanes[lane];
         let mut seen = vec![[false; 2]; self.steps.len()];

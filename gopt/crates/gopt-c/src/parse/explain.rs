@@ -1,17 +1,17 @@
-//! Explains a fault of the parser where possible: the place that the parser names often stands
-//! after the word that caused the fault. Called by `parse.rs` alone.
+//! Explains a fault that the parser found, where possible. The place that the parser names is often
+//! behind the word that caused the fault. Called by `parse.rs` alone.
 
 use std::ops::Range;
 
 use crate::source::{REMEDY, Source};
 
-/// Words with which only a type begins.
+/// Words that can begin a type and nothing else.
 const TYPES: [&str; 14] = [
     "struct", "union", "enum", "void", "char", "short", "int", "long", "float", "double", "signed",
     "unsigned", "const", "volatile",
 ];
 
-/// Words of C that may stand before a place where the parser stumbles.
+/// Words of C that may stand before a place where the parser finds a fault.
 const WORDS: [&str; 12] = [
     "if", "while", "for", "switch", "return", "sizeof", "else", "do", "case", "goto", "break",
     "continue",
@@ -39,7 +39,7 @@ pub(super) fn fault(source: &Source<'_>, range: Range<usize>, reason: String) ->
     (range.start, reason)
 }
 
-/// The text from the end of the statement or block before a place to the end of its own.
+/// The text from the end of the previous statement or block to the end of the one at `range`.
 fn statement(source: &Source<'_>, range: &Range<usize>) -> Range<usize> {
     let is_border = |c: char| matches!(c, ';' | '{' | '}');
     let begin = source.masked[..range.start].rfind(is_border);
@@ -64,7 +64,7 @@ fn computed_goto(source: &Source<'_>, statement: &Range<usize>) -> Option<usize>
     Some(jump.or(address)?.start)
 }
 
-/// A name with parentheses that contain only a type.
+/// A name whose parentheses contain only a type.
 fn type_argument<'a>(source: &Source<'a>, statement: &Range<usize>) -> Option<(usize, &'a str)> {
     let bytes = source.masked.as_bytes();
     for place in source.identifiers_in(statement) {
@@ -89,7 +89,7 @@ fn type_argument<'a>(source: &Source<'a>, statement: &Range<usize>) -> Option<(u
     None
 }
 
-/// The number of parentheses that are open at the end.
+/// The number of parentheses that are still open at the end of `bytes`.
 fn depth(bytes: &[u8]) -> usize {
     let count = |wanted: u8| bytes.iter().filter(|byte| **byte == wanted).count();
     count(b'(').saturating_sub(count(b')'))

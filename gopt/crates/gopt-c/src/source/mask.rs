@@ -1,6 +1,6 @@
-//! The copy that the parser gets. Words that the grammar does not know are replaced by words of the
-//! same length that it knows, and text that no pass needs is left out. The output is made from the
-//! original. Called by `source.rs`.
+//! Makes the copy that the parser gets. In it, words that the grammar does not know are replaced by
+//! known words that are no longer, and text that no pass needs is blank. The output is made from
+//! the original. Called by `source.rs`.
 
 use std::ops::Range;
 
@@ -28,7 +28,8 @@ impl Source<'_> {
                 "_Complex" | "__complex__" | "__complex" => put(masked, range, "volatile"),
                 "case" => mask_range(masked, range.end),
                 "__real__" | "__imag__" | "__real" | "__imag" => put(masked, range, "+"),
-                // Their arguments are types, and their values are constants.
+                // Their arguments are types, which the parser cannot read there; their values are
+                // constants.
                 "__builtin_offsetof" | "__builtin_types_compatible_p" => {
                     if let Some(end) = parentheses_end(masked, range.end) {
                         put(masked, &(range.start..end), "0");
@@ -66,8 +67,8 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Leaves out the text that the preprocessor has inserted from headers of the system: it has no
-    /// lanes, and no grammar knows all constructs in it.
+    /// Blanks the text that the preprocessor has inserted from headers of the system: no lane is
+    /// there, and no grammar knows all constructs in it.
     pub(super) fn mask_headers(&mut self, masked: &mut [u8]) {
         let mut main = None;
         let mut header: Option<usize> = None;
@@ -93,8 +94,8 @@ impl Source<'_> {
         self.identifiers.retain(|place| !is_left_out(place.start));
     }
 
-    /// Leaves out the bodies of functions, structs and initialisers in the file that have neither a
-    /// lane nor a mark: they stay unchanged, so the grammar need not know them.
+    /// Blanks the bodies of functions, structs and initialisers that contain neither a lane nor a
+    /// mark: the output has them unchanged, so the grammar need not know them.
     pub(super) fn mask_blocks(&self, masked: &mut [u8]) {
         let mut at = 0;
         while let Some(offset) = masked[at..].iter().position(|byte| *byte == b'{') {
@@ -127,7 +128,7 @@ fn put(masked: &mut [u8], range: &Range<usize>, word: &str) {
     masked[range.start..range.start + word.len()].copy_from_slice(word.as_bytes());
 }
 
-/// Replaces the range in `case 0 ... 9:` by a sum.
+/// Makes a sum of the range in `case 0 ... 9:`, because the grammar knows no ranges.
 fn mask_range(masked: &mut [u8], begin: usize) {
     let Some(length) = masked[begin..].iter().position(|byte| *byte == b':') else {
         return;
@@ -161,7 +162,8 @@ fn braces_end(masked: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Whether this brace opens a function, a struct, a union or a value, by the words before it.
+/// Whether this brace opens a function, a struct, a union or a value. The words before it show
+/// that.
 fn is_body(masked: &[u8], open: usize) -> bool {
     let before = masked[..open].trim_ascii_end();
     match before.last() {

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 /// A folder of one test, removed at its end.
 pub(crate) struct Folder(PathBuf);
 
-/// The behaviour of a program.
+/// The output and the exit of a program.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Ran {
     pub(crate) stdout: String,
@@ -65,7 +65,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The programs of a failed test stay, because they are worth a look.
+        // If the test fails, its programs stay for a look.
         if !std::thread::panicking() {
             drop(std::fs::remove_dir_all(&self.0));
         }

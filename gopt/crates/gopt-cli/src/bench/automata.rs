@@ -12,10 +12,10 @@ use super::form::{Cell, Form};
 /// Packets of a batch, as in the paper (§5.3).
 const PACKETS: usize = 8192;
 
-/// Bytes of a packet: the least number, and the limit of the random number that is added to it.
+/// Bytes of a packet: the smallest number, and the limit of the random number that is added.
 const BYTES: [usize; 2] = [64, 600];
 
-/// Packets that consist of beginnings of patterns, each with the automaton that searches it.
+/// Packets that consist of beginnings of patterns. Each comes with the automaton that searches it.
 pub(super) struct Traffic {
     payloads: Vec<(usize, Vec<u8>)>,
 }

@@ -50,7 +50,7 @@ impl Form {
         }
     }
 
-    /// The form that it is compared with.
+    /// The form with which this one is compared.
     pub(super) const fn baseline(self) -> Option<Self> {
         match self {
             Self::Plain | Self::Lines => None,

@@ -1,5 +1,5 @@
-//! Instructions per look-up, counted by callgrind. They are the same on every machine and in every
-//! run, and show the price of interleaving next to its gain.
+//! Instructions per look-up, counted by callgrind. The counts are the same on every machine and in
+//! every run. They show the price of interleaving next to its gain.
 //!
 //! A second process runs under valgrind, with a small table, because the number of instructions
 //! hardly depends on its size. Only the functions called `run_form` count.

@@ -2,8 +2,8 @@
 //! reports the rate of each after every round.
 //!
 //! A figure is the median of several samples of a few milliseconds each. A sample counts this
-//! thread's processor time, so other processes of a busy machine do not matter. The samples of all
-//! forms alternate, and each has queries of its own.
+//! thread's processor time, so other processes of a busy machine do not matter. The forms take
+//! turns, and each sample has queries of its own.
 
 use std::hint::black_box;
 use std::io;
@@ -38,7 +38,7 @@ const SAMPLE: Duration = Duration::from_millis(2);
 /// Items of a sample. All items and their values stay in the second-level cache.
 const ITEMS: RangeInclusive<usize> = 512..=16_384;
 
-/// Queries whose lines are counted, and for whose values all forms must agree.
+/// Queries whose lines are counted, and for which all forms must find the same values.
 const CHECKED: usize = 4096;
 
 const MIB: usize = 1 << 20;
@@ -58,14 +58,14 @@ pub(super) struct Job {
     pub(super) runs: u32,
 }
 
-/// Facts that are printed once the table is made.
+/// Facts about the table, printed once it is made.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Made {
     /// Memory of the table.
     pub(super) bytes: u64,
     /// The part of it on huge pages.
     pub(super) huge_bytes: u64,
-    /// The average number of lines that a look-up reads and that no second-level cache holds.
+    /// The average number of lines per look-up that are not in a second-level cache.
     pub(super) lines: f64,
 }
 
@@ -100,8 +100,8 @@ impl Job {
     }
 }
 
-/// The output of the process: a [`Made`], then for each round and each shape the rates of all
-/// cells.
+/// The work of the process. It reports a [`Made`], and then, for each round and each shape, the
+/// rates of all cells.
 ///
 /// # Errors
 /// There is not enough memory; two forms found different values; the parent has ended.
@@ -148,7 +148,7 @@ impl Visit for Measure<'_> {
         let mut random = Random::new(0xBEEF);
         let cells = self.job.lookup_cells();
         automata::check(automata, &cells, &Traffic::new(sets, &mut random))?;
-        // Memory that building took stays with the process, but is not part of the table.
+        // The process still holds the memory that building took, which is not part of the table.
         let bytes = automata.states() as u64 * STATE_BYTES;
         self.made(Some(bytes), 1.0)?;
         self.rounds(|_| {
@@ -166,7 +166,7 @@ impl Visit for Measure<'_> {
 }
 
 impl Measure<'_> {
-    /// Reports the table. If its size is not given, all memory of the process counts.
+    /// Reports the table. Without its size in `bytes`, all memory of the process counts.
     fn made(&self, bytes: Option<u64>, lines: f64) -> anyhow::Result<()> {
         let (resident, huge_bytes) = sys::resident_and_huge_bytes()?;
         self.parent.say(&Made {
@@ -176,8 +176,8 @@ impl Measure<'_> {
         })
     }
 
-    /// Runs all rounds: the rates that `measure` finds for each shape, and with the shape of
-    /// look-ups alone also the rate of lines.
+    /// Runs all rounds. `measure` finds the rates for each shape; with the shape of look-ups alone,
+    /// the rate of lines is measured as well.
     fn rounds(
         &self,
         mut measure: impl FnMut(Shape) -> anyhow::Result<Vec<f64>>,
@@ -204,7 +204,7 @@ impl Measure<'_> {
     }
 }
 
-/// Look-ups per second of each cell. `nothing` initialises the places of the values.
+/// Look-ups per second of each cell. `nothing` fills the places of the values first.
 fn rates<I, O: Copy>(
     cells: &[Cell],
     nothing: O,
@@ -259,7 +259,7 @@ where
     let first = *keys.first().context("there are no keys")?;
     let expected: Vec<L::Value> = keys.iter().map(|&key| table.find(key)).collect();
     for &cell in cells {
-        // Each form begins with values of the wrong keys.
+        // Each form begins with the values of other keys.
         let mut out = expected.clone();
         out.rotate_left(1);
         run_form(cell, table, &Tight, keys, &mut out);

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use harness::output::Target;
 use serde::{Deserialize, Serialize};
 
-/// Widths that are measured by default.
+/// The widths that are measured by default.
 const WIDTHS: [usize; 9] = [1, 2, 4, 8, 16, 24, 32, 48, 64];
 
 const EXAMPLES: &str = "\
@@ -140,7 +140,7 @@ impl Shape {
     }
 }
 
-/// The given values, or else all; sorted, each once.
+/// The given values, or all if none are given; sorted, each once.
 fn once<T: Copy + Ord>(given: &[T], all: &[T]) -> Vec<T> {
     let mut chosen = if given.is_empty() { all } else { given }.to_vec();
     chosen.sort_unstable();

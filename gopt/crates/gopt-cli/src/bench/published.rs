@@ -56,8 +56,8 @@ const ALL: [Published; 6] = [
     handler("cuckoo", 1.86, "L2 switch, one core", "figure 10d"),
 ];
 
-/// A line for each published figure that has a measured counterpart, at the best width here and
-/// there.
+/// One line for each published figure whose look-up was measured here too. Both figures are those
+/// at the best width.
 pub(super) fn lines(rows: &[Row]) -> Vec<String> {
     let line = |it: &Published| {
         let has = |row: &Row, name: &str, value: &str| {

@@ -23,7 +23,7 @@ const LINES: &str = "lines_per_s";
 
 const INSTRUCTIONS: &str = "instructions_per_lookup";
 
-/// The name of the rows of a loop that only reads random lines.
+/// The name, in rows, of the loop that only reads random lines.
 const NO_LOOKUP: &str = "lines";
 
 /// The results of the rounds of one shape of one look-up.
@@ -37,14 +37,14 @@ pub(super) struct Rates<'a> {
     rounds: Vec<Vec<f64>>,
 }
 
-/// Rates of lines by width, of all look-ups together.
+/// Rates of lines by width, from the rounds of all look-ups.
 #[derive(Debug, Default)]
 pub(super) struct LineRates {
     by_width: BTreeMap<usize, Vec<f64>>,
 }
 
 impl Made {
-    /// True if a cache cannot hold much of the table.
+    /// True if the table is too large for a cache to hold much of it.
     pub(super) const fn is_large(&self) -> bool {
         self.bytes / 64 >= ENOUGH_LINES
     }
@@ -98,7 +98,8 @@ impl<'a> Rates<'a> {
         Some(self.row(params, (RATE, "1/s"), self.spread(at)?, baseline))
     }
 
-    /// The lines that `hand` reads, compared with the machine's best rate in the same rounds.
+    /// The rate of lines that `hand` reads, compared with the machine's best rate in the same
+    /// rounds.
     fn lines(&self, at: usize, cell: Cell) -> Option<Row> {
         if !cell.form.is_by_hand() || self.made.lines == 0.0 {
             return None;

@@ -81,7 +81,8 @@ pub(super) fn make(lookup: Lookup, bytes: usize, visit: impl Visit) -> anyhow::R
     }
 }
 
-/// Half full, so that most keys are in their first bucket, and some in their second.
+/// A table that is half full, so that most keys are in their first bucket, and some in their
+/// second.
 fn cuckoo(bytes: usize) -> anyhow::Result<(Cuckoo, u64)> {
     let log2_buckets = (bytes / 64).ilog2();
     let mut table = Cuckoo::new(log2_buckets)?;
@@ -93,7 +94,8 @@ fn cuckoo(bytes: usize) -> anyhow::Result<(Cuckoo, u64)> {
     Ok((table, keys))
 }
 
-/// Half of the memory for the index, of 8-byte slots that are a quarter full, half for the log.
+/// One half of the memory is for the index, a quarter of whose 8-byte slots are full; the other
+/// half is for the log.
 fn mica(bytes: usize) -> io::Result<(Mica, u64)> {
     let log2_entries = (bytes / 64).ilog2();
     let mut table = Mica::new(log2_entries - 1, log2_entries)?;
@@ -104,8 +106,8 @@ fn mica(bytes: usize) -> io::Result<(Mica, u64)> {
     Ok((table, keys))
 }
 
-/// A first level of 64 MiB, which the format fixes, and groups of 1 KiB for prefixes of more than
-/// 24 bits.
+/// The first level has 64 MiB, which the format fixes. The rest of the memory is for groups of 1
+/// KiB, which prefixes of more than 24 bits need.
 fn ipv4(bytes: usize) -> io::Result<Ipv4> {
     let mut random = Random::new(2);
     let long = bytes.saturating_sub(64 << 20) / KIB;
@@ -123,9 +125,9 @@ fn ipv4(bytes: usize) -> io::Result<Ipv4> {
     Ipv4::new(routes.chain([default]))
 }
 
-/// Route number `at` to a network of a site, 49 to 64 bits long. The sites are random prefixes of
-/// 48 bits, whose four groups they share with no other site; half of the networks have a group of
-/// their own.
+/// Route number `at`, to a network of 49 to 64 bits in a site. The sites are random prefixes of 48
+/// bits. A site shares none of its four groups with another one; half of the networks have one more
+/// group of their own.
 fn network(at: usize) -> Route<u128> {
     let site = mix((at / NETWORKS) as u64 + 1) & !0xFFFF;
     let network = mix(at as u64) & 0xFFFF;

@@ -1,4 +1,4 @@
-//! Messages about tables; and a table is refused if there is no memory for it.
+//! Alarms about tables, and the refusal of a table for which there is no memory.
 
 use super::*;
 use options::{Lookup, Shape};

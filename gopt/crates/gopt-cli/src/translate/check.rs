@@ -1,5 +1,6 @@
-//! `--check`: compiles the original and the result, each with the driver, with every installed
-//! compiler, runs both, and compares their output and their exit. Called by `translate.rs`.
+//! `--check`: compiles the original and the result together with the driver, runs both programs,
+//! and compares their output and their exit. It does so with every installed compiler. Called by
+//! `translate.rs`.
 
 use std::fs;
 use std::io::Read;

@@ -12,8 +12,8 @@ const KEPT: [&str; 3] = ["foreach", "g_expensive", "FPP_EXPENSIVE"];
 /// The compiler that preprocesses if `CC` names none.
 const COMPILER: &str = "cc";
 
-/// The compiler that preprocesses. It also compiles the result, because headers expand differently
-/// for each compiler.
+/// The compiler that preprocesses. `--check` uses the same one for the result, because headers
+/// expand differently for each compiler.
 pub(super) fn compiler() -> String {
     std::env::var("CC").unwrap_or_else(|_| COMPILER.to_owned())
 }
@@ -41,7 +41,7 @@ pub(super) fn preprocess(input: &Path, flags: &[String]) -> anyhow::Result<Strin
         input.display()
     );
     let text = String::from_utf8(output.stdout).context("the preprocessed text is not UTF-8")?;
-    // The folder's name differs each time, but the output must not.
+    // The folder has another name in each run, which must not get into the output.
     let path = header.path().join("gopt.h").display().to_string();
     Ok(text.replace(&path, "gopt.h"))
 }

@@ -82,8 +82,8 @@ fn trie<P: AsRef<[u8]>>(set: &[P]) -> io::Result<Vec<State>> {
     Ok(states)
 }
 
-/// Gives every state all transitions and the patterns of its suffixes, breadth first. The state of
-/// the longest proper suffix is less deep, so it is complete when it is needed.
+/// Gives every state all transitions and the patterns of its suffixes, breadth first. A state takes
+/// them from the state of its longest proper suffix, which is less deep and so complete already.
 fn complete(states: &mut [State]) {
     let mut suffix = vec![0_u32; states.len()];
     let mut queue: VecDeque<u32> = states[0]
@@ -109,7 +109,7 @@ fn complete(states: &mut [State]) {
     }
 }
 
-/// A number that leaves the flag bit of a transition free.
+/// The number of a state; it leaves the flag bit of a transition free.
 fn number(count: usize) -> io::Result<u32> {
     let number = u32::try_from(count)
         .ok()

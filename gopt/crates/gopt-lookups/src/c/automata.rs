@@ -1,8 +1,8 @@
 //! The two forms of [`Automata`] in C.
 //!
 //! Invariants: C gets pointers into payloads and automata that live as long as the call. C reports
-//! a match through a function that never unwinds into C: a panic of the caller's code is kept, and
-//! resumed once C has returned.
+//! a match through a function that never unwinds into C: it keeps a panic of the caller's code,
+//! which goes on once C has returned.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -131,8 +131,8 @@ impl Automata {
         });
     }
 
-    /// Calls `in_c` with the arguments that both forms need: automata whose transitions lead to
-    /// states that exist, and a function that may be called with the context.
+    /// Calls `in_c` with the arguments that both forms need: automata all of whose transitions lead
+    /// to existing states, and a function that may be called with the context.
     fn call<F: FnMut(Match)>(
         &self,
         found: F,
@@ -169,7 +169,7 @@ impl OrderInC {
     }
 }
 
-/// Gives the patterns of a state to the caller's code, until that panics.
+/// Gives the patterns of a state to the caller's code. Once that has panicked, does nothing.
 ///
 /// # Safety
 /// `context` is a `Context<F>` that has no other user meanwhile.

@@ -11,8 +11,8 @@ use super::{CForm, WIDTHS};
 /// Forms of a look-up in one shape.
 const FORMS: usize = 2 + WIDTHS.len();
 
-/// A form. Its arguments are the table in C's layout, the width, the items, places for as many
-/// results, and the number of items.
+/// A form. Its arguments are the table in C's layout, the width, the items, places for the results
+/// (one for each item), and the number of items.
 type Function = unsafe extern "C" fn(*const c_void, usize, *const c_void, *mut c_void, usize);
 
 /// All forms of a look-up in one shape.

@@ -1,6 +1,6 @@
 //! Checks that keys, values, packets and results have the layout of the C sources. `Option`
 //! promises no layout for these types, so the checks look at the layout that the compiler chose.
-//! Another layout would fail the build, not the program.
+//! With another layout, the crate would not compile.
 
 use std::mem::{offset_of, transmute};
 
@@ -18,7 +18,7 @@ const fn is_as_in_c() -> bool {
             transmute::<Option<[u64; 3]>, [u64; 4]>(Some([4, 5, 6])),
         )
     };
-    // SAFETY: as above, and the compiler refuses what is no value of the type.
+    // SAFETY: as above, and the compiler refuses bytes that are no value of the type.
     let none = unsafe {
         (
             transmute::<[u32; 2], Option<u32>>([0, 2]),

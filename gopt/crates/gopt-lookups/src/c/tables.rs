@@ -13,10 +13,10 @@ use crate::trie::{Trie, Word};
 /// A table that the C side can read.
 ///
 /// # Safety
-/// `in_c` is the `struct table` of the functions that `tight` and `handler` list, and all that they
-/// read through it, for any keys that `check_key` lets pass, lies in memory that `self` owns.
-/// `tight` takes keys and gives values as this trait's `Lookup` has them, `handler` packets and
-/// what a handler makes of them.
+/// `in_c` is the `struct table` of the functions in the lists `tight` and `handler`. Whatever these
+/// functions read through it, for keys that `check_key` lets pass, lies in memory that `self` owns.
+/// The functions of `tight` take keys and write values, with the types of this table's `Lookup`.
+/// Those of `handler` take packets and write the results of a handler.
 pub(super) unsafe trait Table: Lookup {
     /// `struct table`.
     type InC;
@@ -100,8 +100,8 @@ impl TrieInC {
     }
 }
 
-// SAFETY: the first level has a word for each 24 bits; a word leads deeper only to a group that is
-// there, and none does below the 32nd bit.
+// SAFETY: the first level has a word for each value of 24 bits. A word leads deeper only to a group
+// that exists, and none leads deeper below the 32nd bit.
 unsafe impl Table for Ipv4 {
     type InC = TrieInC;
 
@@ -179,8 +179,7 @@ pub(super) struct BTreeInC {
     pub(super) values: *const u64,
 }
 
-// SAFETY: a node has a child for each of its keys that is no filling, and one more; a leaf has
-// sixteen values.
+// SAFETY: a node has a child for each of its real keys, and one more; a leaf has sixteen values.
 unsafe impl Table for BTree {
     type InC = BTreeInC;
 

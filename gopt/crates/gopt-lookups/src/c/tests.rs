@@ -1,6 +1,6 @@
-//! The C sources under the sanitizers of gcc, and compiled by clang, with all warnings being
-//! errors: a program (`tests/driver.c`) runs every form over a table that these tests made, and
-//! must find the values that the Rust code finds.
+//! The C sources, compiled by gcc with its sanitizers and by clang; all warnings are errors. A
+//! program (`tests/driver.c`) runs every form over a table that these tests made, and must find the
+//! values that the Rust code finds.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,8 +25,8 @@ use crate::work::{Handled, Handler, Tight};
 /// Where an array's pointer lies in `struct table`, and the array.
 type Array<'a> = (usize, &'a [u8]);
 
-/// The compilers of the sources. Without optimisation every access stays, so the sanitizers see it.
-/// Only gcc runs with sanitizers, because many distributions leave out clang's.
+/// The compilers of the sources. Without optimisation no access is left out, so the sanitizers see
+/// all. Only gcc runs with sanitizers, because many distributions leave out clang's.
 const COMPILERS: [(&str, &[&str]); 2] = [
     (
         "gcc",
@@ -123,7 +123,7 @@ fn check_shape<T: Table, I, O: Copy + PartialEq + std::fmt::Debug>(
             continue;
         }
         compile((compiler, flags), name, shape, &program);
-        // The program frees nothing before its end, which is no leak here.
+        // The program frees nothing before its end, so leaks are not checked.
         let ran = Command::new(&program)
             .env("ASAN_OPTIONS", "detect_leaks=0")
             .arg(&input)

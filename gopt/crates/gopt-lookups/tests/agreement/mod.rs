@@ -1,5 +1,5 @@
-//! The property of every table: its forms give the answers of an oracle, at any width, in Rust and,
-//! if they exist there, in C.
+//! The property of every table: at any width, its forms give the answers of an oracle. That
+//! includes the forms in C, if the table has them.
 
 #![allow(dead_code, reason = "not every table exists in C")]
 
@@ -19,7 +19,7 @@ where
     let Some(&nothing) = expected.first() else {
         return;
     };
-    // Each form starts from values that the other forms did not write.
+    // Each form starts with fresh places, so it cannot pass with values that another form wrote.
     let wrong = |run: &dyn Fn(&mut [L::Value])| {
         let mut out = vec![nothing; keys.len()];
         out.reverse();
@@ -77,7 +77,7 @@ where
     }
 }
 
-/// The keys among other words, all different.
+/// Packets with these keys. All their words are different.
 fn packets<K: Copy>(keys: &[K]) -> Vec<Packet<K>> {
     let mut random = Random::new(7);
     let mut packet = |&key| Packet {
@@ -87,7 +87,7 @@ fn packets<K: Copy>(keys: &[K]) -> Vec<Packet<K>> {
     keys.iter().map(&mut packet).collect()
 }
 
-/// The same among other work.
+/// As [`check`], with the work of a handler around each look-up.
 fn check_handler<L>(table: &L, keys: &[L::Key], expected: &[L::Value])
 where
     L: Lookup,

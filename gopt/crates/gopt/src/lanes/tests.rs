@@ -1,4 +1,4 @@
-//! Lanes alone: look-ups never move, are dropped once, and panics leave nothing behind.
+//! Lanes without a batch: look-ups never move, each is dropped once, even after panics.
 
 use core::cell::Cell;
 use core::pin::pin;
@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 
-/// A look-up that checks that it stays where it was first polled until it is dropped.
+/// A look-up that checks that it never moves between its first poll and its drop.
 struct Still<'a> {
     address: Option<usize>,
     polls_left: u32,

@@ -1,4 +1,4 @@
-//! Marks: pending once, harmless at any address, usable in other executors.
+//! Marks are pending once, are harmless at any address, and work in other executors.
 
 use core::cell::RefCell;
 use core::pin::pin;
@@ -73,7 +73,7 @@ thread_local! {
     static LINES_ASKED: RefCell<BTreeSet<usize>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Prefetches nothing, but notes the lines.
+/// A hint that prefetches nothing, but notes the lines.
 #[derive(Clone, Copy)]
 struct Noted;
 

@@ -75,7 +75,7 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// The place of a value; `None` if it has none on this axis.
+    /// The place of a value; `None` if this axis has no place for it.
     pub(super) fn at(&self, value: f64) -> Option<f64> {
         let inner = match self.scale {
             Scale::Log => (value > 0.0).then(|| value.ln())?,
@@ -90,7 +90,7 @@ impl Placed {
         share.is_finite().then_some(near + share * (far - near))
     }
 
-    /// Places and labels of the values that occur, as far as there is room for labels.
+    /// Places and labels of the values that occur. Labels for which there is no room are left out.
     pub(super) fn own_ticks(&self, room: impl Fn(&str) -> f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
         let mut taken = f64::MIN;

@@ -17,7 +17,7 @@ const RIGHT: f64 = 180.0;
 pub struct Bar {
     /// Text at its left.
     pub name: String,
-    /// The number of its colour, as [`Line`](crate::draw::Line) has one.
+    /// The number of its colour, as in [`Line`](crate::draw::Line).
     pub colour: Option<usize>,
     /// Its length.
     pub value: f64,
@@ -27,14 +27,14 @@ pub struct Bar {
     pub valid: bool,
     /// Its baseline.
     pub baseline: Option<f64>,
-    /// The published value of others.
+    /// The value that others have published.
     pub published: Option<f64>,
 }
 
-/// Bars of one unit.
+/// A chart of bars, all in one unit.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bars {
-    /// Stands above.
+    /// The text above the bars.
     pub title: String,
     /// The axis of values.
     pub axis: Axis,
@@ -137,7 +137,7 @@ impl Bar {
         }
     }
 
-    /// The figure and its ratio.
+    /// The text at the right of a bar: the figure and its ratio.
     fn words(&self, unit: &str) -> String {
         let mut words = figure::figure(self.value, unit);
         if let Some(baseline) = self.baseline.filter(|it| *it != 0.0) {

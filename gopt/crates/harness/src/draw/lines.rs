@@ -4,10 +4,10 @@
 use super::axis::{Axis, Placed, Scale};
 use super::svg::{self, Anchor, WIDTH};
 
-/// Edges of the part that contains the lines: its top, and the margin at its right.
+/// Edges of the plot, the part that contains the lines: its top, and the margin at its right.
 const TOP: f64 = 54.0;
 const RIGHT: f64 = 14.0;
-/// Height of that part.
+/// Height of the plot.
 const PLOT: f64 = 240.0;
 /// The distance from one line of the legend to the next.
 const KEY_LINE: f64 = 20.0;
@@ -40,7 +40,7 @@ pub struct Point {
     pub y: f64,
     /// The smallest and largest that were measured.
     pub spread: Option<(f64, f64)>,
-    /// False if the figure does not count.
+    /// False if the figure does not count: it is drawn as a hollow dot.
     pub valid: bool,
     /// The text that a reader sees when pointing at it.
     pub hint: String,
@@ -64,20 +64,20 @@ impl Point {
 pub struct Line {
     /// Its name in the legend.
     pub name: String,
-    /// None if it belongs to no transport, and so has no colour.
+    /// Its colour; `None` if the line belongs to no transport.
     pub colour: Option<usize>,
     /// How it is drawn.
     pub kind: Kind,
     /// From left to right.
     pub points: Vec<Point>,
-    /// Stands next to each point of a published line, and before its name.
+    /// The letter next to each point of a published line, and before the line's name in the legend.
     pub letter: Option<String>,
 }
 
-/// Lines, with their axes.
+/// A chart of lines, with its axes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chart {
-    /// Stands above.
+    /// The text above the chart.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -127,7 +127,7 @@ impl Chart {
             &self.x.label,
         );
         if let Some(y) = self.ys() {
-            // Baselines are below measured lines, and published values above them.
+            // Baselines are drawn under measured lines, and published values over them.
             let order = [
                 Kind::Baseline,
                 Kind::Course,
@@ -154,7 +154,7 @@ impl Chart {
         let largest = points.iter().map(|point| point.y).fold(0.0, f64::max);
         let values = points.iter().flat_map(|point| {
             let (low, high) = point.spread.unwrap_or((point.y, point.y));
-            // One bad round must not squeeze all lines together; its stroke ends at the edge.
+            // One bad round must not flatten all lines: its stroke ends at the edge instead.
             let near = point.y / SPREAD_SHOWN..=largest * SPREAD_SHOWN;
             [point.y, low.max(*near.start()), high.min(*near.end())]
         });
@@ -211,7 +211,8 @@ impl Line {
                 Kind::Published => {
                     svg::diamond(out, &format!("{colour} told"), *at, &point.hint);
                     if let Some(letter) = &self.letter {
-                        // Neighbours stand on different sides, because figures may be close.
+                        // Neighbouring letters are on different sides, because figures may be
+                        // close.
                         let is_even = letter.bytes().last().is_some_and(|it| it % 2 == 0);
                         let (side, anchor) = match is_even {
                             true => (-9.0, Anchor::End),

@@ -23,7 +23,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// The class of a colour. Without a colour, it is the class of texts.
+/// The class of a colour. Without an index, the class of texts.
 pub(super) fn colour(index: Option<usize>) -> String {
     index.map_or_else(String::new, |index| format!("k{}", index % COLOURS))
 }
@@ -34,7 +34,7 @@ pub(super) fn width(text: &str) -> f64 {
     f64::from(characters) * 7.1
 }
 
-/// Which part of a text stands at its place.
+/// The part of a text that is at its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Anchor {
     Start,

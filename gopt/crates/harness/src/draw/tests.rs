@@ -1,4 +1,4 @@
-//! Where things are drawn, and that no text breaks the file.
+//! The places of points, bars and labels; and texts that would break the file.
 
 use super::axis::Axis;
 use super::*;
@@ -33,7 +33,7 @@ fn texts_are_escaped_wherever_they_stand() {
 fn every_point_lies_on_the_picture_and_a_hollow_one_is_in_doubt() {
     let mut points: Vec<Point> = [8.0, 1024.0, 1e9].map(|x| Point::at(x, x * 10.0)).into();
     points[1].valid = false;
-    // A round that took a thousand times as long.
+    // One round took a thousand times as long.
     points[1].spread = Some((1.0, 1e7));
     for scale in [Scale::Each, Scale::Log, Scale::Linear] {
         let (inner, height) = chart(points.clone(), scale).draw();

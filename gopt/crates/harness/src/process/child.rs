@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::Line;
 
-/// The process that started this one. Two pipes lead to it and from it.
+/// The process that started this one. Two pipes connect it with this process.
 #[derive(Debug)]
 pub struct Parent;
 

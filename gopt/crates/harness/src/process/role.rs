@@ -44,11 +44,12 @@ pub struct RoleArgs {
     first: bool,
 }
 
-/// The `main` of a child: runs its role until that ends or the parent kills it. The parent gets a
-/// report of an error.
+/// The `main` of a child: runs its role until the role ends or the parent kills the process. The
+/// parent gets a report of an error.
 ///
 /// # Errors
-/// There is no such role among `roles`, or the parent has ended and cannot get that report.
+/// There is no such role among `roles`. Or the role failed, and the parent has ended and cannot get
+/// the report.
 pub fn run_role(args: &RoleArgs, roles: impl IntoIterator<Item = Role>) -> anyhow::Result<()> {
     let mut roles = roles.into_iter();
     let role = roles.find(|role| role.name == args.role);

@@ -1,4 +1,4 @@
-//! Rounds that belong together: the limit on both sides, and properties for any ping-pongs.
+//! The rounds of a state: both sides of the limit, and properties that hold for any ping-pongs.
 
 use proptest::prelude::*;
 
@@ -91,8 +91,8 @@ proptest! {
         }
     }
 
-    /// The first state is the largest possible one: starting from no other ping-pong do more
-    /// rounds, none of them faster, agree with it.
+    /// The first state is the largest possible one: no other ping-pong is the fastest of a larger
+    /// set of rounds that agree.
     #[test]
     fn no_other_choice_has_more_rounds(rounds in any_rounds()) {
         let most = states(&rounds).first().map_or(0, |group| group.rounds.len());

@@ -1,5 +1,5 @@
-//! The processors and the priority of threads: which processors this process may use, pinning a
-//! thread to one of them, and running it before all others.
+//! The processors and the priority of threads: finds the processors that this process may use, pins
+//! a thread to one of them, and makes a thread run before others.
 
 use std::io;
 use std::mem;

@@ -8,8 +8,7 @@ use std::ptr;
 
 use super::result::checked;
 
-/// Calls `handler` when `signal` comes for the first time. The second time, the default action
-/// follows.
+/// Calls `handler` for the first `signal` that comes. A second one takes the default action.
 ///
 /// Interrupted system calls are restarted: waits have time limits of their own.
 ///
@@ -28,7 +27,7 @@ pub(crate) fn handle_once(
     Ok(())
 }
 
-/// Has the system kill this process when the thread that started it ends, however it ends.
+/// Makes the system kill this process when the thread that started it ends, for whatever reason.
 ///
 /// # Errors
 /// The system refuses.
@@ -38,29 +37,29 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// Has the system kill the process that this command starts when the thread that starts it ends.
+/// Makes the system kill the process that this command starts once the thread that starts it ends.
 pub fn end_with_this(command: &mut Command) {
-    // SAFETY: what runs between fork and exec makes one system call, and touches no memory that
-    // another thread may have locked.
+    // SAFETY: between fork and exec, this makes one system call, and touches no memory that another
+    // thread may have locked.
     unsafe { command.pre_exec(die_with_parent) };
 }
 
-/// True if a child has ended. Does not wait for it, so its number stays its own.
+/// True if a child has ended. Does not reap the child, so no other process gets its number.
 ///
 /// # Errors
-/// It was waited for already.
+/// The child was reaped already.
 pub fn has_ended(child: &Child) -> io::Result<bool> {
     // SAFETY: all zero is a valid `siginfo_t`.
     let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: `info` is valid for writes.
     checked(unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut info, options) })?;
-    // SAFETY: the system has filled in what it fills in for a child, or left all zero.
+    // SAFETY: the system has filled in the fields for a child, or left all zero.
     Ok(unsafe { info.si_pid() } != 0)
 }
 
-/// Kills all processes of the group that a child leads. The child must not have been waited for:
-/// otherwise its number may belong to another process.
+/// Kills all processes of the group that a child leads. The child must not have been reaped:
+/// otherwise another process may have its number.
 pub fn kill_group(child: &Child) {
     let Ok(group) = libc::pid_t::try_from(child.id()) else {
         return;

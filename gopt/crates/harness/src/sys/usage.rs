@@ -65,8 +65,8 @@ pub fn resident_and_huge_bytes() -> io::Result<(u64, u64)> {
     }
 }
 
-/// Makes timers of this thread, and of threads that it starts later, fire as soon as they are due;
-/// by default the kernel joins timers within 50 µs.
+/// Makes timers of this thread, and of threads that it starts later, fire as soon as they are due.
+/// By default, the kernel may delay a timer by up to 50 µs to fire it together with others.
 ///
 /// # Errors
 /// The system refuses.

@@ -1,4 +1,4 @@
-//! Figures in readable sizes, columns that line up, and invalid rows that are marked as invalid.
+//! Columns are aligned, and invalid rows are marked.
 
 use super::*;
 use crate::row::tests::sample;

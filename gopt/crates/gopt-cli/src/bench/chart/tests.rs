@@ -1,4 +1,4 @@
-//! Lines of the charts.
+//! The forms and look-ups that become lines of the charts.
 
 use harness::row::Spread;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Rows of known rates: their parameters, medians and ratios, and what is shown of them.
+//! Rows made from known rates: their parameters, medians and ratios, and the rows that are shown.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ const MADE: Made = Made {
     lines: 1.5,
 };
 
-/// The rows of these rates, the same in all three rounds but for the first one.
+/// The rows of three rounds with these rates; in the first round the rates differ.
 fn rows(job: &Job, shape: Shape, rates: &[(Form, Option<usize>, f64)], made: Made) -> Vec<Row> {
     let mut all = Rates::new(job, shape, made);
     let round: Vec<f64> = all
