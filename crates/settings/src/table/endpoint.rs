@@ -45,7 +45,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.max_window",
         Unit::Count,
         |config| &mut config.max_window,
-        "largest window of a session; a larger one that is asked for is lowered to it",
+        "largest window of a session; a session that asks for more gets this one",
     )
     .within(1..=MAX_WINDOW as u64)
     .shape(Shape::PowerOfTwo),
@@ -53,7 +53,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.max_credits",
         Unit::Count,
         |config| &mut config.max_credits,
-        "most credits of a session; more that are asked for are lowered to it",
+        "most credits of a session; a session that asks for more gets this number",
     )
     .within(1..=MAX_CREDITS as u64),
     row(
@@ -74,7 +74,8 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.receive_budget",
         Unit::Bytes,
         |config| &mut config.receive_budget,
-        "memory for large requests of all sessions that are there in part; beyond it, overloaded",
+        "memory for large requests of which only a part has arrived, in all sessions together; \
+         beyond it, requests are rejected as overloaded",
     )
     .within(0..=1 << 40),
     row(
@@ -115,14 +116,14 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.response_hold",
         MILLIS,
         |config| &mut config.response_hold,
-        "time for which a response is kept in case that the client asks for it again",
+        "time for which a response is kept in case the client asks for it again",
     )
     .within(US..=HOUR),
     row(
         "endpoint.failure_timeout",
         MILLIS,
         |config| &mut config.failure_timeout,
-        "a peer that has been silent for this time, although it was asked, has failed",
+        "a peer that sends nothing for this time, although it is asked to, has failed",
     )
     .within(US..=HOUR)
     .follow("nexus.heartbeat.timeout"),
@@ -169,7 +170,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.bypasses.common",
         Unit::Switch,
         |config| &mut config.bypasses.common,
-        "short messages about which nothing is unusual take a path of their own",
+        "ordinary short messages take a faster path",
     ),
     row(
         "endpoint.bypasses.lanes",
@@ -181,15 +182,15 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.check",
         Unit::Word,
         |config| &mut config.check,
-        "when the endpoint checks that its own state does not contradict itself: one session now \
-         and then (`sweep`), or after each burst, which is slow and for tests (`event`)",
+        "when the endpoint checks that its state is consistent: one session now and then \
+         (`sweep`), or after each burst, which is slow and for tests (`event`)",
     )
     .words(&["never", "sweep", "event"]),
     row(
         "endpoint.wheel_slot",
         NANOS,
         |config| &mut config.wheel_slot,
-        "time that a slot of the timing wheel stands for; a paced packet leaves at most this late",
+        "time that one slot of the timing wheel covers; a paced packet leaves at most this late",
     )
     .within(1..=S),
     row(
@@ -216,7 +217,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.readable_buffers",
         Unit::Switch,
         |config| &mut config.readable_buffers,
-        "safe code can read message buffers, for a lock at each release; for tests",
+        "let safe code read message buffers, at the price of a lock at each release; for tests",
     ),
     row(
         "endpoint.first_req",
@@ -233,7 +234,7 @@ pub(super) const SESSION: &[Setting] = &[
         "session.endpoint",
         Unit::Count,
         |connect| &mut connect.endpoint,
-        "index of the server's endpoint in its nexus; `any`: whichever that nexus likes",
+        "index of the server's endpoint in its nexus; `any`: that nexus chooses one",
     )
     .within(0..=0xffff)
     .words(&["any"]),

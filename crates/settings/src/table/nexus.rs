@@ -36,28 +36,28 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.hidden",
         Unit::Switch,
         |nexus| &mut nexus.hidden,
-        "do without the memory file in which `dunlin stats` finds what the process does",
+        "do without the memory file in which `dunlin stats` finds the counters of the process",
     ),
     row(
         "insight.tcp",
         Unit::Word,
         |nexus| &mut nexus.insight_tcp,
-        "what `dunlin stats HOST:PORT` can read, by which any process that connects can",
+        "what `dunlin stats HOST:PORT` can read; any process that connects can read the same",
     )
     .words(&["off", "counters"]),
     row(
         "nexus.advertise",
         Unit::Ip,
         |nexus| &mut nexus.advertise,
-        "address that peers on other hosts send packets to, if it is another than the bound one",
+        "address to which peers on other hosts send packets, if it is not the bound one",
     )
     .words(&["none"]),
     row(
         "nexus.allow_peers",
         Unit::Networks,
         |nexus| &mut nexus.allow_peers,
-        "networks to which packets go for a peer that has connected from elsewhere, once it has \
-         proven that they reach it",
+        "networks to which packets may go for a peer that has connected from elsewhere, once \
+         the peer has proven that they reach it",
     )
     .words(&["none"]),
     row(
@@ -78,7 +78,7 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.hello_timeout",
         MILLIS,
         |nexus| &mut nexus.plane.hello_timeout,
-        "time from a connection's beginning until hello must have come",
+        "time within which a new connection must send its hello",
     )
     .within(MS..=HOUR),
     row(
@@ -92,7 +92,7 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.backoff_min",
         MILLIS,
         |nexus| &mut nexus.plane.backoff_min,
-        "wait before the second try of something that failed; doubles with each further one",
+        "wait before the first retry of a failed attempt; doubles with each further retry",
     )
     .within(US..=HOUR),
     row(
@@ -113,14 +113,14 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.max_links",
         Unit::Count,
         |nexus| &mut nexus.plane.max_links,
-        "connections of other processes; above three quarters of it, each origin has a share",
+        "connections of other processes; above three quarters of it, each origin gets only a share",
     )
     .within(1..=1 << 16),
     row(
         "nexus.max_half_open",
         Unit::Count,
         |nexus| &mut nexus.plane.max_half_open,
-        "incoming connections that have not said hello; beside the others",
+        "incoming connections that have not sent their hello; counted apart from the others",
     )
     .within(1..=1 << 16),
     row(
@@ -141,7 +141,7 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.max_lookups",
         Unit::Count,
         |nexus| &mut nexus.plane.max_lookups,
-        "look-ups of one connection that wait for their answer; further ones wait here",
+        "look-ups that one connection waits for; further ones wait in this process",
     )
     .within(1..=1 << 16),
     row(
@@ -176,7 +176,7 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.workers.queue",
         Unit::Count,
         |nexus| &mut nexus.workers.queue,
-        "background jobs that may be under way per endpoint; further ones are overload",
+        "background jobs that may be under way per endpoint; further ones are rejected",
     )
     .within(1..=1 << 20),
     row(

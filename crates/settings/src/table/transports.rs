@@ -64,14 +64,14 @@ pub(super) const SHM: &[Setting] = &[
         "shm.map_limit",
         Unit::Bytes,
         |shm| &mut shm.map_limit,
-        "memory of one peer that is mapped for that; data beyond comes through the ring",
+        "memory of one peer that is mapped for such copies; data beyond it comes through the ring",
     )
     .within(0..=1 << 47),
     shm(
         "shm.map_limit_process",
         Unit::Bytes,
         |shm| &mut shm.map_limit_process,
-        "the same of all peers of all endpoints of the process",
+        "the same for all peers of all endpoints of the process together",
     )
     .within(0..=1 << 47),
 ];
@@ -89,7 +89,7 @@ pub(super) const UDP: &[Setting] = &[
         "udp.advertise",
         Unit::Ip,
         |udp| &mut udp.advertise,
-        "address that peers get, if it is to be another than the bound one",
+        "address that peers get, if it is not the bound one",
     )
     .words(&["none"])
     .follow("nexus.advertise"),
@@ -97,8 +97,8 @@ pub(super) const UDP: &[Setting] = &[
         "udp.allow_peers",
         Unit::Networks,
         |udp| &mut udp.allow_peers,
-        "networks to which packets go for a peer that has connected from elsewhere, once it has \
-         proven that they reach it",
+        "networks to which packets may go for a peer that has connected from elsewhere, once \
+         the peer has proven that they reach it",
     )
     .words(&["none"])
     .follow("nexus.allow_peers"),
@@ -113,14 +113,14 @@ pub(super) const UDP: &[Setting] = &[
         "udp.loopback_data_size",
         Unit::Bytes,
         |udp| &mut udp.loopback_data_size,
-        "the same for peers at a loopback address, as far as receive buffers have room",
+        "the same for peers at a loopback address; at most what receive buffers can hold",
     )
     .within(1..=MAX_DATAGRAM_BYTES as u64 - MAX_INLINE as u64),
     udp(
         "udp.datagram",
         Unit::Bytes,
         |udp| &mut udp.datagram_bytes,
-        "datagrams that hold several packets; `auto`: what fits the link",
+        "size of datagrams that hold several packets; `auto`: as much as fits the link",
     )
     .within(MIN_DATAGRAM_BYTES as u64..=MAX_DATAGRAM_BYTES as u64)
     .words(&["auto"]),
@@ -146,7 +146,7 @@ pub(super) const UDP: &[Setting] = &[
         "udp.ecn",
         Unit::Word,
         |udp| &mut udp.ecn,
-        "whether congestion marks of the network are read; `auto`: unless bound to loopback",
+        "whether to read congestion marks of the network; `auto`: unless bound to loopback",
     )
     .words(&["auto", "on", "off"]),
     udp(
@@ -157,7 +157,7 @@ pub(super) const UDP: &[Setting] = &[
             field: US,
         },
         |udp| &mut udp.busy_poll_us,
-        "how long the kernel polls the device when nothing waits (SO_BUSY_POLL); 0: not",
+        "how long the kernel polls the device when no packet waits (SO_BUSY_POLL); 0: never",
     )
     .within(0..=1_000_000),
     udp(
