@@ -195,9 +195,9 @@ impl MsgBuf {
         }
     }
 
-    /// Copies the message to the front of `to`, in words, and returns its length; `None` if the
-    /// message is longer than `to`. This does not lend the msgbuf, because the transport that sends
-    /// the copy does not need it.
+    /// Copies the message to the front of `to`, in words, with zeros after it, and returns its
+    /// length; `None` if the message is longer than `to`. This does not lend the msgbuf, because
+    /// the transport that sends the copy does not need it.
     ///
     /// ```
     /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -205,7 +205,7 @@ impl MsgBuf {
     /// buf.fill(b"abc").unwrap();
     /// let mut to = [0; 32];
     /// assert_eq!(buf.copy_short(&mut to), Some(3));
-    /// assert_eq!(&to[..3], b"abc");
+    /// assert_eq!(&to[..4], b"abc\0");
     /// buf.fill(&[1; 33]).unwrap();
     /// assert_eq!(buf.copy_short(&mut to), None);
     /// ```
@@ -214,10 +214,25 @@ impl MsgBuf {
         copy::fresh(to, self.data()).then_some(self.at().len)
     }
 
-    /// Like [`Self::copy_short`], for any length; panics if `to` has another one.
+    /// Like [`Self::copy_short`], for a message of 8 or 32 bytes; `None` if it has another length.
+    /// For code in which a function call would cost more than the copy.
+    #[inline(always)]
+    pub fn copy_usual(&self, to: &mut [u8; 32]) -> Option<u32> {
+        copy::fresh_usual(to, self.data()).then_some(self.at().len)
+    }
+
+    /// Like [`Self::copy_short`], for a message of 33 to 64 bytes; `None` if it has another length,
+    /// and then the bytes of `to` are any.
+    #[inline(always)]
+    pub fn copy_medium(&self, to: &mut [u8; 64]) -> Option<u32> {
+        copy::fresh_two(to, self.data()).then_some(self.at().len)
+    }
+
+    /// Like [`Self::copy_short`], for any length: panics unless `to` has room for the message and
+    /// the rest of its last 32 bytes. Zeros follow a message of up to 128 bytes there.
     #[inline]
-    pub fn copy_to(&self, to: &mut [u8]) {
-        copy::fresh_any(to, self.data());
+    pub fn copy_chunks(&self, to: &mut [u8]) {
+        copy::fresh_chunks(to, self.data());
     }
 
     #[cold]

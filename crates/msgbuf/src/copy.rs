@@ -8,86 +8,139 @@ use std::hint::cold_path;
 
 use crate::pair::{PAIR, Pair, copy_word};
 
-/// Bytes of two pairs.
-const TWO: usize = 2 * PAIR;
+/// Bytes of a chunk: two pairs. Messages are copied chunk by chunk.
+pub(crate) const CHUNK: usize = 2 * PAIR;
 
-/// Copies a message from cache lines that were written a while ago.
+/// Copies a message that was stored in whole chunks, or a while ago: no load reaches over two
+/// chunks.
 #[inline(always)]
 pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     match from.len() {
-        TWO => all::<TWO>(to, from),
-        33..=64 => both_ends::<TWO>(to, from),
-        8..16 => both_ends::<8>(to, from),
-        16..32 => both_ends::<16>(to, from),
-        // A function call here would make the compiler keep the caller's values in memory. In a
-        // cold branch, it costs that only there.
-        _ => {
-            cold_path();
-            to.copy_from_slice(from);
+        CHUNK => all::<CHUNK>(to, from),
+        ..CHUNK => settled_shorter(to, from),
+        33..=64 => {
+            all::<CHUNK>(to, from);
+            settled_shorter(&mut to[CHUNK..], &from[CHUNK..]);
         }
+        _ => settled_slowly(to, from),
     }
 }
 
-/// Copies a message that may have been written a moment ago, in words. A message as long as `to`
-/// takes no function call. False if the message is longer than `to`.
+/// Copies at most a chunk.
 #[inline(always)]
-pub(crate) fn fresh(to: &mut [u8; TWO], from: &[u8]) -> bool {
+fn settled_shorter(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        16..=CHUNK => both_ends::<16>(to, from),
+        8..16 => both_ends::<8>(to, from),
+        _ => settled_slowly(to, from),
+    }
+}
+
+/// A function call here would make the compiler keep the caller's values in memory; a call in a
+/// cold branch does so only there.
+#[inline(always)]
+fn settled_slowly(to: &mut [u8], from: &[u8]) {
+    cold_path();
+    to.copy_from_slice(from);
+}
+
+/// Copies a message that may have been written a moment ago, in words, and zeros after it. False if
+/// it is neither a chunk nor a word: these two take few instructions.
+#[inline(always)]
+pub(crate) fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     if let Ok(from) = from.try_into() {
-        pairs(to, from);
+        chunk(to, from);
         return true;
     }
-    let to = to.get_mut(..from.len());
-    to.is_some_and(|to| {
-        fresh_shorter(to, from);
-        true
-    })
-}
-
-/// The same for any length. Up to 128 bytes, it copies the first and the last part in words; of a
-/// longer message, the user wrote most bytes a while ago.
-#[inline]
-pub(crate) fn fresh_any(to: &mut [u8], from: &[u8]) {
-    match from.len() {
-        32..=64 => fresh_ends::<32>(to, from),
-        65..=128 => fresh_ends::<64>(to, from),
-        ..32 => fresh_shorter(to, from),
-        _ => to.copy_from_slice(from),
+    if let Ok(from) = from.try_into() {
+        *to = [0; CHUNK];
+        copy_word(to.first_chunk_mut().expect("a chunk is longer"), from);
+        return true;
     }
+    false
 }
 
-/// Copies the first and the last `N` bytes of slices of one length, in words.
+/// The same for a message of up to a chunk; false if it is longer.
 #[inline(always)]
-fn fresh_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
-    assert_eq!(to.len(), from.len(), "the caller made room for the message");
-    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
-        pairs(to, from);
+pub(crate) fn fresh(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
+    if fresh_usual(to, from) {
+        return true;
     }
-    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
-        pairs(to, from);
+    if from.len() > CHUNK {
+        return false;
+    }
+    fresh_shorter(to, from);
+    true
+}
+
+/// The same for a message of one to two chunks; false if it has another length.
+#[inline(always)]
+pub(crate) fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
+    to[CHUNK..].fill(0);
+    let Some(to) = to.get_mut(..from.len()) else {
+        return false;
+    };
+    if let (Some(to), Some(from)) = (to.first_chunk_mut(), from.first_chunk()) {
+        chunk(to, from);
+    }
+    if let (Some(to), Some(from)) = (to.last_chunk_mut(), from.last_chunk()) {
+        chunk(to, from);
+    }
+    from.len() >= CHUNK
+}
+
+/// Longest message that is read in words.
+const IN_WORDS: usize = 4 * CHUNK;
+
+/// The same for a message of any length, for which `to` has whole chunks. Only a message of up to
+/// 128 bytes is read in words, and ends in zeros: of a longer one, the user wrote most bytes a
+/// while ago.
+pub(crate) fn fresh_chunks(to: &mut [u8], from: &[u8]) {
+    if from.len() > IN_WORDS {
+        to[..from.len()].copy_from_slice(from);
+        return;
+    }
+    let ((places, _), (whole, rest)) = (to.as_chunks_mut(), from.as_chunks());
+    let (filled, others) = places.split_at_mut(whole.len());
+    for (place, from) in filled.iter_mut().zip(whole) {
+        chunk(place, from);
+    }
+    if let (Some(place), false) = (others.first_mut(), rest.is_empty()) {
+        fresh_shorter(place, rest);
     }
 }
 
+/// Copies less than a chunk, and zeros after it.
 #[inline(never)]
-fn fresh_shorter(to: &mut [u8], from: &[u8]) {
-    assert_eq!(to.len(), from.len(), "the caller made room for the message");
-    let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut(), from.as_chunks());
-    for (to, from) in to.iter_mut().zip(from) {
-        copy_word(to, from);
+fn fresh_shorter(to: &mut [u8; CHUNK], from: &[u8]) {
+    *to = [0; CHUNK];
+    let to = &mut to[..from.len()];
+    if let (Some(place), Some(words)) = (to.first_chunk_mut(), from.first_chunk::<PAIR>()) {
+        Pair::load::<0, PAIR>(words).store(place);
+        if let (Some(place), Some(words)) = (to.last_chunk_mut(), from.last_chunk::<PAIR>()) {
+            Pair::load::<0, PAIR>(words).store(place);
+        }
+    } else if let (Some(place), Some(word)) = (to.first_chunk_mut(), from.first_chunk()) {
+        copy_word(place, word);
+        if let (Some(place), Some(word)) = (to.last_chunk_mut(), from.last_chunk()) {
+            copy_word(place, word);
+        }
+    } else {
+        to.copy_from_slice(from);
     }
-    to_rest.copy_from_slice(from_rest);
 }
 
-/// Copies an array of pairs, with a load for each word and a store for each pair.
+/// Copies a chunk, with a load for each word and a store for each pair.
 #[inline(always)]
-fn pairs<const N: usize>(to: &mut [u8; N], from: &[u8; N]) {
-    const { assert!(N.is_multiple_of(PAIR)) };
-    let ((places, _), (from, _)) = (to.as_chunks_mut(), from.as_chunks::<PAIR>());
+fn chunk(to: &mut [u8; CHUNK], from: &[u8; CHUNK]) {
+    let (places, _) = to.as_chunks_mut();
+    let (from, _) = from.as_chunks::<PAIR>();
     for (place, from) in places.iter_mut().zip(from) {
         Pair::load::<0, PAIR>(from).store(place);
     }
 }
 
-/// Copies slices of `N` bytes.
+/// Copies the first `N` bytes, if there are as many.
 #[inline(always)]
 fn all<const N: usize>(to: &mut [u8], from: &[u8]) {
     if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
@@ -99,9 +152,7 @@ fn all<const N: usize>(to: &mut [u8], from: &[u8]) {
 /// the length is `N` to 2 × `N` bytes.
 #[inline(always)]
 fn both_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
-    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
-        *to = *from;
-    }
+    all::<N>(to, from);
     if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
         *to = *from;
     }

@@ -43,7 +43,13 @@ const HEADER_WORDS: usize = HEADER_LEN / size_of::<u64>();
 
 /// Longest message of a packet that is one line.
 const IN_LINE: usize = LANE_LINE - LANE_WORD - HEADER_LEN;
-const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE);
+const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE && LANE_LINE == 2 * IN_LINE);
+
+/// Shortest message that needs several lines.
+const MORE: usize = IN_LINE + 1;
+
+/// Longest message that takes half of a line, and up to half of the next one.
+const IN_HALVES: usize = 2 * IN_LINE;
 
 const _: () = assert!(HEADER_LEN.is_multiple_of(size_of::<u64>()));
 const _: () = assert!(LANE_LINES * LANE_LINE <= 1 << 16 && LANE_PACKET < 1 << 16);
@@ -144,25 +150,51 @@ impl Lane {
         let (_, packet) = lines[staged.lines() as usize & MASK].split_at_mut(LANE_WORD);
         let (head, body) = packet.split_at_mut(HEADER_LEN);
         let body = body.first_chunk_mut().expect("a line has this room");
-        let Some(len) = message.copy_short(body) else {
+        let Some(len) = message.copy_usual(body) else {
             let [first, second, third] = header;
-            return self.write_long(peer, first, second, third, message);
+            return match message.len() {
+                ..=IN_LINE => self.write_one(peer, first, second, third, message),
+                MORE..=IN_HALVES => self.write_two(peer, first, second, third, message),
+                _ => self.write_long(peer, first, second, third, message),
+            };
         };
         write(head, header);
         self.add(staged, peer, HEADER_LEN + len as usize, 1);
     }
 
-    /// Writes a packet whose message needs several lines. Takes the words one by one, so that they
-    /// come in registers: a compiler would store an array of them, and load it again in pieces of
-    /// another size.
+    /// Writes a packet of one line. Takes the words one by one, so that they come in registers: a
+    /// compiler would store an array of them, and load it again in pieces of another size.
+    #[inline(never)]
+    fn write_one(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
+        let staged = self.staged;
+        let (head, body) = self.bytes.split(staged.lines() as usize);
+        write(head, [first, second, third]);
+        if let Some(len) = message.copy_short(body) {
+            self.add(staged, peer, HEADER_LEN + len as usize, 1);
+        }
+    }
+
+    /// Writes a packet whose message fills half of a line, and up to half of the next one.
+    #[inline(never)]
+    fn write_two(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
+        let staged = self.staged;
+        let (head, body) = self.bytes.split(staged.lines() as usize);
+        write(head, [first, second, third]);
+        if let Some(len) = message.copy_medium(body) {
+            self.add(staged, peer, HEADER_LEN + len as usize, 2);
+        }
+    }
+
+    /// Writes a packet with a longer message.
     #[inline(never)]
     fn write_long(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
-        let (staged, len) = (self.staged, HEADER_LEN + message.len());
+        let (staged, len) = (self.staged, message.len());
         let line = staged.lines() as usize;
-        let (head, body) = self.bytes.range_mut(line, len).split_at_mut(HEADER_LEN);
+        let filled = HEADER_LEN + len.next_multiple_of(IN_LINE);
+        let (head, body) = self.bytes.range_mut(line, filled).split_at_mut(HEADER_LEN);
         write(head, [first, second, third]);
-        message.copy_to(body);
-        self.add(staged, peer, len, lines_of(message.len()) as usize);
+        message.copy_chunks(body);
+        self.add(staged, peer, HEADER_LEN + len, lines_of(len) as usize);
     }
 
     /// Counts the packet that was written after the staged ones.
@@ -225,7 +257,7 @@ impl Lane {
     }
 
     /// The first line of one of the packets, without the transport's bytes. If the packet is
-    /// shorter than the line, bytes of earlier packets follow it.
+    /// shorter than the line, zeros follow it.
     #[inline(always)]
     pub fn line(&self, packet: LanePacket) -> &[u8; MAX_INLINE] {
         let (lines, _) = self.bytes.0.as_chunks::<LANE_LINE>();
@@ -235,8 +267,9 @@ impl Lane {
     }
 
     /// The lines of packets that follow each other, without gaps. A packet's first line begins with
-    /// the transport's bytes. If a packet does not fill its last line, bytes of earlier packets
-    /// follow it.
+    /// the transport's bytes. If a packet does not fill its last line, zeros follow it up to half
+    /// of the line or up to its end, and bytes of earlier packets after that; bytes of earlier
+    /// packets alone follow one of more than two lines.
     #[inline(always)]
     pub fn lines(&self, packets: &[LanePacket]) -> &[[u8; LANE_LINE]] {
         let Some((first, last)) = packets.first().zip(packets.last()) else {
@@ -292,6 +325,14 @@ impl Staged {
 }
 
 impl Bytes {
+    /// The places of the header, and of `N` bytes of the message, of a packet whose first line this
+    /// is.
+    #[inline(always)]
+    fn split<const N: usize>(&mut self, line: usize) -> (&mut [u8], &mut [u8; N]) {
+        let (head, body) = self.0[start(line)..].split_at_mut(HEADER_LEN);
+        (head, body.first_chunk_mut().expect("there is room"))
+    }
+
     /// The first `len` bytes of the packet whose first line this is.
     fn range_mut(&mut self, line: usize, len: usize) -> &mut [u8] {
         let at = start(line);

@@ -168,6 +168,17 @@ impl Cells {
         unsafe { super::copy::whole(from, self.bytes_at(at).as_ptr()) };
     }
 
+    /// Writes the cell after `at`: its halves, as far as the packet has any of these `len` bytes
+    /// there.
+    ///
+    /// # Safety
+    /// That cell belongs to the caller.
+    #[inline(always)]
+    pub(super) unsafe fn write_second(&self, at: usize, from: &[u8; CELL], len: usize) {
+        // SAFETY: the cell is as long as the line.
+        unsafe { super::copy::halves(from, self.bytes_at(at).as_ptr().add(ONE_CELL), len) };
+    }
+
     /// Prefetches a cell for writing.
     #[inline]
     pub(super) fn prefetch_write(&self, at: u32) {

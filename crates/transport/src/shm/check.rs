@@ -5,7 +5,7 @@
 
 use std::ptr::NonNull;
 
-use super::cells::{Cell, Cells, ONE_CELL, cells_of};
+use super::cells::{Cell, Cells, cells_of};
 use super::doorbell::{Doorbell, MAX_BITS};
 use super::ring::{At, Consumer, ConsumerLine, Next, Producer, Refused};
 use super::sync::Ordering;
@@ -79,10 +79,14 @@ fn poll(ring: &mut Heap, times: u8) -> bool {
 fn take_in_place(ring: &mut Heap, times: u8) {
     let mut packets = Vec::new();
     // SAFETY: the cells are the ring's, which lives.
-    if let Some(len) = unsafe { ring.consumer.watch().next() }
-        && len as usize <= ONE_CELL
-    {
-        packets.extend(ring.consumer.take_lone(len).map(|(packet, _)| packet));
+    if let Some(len) = unsafe { ring.consumer.watch().next() } {
+        // A flag makes the length longer than a ring.
+        let lone = match cells_of(len.min(2 * LONGEST)) {
+            1 => ring.consumer.take_lone::<1>(len),
+            2 => ring.consumer.take_lone::<2>(len),
+            _ => None,
+        };
+        packets.extend(lone.map(|(packet, _)| packet));
     }
     let run = |_, packet| packets.push(packet);
     ring.consumer.take_run(usize::from(times), SHORT, run);

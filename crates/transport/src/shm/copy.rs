@@ -1,16 +1,16 @@
 //! Copies of a few bytes without a call: the lengths are those of a small packet, and `memcpy`
 //! costs as much as the packet itself. Called by `cells`.
 //!
-//! A packet that fills its cell is copied by narrow loads and wide stores. Its bytes were stored as
-//! words a moment ago, and a load that is wider than such a store must wait until the store has
-//! left the store buffer. The stores go to a line that the other core has, where fewer stores are
-//! faster.
+//! A packet of a lane is copied in whole lines or halves, by narrow loads and wide stores. Its
+//! bytes were stored as words a moment ago, and a load that is wider than such a store must wait
+//! until the store has left the store buffer. The stores go to a line that the other core has,
+//! where fewer stores are faster.
 
 use std::ptr;
 
 use dunlin_msgbuf::{PAIR, Pair};
 
-use super::cells::ONE_CELL;
+use super::cells::{CELL, ONE_CELL};
 
 /// Longest copy that [`short`] makes.
 pub(super) const SHORT: usize = 64;
@@ -71,6 +71,28 @@ pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
             to.add(place).cast::<Pair>().write_unaligned(pair);
         }
         to.cast::<[u8; WORD]>().write(first);
+    }
+}
+
+/// Copies the first half of a line, and the other half if any of the `len` bytes are there.
+///
+/// # Safety
+/// `to` is good for writing a line, outside of `from`.
+#[inline(always)]
+pub(super) unsafe fn halves(from: &[u8; CELL], to: *mut u8, len: usize) {
+    const HALF: usize = CELL / 2;
+    const { assert!(HALF == 2 * PAIR) };
+    // SAFETY: four pairs are a line, and need no alignment.
+    unsafe {
+        if len > HALF {
+            let pairs = [
+                Pair::load::<HALF, _>(from),
+                Pair::load::<{ HALF + PAIR }, _>(from),
+            ];
+            to.add(HALF).cast::<[Pair; 2]>().write_unaligned(pairs);
+        }
+        let pairs = [Pair::load::<0, _>(from), Pair::load::<PAIR, _>(from)];
+        to.cast::<[Pair; 2]>().write_unaligned(pairs);
     }
 }
 

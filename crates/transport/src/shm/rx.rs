@@ -20,6 +20,7 @@
 
 mod house;
 mod incoming;
+mod plain;
 mod waiting;
 
 use std::ptr::NonNull;
@@ -302,7 +303,7 @@ impl Rx for ShmRx {
         match self.alone.look(self.bell.has_rung()) {
             Look::Nothing => 0,
             Look::OneCell(len) => self.burst_of_one(len),
-            Look::Short => self.burst_of_several(),
+            Look::Short(len) => self.burst_of_short(len),
             Look::Other => self.go_on(),
             Look::Thorough => self.burst_thoroughly(),
         }
@@ -358,46 +359,11 @@ impl ShmRx {
         if let ([polled], true) = (&self.active[..], self.waiting.is_empty())
             && let Some(Some(incoming)) = self.rings.get(polled.index as usize)
         {
-            self.alone.begin(polled.index, incoming.ring.watch());
+            let has_others = self.rings.len() > 1 || !self.retired.is_empty();
+            let watch = incoming.ring.watch();
+            self.alone.begin(polled.index, watch, has_others);
         }
         self.count + shown
-    }
-
-    /// A burst of one packet of one cell, from the only ring, unless more have come. A function of
-    /// its own, so that idle iterations save no registers for it.
-    #[inline(never)]
-    fn burst_of_one(&mut self, len: u32) -> usize {
-        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
-            return 0;
-        };
-        // Packets that this ring showed before belong to an earlier burst.
-        incoming.ring.give_back();
-        if !self.alone.take_lone(len, incoming, &mut self.shorts) {
-            return self.burst_of_several();
-        }
-        self.took(1, len.into());
-        1
-    }
-
-    /// A burst that begins with several short packets from the only ring.
-    #[inline(never)]
-    fn burst_of_several(&mut self) -> usize {
-        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
-            return 0;
-        };
-        incoming.ring.give_back();
-        let (count, bytes, others) = self.alone.take_run(incoming, &mut self.shorts);
-        self.took(count, bytes);
-        if others { self.go_on() } else { count }
-    }
-
-    /// Notes that the burst begins with `count` short packets, of `bytes` bytes together.
-    #[inline(always)]
-    fn took(&mut self, count: usize, bytes: u64) {
-        self.waiting.on_others(self.alone.bursts);
-        self.counters.rx_packets += count as u64;
-        self.counters.rx_bytes += bytes;
-        self.count = count;
     }
 
     /// Continues after `count` packets with packets that are not short.

@@ -8,6 +8,8 @@
 //! moment. Such a peer is *unsettled*: `settle`, or the [`PUT_OFF`]th burst afterwards, checks it
 //! again, after a fence.
 
+mod lone;
+
 use std::sync::Arc;
 
 use dunlin_core::transport::{
@@ -17,7 +19,7 @@ use dunlin_msgbuf::{BufRef, regions};
 use dunlin_wire::HEADER_LEN;
 
 use super::bounce::Bounce;
-use super::cells::ONE_CELL;
+use super::cells::{ONE_CELL, TWO_CELLS};
 use super::channel::{Bell, Channel};
 use super::channels::{Channels, index_of};
 use super::ffi;
@@ -111,54 +113,6 @@ impl ShmTx {
         // Reserved here, because sending never allocates: each peer is in the list at most once.
         self.unsettled
             .reserve(self.peers.len() - self.unsettled.len());
-    }
-
-    /// Sends the only packet of a burst, if `push` finds that no other work is needed. The receiver
-    /// waits for it, so it must be fast: every call here is a tail call, so no register has to be
-    /// saved.
-    #[inline(always)]
-    fn send_lone(
-        &mut self,
-        packet: LanePacket,
-        push: impl FnOnce(&mut Producer) -> bool,
-    ) -> Option<TxSeq> {
-        let index = index_of(packet.peer());
-        let Some(Some(peer)) = self.peers.get_mut(index) else {
-            return None;
-        };
-        if peer.peer != packet.peer() || !push(&mut peer.ring) {
-            return None;
-        }
-        self.counters.tx_packets += 1;
-        self.counters.tx_bytes += packet.size() as u64;
-        self.handed_over += 1;
-        self.put_off += 1;
-        if peer.unsettled && !peer.ring.seems_parked() && self.put_off < PUT_OFF {
-            return Some(TxSeq(self.handed_over));
-        }
-        Some(self.end_lone(index))
-    }
-
-    /// The same for a packet of several cells.
-    #[inline(never)]
-    fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
-        let sent = self.send_lone(packet, |ring| ring.push_lone_long(lane, packet));
-        sent.unwrap_or_else(|| self.send_staged(lane, &[packet], &[]))
-    }
-
-    /// Finishes a burst of one packet: its peer may sleep, or unsettled peers may be due.
-    #[inline(never)]
-    fn end_lone(&mut self, index: usize) -> TxSeq {
-        if let Some(Some(peer)) = self.peers.get_mut(index) {
-            unsettle(peer, index, &mut self.unsettled);
-            if peer.ring.seems_parked() {
-                peer.ring_bell(&mut self.counters);
-            }
-        }
-        if self.put_off >= PUT_OFF {
-            self.look_again();
-        }
-        TxSeq(self.handed_over)
     }
 
     /// Sends some of the packets of a lane, in order, and the items after them.
@@ -262,7 +216,10 @@ impl Tx for ShmTx {
         let packets = lane.packets();
         if let ([packet], []) = (packets, items) {
             if packet.size() > ONE_CELL {
-                return self.send_lone_long(lane, *packet);
+                return match packet.size() {
+                    ..=TWO_CELLS => self.send_lone_two(lane, *packet),
+                    _ => self.send_lone_long(lane, *packet),
+                };
             }
             if let Some(end) = self.send_lone(*packet, |ring| ring.push_lone(lane, *packet)) {
                 return end;

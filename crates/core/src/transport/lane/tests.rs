@@ -61,6 +61,22 @@ fn packets_are_header_and_message_of_every_length() {
 }
 
 #[test]
+fn a_short_packet_shows_nothing_of_an_earlier_one() {
+    let mut lane = Lane::new(LANE_PACKET);
+    for len in 0..=96 {
+        let messages = messages(&[224, len]);
+        assert!(lane.push(PeerId(1), HEADER, &messages[0]));
+        lane.rewind();
+        assert!(lane.push(PeerId(2), HEADER, &messages[1]));
+        let lines = lane.lines(lane.packets()).as_flattened();
+        let end = LANE_WORD + HEADER_LEN + len;
+        let half = end.max(LANE_LINE).next_multiple_of(LANE_LINE / 2);
+        assert_eq!(&lines[end..half], &[0; 32][..half - end], "length {len}");
+        lane.rewind();
+    }
+}
+
+#[test]
 fn a_lane_takes_packets_as_long_as_there_is_room_for_the_longest() {
     let mut lane = Lane::new(LANE_PACKET);
     let messages = messages(&[32, 33, 224, 225]);

@@ -50,6 +50,16 @@ impl Cells {
         unsafe { self.write(at, 0, from.as_ptr(), from.len()) };
     }
 
+    /// Does the same as in the real build.
+    ///
+    /// # Safety
+    /// None here: loom checks the accesses.
+    pub(in super::super) unsafe fn write_second(&self, at: usize, from: &[u8; CELL], len: usize) {
+        let len = len.next_multiple_of(CELL / 2);
+        // SAFETY: the bytes are an array.
+        unsafe { self.write(at, ONE_CELL, from[..len].as_ptr(), len) };
+    }
+
     /// Does nothing: there is no cache in the model.
     pub(in super::super) fn prefetch_write(&self, _at: u32) {}
 

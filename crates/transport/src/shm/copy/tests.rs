@@ -1,6 +1,6 @@
 //! Copies of every length, at every alignment of both ends, write no other byte.
 
-use super::{ONE_CELL, SHORT, short, whole};
+use super::{CELL, ONE_CELL, SHORT, halves, short, whole};
 
 #[test]
 fn a_whole_cell_and_nothing_more() {
@@ -12,6 +12,20 @@ fn a_whole_cell_and_nothing_more() {
         assert_eq!(target[shift..shift + ONE_CELL], source);
         assert!(target[..shift].iter().all(|&byte| byte == 0));
         assert!(target[shift + ONE_CELL..].iter().all(|&byte| byte == 0));
+    }
+}
+
+#[test]
+fn the_halves_of_a_line_that_hold_bytes_and_nothing_more() {
+    let source: [u8; CELL] = std::array::from_fn(|at| u8::try_from(at + 1).unwrap());
+    for len in 1..=CELL {
+        let mut target = vec![0_u8; 2 * CELL];
+        // SAFETY: the vector is longer than the shift and the line together.
+        unsafe { halves(&source, target.as_mut_ptr().add(8), len) };
+        let end = 8 + len.next_multiple_of(CELL / 2);
+        assert_eq!(target[8..end], source[..end - 8]);
+        assert_eq!(target[..8], [0; 8]);
+        assert!(target[end..].iter().all(|&byte| byte == 0));
     }
 }
 

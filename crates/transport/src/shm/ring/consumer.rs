@@ -127,12 +127,19 @@ impl Consumer {
     }
 
     /// Takes the packet at the head if it is the only one so far. The caller has seen it there: it
-    /// has `len` bytes, in one cell. Also returns the place of the next packet.
+    /// has `len` bytes, in one or two `CELLS`. Also returns the place of the next packet.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(in crate::shm) fn take_lone(&mut self, len: u32) -> Option<(At, Watch)> {
-        debug_assert!(len as usize <= ONE_CELL);
-        let after = self.head + 1;
+    pub(in crate::shm) fn take_lone<const CELLS: u32>(&mut self, len: u32) -> Option<(At, Watch)> {
+        const { assert!(CELLS == 1 || CELLS == 2) };
+        debug_assert_eq!(cells_of(len), CELLS);
+        // A peer may claim that a longer packet begins in the ring's last cell.
+        if CELLS == 2
+            && (self.cells.index(self.head) + 1 == self.cells.count() || len > self.longest)
+        {
+            return None;
+        }
+        let after = self.head + u64::from(CELLS);
         let next = self.watch_at(after);
         // If another packet follows, both are taken as a run. This load may miss a packet that has
         // just come, so it needs no ordering. SAFETY: our cells are alive.
@@ -140,7 +147,7 @@ impl Consumer {
         if low(word) == next.sequence {
             return None;
         }
-        let (at, cells) = (self.cells.index(self.head) as usize, 1);
+        let (at, cells) = (self.cells.index(self.head) as usize, CELLS as usize);
         self.head = after;
         Some((At { at, len, cells }, next))
     }

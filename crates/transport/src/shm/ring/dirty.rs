@@ -68,6 +68,13 @@ impl Dirty {
         self.on_run(first, left, data & u64::MAX >> (Self::RUN - left), until);
     }
 
+    /// Notes that the cell `at` holds data, and that the tail stood at the cell before it.
+    #[inline(always)]
+    pub(super) fn on_second(&mut self, at: usize, until: u64) {
+        self.bits[at / BITS as usize] |= 1 << (at % BITS as usize);
+        self.until = until;
+    }
+
     /// False if the cell at which the tail stands at this position is certainly clean.
     #[inline(always)]
     pub(super) const fn is_possible(&self, position: u64) -> bool {

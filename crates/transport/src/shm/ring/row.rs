@@ -30,8 +30,9 @@ impl Row {
 
 /// Sends the only packet of a burst, as the sending half does. False: nothing was sent.
 pub(super) fn push_lone(producer: &mut Producer, row: &Row, packet: Packet) -> bool {
-    match row.size(packet) {
-        ..=ONE_CELL => producer.push_lone(row, packet),
+    match row.lines(&[packet]).len() {
+        1 => producer.push_lone(row, packet),
+        2 => producer.push_lone_two(row, packet),
         _ => producer.push_lone_long(row, packet),
     }
 }

@@ -114,7 +114,28 @@ impl Producer {
         let fill = self.fill();
         self.tail = after;
         // SAFETY: the limit says that the cell is free.
-        unsafe { fill.one(0, staged.line(packet), staged.size(packet)) };
+        unsafe { fill.whole(0, staged.line(packet), staged.size(packet)) };
+        true
+    }
+
+    /// Sends a staged packet of two cells if no other work is needed.
+    #[inline(always)]
+    pub(in crate::shm) fn push_lone_two<S: Staged>(
+        &mut self,
+        staged: &S,
+        packet: S::Packet,
+    ) -> bool {
+        let (fill, after, len) = (self.fill(), self.tail + 2, staged.size(packet));
+        let both = staged.lines(&[packet]).first_chunk();
+        let fits = len <= self.longest as usize && fill.first + 1 < self.cells.count() as usize;
+        let (true, Some(both)) = (fits && after < self.limit, both) else {
+            return false;
+        };
+        self.tail = after;
+        self.clean(after);
+        // SAFETY: the limit says that the cells are free, and the ring does not end before them.
+        unsafe { fill.two(0, both, len) };
+        self.dirty.on_second(fill.first + 1, self.lap_after(after));
         true
     }
 
@@ -187,7 +208,7 @@ impl Fill {
             if len <= ONE_CELL {
                 let (line, before) = all.split_last().expect(LINES);
                 *lines = before;
-                self.one(
+                self.whole(
                     before.len(),
                     line.last_chunk().expect("a line is longer"),
                     len,
@@ -227,13 +248,25 @@ impl Fill {
         for place in (0..packets.len()).rev() {
             let (line, len) = (&lines[place], staged.size(packets[place]));
             // SAFETY: as the caller promises.
-            unsafe { self.one(place, line.last_chunk().expect("a line is longer"), len) };
+            unsafe { self.whole(place, line.last_chunk().expect("a line is longer"), len) };
             sum += len as u64;
         }
         sum
     }
 
-    /// Writes a packet of one cell.
+    /// Writes a packet of one cell, with all that follows it in its line.
+    ///
+    /// # Safety
+    /// The cell is free.
+    #[inline(always)]
+    unsafe fn whole(self, place: usize, bytes: &[u8; ONE_CELL], len: usize) {
+        let at = self.first + place;
+        // SAFETY: the cell is the caller's.
+        unsafe { self.cells.write_whole(at, bytes) };
+        self.show(at, len);
+    }
+
+    /// Writes a packet of one cell, and nothing after it.
     ///
     /// # Safety
     /// The cell is free, and the packet fits into it.
@@ -257,12 +290,12 @@ impl Fill {
     /// The cells are free, and the packet needs both of them.
     #[inline(always)]
     unsafe fn two(self, place: usize, [first, second]: &[[u8; CELL]; 2], len: usize) {
-        let (at, rest) = (self.first + place, len - ONE_CELL);
+        let at = self.first + place;
         // SAFETY: the cells are the caller's, and hold the packet.
         unsafe {
             let first = first.last_chunk().expect("a line is longer");
             self.cells.write_whole(at, first);
-            self.cells.write(at, ONE_CELL, second.as_ptr(), rest);
+            self.cells.write_second(at, second, len - ONE_CELL);
         }
         self.show(at, len);
     }

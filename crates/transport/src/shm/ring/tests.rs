@@ -36,10 +36,11 @@ impl Heap {
     fn pop_lone(&mut self) -> Option<Vec<u8>> {
         // SAFETY: the cells are this test's.
         let len = unsafe { self.consumer.watch().next() }?;
-        if len as usize > ONE_CELL {
-            return None;
-        }
-        let (packet, _) = self.consumer.take_lone(len)?;
+        let (packet, _) = match cells_of(len) {
+            ..=1 => self.consumer.take_lone::<1>(len)?,
+            2 => self.consumer.take_lone::<2>(len)?,
+            _ => return None,
+        };
         assert!(!self.consumer.has_next());
         Some(self.packet(packet))
     }
@@ -204,6 +205,49 @@ proptest! {
                 let _refused_or_not = ring.push(&payload(1, 24), &payload(2, len));
             }
         }
+    }
+}
+
+#[test]
+fn a_lone_packet_that_would_pass_the_end_of_the_ring_is_not_taken() {
+    for (at, len, is_taken) in [(62, 100, true), (63, 100, false), (62, 110, false)] {
+        let mut ring = Heap::new(64, 105);
+        for _ in 0..at {
+            assert_eq!(ring.push(&[1], &[]), Ok(()));
+            assert_eq!(ring.pop(), Some(vec![1]));
+        }
+        let word = sequence(ring.cells(), at) | len << LEN_SHIFT;
+        let cell = u32::try_from(at).expect("a ring has few cells");
+        ring.cells().word(cell).store(word, Ordering::Relaxed);
+        assert_eq!(ring.pop_lone().is_some(), is_taken);
+        assert_eq!(ring.consumer.next() == Next::Corrupt, !is_taken);
+    }
+}
+
+#[test]
+fn the_second_cell_of_a_lone_packet_is_not_taken_for_a_packet() {
+    let mut ring = Heap::new(64, 900);
+    for round in 0..200 {
+        // Every cell claims to be a packet of the next lap.
+        let lap = ring.cells().lap(ring.producer.tail) + 1;
+        let word = (lap << 1 | 1) | 5 << LEN_SHIFT;
+        let data: Vec<u8> = word.to_le_bytes().into_iter().cycle().take(120).collect();
+        // At the ring's end it does not go alone: it begins at the first cell.
+        if ring.push_run(std::slice::from_ref(&data), false) == 0 {
+            assert_eq!(ring.push(&data[..24], &data[24..]), Ok(()));
+        }
+        assert_eq!(ring.pop(), Some(data));
+        // In each lap, other packets begin where second cells were.
+        for _ in 0..round % 2 {
+            assert_eq!(ring.push(&[1], &[]), Ok(()));
+            assert_eq!(ring.pop(), Some(vec![1]));
+        }
+        assert_eq!(
+            ring.pop(),
+            None,
+            "the tail shows a packet that was not sent"
+        );
+        ring.consumer.give_back();
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use dunlin_core::transport::{LANE_PACKET, MAX_INLINE, RX_BURST};
 use dunlin_msgbuf::{BufRef, REF_LEN};
 
-use super::super::cells::{CELL, Cells, ONE_CELL, WORD, cells_of};
+use super::super::cells::{CELL, Cells, ONE_CELL, TWO_CELLS, WORD, cells_of};
 use super::super::channel::Channel;
 use super::super::regions::Known;
 use super::super::ring::{At, Consumer, Next, Watch, packet_len};
@@ -81,6 +81,9 @@ const SHORT_CELLS: usize = 4;
 /// Longest short packet, in bytes.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 pub(super) const SHORT: u32 = (SHORT_CELLS * CELL - WORD) as u32;
+/// Longest packet of two cells, in bytes.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+pub(super) const TWO: u32 = TWO_CELLS as u32;
 const _: () = assert!(SHORT as usize == LANE_PACKET && SHORT <= u8::MAX as u32);
 
 impl Shorts {
@@ -251,6 +254,9 @@ impl Incoming {
 /// Number of bursts between two that look at everything.
 pub(super) const HOUSEKEEPING: u32 = 32;
 
+/// The same while there is nothing else to look at than the ring that plain bursts poll.
+const HOUSEKEEPING_OF_ONE: u32 = 16 * HOUSEKEEPING;
+
 /// All state that a plain burst needs, apart from the doorbell.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -273,8 +279,8 @@ pub(super) enum Look {
     Nothing,
     /// A packet of one cell has come, with this length.
     OneCell(u32),
-    /// A packet of several cells has come that is still a short one.
-    Short,
+    /// A packet of several cells has come that is still a short one, with this length.
+    Short(u32),
     /// Another kind of packet has come.
     Other,
     /// This burst is not plain: it looks at everything.
@@ -305,7 +311,7 @@ impl Alone {
         match self.watch.and_then(|watch| unsafe { watch.next() }) {
             None => Look::Nothing,
             Some(len) if len as usize <= ONE_CELL => Look::OneCell(len),
-            Some(len) if len <= SHORT => Look::Short,
+            Some(len) if len <= SHORT => Look::Short(len),
             Some(_) => Look::Other,
         }
     }
@@ -331,19 +337,19 @@ impl Alone {
         (count, bytes.into(), others)
     }
 
-    /// Copies the packet of one cell that a look has found, if it is the only one. Returns whether
-    /// it is.
+    /// Copies the packet of one or two `CELLS` that a look has found, if it is the only one.
+    /// Returns whether it is.
     #[inline(always)]
-    pub(super) fn take_lone(
+    pub(super) fn take_lone<const CELLS: u32>(
         &mut self,
         len: u32,
         incoming: &mut Incoming,
         shorts: &mut Shorts,
     ) -> bool {
-        let Some((packet, next)) = incoming.ring.take_lone(len) else {
+        let Some((packet, next)) = incoming.ring.take_lone::<CELLS>(len) else {
             return false;
         };
-        // SAFETY: the ring has found the packet, so its cell lies inside.
+        // SAFETY: the ring has found the packet, so its cells lie inside.
         unsafe { shorts.begin_lone().copy(0, incoming.ring.cells(), packet) };
         incoming.last_busy = self.bursts;
         self.watch = Some(next);
@@ -356,11 +362,16 @@ impl Alone {
         self.watch = Some(watch);
     }
 
-    /// Makes bursts plain until housekeeping is due.
-    pub(super) fn begin(&mut self, index: u32, watch: Watch) {
+    /// Makes bursts plain until housekeeping is due. `has_others`: it has more to look at than this
+    /// ring.
+    pub(super) fn begin(&mut self, index: u32, watch: Watch, has_others: bool) {
+        let gap = match has_others {
+            true => HOUSEKEEPING,
+            false => HOUSEKEEPING_OF_ONE,
+        };
         self.index = index;
         self.watch = Some(watch);
-        self.thorough = (self.bursts | (HOUSEKEEPING - 1)).wrapping_add(1);
+        self.thorough = (self.bursts | (gap - 1)).wrapping_add(1);
     }
 
     /// Makes the next burst look at everything.

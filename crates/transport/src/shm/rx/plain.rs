@@ -1,0 +1,59 @@
+//! Bursts of short packets from the only ring: the receiver's part of the common path. Called by
+//! `burst`, after a look that has found the first packet.
+
+use super::ShmRx;
+use super::incoming::TWO;
+
+impl ShmRx {
+    /// A burst of one packet of one cell, from the only ring, unless more have come. A function of
+    /// its own, so that idle iterations save no registers for it.
+    #[inline(never)]
+    pub(super) fn burst_of_one(&mut self, len: u32) -> usize {
+        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+            return 0;
+        };
+        // Packets that this ring showed before belong to an earlier burst.
+        incoming.ring.give_back();
+        if !self.alone.take_lone::<1>(len, incoming, &mut self.shorts) {
+            return self.burst_of_several();
+        }
+        self.took(1, len.into());
+        1
+    }
+
+    /// The same for a longer packet that is short: only those of two cells may come alone here.
+    #[inline(never)]
+    pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
+        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+            return 0;
+        };
+        incoming.ring.give_back();
+        let shorts = &mut self.shorts;
+        if len > TWO || !self.alone.take_lone::<2>(len, incoming, shorts) {
+            return self.burst_of_several();
+        }
+        self.took(1, len.into());
+        1
+    }
+
+    /// A burst that begins with several short packets from the only ring.
+    #[inline(never)]
+    pub(super) fn burst_of_several(&mut self) -> usize {
+        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+            return 0;
+        };
+        incoming.ring.give_back();
+        let (count, bytes, others) = self.alone.take_run(incoming, &mut self.shorts);
+        self.took(count, bytes);
+        if others { self.go_on() } else { count }
+    }
+
+    /// Notes that the burst begins with `count` short packets, of `bytes` bytes together.
+    #[inline(always)]
+    fn took(&mut self, count: usize, bytes: u64) {
+        self.waiting.on_others(self.alone.bursts);
+        self.counters.rx_packets += count as u64;
+        self.counters.rx_bytes += bytes;
+        self.count = count;
+    }
+}

@@ -1,0 +1,64 @@
+//! A packet that is alone in its burst: its receiver waits for it. Called by `send`.
+
+use dunlin_core::transport::{Lane, LanePacket, TxSeq};
+
+use super::super::channels::index_of;
+use super::super::ring::Producer;
+use super::{PUT_OFF, ShmTx, unsettle};
+
+impl ShmTx {
+    /// Sends the only packet of a burst, if `push` finds that no other work is needed. The receiver
+    /// waits for it, so it must be fast: every call here is a tail call, so no register has to be
+    /// saved.
+    #[inline(always)]
+    pub(super) fn send_lone(
+        &mut self,
+        packet: LanePacket,
+        push: impl FnOnce(&mut Producer) -> bool,
+    ) -> Option<TxSeq> {
+        let index = index_of(packet.peer());
+        let Some(Some(peer)) = self.peers.get_mut(index) else {
+            return None;
+        };
+        if peer.peer != packet.peer() || !push(&mut peer.ring) {
+            return None;
+        }
+        self.counters.tx_packets += 1;
+        self.counters.tx_bytes += packet.size() as u64;
+        self.handed_over += 1;
+        self.put_off += 1;
+        if peer.unsettled && !peer.ring.seems_parked() && self.put_off < PUT_OFF {
+            return Some(TxSeq(self.handed_over));
+        }
+        Some(self.end_lone(index))
+    }
+
+    /// The same for a packet of two cells.
+    #[inline(never)]
+    pub(super) fn send_lone_two(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+        let sent = self.send_lone(packet, |ring| ring.push_lone_two(lane, packet));
+        sent.unwrap_or_else(|| self.send_staged(lane, &[packet], &[]))
+    }
+
+    /// The same for a longer one.
+    #[inline(never)]
+    pub(super) fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
+        let sent = self.send_lone(packet, |ring| ring.push_lone_long(lane, packet));
+        sent.unwrap_or_else(|| self.send_staged(lane, &[packet], &[]))
+    }
+
+    /// Finishes a burst of one packet: its peer may sleep, or unsettled peers may be due.
+    #[inline(never)]
+    fn end_lone(&mut self, index: usize) -> TxSeq {
+        if let Some(Some(peer)) = self.peers.get_mut(index) {
+            unsettle(peer, index, &mut self.unsettled);
+            if peer.ring.seems_parked() {
+                peer.ring_bell(&mut self.counters);
+            }
+        }
+        if self.put_off >= PUT_OFF {
+            self.look_again();
+        }
+        TxSeq(self.handed_over)
+    }
+}
