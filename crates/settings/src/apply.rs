@@ -12,7 +12,7 @@ use dunlin_transport::udp::{Options as UdpOptions, Udp};
 use crate::Settings;
 use crate::error::{Problem, Source};
 use crate::options::NexusOptions;
-use crate::setting::{Lens, Place};
+use crate::setting::{FieldOf, Lens};
 
 /// A transport whose options settings can change.
 pub trait Configurable: Open {
@@ -22,8 +22,8 @@ pub trait Configurable: Open {
 
 impl Configurable for Shm {
     fn configure(settings: &Settings, options: &mut ShmOptions) {
-        settings.fill(options, |place| match place {
-            Place::Shm(lens) => Some(lens),
+        settings.fill(options, |field| match field {
+            FieldOf::Shm(lens) => Some(lens),
             _ => None,
         });
     }
@@ -31,8 +31,8 @@ impl Configurable for Shm {
 
 impl Configurable for Udp {
     fn configure(settings: &Settings, options: &mut UdpOptions) {
-        settings.fill(options, |place| match place {
-            Place::Udp(lens) => Some(lens),
+        settings.fill(options, |field| match field {
+            FieldOf::Udp(lens) => Some(lens),
             _ => None,
         });
     }
@@ -95,8 +95,8 @@ impl Settings {
     #[must_use]
     pub fn connect_options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::default();
-        self.fill(&mut options, |place| match place {
-            Place::Session(lens) => Some(lens),
+        self.fill(&mut options, |field| match field {
+            FieldOf::Session(lens) => Some(lens),
             _ => None,
         });
         options
@@ -106,8 +106,8 @@ impl Settings {
     #[must_use]
     pub fn idle(&self) -> Idle {
         let mut idle = Idle::default();
-        self.fill(&mut idle, |place| match place {
-            Place::Idle(lens) => Some(lens),
+        self.fill(&mut idle, |field| match field {
+            FieldOf::Idle(lens) => Some(lens),
             _ => None,
         });
         idle
@@ -115,23 +115,23 @@ impl Settings {
 
     fn nexus_options(&self) -> NexusOptions {
         let mut options = NexusOptions::default();
-        self.fill(&mut options, |place| match place {
-            Place::Nexus(lens) => Some(lens),
+        self.fill(&mut options, |field| match field {
+            FieldOf::Nexus(lens) => Some(lens),
             _ => None,
         });
         options
     }
 
     fn fill_endpoint(&self, config: &mut Config) {
-        self.fill(config, |place| match place {
-            Place::Endpoint(lens) => Some(lens),
+        self.fill(config, |field| match field {
+            FieldOf::Endpoint(lens) => Some(lens),
             _ => None,
         });
     }
 
-    fn fill<S>(&self, options: &mut S, pick: impl Fn(Place) -> Option<Lens<S>>) {
+    fn fill<S>(&self, options: &mut S, pick: impl Fn(FieldOf) -> Option<Lens<S>>) {
         for set in &self.set {
-            if let Some(lens) = pick(set.setting.place) {
+            if let Some(lens) = pick(set.setting.field) {
                 let written = lens(options).write(&set.value);
                 // A test makes sure that no row's range exceeds its field.
                 debug_assert!(written.is_ok(), "{set:?}");

@@ -26,7 +26,7 @@ pub struct Setting {
     pub(super) meaning: &'static str,
     /// The option whose value this one takes if it is not set.
     pub(super) follows: Option<&'static str>,
-    pub(super) place: Place,
+    pub(super) field: FieldOf,
 }
 
 /// The unit of a value.
@@ -71,9 +71,9 @@ pub(super) enum Shape {
 /// A field of a struct of options.
 pub(super) type Lens<S> = fn(&mut S) -> &mut dyn Field;
 
-/// The place of an option.
+/// The field in which an option stands, in the struct of that name.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum FieldOf {
     Nexus(Lens<NexusOptions>),
     Endpoint(Lens<Config>),
     Idle(Lens<Idle>),
@@ -141,13 +141,13 @@ impl Setting {
 
     /// The value of an option that is not set.
     pub(super) fn default_value(&self) -> Value {
-        match self.place {
-            Place::Nexus(lens) => lens(&mut NexusOptions::default()).read(),
-            Place::Endpoint(lens) => lens(&mut Config::default()).read(),
-            Place::Idle(lens) => lens(&mut Idle::default()).read(),
-            Place::Shm(lens) => lens(&mut ShmOptions::default()).read(),
-            Place::Udp(lens) => lens(&mut UdpOptions::default()).read(),
-            Place::Session(lens) => lens(&mut ConnectOptions::default()).read(),
+        match self.field {
+            FieldOf::Nexus(lens) => lens(&mut NexusOptions::default()).read(),
+            FieldOf::Endpoint(lens) => lens(&mut Config::default()).read(),
+            FieldOf::Idle(lens) => lens(&mut Idle::default()).read(),
+            FieldOf::Shm(lens) => lens(&mut ShmOptions::default()).read(),
+            FieldOf::Udp(lens) => lens(&mut UdpOptions::default()).read(),
+            FieldOf::Session(lens) => lens(&mut ConnectOptions::default()).read(),
         }
     }
 
@@ -155,7 +155,7 @@ impl Setting {
     pub(super) const fn new(
         name: &'static str,
         unit: Unit,
-        place: Place,
+        field: FieldOf,
         meaning: &'static str,
     ) -> Self {
         Self {
@@ -169,7 +169,7 @@ impl Setting {
             words: &[],
             meaning,
             follows: None,
-            place,
+            field,
         }
     }
 

@@ -48,7 +48,7 @@ struct Row<'a> {
     name: &'a str,
     value: &'a str,
     default: &'a str,
-    source: Place<'a>,
+    source: ShownSource<'a>,
     unit: &'a str,
     range: String,
     meaning: &'a str,
@@ -59,7 +59,7 @@ struct Row<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-enum Place<'a> {
+enum ShownSource<'a> {
     Default,
     File {
         file: &'a str,
@@ -112,14 +112,14 @@ fn json(entries: &[Entry]) -> serde_json::Result<String> {
     let mut text = String::new();
     for entry in entries {
         let source = match &entry.source {
-            Source::Default => Place::Default,
-            Source::File { file, line, column } => Place::File {
+            Source::Default => ShownSource::Default,
+            Source::File { file, line, column } => ShownSource::File {
                 file,
                 line: *line,
                 column: *column,
             },
-            Source::Variable(name) => Place::Variable { name },
-            Source::Program(name) => Place::Flag { name },
+            Source::Variable(name) => ShownSource::Variable { name },
+            Source::Program(name) => ShownSource::Flag { name },
         };
         text += &serde_json::to_string(&Row {
             name: entry.setting.name(),

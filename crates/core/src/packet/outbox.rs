@@ -68,13 +68,14 @@ pub(crate) struct Outbox {
     /// Calls that need the exact time at which their packet leaves.
     sent: Vec<CallIdx>,
     /// Answers made in the iteration in which their request arrived: all have the same residence.
-    fresh: Vec<Place>,
+    fresh: Vec<BurstPos>,
     /// Other answers, with the time at which their request arrived.
-    late: Vec<(Place, Nanos)>,
+    late: Vec<(BurstPos, Nanos)>,
 }
 
 /// The index of a packet in the iteration. The lane's packets come first.
-type Place = u32;
+#[derive(Clone, Copy, Debug)]
+struct BurstPos(u32);
 
 const EMPTY: TxItem = TxItem {
     peer: PeerId(0),
@@ -257,12 +258,12 @@ impl Outbox {
             clippy::cast_possible_truncation,
             reason = "a burst has fewer than 2^32 packets"
         )]
-        let place = self.count() as Place - 1;
+        let pos = BurstPos(self.count() as u32 - 1);
         self.unusual = true;
         if arrived == burst_time {
-            self.fresh.push(place);
+            self.fresh.push(pos);
         } else {
-            self.late.push((place, arrived));
+            self.late.push((pos, arrived));
         }
     }
 
@@ -342,16 +343,16 @@ impl Outbox {
             self.fresh.clear();
         }
         for at in 0..self.late.len() {
-            let (place, arrived) = self.late[at];
+            let (pos, arrived) = self.late[at];
             let stay = now.since(arrived);
             stats.on_residence(stay, 1);
-            self.stamp(place, Residence::from_nanos(stay.0));
+            self.stamp(pos, Residence::from_nanos(stay.0));
         }
         self.late.clear();
     }
 
-    fn stamp(&mut self, place: Place, residence: Residence) {
-        let (place, staged) = (place as usize, self.lane.len());
+    fn stamp(&mut self, pos: BurstPos, residence: Residence) {
+        let (place, staged) = (pos.0 as usize, self.lane.len());
         let packet = match place.checked_sub(staged) {
             None => self.lane.bytes_mut(place),
             Some(place) => &mut self.items[place].inline,

@@ -33,8 +33,8 @@ impl Core {
         let len = request.len();
         // Built in place, because the other branch would make it go through memory.
         let given = || (req_type, tag, options);
-        if let Some(place) = self.calls.place(session, len, sessions, context) {
-            return Ok(place.issue(request, response, given(), context));
+        if let Some(claim) = self.calls.claim(session, len, sessions, context) {
+            return Ok(claim.issue(request, response, given(), context));
         }
         self.call_otherwise(session, request, response, given())
     }

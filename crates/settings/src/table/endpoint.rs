@@ -4,7 +4,7 @@ use dunlin_core::Config;
 use dunlin_core::config::{MAX_CREDITS, MAX_SESSIONS, MAX_WINDOW};
 use dunlin_nexus::ConnectOptions;
 
-use crate::setting::{HOUR, Lens, MICROS, MILLIS, MS, NANOS, Place, S, SECONDS, Setting};
+use crate::setting::{FieldOf, HOUR, Lens, MICROS, MILLIS, MS, NANOS, S, SECONDS, Setting};
 use crate::setting::{Shape, US, Unit};
 
 const SCHEMES: &[&str] = &["auto", "none", "timely", "patched-timely", "dcqcn", "swift"];
@@ -13,7 +13,7 @@ const SCHEMES: &[&str] = &["auto", "none", "timely", "patched-timely", "dcqcn", 
 const MAX_MESSAGE: u64 = 1 << 30;
 
 const fn row(name: &'static str, unit: Unit, lens: Lens<Config>, meaning: &'static str) -> Setting {
-    Setting::new(name, unit, Place::Endpoint(lens), meaning)
+    Setting::new(name, unit, FieldOf::Endpoint(lens), meaning)
 }
 
 const fn session(
@@ -22,14 +22,14 @@ const fn session(
     lens: Lens<ConnectOptions>,
     meaning: &'static str,
 ) -> Setting {
-    Setting::new(name, unit, Place::Session(lens), meaning)
+    Setting::new(name, unit, FieldOf::Session(lens), meaning)
 }
 
 pub(super) const ENDPOINT: &[Setting] = &[
     Setting::new(
         "endpoint.idle",
         MICROS,
-        Place::Idle(|idle| idle),
+        FieldOf::Idle(|idle| idle),
         "how long the thread looks for packets before it blocks; `spin`: it never blocks",
     )
     .within(0..=S)

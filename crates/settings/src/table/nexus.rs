@@ -1,7 +1,7 @@
 //! Rows of the nexus: where it listens, its workers, and the control plane.
 
 use crate::options::NexusOptions;
-use crate::setting::{HOUR, Lens, MICROS, MILLIS, MS, Place, S, SECONDS, Setting};
+use crate::setting::{FieldOf, HOUR, Lens, MICROS, MILLIS, MS, S, SECONDS, Setting};
 use crate::setting::{US, Unit};
 
 const fn row(
@@ -10,7 +10,7 @@ const fn row(
     lens: Lens<NexusOptions>,
     meaning: &'static str,
 ) -> Setting {
-    Setting::new(name, unit, Place::Nexus(lens), meaning)
+    Setting::new(name, unit, FieldOf::Nexus(lens), meaning)
 }
 
 pub(super) const NEXUS: &[Setting] = &[

@@ -4,7 +4,7 @@ use dunlin_core::transport::MAX_INLINE;
 use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::{MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options as UdpOptions};
 
-use crate::setting::{Lens, MICROS, Place, Setting, Shape, US, Unit};
+use crate::setting::{FieldOf, Lens, MICROS, Setting, Shape, US, Unit};
 
 const fn shm(
     name: &'static str,
@@ -12,7 +12,7 @@ const fn shm(
     lens: Lens<ShmOptions>,
     meaning: &'static str,
 ) -> Setting {
-    Setting::new(name, unit, Place::Shm(lens), meaning)
+    Setting::new(name, unit, FieldOf::Shm(lens), meaning)
 }
 
 const fn udp(
@@ -21,7 +21,7 @@ const fn udp(
     lens: Lens<UdpOptions>,
     meaning: &'static str,
 ) -> Setting {
-    Setting::new(name, unit, Place::Udp(lens), meaning)
+    Setting::new(name, unit, FieldOf::Udp(lens), meaning)
 }
 
 pub(super) const SHM: &[Setting] = &[

@@ -11,7 +11,7 @@ use dunlin_core::transport::{
 const DATA_SIZE: u32 = 1024;
 const FRAME: usize = DATA_SIZE as usize + 64;
 /// Frames of a queue; further ones are lost.
-const PLACES: usize = 1024;
+const CELLS: usize = 1024;
 
 /// The pair of types.
 pub struct Memory;
@@ -29,7 +29,7 @@ impl Memory {
     pub fn pair() -> [Halves<MemoryRx, MemoryTx>; 2] {
         let queue = || {
             Rc::new(RefCell::new(Queue {
-                places: vec![EMPTY; PLACES],
+                cells: vec![EMPTY; CELLS],
                 first: 0,
                 len: 0,
             }))
@@ -56,18 +56,18 @@ impl Memory {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Cell {
     len: usize,
     bytes: [u8; FRAME],
 }
 
-const EMPTY: Place = Place {
+const EMPTY: Cell = Cell {
     len: 0,
     bytes: [0; FRAME],
 };
 
 struct Queue {
-    places: Vec<Place>,
+    cells: Vec<Cell>,
     first: usize,
     len: usize,
 }
@@ -77,7 +77,7 @@ type Shared = Rc<RefCell<Queue>>;
 /// The receiving half.
 pub struct MemoryRx {
     queue: Shared,
-    burst: Vec<Place>,
+    burst: Vec<Cell>,
 }
 
 /// The sending half.
@@ -91,17 +91,17 @@ impl Rx for MemoryRx {
     fn burst(&mut self) -> usize {
         let mut queue = self.queue.borrow_mut();
         let count = queue.len.min(RX_BURST);
-        for place in &mut self.burst[..count] {
-            *place = queue.places[queue.first];
-            queue.first = (queue.first + 1) % PLACES;
+        for cell in &mut self.burst[..count] {
+            *cell = queue.cells[queue.first];
+            queue.first = (queue.first + 1) % CELLS;
         }
         queue.len -= count;
         count
     }
 
     fn frame(&self, index: usize) -> Frame<'_> {
-        let place = &self.burst[index];
-        Frame::new(&place.bytes[..place.len])
+        let cell = &self.burst[index];
+        Frame::new(&cell.bytes[..cell.len])
     }
 }
 
@@ -114,16 +114,16 @@ impl Tx for MemoryTx {
                 dunlin_msgbuf::regions::read(item.data, &mut self.data)
                     .expect("lent msgbufs are current");
             }
-            if queue.len == PLACES {
+            if queue.len == CELLS {
                 continue;
             }
-            let at = (queue.first + queue.len) % PLACES;
+            let at = (queue.first + queue.len) % CELLS;
             queue.len += 1;
-            let place = &mut queue.places[at];
+            let cell = &mut queue.cells[at];
             let inline = item.inline_len as usize;
-            place.len = inline + self.data.len();
-            place.bytes[..inline].copy_from_slice(&item.inline[..inline]);
-            place.bytes[inline..place.len].copy_from_slice(&self.data);
+            cell.len = inline + self.data.len();
+            cell.bytes[..inline].copy_from_slice(&item.inline[..inline]);
+            cell.bytes[inline..cell.len].copy_from_slice(&self.data);
         }
         self.taken += items.len() as u64;
         TxSeq(self.taken)

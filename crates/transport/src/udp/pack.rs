@@ -14,9 +14,9 @@ pub(super) const MAX_SEGMENTS: u32 = 64;
 /// Most bytes in one message, and in one datagram: 65 535 less the headers of IPv6 and UDP.
 pub(super) const MAX_MESSAGE_BYTES: u32 = 65_535 - 48;
 
-/// The place of the next packet.
+/// Where the next packet goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum Fit {
     /// After the packet before it, in the same datagram.
     Append,
     /// Into a new datagram of the same message.
@@ -68,13 +68,13 @@ impl Packer {
         if self.segments > 1 { self.limit } else { 0 }
     }
 
-    /// Decides the place of a packet of `len` bytes, and counts it there.
+    /// Decides where a packet of `len` bytes goes, and counts it there.
     #[inline]
-    pub(super) fn place(&mut self, len: u32) -> Place {
-        let place = self.choose(len);
-        match place {
-            Place::Append => self.current += len,
-            Place::Segment => {
+    pub(super) fn fit(&mut self, len: u32) -> Fit {
+        let fit = self.choose(len);
+        match fit {
+            Fit::Append => self.current += len,
+            Fit::Segment => {
                 self.limit = if self.segments == 1 {
                     self.current
                 } else {
@@ -83,22 +83,22 @@ impl Packer {
                 self.segments += 1;
                 self.current = len;
             }
-            Place::Message => {
+            Fit::Message => {
                 *self = Self::new(self.shape);
                 self.segments = 1;
                 self.current = len;
             }
         }
         self.total += len;
-        place
+        fit
     }
 
-    fn choose(&self, len: u32) -> Place {
+    fn choose(&self, len: u32) -> Fit {
         if self.total == 0 || self.total + len > MAX_MESSAGE_BYTES {
-            return Place::Message;
+            return Fit::Message;
         }
         if self.shape.pack && self.current + len <= self.limit {
-            return Place::Append;
+            return Fit::Append;
         }
         // The first datagram may be a single packet beyond the limit, which is sent alone.
         let full = self.segments == 1 || self.current == self.limit;
@@ -109,9 +109,9 @@ impl Packer {
         };
         let room = size <= self.shape.datagram && self.segments < MAX_SEGMENTS;
         if self.shape.segment && full && room && len <= size {
-            return Place::Segment;
+            return Fit::Segment;
         }
-        Place::Message
+        Fit::Message
     }
 }
 

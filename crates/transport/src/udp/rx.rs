@@ -40,9 +40,9 @@ enum Mode {
     Dense(u32),
 }
 
-/// The place of a frame of this burst.
+/// A frame of this burst, by its place in the buffers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct FrameSpan {
     start: usize,
     len: usize,
     congestion: bool,
@@ -68,7 +68,7 @@ pub struct UdpRx {
     rests: [Rest; RX_BURST],
     filled: usize,
     next: usize,
-    frames: [Place; RX_BURST],
+    frames: [FrameSpan; RX_BURST],
     visible: usize,
     counters: Counters,
 }
@@ -87,7 +87,7 @@ impl UdpRx {
             rests: [Rest::default(); RX_BURST],
             filled: 0,
             next: 0,
-            frames: [Place::default(); RX_BURST],
+            frames: [FrameSpan::default(); RX_BURST],
             visible: 0,
             counters: Counters::default(),
             socket,
@@ -215,7 +215,7 @@ impl UdpRx {
             let rest = &mut self.rests[self.next];
             let len = rest.segment.min(rest.end - rest.start);
             let congestion = rest.congestion;
-            self.frames[self.visible] = Place {
+            self.frames[self.visible] = FrameSpan {
                 start: rest.start,
                 len,
                 congestion,
@@ -257,10 +257,10 @@ impl Rx for UdpRx {
 
     #[inline]
     fn frame(&self, index: usize) -> Frame<'_> {
-        let place = self.frames[..self.visible][index];
+        let span = self.frames[..self.visible][index];
         Frame {
-            bytes: self.buffers.bytes(place.start, place.len),
-            congestion: place.congestion,
+            bytes: self.buffers.bytes(span.start, span.len),
+            congestion: span.congestion,
             elsewhere: None,
         }
     }

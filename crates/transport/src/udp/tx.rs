@@ -20,7 +20,7 @@ use super::ffi::{self, Errno};
 use super::messages::{Message, Messages, WINDOW};
 use super::offer::Terms;
 use super::options::Options;
-use super::pack::{Packer, Place, Shape};
+use super::pack::{Fit, Packer, Shape};
 use super::peers::{Peer, Peers};
 use super::socket::Socket;
 use crate::connect::{ConnectError, PeerInfo};
@@ -180,7 +180,7 @@ impl UdpTx {
                 self.counters.tx_dropped_stale += 1;
                 continue;
             };
-            if packer.place(len) == Place::Message {
+            if packer.fit(len) == Fit::Message {
                 self.messages.open(id, &peer.addr);
             }
             self.messages.append(inline, data, packer.segment_size());

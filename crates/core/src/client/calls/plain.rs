@@ -40,7 +40,7 @@ pub(crate) type Given = (ReqType, Tag, CallOptions);
 
 /// The things that a short call needs: a slot and a credit of its session, a line of the lane, and
 /// an entry of the table.
-pub(crate) struct Place<'a> {
+pub(crate) struct Claim<'a> {
     ready: Ready<'a>,
     room: LaneRoom,
     slot: &'a mut Slot,
@@ -48,7 +48,7 @@ pub(crate) struct Place<'a> {
     call: &'a mut Call,
 }
 
-impl Place<'_> {
+impl Claim<'_> {
     /// Issues the call. The msgbufs go into the table first, for the same reason for which
     /// [`Calls::end_plain`] takes them out last.
     #[inline(always)]
@@ -116,16 +116,16 @@ impl Calls {
         Some(Ended { session, tag, bufs })
     }
 
-    /// A place for a call whose request has this length, if the request can leave in the lane and
+    /// The things for a call whose request has this length, if the request can leave in the lane and
     /// the call is ordinary.
     #[inline(always)]
-    pub(crate) fn place<'a>(
+    pub(crate) fn claim<'a>(
         &'a mut self,
         session: Session,
         len: usize,
         sessions: &'a mut Sessions,
         context: &Context,
-    ) -> Option<Place<'a>> {
+    ) -> Option<Claim<'a>> {
         if !context.config.bypasses.common {
             return None;
         }
@@ -133,7 +133,7 @@ impl Calls {
         let ready = sessions.ready(session, len, context.moment.now())?;
         let slot = self.slots.get_mut(ready.slot())?;
         let (index, call) = self.table.take_free()?;
-        Some(Place {
+        Some(Claim {
             ready,
             room,
             slot,
@@ -142,7 +142,7 @@ impl Calls {
         })
     }
 
-    /// Issues a short request for which [`Self::place`] has found no room in the lane.
+    /// Issues a short request for which [`Self::claim`] has found no room in the lane.
     ///
     /// # Errors
     /// If the call is not ordinary; with the msgbufs.

@@ -17,13 +17,13 @@ fn form(shape: Shape, packets: &[u32]) -> (Formed, Vec<u32>) {
     let mut packer = Packer::new(shape);
     let (mut formed, mut sizes) = (Formed::new(), Vec::new());
     for &len in packets {
-        match packer.place(len) {
-            Place::Message => {
+        match packer.fit(len) {
+            Fit::Message => {
                 formed.push(vec![vec![len]]);
                 sizes.push(0);
             }
-            Place::Segment => formed.last_mut().unwrap().push(vec![len]),
-            Place::Append => formed.last_mut().unwrap().last_mut().unwrap().push(len),
+            Fit::Segment => formed.last_mut().unwrap().push(vec![len]),
+            Fit::Append => formed.last_mut().unwrap().last_mut().unwrap().push(len),
         }
         *sizes.last_mut().unwrap() = packer.segment_size();
     }
