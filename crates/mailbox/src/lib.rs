@@ -108,7 +108,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
 
     /// Reads or writes the content of a slot that belongs to the calling side.
     pub fn with<R>(&self, slot: Slot, run: impl FnOnce(&mut L) -> R) -> R {
-        let content = &self.slots.entry(slot).content;
+        let content = &self.slots.cell(slot).content;
         let mut content = match content.try_lock() {
             Ok(content) => content,
             // A thread has panicked with the content. The call must end even so.
@@ -120,20 +120,20 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
 
     /// Posts a call that is held. Its end wakes the task of `context`.
     pub fn post(&self, slot: Slot, context: &Context<'_>) {
-        let entry = self.slots.entry(slot);
-        entry.wakeup.register(context.waker());
-        entry.state.store(POSTED, Ordering::Release);
+        let cell = self.slots.cell(slot);
+        cell.wakeup.register(context.waker());
+        cell.state.store(POSTED, Ordering::Release);
         self.push(slot);
     }
 
     /// Ready once the call has ended. From then on the content is the caller's again.
     pub fn poll_end(&self, slot: Slot, context: &Context<'_>) -> Poll<()> {
-        let entry = self.slots.entry(slot);
-        let has_ended = || entry.state.load(Ordering::Acquire) == ENDED;
+        let cell = self.slots.cell(slot);
+        let has_ended = || cell.state.load(Ordering::Acquire) == ENDED;
         if has_ended() {
             return Poll::Ready(());
         }
-        entry.wakeup.register(context.waker());
+        cell.wakeup.register(context.waker());
         match has_ended() {
             true => Poll::Ready(()),
             false => Poll::Pending,
@@ -142,13 +142,13 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
 
     /// Frees a slot that is held, whose call has ended, or that the owner has taken as dropped.
     pub fn release(&self, slot: Slot) {
-        self.slots.entry(slot).state.store(HELD, Ordering::Relaxed);
+        self.slots.cell(slot).state.store(HELD, Ordering::Relaxed);
         self.slots.give_back(slot);
     }
 
     /// Drops a posted call, which the caller does not want any more.
     pub fn give_up(&self, slot: Slot) {
-        let state = &self.slots.entry(slot).state;
+        let state = &self.slots.cell(slot).state;
         #[cfg(all(test, loom))]
         if self.flaw == Flaw::ReleasesTaken && change(state, TAKEN, HELD) {
             return self.slots.give_back(slot);
@@ -190,11 +190,11 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     /// Ends a call that was taken; its content says how. False: the caller has dropped it, so the
     /// owner will find it in the list, and its content stays the owner's.
     pub fn end(&self, slot: Slot) -> bool {
-        let entry = self.slots.entry(slot);
-        let is_wanted = change(&entry.state, TAKEN, ENDED);
+        let cell = self.slots.cell(slot);
+        let is_wanted = change(&cell.state, TAKEN, ENDED);
         if is_wanted {
             // The slot may be another call's by now, which then wakes once for nothing.
-            entry.wakeup.wake();
+            cell.wakeup.wake();
         }
         is_wanted
     }
@@ -202,8 +202,8 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     /// Ends each call that was taken and has not ended, in the way that `how` writes into it. This
     /// is for an owner that has panicked and may have forgotten some calls.
     pub fn end_taken(&self, how: impl Fn(&mut L)) {
-        for (slot, entry) in self.slots.all() {
-            if entry.state.load(Ordering::Acquire) == TAKEN {
+        for (slot, cell) in self.slots.all() {
+            if cell.state.load(Ordering::Acquire) == TAKEN {
                 self.with(slot, &how);
                 self.end(slot);
             }
@@ -224,7 +224,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         if self.flaw == Flaw::RingsFirst {
             self.bell.ring();
         }
-        let next = &self.slots.entry(slot).next;
+        let next = &self.slots.cell(slot).next;
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             next.store(head, Ordering::Relaxed);
@@ -261,7 +261,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     fn reversed(&self, mut from: u32) -> u32 {
         let mut before = NONE;
         while from != NONE {
-            let next = &self.slots.entry(Slot(from)).next;
+            let next = &self.slots.cell(Slot(from)).next;
             let after = next.load(Ordering::Relaxed);
             next.store(before, Ordering::Relaxed);
             (before, from) = (from, after);
@@ -283,10 +283,10 @@ impl<L: Letter, B: Bell> Rest<'_, L, B> {
             return None;
         }
         let slot = Slot(self.next);
-        let entry = self.mailbox.slots.entry(slot);
+        let cell = self.mailbox.slots.cell(slot);
         // Read before the slot can be used again.
-        self.next = entry.next.load(Ordering::Relaxed);
-        Some((slot, change(&entry.state, POSTED, TAKEN)))
+        self.next = cell.next.load(Ordering::Relaxed);
+        Some((slot, change(&cell.state, POSTED, TAKEN)))
     }
 }
 

@@ -30,7 +30,7 @@ impl Slot {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Entry<L> {
+pub(super) struct SlotCell<L> {
     pub(super) state: AtomicU32,
     /// The slot after this one in the list that it is in.
     pub(super) next: AtomicU32,
@@ -40,7 +40,7 @@ pub(super) struct Entry<L> {
 
 #[derive(Debug)]
 pub(super) struct Slots<L> {
-    blocks: [OnceLock<Box<[Entry<L>]>>; BLOCKS],
+    blocks: [OnceLock<Box<[SlotCell<L>]>>; BLOCKS],
     /// A count of changes, and the first free slot.
     free: AtomicU64,
     /// Slots that have ever been used.
@@ -53,7 +53,7 @@ impl<L: Default> Slots<L> {
         let blocks: [_; BLOCKS] = [const { OnceLock::new() }; BLOCKS];
         // Loom does not see that a `OnceLock` publishes what it holds.
         #[cfg(loom)]
-        blocks[0].get_or_init(|| (0..limit).map(|_| Entry::default()).collect());
+        blocks[0].get_or_init(|| (0..limit).map(|_| SlotCell::default()).collect());
         Self {
             blocks,
             free: AtomicU64::new(u64::from(NONE)),
@@ -62,17 +62,17 @@ impl<L: Default> Slots<L> {
         }
     }
 
-    pub(super) fn entry(&self, slot: Slot) -> &Entry<L> {
+    pub(super) fn cell(&self, slot: Slot) -> &SlotCell<L> {
         let (block, place) = place_of(slot);
         let block = self.blocks[block].get().expect("slots are made once");
         &block[place]
     }
 
     /// All slots that there are, used or not.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Slot, &Entry<L>)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (Slot, &SlotCell<L>)> {
         let blocks = (0..).zip(&self.blocks);
-        let made = blocks.filter_map(|(block, entries)| Some((block, entries.get()?)));
-        made.flat_map(|(block, entries)| (first_in(block)..).map(Slot).zip(entries))
+        let made = blocks.filter_map(|(block, cells)| Some((block, cells.get()?)));
+        made.flat_map(|(block, cells)| (first_in(block)..).map(Slot).zip(cells))
     }
 
     /// A slot that nothing uses.
@@ -83,7 +83,7 @@ impl<L: Default> Slots<L> {
             if first == NONE {
                 return self.grow();
             }
-            let next = self.entry(Slot(first)).next.load(Ordering::Relaxed);
+            let next = self.cell(Slot(first)).next.load(Ordering::Relaxed);
             match self.change_free(free, next) {
                 Ok(()) => return Some(Slot(first)),
                 Err(now) => free = now,
@@ -94,7 +94,7 @@ impl<L: Default> Slots<L> {
     pub(super) fn give_back(&self, slot: Slot) {
         let mut free = self.free.load(Ordering::Relaxed);
         loop {
-            let next = &self.entry(slot).next;
+            let next = &self.cell(slot).next;
             next.store(first_of(free), Ordering::Relaxed);
             match self.change_free(free, slot.0) {
                 Ok(()) => return,
@@ -121,7 +121,7 @@ impl<L: Default> Slots<L> {
         let (block, _) = place_of(slot);
         self.blocks[block].get_or_init(|| {
             let count = FIRST.min(self.limit) << block;
-            (0..count).map(|_| Entry::default()).collect()
+            (0..count).map(|_| SlotCell::default()).collect()
         });
         Some(slot)
     }

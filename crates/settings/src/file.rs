@@ -10,7 +10,7 @@ use crate::error::{SettingsError, Source};
 
 /// A key, its place, and its value.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct KeyValue {
     /// The key with all of its tables, joined by dots.
     pub(super) key: String,
     pub(super) key_at: Source,
@@ -23,7 +23,7 @@ pub(super) struct Entry {
 ///
 /// # Errors
 /// The text is not TOML: where, and what was expected.
-pub(super) fn read(name: &Arc<str>, text: &str) -> Result<Vec<Entry>, SettingsError> {
+pub(super) fn read(name: &Arc<str>, text: &str) -> Result<Vec<KeyValue>, SettingsError> {
     let places = Places { name, text };
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().unwrap_or(0..0);
@@ -51,7 +51,7 @@ impl Places<'_> {
     }
 }
 
-fn flatten(table: &DeTable<'_>, prefix: &str, places: &Places<'_>, out: &mut Vec<Entry>) {
+fn flatten(table: &DeTable<'_>, prefix: &str, places: &Places<'_>, out: &mut Vec<KeyValue>) {
     for (name, value) in table {
         let key = match prefix {
             "" => name.get_ref().to_string(),
@@ -60,7 +60,7 @@ fn flatten(table: &DeTable<'_>, prefix: &str, places: &Places<'_>, out: &mut Vec
         match value.get_ref() {
             DeValue::Table(inner) if !inner.is_empty() => flatten(inner, &key, places, out),
             DeValue::Table(inner) if crate::settings::is_group(&key) && inner.is_empty() => {}
-            other => out.push(Entry {
+            other => out.push(KeyValue {
                 key,
                 key_at: places.source(&name.span()),
                 value_at: places.source(&value.span()),

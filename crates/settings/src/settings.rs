@@ -91,7 +91,7 @@ impl Settings {
     pub fn with_toml(mut self, name: &str, text: &str) -> Result<Self, SettingsError> {
         let mut problems = Vec::new();
         for entry in file::read(&Arc::from(name), text)? {
-            let file::Entry {
+            let file::KeyValue {
                 key,
                 key_at,
                 value_at,

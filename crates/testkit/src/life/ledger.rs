@@ -36,7 +36,7 @@ pub(super) struct Terms {
 
 /// The state of a call.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct CallRecord {
     terms: Terms,
     runs: u32,
     /// Whether its handler has let go of it.
@@ -51,7 +51,7 @@ struct Entry {
 pub(super) struct Ledger {
     pub(super) pairs: Vec<Pair>,
     pub(super) record: Recorder,
-    calls: Vec<Entry>,
+    calls: Vec<CallRecord>,
 }
 
 impl Ledger {
@@ -78,7 +78,7 @@ impl Ledger {
 
     /// Enters a call and returns its number.
     pub(super) fn add_call(&mut self, terms: Terms) -> u32 {
-        self.calls.push(Entry {
+        self.calls.push(CallRecord {
             terms,
             runs: 0,
             answered: false,
@@ -260,7 +260,13 @@ fn request_name(bytes: &[u8]) -> Option<(SessionNum, Token, u32)> {
 }
 
 /// Whether a call may end like this on a session that was not attacked.
-fn judge(id: u32, call: &Entry, done: &Done, now: Nanos, open: bool) -> Result<(), &'static str> {
+fn judge(
+    id: u32,
+    call: &CallRecord,
+    done: &Done,
+    now: Nanos,
+    open: bool,
+) -> Result<(), &'static str> {
     let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
     match done.result {
         Ok(()) => {
@@ -289,7 +295,7 @@ fn judge(id: u32, call: &Entry, done: &Done, now: Nanos, open: bool) -> Result<(
     }
 }
 
-fn may_reject(call: &Entry, code: ErrorCode) -> bool {
+fn may_reject(call: &CallRecord, code: ErrorCode) -> bool {
     use super::host::{BACKGROUND, BATCH, NESTED, REJECTED, kind_is_known};
     match code {
         ErrorCode::UNKNOWN_TYPE => !kind_is_known(call.terms.kind),
