@@ -73,7 +73,7 @@ use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::types::{
-    Command, ConnectFailure, Event, LinkId, PeerIdentity, SessionKey, Side, Ticket,
+    Command, ConnectFailure, ConnectTicket, Event, LinkId, PeerIdentity, SessionKey, Side,
 };
 use channels::Channels;
 use proofs::Unproven;
@@ -94,7 +94,7 @@ pub struct Handshake<F, P> {
     connecting: BTreeMap<SessionNum, Connecting<P>>,
     channels: Channels,
     failures: VecDeque<(Session, ConnectFailure)>,
-    unproven: BTreeMap<Ticket, Unproven<F>>,
+    unproven: BTreeMap<ConnectTicket, Unproven<F>>,
     steps: VecDeque<Step<F, P>>,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
@@ -267,7 +267,7 @@ impl<F, P> Handshake<F, P> {
     }
 
     /// Takes the result of [`Step::Answer`].
-    pub fn on_answered(&mut self, ticket: Ticket, peer: &PeerIdentity, answer: Answer<F>) {
+    pub fn on_answered(&mut self, ticket: ConnectTicket, peer: &PeerIdentity, answer: Answer<F>) {
         match answer {
             Answer::Granted { peer: id, side } => {
                 self.channels.meet(peer);

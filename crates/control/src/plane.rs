@@ -34,7 +34,7 @@ use super::places::Places;
 use super::proofs::Proofs;
 use super::route::{Route, RouteId};
 use super::secrets::Secrets;
-use super::types::{Action, Command, Event, Identity, LinkId, SessionKey, Ticket};
+use super::types::{Action, Command, ConnectTicket, Event, Identity, LinkId, SessionKey};
 use incoming::{Incoming, Open};
 use inquiries::Inquiries;
 
@@ -63,7 +63,7 @@ pub struct Plane<F> {
     attempt_for: BTreeMap<SessionKey, AttemptId>,
     /// Every attempt once, at the time at which the plane must look at it.
     due: BTreeSet<(Nanos, AttemptId)>,
-    tickets: BTreeMap<Ticket, Incoming>,
+    tickets: BTreeMap<ConnectTicket, Incoming>,
     sessions: BTreeMap<SessionKey, Open>,
     inquiries: Inquiries,
     proofs: Proofs,

@@ -18,7 +18,7 @@ pub struct LinkId(pub u64);
 
 /// A request for a session that an endpoint must answer. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Ticket(pub u64);
+pub struct ConnectTicket(pub u64);
 
 /// Names a session at this side, over all endpoints of the process. The token tells a session
 /// from an earlier one with the same number.
@@ -133,7 +133,7 @@ pub enum Proving {
         /// The endpoint that was asked.
         endpoint: EndpointIndex,
         /// The request.
-        ticket: Ticket,
+        ticket: ConnectTicket,
     },
     /// One that the peer has granted.
     Granted(SessionKey),
@@ -205,7 +205,7 @@ pub enum Command<F> {
     /// Answers [`Event::Incoming`].
     Accept {
         /// The request.
-        ticket: Ticket,
+        ticket: ConnectTicket,
         /// The session at this side, which is open.
         key: SessionKey,
         /// This side.
@@ -214,7 +214,7 @@ pub enum Command<F> {
     /// Answers [`Event::Incoming`].
     Refuse {
         /// The request.
-        ticket: Ticket,
+        ticket: ConnectTicket,
         /// The reason.
         code: RefuseCode,
     },
@@ -293,7 +293,7 @@ pub enum Event<F> {
     /// A peer wants a session with this endpoint.
     Incoming {
         /// To be given back with the answer.
-        ticket: Ticket,
+        ticket: ConnectTicket,
         /// The endpoint that asks.
         peer: PeerIdentity,
         /// The side that asks.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use dunlin_store::Seconds;
 
 use crate::limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
-use crate::operation::{Answer, DumpCursor, Expiry, Ticket};
+use crate::operation::{Answer, DumpCursor, Expiry, OperationTicket};
 use crate::server::Server;
 use crate::users::Users;
 
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     /// Takes the answer to an operation that was [`Started::Later`](crate::Started::Later).
-    pub fn on_answer(&mut self, ticket: Ticket, answer: &Answer<'_>, now: Seconds) {
+    pub fn on_answer(&mut self, ticket: OperationTicket, answer: &Answer<'_>, now: Seconds) {
         let next = self.output.on_answer(ticket, answer, now);
         if self.phase == Phase::DumpDue && matches!(answer, Answer::Dumped(..)) {
             self.phase = next.map_or(Phase::Line, Phase::Dump);

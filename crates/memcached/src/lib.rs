@@ -48,8 +48,8 @@ pub use connection::{Connection, Wants};
 pub use figures::Figures;
 pub use limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
 pub use operation::{
-    Answer, Count, CountError, Counted, DumpCursor, Expiry, Found, Look, Operation, Step, Steps,
-    Store, Ticket,
+    Answer, Count, CountError, Counted, DumpCursor, Expiry, Found, Look, Operation,
+    OperationTicket, Step, Steps, Store,
 };
 pub use partition::Partition;
 pub use report::{ConnectionFacts, Process, Report};

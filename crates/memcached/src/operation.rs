@@ -10,7 +10,7 @@ use crate::report::Report;
 
 /// The number of an operation of one connection. Numbers go up by one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Ticket(pub(crate) u64);
+pub struct OperationTicket(pub(crate) u64);
 
 /// When an item expires: `None` for never.
 pub type Expiry = Option<Seconds>;

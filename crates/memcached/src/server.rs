@@ -2,7 +2,7 @@
 
 use dunlin_store::Seconds;
 
-use crate::operation::{Answer, Operation, Ticket};
+use crate::operation::{Answer, Operation, OperationTicket};
 use crate::partition::Partition;
 use crate::report::{Process, Report};
 
@@ -22,7 +22,7 @@ pub trait Server {
     /// Runs an operation and shows its answer to `see`, or keeps a copy and answers later.
     fn start(
         &mut self,
-        ticket: Ticket,
+        ticket: OperationTicket,
         operation: &Operation<'_>,
         now: Seconds,
         see: impl FnOnce(&Answer<'_>),
@@ -67,7 +67,7 @@ impl Alone {
 impl Server for Alone {
     fn start(
         &mut self,
-        _ticket: Ticket,
+        _ticket: OperationTicket,
         operation: &Operation<'_>,
         now: Seconds,
         see: impl FnOnce(&Answer<'_>),

@@ -13,7 +13,7 @@ use super::stages::{Connecting, Stage};
 use super::steps::Step;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
-use crate::types::{Command, PeerIdentity, Proving, SessionKey, Side, Ticket};
+use crate::types::{Command, ConnectTicket, PeerIdentity, Proving, SessionKey, Side};
 
 /// A session that the peer has asked for; the transport has taken its offer.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<F, P> Handshake<F, P> {
     /// Keeps a request until its peer has proven its address.
     pub(super) fn prove_request(
         &mut self,
-        ticket: Ticket,
+        ticket: ConnectTicket,
         identity: PeerIdentity,
         peer: PeerId,
         side: Side<F>,
@@ -133,7 +133,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    fn admit(&mut self, ticket: Ticket, asked: Unproven<F>) {
+    fn admit(&mut self, ticket: ConnectTicket, asked: Unproven<F>) {
         let Unproven {
             identity,
             peer,

@@ -8,7 +8,7 @@ use dunlin_core::{Account, CloseReason, SessionOffer};
 use dunlin_wire::control::RefuseCode;
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
-use crate::types::{Command, LinkId, PeerIdentity, SessionKey, Side, Ticket};
+use crate::types::{Command, ConnectTicket, LinkId, PeerIdentity, SessionKey, Side};
 
 /// One thing to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ pub enum Step<F, P> {
     /// Have the transport take an offer, and core accept the session; then comes `on_answered`.
     Answer {
         /// The request.
-        ticket: Ticket,
+        ticket: ConnectTicket,
         /// The endpoint that asks.
         peer: PeerIdentity,
         /// The side that asks.
@@ -70,7 +70,7 @@ pub enum Step<F, P> {
     /// `on_answered`.
     Admit {
         /// The request.
-        ticket: Ticket,
+        ticket: ConnectTicket,
         /// The endpoint that asks.
         identity: PeerIdentity,
         /// The peer.

@@ -362,7 +362,7 @@ fn numbers_that_were_not_asked_for_are_given_back() {
 #[test]
 fn a_request_is_answered() {
     let mut handshake = fresh();
-    let (ticket, peer) = (Ticket(1), identity(1));
+    let (ticket, peer) = (ConnectTicket(1), identity(1));
     let event = Event::Incoming {
         ticket,
         peer,
@@ -462,7 +462,7 @@ fn what_is_known_of_a_peer_adds_up() {
             peer: PeerId(1),
             side: side(number),
         };
-        handshake.on_answered(Ticket(1), &peer, granted);
+        handshake.on_answered(ConnectTicket(1), &peer, granted);
     }
     assert_eq!(handshake.whereabouts(PeerId(1)), (nexus, index));
     assert_eq!(handshake.whereabouts(PeerId(2)), (None, None));

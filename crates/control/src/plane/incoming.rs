@@ -8,7 +8,7 @@ use dunlin_wire::control::{
 
 use super::Plane;
 use crate::types::{
-    Event, LinkId, PeerIdentity, Proving, SessionKey, Side, Ticket, TransportOffer,
+    ConnectTicket, Event, LinkId, PeerIdentity, Proving, SessionKey, Side, TransportOffer,
 };
 
 /// A request for a session that an endpoint must answer.
@@ -69,7 +69,7 @@ impl<F> Plane<F> {
         match self.admit(link, connect.target) {
             Err(code) => self.send_refusal(link, connect.attempt, code),
             Ok(endpoint) => {
-                let ticket = Ticket(self.fresh_id());
+                let ticket = ConnectTicket(self.fresh_id());
                 let remote = SessionRef {
                     session: connect.client.session,
                     token: connect.client.token,
@@ -91,7 +91,7 @@ impl<F> Plane<F> {
     }
 
     /// Takes an endpoint's grant of a session.
-    pub(super) fn accept(&mut self, ticket: Ticket, key: SessionKey, side: Side<F>) {
+    pub(super) fn accept(&mut self, ticket: ConnectTicket, key: SessionKey, side: Side<F>) {
         let Some(incoming) = self.take_ticket(ticket) else {
             // The connection ended before the endpoint had answered.
             self.tell(
@@ -134,7 +134,7 @@ impl<F> Plane<F> {
     }
 
     /// Takes an endpoint's refusal of a session.
-    pub(super) fn refuse(&mut self, ticket: Ticket, code: RefuseCode) {
+    pub(super) fn refuse(&mut self, ticket: ConnectTicket, code: RefuseCode) {
         if let Some(incoming) = self.take_ticket(ticket) {
             let endpoint = incoming.endpoint;
             self.proofs.forget(Proving::Asked { endpoint, ticket });
@@ -186,7 +186,7 @@ impl<F> Plane<F> {
     }
 
     pub(super) fn refuse_tickets_of(&mut self, endpoint: EndpointIndex) {
-        let of: Vec<Ticket> = self
+        let of: Vec<ConnectTicket> = self
             .tickets
             .iter()
             .filter(|(_, incoming)| incoming.endpoint == endpoint)
@@ -211,7 +211,7 @@ impl<F> Plane<F> {
 
     /// Drops the requests of a link that is gone: answers to them will have no effect.
     pub(super) fn drop_tickets_of(&mut self, link: LinkId) {
-        let of: Vec<Ticket> = self
+        let of: Vec<ConnectTicket> = self
             .tickets
             .iter()
             .filter(|(_, incoming)| incoming.link == link)
@@ -325,7 +325,7 @@ impl<F> Plane<F> {
         Ok(index)
     }
 
-    fn take_ticket(&mut self, ticket: Ticket) -> Option<Incoming> {
+    fn take_ticket(&mut self, ticket: ConnectTicket) -> Option<Incoming> {
         let incoming = self.tickets.remove(&ticket)?;
         if let Some(link) = self.links.get_mut(&incoming.link) {
             link.pending -= 1;

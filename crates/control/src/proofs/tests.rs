@@ -3,7 +3,7 @@
 use dunlin_wire::control::EndpointIndex;
 
 use super::*;
-use crate::types::Ticket;
+use crate::types::ConnectTicket;
 
 const TIMEOUT: Nanos = Nanos::from_secs(1);
 const EIGHTH: Nanos = Nanos::from_millis(125);
@@ -13,7 +13,7 @@ const SECRET: u64 = 77;
 fn proving(number: u64) -> Proving {
     Proving::Asked {
         endpoint: EndpointIndex(0),
-        ticket: Ticket(number),
+        ticket: ConnectTicket(number),
     }
 }
 

@@ -9,7 +9,7 @@ use dunlin_store::Seconds;
 
 use crate::command::{Ask, Command, parse};
 use crate::limits::{IDLE_BYTES, OUTPUT_MARK};
-use crate::operation::{Answer, DumpCursor, Ticket};
+use crate::operation::{Answer, DumpCursor, OperationTicket};
 use crate::render::render;
 use crate::words::each;
 
@@ -25,7 +25,7 @@ pub(super) struct Output {
 enum Piece {
     /// An answer that is due. The line determines its form.
     Due {
-        ticket: Ticket,
+        ticket: OperationTicket,
         line: Box<[u8]>,
     },
     Bytes(Vec<u8>),
@@ -94,7 +94,7 @@ impl Output {
     }
 
     /// Leaves a place for an answer that comes later.
-    pub(super) fn wait(&mut self, ticket: Ticket, line: Box<[u8]>) {
+    pub(super) fn wait(&mut self, ticket: OperationTicket, line: Box<[u8]>) {
         self.waiting += 1;
         self.later.push_back(Piece::Due { ticket, line });
     }
@@ -103,7 +103,7 @@ impl Output {
     /// not due.
     pub(super) fn on_answer(
         &mut self,
-        ticket: Ticket,
+        ticket: OperationTicket,
         answer: &Answer<'_>,
         now: Seconds,
     ) -> Option<DumpCursor> {

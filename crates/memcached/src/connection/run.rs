@@ -7,7 +7,7 @@ use crate::command::{Ask, Change, Command, Keys, Skip, parse};
 use crate::connection::input::Line;
 use crate::connection::output::{Output, dumped};
 use crate::connection::{Connection, Phase, Reading};
-use crate::operation::{DumpCursor, Operation, Ticket};
+use crate::operation::{DumpCursor, Operation, OperationTicket};
 use crate::render::{line as say, render};
 use crate::server::{Server, Started};
 use crate::words::each;
@@ -202,16 +202,16 @@ impl Reading {
     }
 }
 
-fn take_ticket(tickets: &mut u64) -> Ticket {
+fn take_ticket(tickets: &mut u64) -> OperationTicket {
     *tickets += 1;
-    Ticket(*tickets)
+    OperationTicket(*tickets)
 }
 
 /// Starts an operation and writes its answer, or leaves a place for it. A line of `get` may have
 /// more keys, so the place keeps a line with this key alone.
 fn start(
     output: &mut Output,
-    ticket: Ticket,
+    ticket: OperationTicket,
     ask: &Ask<'_>,
     (line, value): (&[u8], &[u8]),
     server: &mut impl Server,
@@ -240,7 +240,7 @@ fn start(
 /// Answers why a value is refused, and deletes the item that the value was meant to replace.
 fn refuse_value(
     output: &mut Output,
-    ticket: Ticket,
+    ticket: OperationTicket,
     skip: &Skip<'_>,
     line: &[u8],
     server: &mut impl Server,

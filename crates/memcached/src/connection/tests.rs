@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use crate::check::{answers, any_cut, server};
 use crate::operation::{Answer, Operation};
 use crate::{
-    Alone, Connection, INPUT_MARK, MAX_KEYS_LINE, MAX_WAITING, OUTPUT_MARK, Server, Started,
-    Ticket, Users, Wants,
+    Alone, Connection, INPUT_MARK, MAX_KEYS_LINE, MAX_WAITING, OUTPUT_MARK, OperationTicket,
+    Server, Started, Users, Wants,
 };
 
 const NOW: Seconds = Seconds(1_800_000_000);
@@ -259,13 +259,13 @@ fn credentials_have_a_limit() {
 /// A server in which another thread's partition has all keys that begin with `f`.
 struct Far {
     near: Alone,
-    sent: Vec<(Ticket, String)>,
+    sent: Vec<(OperationTicket, String)>,
 }
 
 impl Server for Far {
     fn start(
         &mut self,
-        ticket: Ticket,
+        ticket: OperationTicket,
         operation: &Operation<'_>,
         now: Seconds,
         see: impl FnOnce(&Answer<'_>),
@@ -281,7 +281,7 @@ impl Server for Far {
 }
 
 /// Gives the answer to an operation on `key`, which was `get`.
-fn answer_get(connection: &mut Connection, far: &mut Far, ticket: Ticket, key: &[u8]) {
+fn answer_get(connection: &mut Connection, far: &mut Far, ticket: OperationTicket, key: &[u8]) {
     let operation = Operation::Get { key, touch: None };
     far.near.start(ticket, &operation, NOW, |answer| {
         connection.on_answer(ticket, answer, NOW);
@@ -303,7 +303,7 @@ fn answers_that_come_later_keep_their_order() {
     connection.receive(b"gets f1 n f2 f3\r\nmg f1 k v\r\nget n\r\n");
     assert_eq!(connection.run(&mut far, NOW), Wants::Input);
     assert!(connection.output().is_empty() && far.sent.len() == 4);
-    let tickets: Vec<Ticket> = far.sent.iter().map(|(ticket, _)| *ticket).collect();
+    let tickets: Vec<OperationTicket> = far.sent.iter().map(|(ticket, _)| *ticket).collect();
     answer_get(&mut connection, &mut far, tickets[1], b"f2");
     assert!(connection.output().is_empty());
     answer_get(&mut connection, &mut far, tickets[0], b"f1");

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use dunlin_control::{Command, SessionKey, Ticket};
+use dunlin_control::{Command, ConnectTicket, SessionKey};
 use dunlin_core::Nanos;
 
 use crate::world::net::Fd;
@@ -42,7 +42,7 @@ impl Commands {
     }
 
     /// The session that the last command makes, if it grants this request.
-    pub(super) fn granted(&self, request: Ticket) -> Option<SessionKey> {
+    pub(super) fn granted(&self, request: ConnectTicket) -> Option<SessionKey> {
         match self.queue.back() {
             Some((_, Command::Accept { ticket, key, .. })) if *ticket == request => Some(*key),
             _ => None,

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dunlin_control::{ConnectFailure, Event, Handshake, Proving, SessionKey, Ticket, WrongStage};
+use dunlin_control::{
+    ConnectFailure, ConnectTicket, Event, Handshake, Proving, SessionKey, WrongStage,
+};
 use dunlin_core::{CloseReason, Closed, Nanos, Session};
 use dunlin_wire::control::{EndpointUid, RefuseCode};
 use dunlin_wire::{SessionNum, Token};
@@ -41,7 +43,7 @@ pub(super) struct Judge {
     /// Endpoint, number and token of each session that was granted to another endpoint.
     granted: BTreeSet<(EndpointUid, SessionNum, u32)>,
     /// Requests that others have made, and that are not granted yet.
-    requests: BTreeMap<Ticket, Asked>,
+    requests: BTreeMap<ConnectTicket, Asked>,
     proofs: Proofs,
     violation: Option<String>,
 }
@@ -95,7 +97,7 @@ impl Judge {
     }
 
     /// Notes an event for the endpoint. Returns the request that it may grant.
-    pub(super) fn on_event(&mut self, event: &Event<Fd>) -> Option<Ticket> {
+    pub(super) fn on_event(&mut self, event: &Event<Fd>) -> Option<ConnectTicket> {
         match event {
             Event::Incoming { ticket, peer, side } => {
                 let by = (peer.endpoint, side.offer.session, side.offer.token);
@@ -146,7 +148,7 @@ impl Judge {
 
     /// Notes that another endpoint was granted a session; its token must differ from those of all
     /// earlier grants (rule W5).
-    pub(super) fn on_grant(&mut self, ticket: Ticket, key: SessionKey) {
+    pub(super) fn on_grant(&mut self, ticket: ConnectTicket, key: SessionKey) {
         let endpoint = key.endpoint;
         if self
             .proofs

@@ -5,7 +5,7 @@ use super::*;
 use crate::types::Proving;
 
 const PEER: PeerId = PeerId(4);
-const TICKET: Ticket = Ticket(1);
+const TICKET: ConnectTicket = ConnectTicket(1);
 const SECRET: u64 = 0x5eed;
 
 fn asked() -> Proving {

@@ -14,7 +14,7 @@ use crate::{PeerIdentity, SessionKey};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) endpoint: EndpointIndex,
-    pub(super) ticket: Ticket,
+    pub(super) ticket: ConnectTicket,
     pub(super) peer: PeerIdentity,
     /// The peer's number and token.
     pub(super) remote: (SessionNum, Token),
@@ -27,7 +27,7 @@ pub(super) struct Caution {
     pub(super) on: bool,
     /// The next challenges are lost.
     losses: usize,
-    waiting: BTreeMap<Ticket, Request>,
+    waiting: BTreeMap<ConnectTicket, Request>,
     /// Challenges that they have sent.
     sent: Vec<(Nanos, u64)>,
     /// How proofs have ended.
@@ -243,7 +243,7 @@ fn a_proof_ends_with_its_connection() {
     assert_eq!(world.nodes[server].caution.ended, [false]);
     assert!(world.plane(server).proofs.is_empty());
     // The endpoint asks for the proof after the connection has ended.
-    let (endpoint, ticket) = (FIRST, Ticket(12_345));
+    let (endpoint, ticket) = (FIRST, ConnectTicket(12_345));
     let request = Request {
         endpoint,
         ticket,
