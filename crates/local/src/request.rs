@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use dunlin_core::{Nanos, Request, Session, Ticket};
 use dunlin_msgbuf::MsgBuf;
-use dunlin_service::{Error, Incoming};
+use dunlin_service::{Error, IncomingRequest};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::state::State;
@@ -216,7 +216,7 @@ impl Drop for OwnedRequest {
     }
 }
 
-impl Incoming for OwnedRequest {
+impl IncomingRequest for OwnedRequest {
     fn data(&self) -> &[u8] {
         self.data()
     }

@@ -99,7 +99,7 @@ fn async_server(service: &Service) -> TokenStream {
         #[derive(Debug)]
         #visibility struct #server<S>(pub S);
 
-        impl<S: #name + 'static, R: #krate::Incoming + 'static> #krate::AsyncService<R>
+        impl<S: #name + 'static, R: #krate::IncomingRequest + 'static> #krate::AsyncService<R>
             for #server<S>
         {
             const METHODS: &'static [u16] = &[#(#numbers),*];

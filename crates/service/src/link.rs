@@ -1,5 +1,5 @@
 //! Typed methods for futures, on any executor: an endpoint implements [`Link`], and its requests
-//! implement [`Incoming`].
+//! implement [`IncomingRequest`].
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -56,7 +56,7 @@ pub trait Link {
 }
 
 /// A request that an asynchronous handler owns: `dunlin::OwnedRequest`.
-pub trait Incoming {
+pub trait IncomingRequest {
     /// Its bytes.
     fn data(&self) -> &[u8];
 
@@ -83,7 +83,7 @@ pub trait Incoming {
 }
 
 /// A service whose methods are futures, as the attribute makes it.
-pub trait AsyncService<R: Incoming>: 'static {
+pub trait AsyncService<R: IncomingRequest>: 'static {
     /// The numbers of its methods.
     const METHODS: &'static [u16];
 
@@ -197,7 +197,9 @@ fn encoded<L: Link, M: Method>(
 ///
 /// # Errors
 /// If the request is not a valid message of this method.
-pub fn open<M: Method, R: Incoming>(request: &R) -> Result<(ViewOf<'_, M>, Context), DecodeError> {
+pub fn open<M: Method, R: IncomingRequest>(
+    request: &R,
+) -> Result<(ViewOf<'_, M>, Context), DecodeError> {
     let mut data = request.data();
     let mut deadline = None;
     if request.req_type().0 & META != 0 {
@@ -215,7 +217,7 @@ pub fn open<M: Method, R: Incoming>(request: &R) -> Result<(ViewOf<'_, M>, Conte
 ///
 /// # Errors
 /// If the endpoint is gone.
-pub fn answer<M: Method, R: Incoming>(request: R, value: &ValueOf<M>) -> Result<(), Error> {
+pub fn answer<M: Method, R: IncomingRequest>(request: R, value: &ValueOf<M>) -> Result<(), Error> {
     match M::Outcome::size(value) {
         Ok(len) => request.reply(len, |out| M::Outcome::encode(value, out)),
         Err(_) => request.reject(ErrorCode::HANDLER_FAILED),

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
 use dunlin_msgbuf::PeerBytes;
 
-use incoming::{Alone, HOUSEKEEPING, Incoming, Line, Look, Place, SHORT, Shorts, Taken};
+use incoming::{Alone, FrameBytes, HOUSEKEEPING, Line, Look, RxRing, SHORT, Shorts, Taken};
 use waiting::Waiting;
 
 use super::cells::{CELL, cells_of};
@@ -43,7 +43,7 @@ use crate::counters::Counters;
 #[derive(Debug)]
 pub struct ShmRx {
     alone: Alone,
-    frames: [Place; RX_BURST],
+    frames: [FrameBytes; RX_BURST],
     count: usize,
     /// Copies of short packets, each of the frame with its index. Places point there, so they must
     /// not move with the half.
@@ -57,7 +57,7 @@ pub struct ShmRx {
     /// The limits for mapping peers' memory.
     limit: MapLimit,
     /// The rings, by the index of their peers.
-    rings: Vec<Option<Incoming>>,
+    rings: Vec<Option<RxRing>>,
     /// The rings that every burst polls.
     active: Vec<Polled>,
     /// The parked rings that this half has marked [`Parked::Awake`]; while it sleeps, those that
@@ -68,7 +68,7 @@ pub struct ShmRx {
     /// The ring at which the next round over parked rings looks.
     round: usize,
     /// Rings that were removed while their frames may still be borrowed.
-    retired: Vec<Incoming>,
+    retired: Vec<RxRing>,
     bell: Bell,
     counters: Counters,
 }
@@ -96,7 +96,7 @@ impl ShmRx {
         let longest_lines = cells_of(longest.min(0xFFFF)) as usize;
         Self {
             alone: Alone::new(waiting::LATELY),
-            frames: [Place {
+            frames: [FrameBytes {
                 bytes: NonNull::dangling(),
                 len: 0,
             }; RX_BURST],
@@ -142,7 +142,7 @@ impl ShmRx {
         if self.rings.len() <= index {
             self.rings.resize_with(index + 1, || None);
         }
-        self.rings[index] = Some(Incoming {
+        self.rings[index] = Some(RxRing {
             ring,
             trusted: channel.trusted,
             active: false,
@@ -214,7 +214,7 @@ impl ShmRx {
         }
     }
 
-    fn active(&self) -> impl Iterator<Item = &Incoming> {
+    fn active(&self) -> impl Iterator<Item = &RxRing> {
         let rings = &self.rings;
         self.active
             .iter()
@@ -240,11 +240,11 @@ impl ShmRx {
                 && let room = &mut self.long[self.staged..]
                 && let Some(packet) = incoming.ring.take_long(SHORT, room.len())
             {
-                let (place, lines) = incoming.show_long(packet, room);
-                self.frames[self.count] = place;
+                let (frame, lines) = incoming.show_long(packet, room);
+                self.frames[self.count] = frame;
                 self.staged += lines;
                 self.count += 1;
-                total += u64::from(place.len);
+                total += u64::from(frame.len);
             }
             let (first, cells) = (self.count, *incoming.ring.cells());
             let (frames, shorts) = (&mut self.frames[first..], &mut self.shorts);
@@ -253,7 +253,7 @@ impl ShmRx {
                 // SAFETY: the ring has found the packet, so its cells lie inside.
                 let bytes = unsafe { shorts.copy(first + place, &cells, packet) };
                 let len = packet.len;
-                frames[place] = Place { bytes, len };
+                frames[place] = FrameBytes { bytes, len };
                 total += u64::from(len);
             });
             self.count += count;
@@ -271,11 +271,11 @@ impl ShmRx {
                     sound = false;
                     break;
                 }
-                Taken::Packet { place, lines } => {
-                    self.frames[self.count] = place;
+                Taken::Packet { frame, lines } => {
+                    self.frames[self.count] = frame;
                     self.staged += lines;
                     self.count += 1;
-                    total += u64::from(place.len);
+                    total += u64::from(frame.len);
                 }
             }
         }
@@ -330,7 +330,7 @@ impl ShmRx {
     /// The bytes of a frame that is none of the plain ones, unless its data lies elsewhere.
     #[inline(never)]
     fn longer(&self, index: usize) -> Option<&[u8]> {
-        let Place { bytes, len } = *self.frames[..self.count].get(index)?;
+        let FrameBytes { bytes, len } = *self.frames[..self.count].get(index)?;
         // SAFETY: staging memory, or a ring whose cells a later burst gives back with `&mut self`.
         Some(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) })
     }

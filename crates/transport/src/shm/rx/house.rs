@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::super::doorbell::MAX_BITS;
 use super::super::ring::Parked;
-use super::{Incoming, ShmRx};
+use super::{RxRing, ShmRx};
 
 /// Most active rings that cost less to poll than to park.
 const FEW: usize = 8;
@@ -62,7 +62,7 @@ impl ShmRx {
 
     fn park_idle(&mut self) {
         let now = self.alone.bursts;
-        let is_idle = |ring: &Incoming| now.wrapping_sub(ring.last_busy) >= IDLE;
+        let is_idle = |ring: &RxRing| now.wrapping_sub(ring.last_busy) >= IDLE;
         let mut marked = false;
         for ring in self.active().filter(|ring| is_idle(ring)) {
             ring.ring.set_parked(Parked::Awake);
@@ -122,7 +122,7 @@ impl ShmRx {
         }
     }
 
-    pub(super) fn dozing(&self) -> impl Iterator<Item = &Incoming> {
+    pub(super) fn dozing(&self) -> impl Iterator<Item = &RxRing> {
         let ring = |index: &u32| self.rings[*index as usize].as_ref();
         let rings = self.dozing.iter().filter_map(ring);
         rings.filter(|ring| !ring.active)
@@ -147,7 +147,7 @@ impl ShmRx {
 }
 
 /// Adds a ring with the mark [`Parked::Awake`] to the list of such rings.
-fn start_to_doze(ring: &mut Incoming, index: u32, dozing: &mut Vec<u32>) {
+fn start_to_doze(ring: &mut RxRing, index: u32, dozing: &mut Vec<u32>) {
     if !std::mem::replace(&mut ring.dozes, true) {
         dozing.push(index);
     }

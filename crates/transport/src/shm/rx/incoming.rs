@@ -23,7 +23,7 @@ use super::waiting::{Named, Waiting};
 
 /// A ring from a peer.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct RxRing {
     pub(super) ring: Consumer,
     pub(super) trusted: bool,
     pub(super) active: bool,
@@ -39,9 +39,9 @@ pub(super) struct Incoming {
     pub(super) channel: Arc<Channel>,
 }
 
-/// The place of a frame: in `shorts`, in `long`, or in a trusted ring.
+/// The bytes of a frame: in `shorts`, in `long`, or in a trusted ring.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct FrameBytes {
     pub(super) bytes: NonNull<u8>,
     pub(super) len: u32,
 }
@@ -52,7 +52,7 @@ pub(super) enum Taken {
     Corrupt,
     /// A packet, and the number of lines that its copy takes.
     Packet {
-        place: Place,
+        frame: FrameBytes,
         lines: usize,
     },
 }
@@ -150,7 +150,7 @@ impl Shorts {
     }
 }
 
-impl Incoming {
+impl RxRing {
     /// Notes that bursts poll the ring from now on.
     #[cold]
     pub(super) fn unpark(&mut self) {
@@ -194,8 +194,8 @@ impl Incoming {
                 },
                 Next::Packet { at, len } => {
                     let (at, cells) = (at as usize, cells_of(len) as usize);
-                    let (place, lines) = self.show_long(At { at, len, cells }, room);
-                    return Taken::Packet { place, lines };
+                    let (frame, lines) = self.show_long(At { at, len, cells }, room);
+                    return Taken::Packet { frame, lines };
                 }
             }
         }
@@ -205,15 +205,15 @@ impl Incoming {
     /// A packet of several cells, in place or copied to `room`, and the number of lines that it
     /// takes there.
     #[inline(always)]
-    pub(super) fn show_long(&self, packet: At, room: &mut [Line]) -> (Place, usize) {
+    pub(super) fn show_long(&self, packet: At, room: &mut [Line]) -> (FrameBytes, usize) {
         let (from, len) = (self.ring.cells().bytes_at(packet.at), packet.len);
         if self.trusted {
-            return (Place { bytes: from, len }, 0);
+            return (FrameBytes { bytes: from, len }, 0);
         }
         let lines = packet.cells;
         // SAFETY: the packet's cells lie inside the ring.
         let bytes = unsafe { copy_long(from, &mut room[..lines]) };
-        (Place { bytes, len }, lines)
+        (FrameBytes { bytes, len }, lines)
     }
 
     /// Copies a packet that ends with the name of its data: returns the name, the bytes before it,
@@ -321,7 +321,7 @@ impl Alone {
     #[inline(always)]
     pub(super) fn take_run(
         &mut self,
-        incoming: &mut Incoming,
+        incoming: &mut RxRing,
         shorts: &mut Shorts,
     ) -> (usize, u64, bool) {
         let cells = *incoming.ring.cells();
@@ -343,7 +343,7 @@ impl Alone {
     pub(super) fn take_lone<const CELLS: u32>(
         &mut self,
         len: u32,
-        incoming: &mut Incoming,
+        incoming: &mut RxRing,
         shorts: &mut Shorts,
     ) -> bool {
         let Some((packet, next)) = incoming.ring.take_lone::<CELLS>(len) else {
