@@ -57,6 +57,16 @@ indexes! {
     AssemblyIdx
     /// The place of a session's flows in the table of flows.
     FlowIdx
+    /// A slot's place in the slot tables of both sides: see `session/slots.rs`.
+    SlotIdx
+}
+
+impl SlotIdx {
+    /// The index in a table.
+    #[inline(always)]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// The number of an endpoint, which its handles carry, so that another endpoint does not take them

@@ -157,7 +157,7 @@ impl Core {
     #[inline]
     pub(crate) fn prefetch_slots(&self, index: SessionIdx) {
         if let Some(line) = self.sessions.get(index) {
-            let at = line.slots().start as usize;
+            let at = line.slots().start();
             self.calls.prefetch_slot(at);
             self.requests.prefetch_slot(at);
         }

@@ -6,6 +6,7 @@ pub(crate) mod line;
 mod marks;
 pub(crate) mod proof;
 pub(crate) mod rtt;
+pub(crate) mod slots;
 pub(crate) mod table;
 pub(crate) mod terms;
 pub(crate) mod token_check;

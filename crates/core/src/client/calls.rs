@@ -34,7 +34,7 @@ use dunlin_wire::ReqType;
 
 use crate::call::Tag;
 use crate::client::slot::Slot;
-use crate::handle::{CallId, CallIdx, SessionIdx, TransferIdx};
+use crate::handle::{CallId, CallIdx, SessionIdx, SlotIdx, TransferIdx};
 use crate::packet::words::{high, low};
 use crate::slab::Slab;
 use crate::time::Nanos;
@@ -144,7 +144,7 @@ impl Default for Call {
             attempts: 0,
             sample: false,
             spare: 0,
-            home: home(SessionIdx::NONE, NO_SLOT),
+            home: home(SessionIdx::NONE, SlotIdx::NONE),
             transfer: TransferIdx::NONE,
             previous: CallIdx::NONE,
             next: CallIdx::NONE,
@@ -187,8 +187,8 @@ impl Call {
 
     /// The index of its slot.
     #[inline]
-    fn at(&self) -> u32 {
-        low(self.home)
+    fn at(&self) -> SlotIdx {
+        SlotIdx(low(self.home))
     }
 
     /// Frees the entry, whose buffers have been taken.
@@ -211,12 +211,9 @@ impl Call {
     }
 }
 
-/// The index of the slot, for a call that has none.
-const NO_SLOT: u32 = u32::MAX;
-
 #[inline(always)]
-const fn home(session: SessionIdx, at: u32) -> u64 {
-    (session.0 as u64) << 32 | at as u64
+const fn home(session: SessionIdx, at: SlotIdx) -> u64 {
+    (session.0 as u64) << 32 | at.0 as u64
 }
 
 /// The waiting calls of a session: a doubly linked list through the table of calls, so that a call

@@ -258,7 +258,7 @@ impl Core {
             CloseReason::PeerFailed => RpcError::PeerFailed,
             other => RpcError::SessionClosed(other),
         };
-        for at in self.sessions.at(session).slots() {
+        for at in self.sessions.at(session).slots().iter() {
             if let Some(idx) = self.calls.call_at(at) {
                 self.end_transfer(session, idx);
                 let line = self.sessions.at(session);

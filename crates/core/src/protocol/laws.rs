@@ -3,7 +3,7 @@
 
 use crate::client::calls::Calls;
 use crate::congestion::pacer::Pacer;
-use crate::handle::{FlowIdx, SessionIdx};
+use crate::handle::{FlowIdx, SessionIdx, SlotIdx};
 use crate::law::{Check, Law};
 use crate::protocol::Core;
 use crate::server::requests::Requests;
@@ -113,17 +113,13 @@ impl<'a> Parts<'a> {
         let slots = line.slots();
         let holds = |law: Law, holds: bool| if holds { Ok(()) } else { Err(law) };
         holds(Law::Prepared, line.is_settled())?;
-        let is_free = |at: u32| self.calls.call_at(at).is_none();
-        let mut all = slots.clone();
+        let is_free = |at: SlotIdx| self.calls.call_at(at).is_none();
         holds(
             Law::Slots,
-            all.all(|at| line.is_slot_free(at) == is_free(at)),
+            slots.iter().all(|at| line.is_slot_free(at) == is_free(at)),
         )?;
-        holds(
-            Law::Awaited,
-            self.calls.are_slots_settled(slots.clone(), session),
-        )?;
-        let held = self.calls.in_slots(slots.clone());
+        holds(Law::Awaited, self.calls.are_slots_settled(slots, session))?;
+        let held = self.calls.in_slots(slots);
         let held: u32 = held
             .map(|idx| self.transfers.credits_of(idx, self.calls))
             .sum();
@@ -136,7 +132,7 @@ impl<'a> Parts<'a> {
         )?;
         let receiving = self
             .requests
-            .receiving(slots.clone(), |place| self.reassembly.size_at(place));
+            .receiving(slots, |place| self.reassembly.size_at(place));
         holds(
             Law::Receiving,
             receiving == self.reassembly.bytes_of(session),

@@ -104,8 +104,7 @@ impl Core {
         let line = self.sessions.at(index);
         let (slots, first_req) = (line.slots(), line.terms().first_req);
         let (all, sessions) = (self.sessions.slot_count(), self.sessions.len());
-        self.calls
-            .open_slots(slots.clone(), first_req, all, sessions);
+        self.calls.open_slots(slots, first_req, all, sessions);
         self.requests.open_slots(slots, first_req, all);
     }
 

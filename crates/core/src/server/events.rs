@@ -268,8 +268,8 @@ impl Server<'_> {
 
     /// Ends the requests of a session that closes.
     pub(crate) fn end_requests(&mut self, session: SessionIdx) {
-        for at in self.sessions.at(session).slots() {
-            let effect = self.requests.on_session_closed(at as usize, self.context);
+        for at in self.sessions.at(session).slots().iter() {
+            let effect = self.requests.on_session_closed(at, self.context);
             self.apply(effect);
         }
         self.requests.forget_asked(session);

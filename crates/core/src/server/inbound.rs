@@ -3,7 +3,7 @@
 
 use dunlin_wire::Header;
 
-use crate::handle::{AssemblyIdx, RequestIdx, SessionIdx};
+use crate::handle::{AssemblyIdx, RequestIdx, SessionIdx, SlotIdx};
 use crate::session::line::Line;
 
 /// A valid packet from a peer, with its session.
@@ -34,7 +34,7 @@ impl<'a> Received<'a> {
 
     /// The place of its slot.
     #[inline]
-    pub(super) fn slot(&self) -> usize {
+    pub(super) fn slot(&self) -> SlotIdx {
         self.line.slot_at(self.header.req)
     }
 }

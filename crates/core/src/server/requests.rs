@@ -30,7 +30,7 @@ mod slots;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqNum, ReqType};
 
-use crate::handle::{AssemblyIdx, RequestId, RequestIdx, SessionIdx};
+use crate::handle::{AssemblyIdx, RequestId, RequestIdx, SessionIdx, SlotIdx};
 use crate::server::inbound::{Effect, Partial};
 use crate::session::terms::Template;
 use crate::slab::Slab;
@@ -150,7 +150,7 @@ struct InboundRequest {
     /// `arrived` means that it was answered in the iteration in which it came.
     answered: Nanos,
     /// The place of its slot; without meaning for an orphan.
-    at: u32,
+    at: SlotIdx,
     /// Packets of a request with the mark `LARGE`.
     packets: u32,
     /// In `Receiving`: its place in reassembly.

@@ -14,12 +14,13 @@ use dunlin_wire::{
     Token,
 };
 
-use crate::handle::{FlowIdx, Session};
+use crate::handle::{FlowIdx, Session, SlotIdx};
 use crate::packet::words::{Words, high, low};
 use crate::scheme::Scheme;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::marks::Marks;
 use crate::session::rtt::Rtt;
+use crate::session::slots::SlotRange;
 use crate::session::terms::{Template, Terms, largest_message};
 use crate::time::Nanos;
 use crate::transport::PeerId;
@@ -58,7 +59,7 @@ pub(crate) struct Line {
     /// Bit i: this side may issue a request in slot i.
     free: u64,
     /// The place of the session's first slot in both slot tables.
-    slots: u32,
+    slots: SlotIdx,
     /// Packets that may still be sent (rule S7).
     credits: u16,
     /// The window less one.
@@ -109,7 +110,7 @@ impl Default for Line {
             plain_until: Nanos::ZERO,
             free: 0,
             credits: 0,
-            slots: 0,
+            slots: SlotIdx(0),
             answered: 0,
             remote_token: Token(0),
             handle: Session::NONE,
@@ -140,7 +141,7 @@ impl Line {
         &mut self,
         handle: Session,
         token: Token,
-        slots: u32,
+        slots: SlotIdx,
         terms: &Terms,
         accepted: bool,
     ) {
@@ -166,10 +167,10 @@ impl Line {
     }
 
     /// Lowers window and credits to the peer's answer. The session has issued nothing yet.
-    pub(super) fn narrow(&mut self, slots: u32, window: u32, credits: u32) {
-        self.slots = slots;
-        self.mask = u8::try_from(window - 1).expect("a window is at most 64");
-        self.free = all_slots(window);
+    pub(super) fn narrow(&mut self, slots: SlotRange, credits: u32) {
+        self.slots = slots.start();
+        self.mask = u8::try_from(slots.len() - 1).expect("a window is at most 64");
+        self.free = all_slots(slots.len());
         self.credit_limit = u16::try_from(credits).expect("MAX_CREDITS fits");
         self.credits = self.credit_limit;
     }
@@ -208,9 +209,9 @@ impl Line {
         self.handle
     }
 
-    /// Its first slot in both slot tables, and their number.
-    pub(crate) fn slots(&self) -> std::ops::Range<u32> {
-        self.slots..self.slots + u32::from(self.mask) + 1
+    /// The indexes of its slots.
+    pub(crate) fn slots(&self) -> SlotRange {
+        SlotRange::new(self.slots, self.window())
     }
 
     /// Whether it is connecting or open.
@@ -324,8 +325,8 @@ impl Line {
 
     /// The place of a request number's slot in the slot tables (rule W9).
     #[inline]
-    pub(crate) fn slot_at(&self, req: ReqNum) -> usize {
-        (self.slots + (req.0 & u32::from(self.mask))) as usize
+    pub(crate) fn slot_at(&self, req: ReqNum) -> SlotIdx {
+        SlotIdx(self.slots.0 + (req.0 & u32::from(self.mask)))
     }
 
     /// A header of a packet from this session to its peer.

@@ -4,7 +4,7 @@
 
 use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
 
-use crate::handle::{Session, SessionIdx};
+use crate::handle::{Session, SessionIdx, SlotIdx};
 use crate::packet::words::{Words, high, low};
 use crate::session::line::Line;
 use crate::session::table::Sessions;
@@ -24,7 +24,7 @@ pub(crate) struct Known<'a> {
 pub(crate) struct Ready<'a> {
     line: &'a mut Line,
     index: SessionIdx,
-    at: usize,
+    at: SlotIdx,
 }
 
 /// A session from which a request leaves.
@@ -72,7 +72,7 @@ impl Known<'_> {
 
     /// The index of the slot that the packet is for.
     #[inline(always)]
-    pub(crate) fn slot(&self) -> usize {
+    pub(crate) fn slot(&self) -> SlotIdx {
         self.line.slot_at(self.req)
     }
 
@@ -127,7 +127,7 @@ impl<'a> Ready<'a> {
 
     /// The index of the slot that the request takes.
     #[inline(always)]
-    pub(crate) fn slot(&self) -> usize {
+    pub(crate) fn slot(&self) -> SlotIdx {
         self.at
     }
 

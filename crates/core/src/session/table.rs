@@ -1,8 +1,5 @@
 //! The table of sessions: their indexes, their tokens, and the admission of new ones (rules W5,
 //! S7). `line.rs` has the state of one session.
-//!
-//! Slots are entries in a table of the client side and in one of the server side. A session has the
-//! same range of indexes in both; the table of sessions assigns the ranges.
 
 use dunlin_wire::{SessionNum, Token};
 
@@ -12,6 +9,7 @@ use crate::handle::{EndpointNum, Session, SessionIdx};
 use crate::rng::Tokens;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::line::Line;
+use crate::session::slots::{SlotRange, SlotRanges};
 use crate::session::terms::Terms;
 use crate::time::Nanos;
 use crate::transport::PeerId;
@@ -26,10 +24,7 @@ pub(crate) struct Sessions {
     endpoint: EndpointNum,
     limit: usize,
     live: usize,
-    /// Number of slots ever given to sessions.
-    slots: u32,
-    /// Freed slot ranges, by the logarithm of their length.
-    free_slots: [Vec<u32>; 7],
+    slots: SlotRanges,
     tokens: Tokens,
     /// Packets in flight that this endpoint has promised to all sessions together (rule S7).
     promised: u64,
@@ -46,8 +41,7 @@ impl Sessions {
             endpoint,
             limit,
             live: 0,
-            slots: 0,
-            free_slots: Default::default(),
+            slots: SlotRanges::default(),
             tokens: Tokens::new(seed),
             promised: 0,
             #[cfg(feature = "mutants")]
@@ -73,7 +67,7 @@ impl Sessions {
 
     /// One more than the highest index of a slot ever used.
     pub(crate) fn slot_count(&self) -> usize {
-        self.slots as usize
+        self.slots.end().index()
     }
 
     #[inline]
@@ -205,7 +199,7 @@ impl Sessions {
             return Err(OpenError::TooManySessions);
         }
         let index = self.take_index().ok_or(OpenError::TooManySessions)?;
-        let slots = self.take_slots(terms.window);
+        let slots = self.slots.take(terms.window);
         let token = self.tokens.next();
         let generation = self.at(index).handle().generation() + 1;
         let handle = Session::new(index, generation, self.endpoint);
@@ -241,14 +235,14 @@ impl Sessions {
             return Err(OpenError::BadOffer);
         }
         let narrows = answer.window < terms.window;
-        let mut slots = line.slots().start;
+        let mut slots = line.slots();
         if narrows {
-            self.free_slots(terms.window, slots);
-            slots = self.take_slots(answer.window);
+            self.slots.put_back(slots);
+            slots = SlotRange::new(self.slots.take(answer.window), answer.window);
         }
         self.promised -= 2 * u64::from(terms.credits - answer.credits);
         let line = self.at_mut(index);
-        line.narrow(slots, answer.window, answer.credits);
+        line.narrow(slots, answer.credits);
         line.join(peer, answer, heard);
         Ok(narrows)
     }
@@ -280,11 +274,11 @@ impl Sessions {
     pub(crate) fn end(&mut self, index: SessionIdx) -> Token {
         let line = &mut self.lines[index.0 as usize];
         debug_assert!(line.is_live());
-        let (terms, slots, token) = (line.terms(), line.slots().start, line.token());
+        let (terms, slots, token) = (line.terms(), line.slots(), line.token());
         line.end();
         let used_up = line.handle().generation() == Session::LAST_GENERATION;
         self.promised -= 2 * u64::from(terms.credits);
-        self.free_slots(terms.window, slots);
+        self.slots.put_back(slots);
         if !used_up {
             self.free.push(index);
         }
@@ -312,7 +306,7 @@ impl Sessions {
     /// A planted bug: slots belong to no session.
     #[cfg(feature = "mutants")]
     pub(crate) fn leak_slots(&mut self) {
-        self.slots += 1;
+        self.slots.leak();
     }
 
     /// A planted bug: the session has the token of an earlier one with its number.
@@ -332,9 +326,7 @@ impl Sessions {
     pub(crate) fn are_slots_known(&self) -> bool {
         let live = self.lines.iter().filter(|line| line.is_live());
         let taken: u64 = live.map(|line| u64::from(line.window())).sum();
-        let ranges = self.free_slots.iter().enumerate();
-        let free: u64 = ranges.map(|(log, free)| (free.len() as u64) << log).sum();
-        taken + free == u64::from(self.slots)
+        self.slots.adds_up(taken)
     }
 
     /// An index that has a generation left. No handle is ever reused, so an index is retired after
@@ -349,21 +341,6 @@ impl Sessions {
         }
         self.lines.push(Line::default());
         Some(SessionIdx(self.len() - 1))
-    }
-
-    fn take_slots(&mut self, window: u32) -> u32 {
-        let reused = self.free_slots[window.trailing_zeros() as usize].pop();
-        reused.unwrap_or_else(|| {
-            let start = self.slots;
-            self.slots = start
-                .checked_add(window)
-                .expect("2^24 sessions of 64 slots");
-            start
-        })
-    }
-
-    fn free_slots(&mut self, window: u32, start: u32) {
-        self.free_slots[window.trailing_zeros() as usize].push(start);
     }
 }
 

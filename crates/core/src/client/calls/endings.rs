@@ -38,7 +38,7 @@ impl Calls {
         self.become_zombie(idx, line, context);
         #[cfg(feature = "mutants")]
         if context.shows(crate::mutant::Mutant::SlotReusedEarly) {
-            let (at, req) = (self.at(idx).at() as usize, self.req_of(idx));
+            let (at, req) = (self.at(idx).at(), self.req_of(idx));
             self.release(line, req);
             context.wake(self.session_of(idx), line);
             self.repeat_number(at, req);

@@ -3,15 +3,14 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, Header, PacketType, ReqType};
 
-use super::plain::place;
-use super::{CallState, Calls, NO_SLOT, home};
+use super::{CallState, Calls, home};
 use crate::call::{CallOptions, Tag};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::wheel::Paced;
 use crate::context::Context;
 use crate::error::{CallError, CallErrorKind, HandleError};
-use crate::handle::{CallId, CallIdx, Session};
+use crate::handle::{CallId, CallIdx, Session, SlotIdx};
 use crate::packet::words::HEADER_BYTES;
 use crate::session::line::Line;
 use crate::session::table::Sessions;
@@ -80,7 +79,7 @@ impl Calls {
         }
         let idx = self.table.take();
         let call = self.at_mut(idx);
-        call.home = home(index, NO_SLOT);
+        call.home = home(index, SlotIdx::NONE);
         call.req_type = wish.req_type;
         call.tag = wish.tag;
         call.put(wish.request, wish.response);
@@ -111,7 +110,7 @@ impl Calls {
         let call = self.at_mut(idx);
         call.enter(CallState::Sent);
         call.attempts = 0;
-        call.home = home(call.session(), place(at));
+        call.home = home(call.session(), at);
         call.sent = now;
         call.first_sent = present;
         call.sample = line.ask_for_sample(now, pacer.sample_interval(line.flow()));
@@ -247,12 +246,8 @@ impl Calls {
 
     /// Four completed requests; the server may not know yet that their responses have arrived.
     fn take_acks(&self, line: &mut Line, now: Nanos) -> AckVector {
-        let (start, window) = (line.slots().start, line.window());
-        let slots = line.take_acks(now);
-        AckVector(slots.map(|slot| {
-            let at = (start + slot) as usize;
-            self.req_at(at).previous(window)
-        }))
+        let (slots, window) = (line.take_acks(now), line.window());
+        AckVector(slots.map(|at| self.req_at(at).previous(window)))
     }
 
     /// Whether the server should learn which responses have arrived, and the packet of the request

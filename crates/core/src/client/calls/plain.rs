@@ -91,7 +91,7 @@ impl Calls {
         context: &mut Context,
     ) -> Option<Ended> {
         let known = sessions.known(words)?;
-        let slot = self.slots.get_mut(known.slot())?;
+        let slot = self.slots.get_mut(known.slot().index())?;
         let idx = slot.awaited(words[2])?;
         let (call, free) = self.table.get_beside_free(idx)?;
         // The last look, and the first change.
@@ -131,7 +131,7 @@ impl Calls {
         }
         let room = context.outbox.room(len)?;
         let ready = sessions.ready(session, len, context.moment.now())?;
-        let slot = self.slots.get_mut(ready.slot())?;
+        let slot = self.slots.get_mut(ready.slot().index())?;
         let (index, call) = self.table.take_free()?;
         Some(Claim {
             ready,
@@ -163,9 +163,10 @@ impl Calls {
         let Some(ready) = ready else {
             return Err([request, response]);
         };
-        let (Some(slot), Some((index, call))) =
-            (self.slots.get_mut(ready.slot()), self.table.take_free())
-        else {
+        let (Some(slot), Some((index, call))) = (
+            self.slots.get_mut(ready.slot().index()),
+            self.table.take_free(),
+        ) else {
             return Err([request, response]);
         };
         slot.occupy(index);
@@ -230,7 +231,7 @@ impl Call {
         context: &Context,
     ) -> CallId {
         let now = context.moment.now();
-        self.home = home(ready.index(), place(ready.slot()));
+        self.home = home(ready.index(), ready.slot());
         self.req_type = req_type;
         self.tag = tag;
         self.deadline = options.deadline.map_or(Nanos::MAX, |span| now + span);
@@ -243,11 +244,4 @@ impl Call {
         self.first_sent = context.moment.present_now();
         CallId::new(ready.session(), index, self.generation)
     }
-}
-
-/// The index of a slot, in the type in which a call stores it.
-#[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "2^24 sessions of 64 slots")]
-pub(super) const fn place(at: usize) -> u32 {
-    at as u32
 }

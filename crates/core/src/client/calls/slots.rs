@@ -1,22 +1,21 @@
 //! The slots in which this side issues requests (rule S1).
 
-use std::ops::Range;
-
 use dunlin_wire::ReqNum;
 
 use super::{CallState, Calls};
 use crate::client::slot::Slot;
 #[cfg(feature = "mutants")]
 use crate::context::Context;
-use crate::handle::{CallIdx, SessionIdx};
+use crate::handle::{CallIdx, SessionIdx, SlotIdx};
 use crate::session::line::Line;
+use crate::session::slots::SlotRange;
 
 impl Calls {
     /// Gives a session these slots, whose request numbers start at `first_req`. `all`: slots of all
     /// sessions; `sessions`: how many there ever were.
     pub(crate) fn open_slots(
         &mut self,
-        slots: Range<u32>,
+        slots: SlotRange,
         first_req: ReqNum,
         all: usize,
         sessions: u32,
@@ -24,59 +23,58 @@ impl Calls {
         let empty = Slot::new(ReqNum(0));
         self.slots.resize(all.max(self.slots.len()), empty);
         self.make_waiting(sessions as usize);
-        for (number, at) in slots.enumerate() {
-            let number = u32::try_from(number).expect("at most 64 slots");
+        for (number, at) in (0..).zip(slots.iter()) {
             let req = ReqNum(first_req.0.wrapping_add(number));
-            self.slots[at as usize] = Slot::new(req);
+            self.slots[at.index()] = Slot::new(req);
         }
     }
 
     /// The call in the slot, if its request has this number.
     #[inline]
-    pub(crate) fn in_slot(&self, at: usize, req: ReqNum) -> Option<CallIdx> {
-        let slot = self.slots[at];
+    pub(crate) fn in_slot(&self, at: SlotIdx, req: ReqNum) -> Option<CallIdx> {
+        let slot = self.slots[at.index()];
         slot.call().filter(|_| slot.req() == req)
     }
 
     /// The call in the slot at this place, if there is one.
-    pub(crate) fn call_at(&self, at: u32) -> Option<CallIdx> {
-        self.slots[at as usize].call()
+    pub(crate) fn call_at(&self, at: SlotIdx) -> Option<CallIdx> {
+        self.slots[at.index()].call()
     }
 
     /// The calls in these slots.
-    pub(crate) fn in_slots(&self, slots: Range<u32>) -> impl Iterator<Item = CallIdx> {
-        slots.filter_map(|at| self.call_at(at))
+    pub(crate) fn in_slots(&self, slots: SlotRange) -> impl Iterator<Item = CallIdx> {
+        slots.iter().filter_map(|at| self.call_at(at))
     }
 
     /// Number of the current request of the slot, or of the next one.
     #[inline]
-    pub(crate) fn req_at(&self, at: usize) -> ReqNum {
-        self.slots[at].req()
+    pub(crate) fn req_at(&self, at: SlotIdx) -> ReqNum {
+        self.slots[at.index()].req()
     }
 
     /// Number of the request of a call that has a slot.
     #[inline]
     pub(crate) fn req_of(&self, idx: CallIdx) -> ReqNum {
-        self.req_at(self.at(idx).at() as usize)
+        self.req_at(self.at(idx).at())
     }
 
     /// Puts the call into the free slot.
     #[inline(always)]
-    pub(super) fn occupy(&mut self, at: usize, idx: CallIdx) {
-        self.slots[at].occupy(idx);
+    pub(super) fn occupy(&mut self, at: SlotIdx, idx: CallIdx) {
+        self.slots[at.index()].occupy(idx);
     }
 
     /// Notes whether a whole response ends the call, after its state has changed.
     pub(super) fn settle(&mut self, idx: CallIdx) {
         let call = self.at(idx);
-        let (at, plain) = (call.at() as usize, is_plain(call.state));
-        self.slots[at].settle(plain);
+        let (at, plain) = (call.at(), is_plain(call.state));
+        self.slots[at.index()].settle(plain);
     }
 
     /// Ends the request in the slot, which steps to its next number.
     #[inline(always)]
-    pub(super) fn vacate(&mut self, at: usize, window: u32) {
-        self.slots[at].vacate(window);
+    pub(super) fn vacate(&mut self, at: SlotIdx, window: u32) {
+        self.slots[at.index()].vacate(window);
     }
 
     /// Ends the answered request of the slot: frees slot and credit, and steps to the slot's next
@@ -89,21 +87,27 @@ impl Calls {
 
     /// A planted bug: request numbers stop instead of wrapping.
     #[cfg(feature = "mutants")]
-    pub(crate) fn stop_numbers(&mut self, at: usize, req: ReqNum, window: u32, context: &Context) {
-        self.slots[at].stop_number(req, window, context);
+    pub(crate) fn stop_numbers(
+        &mut self,
+        at: SlotIdx,
+        req: ReqNum,
+        window: u32,
+        context: &Context,
+    ) {
+        self.slots[at.index()].stop_number(req, window, context);
     }
 
     /// A planted bug: the slot's next request has the number of its last one.
     #[cfg(feature = "mutants")]
-    pub(super) fn repeat_number(&mut self, at: usize, req: ReqNum) {
-        self.slots[at] = Slot::new(req);
+    pub(super) fn repeat_number(&mut self, at: SlotIdx, req: ReqNum) {
+        self.slots[at.index()] = Slot::new(req);
     }
 
     /// A planted bug: the note whether a whole response ends the call contradicts its state.
     #[cfg(feature = "mutants")]
     pub(crate) fn spoil_slot(&mut self, idx: CallIdx, awaits: bool) {
-        let at = self.at(idx).at() as usize;
-        self.slots[at].settle(awaits);
+        let at = self.at(idx).at();
+        self.slots[at.index()].settle(awaits);
     }
 
     /// A planted bug: an entry belongs to no call.
@@ -114,23 +118,23 @@ impl Calls {
 
     /// Prefetches the memory of a slot.
     #[inline]
-    pub(crate) fn prefetch_slot(&self, at: usize) {
-        dunlin_msgbuf::prefetch_slice(&self.slots, at);
+    pub(crate) fn prefetch_slot(&self, at: SlotIdx) {
+        dunlin_msgbuf::prefetch_slice(&self.slots, at.index());
     }
 
     /// Prefetches the memory of the call in a slot.
     #[inline]
-    pub(crate) fn prefetch_call(&self, at: usize) {
-        let call = self.slots.get(at).and_then(|slot| slot.call());
+    pub(crate) fn prefetch_call(&self, at: SlotIdx) {
+        let call = self.slots.get(at.index()).and_then(|slot| slot.call());
         if let Some(call) = call.and_then(|call| self.table.get(call)) {
             dunlin_msgbuf::prefetch_lines(call, 2);
         }
     }
 
     /// Whether the slots of a session name the right calls.
-    pub(crate) fn are_slots_settled(&self, slots: Range<u32>, session: SessionIdx) -> bool {
-        let is_settled = |at: u32| {
-            let slot = self.slots[at as usize];
+    pub(crate) fn are_slots_settled(&self, slots: SlotRange, session: SessionIdx) -> bool {
+        let is_settled = |at: SlotIdx| {
+            let slot = self.slots[at.index()];
             slot.call().is_none_or(|call| {
                 let call = self.table.at(call);
                 let mut settled = slot;
@@ -138,7 +142,7 @@ impl Calls {
                 call.session() == session && call.at() == at && slot == settled
             })
         };
-        { slots }.all(is_settled)
+        slots.iter().all(is_settled)
     }
 }
 

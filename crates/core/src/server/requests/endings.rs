@@ -8,7 +8,7 @@ use dunlin_wire::ErrorCode;
 use super::{Marks, RequestState, Requests};
 use crate::config::{Config, SWEEP_LIMIT, SWEEP_PARTS};
 use crate::context::Context;
-use crate::handle::{RequestIdx, SessionIdx};
+use crate::handle::{RequestIdx, SessionIdx, SlotIdx};
 use crate::server::inbound::Effect;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
@@ -21,7 +21,7 @@ impl Requests {
     /// Frees a finished request and its response; the slot keeps its number.
     #[inline(never)]
     pub(super) fn free(&mut self, idx: RequestIdx, context: &mut Context) {
-        self.vacate(self.at(idx).at as usize);
+        self.vacate(self.at(idx).at);
         self.release(idx, context);
     }
 
@@ -51,7 +51,7 @@ impl Requests {
     }
 
     /// The session of the slot closes: frees a finished request, and makes a running one an orphan.
-    pub(crate) fn on_session_closed(&mut self, at: usize, context: &mut Context) -> Effect {
+    pub(crate) fn on_session_closed(&mut self, at: SlotIdx, context: &mut Context) -> Effect {
         let Some(idx) = self.request_at(at) else {
             return Effect::None;
         };

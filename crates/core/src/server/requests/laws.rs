@@ -1,22 +1,21 @@
 //! The answers of requests to the endpoint's checks of its laws (`law.rs`).
 
-use std::ops::Range;
-
 use super::{InboundRequest, Marks, RequestState, Requests, Template};
 use crate::handle::AssemblyIdx;
+use crate::session::slots::SlotRange;
 
 impl Requests {
     /// Bytes of the requests in these slots that have arrived in part; `size_at` has them by place.
-    pub(crate) fn receiving(&self, slots: Range<u32>, size_at: impl Fn(AssemblyIdx) -> u64) -> u64 {
-        let requests = slots.filter_map(|at| self.request_at(at as usize));
+    pub(crate) fn receiving(&self, slots: SlotRange, size_at: impl Fn(AssemblyIdx) -> u64) -> u64 {
+        let requests = slots.iter().filter_map(|at| self.request_at(at));
         let parts = requests.filter(|idx| self.at(*idx).state == RequestState::Receiving);
         parts.map(|idx| size_at(self.at(idx).place)).sum()
     }
 
     /// Whether the prepared answers of all requests in these slots are those that their session
     /// prescribes.
-    pub(crate) fn are_prepared(&self, slots: Range<u32>, template: &Template) -> bool {
-        let mut requests = slots.filter_map(|at| self.request_at(at as usize));
+    pub(crate) fn are_prepared(&self, slots: SlotRange, template: &Template) -> bool {
+        let mut requests = slots.iter().filter_map(|at| self.request_at(at));
         requests.all(|idx| self.at(idx).answer == *template)
     }
 

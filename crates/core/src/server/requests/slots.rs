@@ -1,13 +1,12 @@
 //! Slots in which peers issue requests: the current request of each, and the number of the next one
 //! (rules S1, S2).
 
-use std::ops::Range;
-
 use dunlin_wire::ReqNum;
 use dunlin_wire::control::Fate;
 
 use super::{RequestState, Requests, Template};
-use crate::handle::{RequestIdx, SessionIdx};
+use crate::handle::{RequestIdx, SessionIdx, SlotIdx};
+use crate::session::slots::SlotRange;
 
 /// A slot. Its entry has the number of the last request that was accepted (rule S2).
 #[derive(Clone, Copy, Debug)]
@@ -21,18 +20,16 @@ pub(super) struct Slot {
 impl Requests {
     /// Gives a session these slots, whose request numbers start at `first_req`. `all`: slots of all
     /// sessions.
-    pub(crate) fn open_slots(&mut self, slots: Range<u32>, first_req: ReqNum, all: usize) {
+    pub(crate) fn open_slots(&mut self, slots: SlotRange, first_req: ReqNum, all: usize) {
         let empty = Slot {
             last: ReqNum(0),
             request: RequestIdx::NONE,
         };
         self.slots.resize(all.max(self.slots.len()), empty);
-        let window = slots.end - slots.start;
-        for (number, at) in slots.enumerate() {
-            let number = u32::try_from(number).expect("at most 64 slots");
+        for (number, at) in (0..).zip(slots.iter()) {
             let req = ReqNum(first_req.0.wrapping_add(number));
-            self.slots[at as usize] = Slot {
-                last: req.previous(window),
+            self.slots[at.index()] = Slot {
+                last: req.previous(slots.len()),
                 request: RequestIdx::NONE,
             };
         }
@@ -40,17 +37,17 @@ impl Requests {
 
     /// Number of the last request that was accepted in the slot.
     #[inline]
-    pub(super) fn last_at(&self, at: usize) -> ReqNum {
-        match self.slots[at].request {
-            RequestIdx::NONE => self.slots[at].last,
+    pub(super) fn last_at(&self, at: SlotIdx) -> ReqNum {
+        match self.slots[at.index()].request {
+            RequestIdx::NONE => self.slots[at.index()].last,
             request => self.table.at(request).req,
         }
     }
 
     /// The last request that was accepted in the slot, unless it was given back.
     #[inline]
-    pub(super) fn request_at(&self, at: usize) -> Option<RequestIdx> {
-        let request = self.slots[at].request;
+    pub(super) fn request_at(&self, at: SlotIdx) -> Option<RequestIdx> {
+        let request = self.slots[at.index()].request;
         (request != RequestIdx::NONE).then_some(request)
     }
 
@@ -66,7 +63,7 @@ impl Requests {
     #[inline]
     pub(super) fn current(
         &self,
-        at: usize,
+        at: SlotIdx,
         req: ReqNum,
         state: RequestState,
     ) -> Option<RequestIdx> {
@@ -75,7 +72,7 @@ impl Requests {
     }
 
     /// The fate of the request that the peer has issued in the slot (rule C11).
-    pub(crate) fn fate_at(&self, at: usize, req: ReqNum) -> Fate {
+    pub(crate) fn fate_at(&self, at: SlotIdx, req: ReqNum) -> Fate {
         let last = self.last_at(at);
         if req != last {
             return match req.is_before(last) {
@@ -97,12 +94,12 @@ impl Requests {
     #[inline(always)]
     pub(super) fn entry_for(
         &mut self,
-        at: usize,
+        at: SlotIdx,
         session: SessionIdx,
         (word, window): (u64, u32),
         answer: impl FnOnce() -> Template,
     ) -> Option<RequestIdx> {
-        let slot = self.slots.get(at)?;
+        let slot = self.slots.get(at.index())?;
         if slot.request != RequestIdx::NONE {
             return Some(slot.request);
         }
@@ -116,7 +113,7 @@ impl Requests {
     #[inline]
     pub(super) fn next_at(
         &mut self,
-        at: usize,
+        at: SlotIdx,
         session: SessionIdx,
         answer: impl FnOnce() -> Template,
     ) -> Option<RequestIdx> {
@@ -129,20 +126,20 @@ impl Requests {
 
     /// Gives the slot an entry. Until it is given back, the entry keeps the slot's template.
     #[cold]
-    fn furnish(&mut self, at: usize, session: SessionIdx, answer: Template) -> RequestIdx {
+    fn furnish(&mut self, at: SlotIdx, session: SessionIdx, answer: Template) -> RequestIdx {
         let index = self.table.take();
         let request = self.table.at_mut(index);
         request.answer = answer;
         request.session = session;
-        request.at = u32::try_from(at).expect("fewer than 2^32 slots");
-        request.req = self.slots[at].last;
-        self.slots[at].request = index;
+        request.at = at;
+        request.req = self.slots[at.index()].last;
+        self.slots[at.index()].request = index;
         index
     }
 
     /// Takes the entry, which was given back, out of the slot; the slot keeps its number.
-    pub(super) fn vacate(&mut self, at: usize) {
-        self.slots[at] = Slot {
+    pub(super) fn vacate(&mut self, at: SlotIdx) {
+        self.slots[at.index()] = Slot {
             last: self.last_at(at),
             request: RequestIdx::NONE,
         };
@@ -150,14 +147,14 @@ impl Requests {
 
     /// Prefetches the memory of a slot.
     #[inline]
-    pub(crate) fn prefetch_slot(&self, at: usize) {
-        dunlin_msgbuf::prefetch_slice(&self.slots, at);
+    pub(crate) fn prefetch_slot(&self, at: SlotIdx) {
+        dunlin_msgbuf::prefetch_slice(&self.slots, at.index());
     }
 
     /// Prefetches the memory of the request in a slot.
     #[inline]
-    pub(crate) fn prefetch_request(&self, at: usize) {
-        let slot = self.slots.get(at);
+    pub(crate) fn prefetch_request(&self, at: SlotIdx) {
+        let slot = self.slots.get(at.index());
         if let Some(request) = slot.and_then(|slot| self.table.get(slot.request)) {
             dunlin_msgbuf::prefetch_lines(request, 2);
         }

@@ -112,11 +112,11 @@ impl Server {
 
     fn close_session(&mut self) -> Vec<Effect> {
         let slots = self.sessions.at(self.session).slots();
-        let closed = |at: u32| {
+        let closed = |at| {
             let context = &mut self.context;
-            self.requests.on_session_closed(at as usize, context)
+            self.requests.on_session_closed(at, context)
         };
-        slots.map(closed).collect()
+        slots.iter().map(closed).collect()
     }
 
     fn pass(&mut self, time: Nanos) {
@@ -467,8 +467,8 @@ proptest! {
             open.retain(|idx| !server.requests.at(*idx).state.is_over());
             server.sent();
             let slots = server.sessions.at(server.session).slots();
-            let in_slots = slots.filter(|at| server.requests.request_at(*at as usize).is_some());
-            prop_assert_eq!(in_slots.count(), server.requests.table.live());
+            let requests = slots.iter().filter_map(|at| server.requests.request_at(at));
+            prop_assert_eq!(requests.count(), server.requests.table.live());
         }
     }
 }

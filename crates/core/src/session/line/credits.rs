@@ -4,7 +4,7 @@
 use dunlin_wire::ReqNum;
 
 use super::{Line, all_slots};
-use crate::handle::Session;
+use crate::handle::{Session, SlotIdx};
 use crate::session::marks::Marks;
 use crate::time::Nanos;
 
@@ -24,7 +24,7 @@ impl Line {
     /// Takes the slot and the credit that [`Self::can_send`] has found; returns the index of the
     /// slot.
     #[inline]
-    pub(crate) fn take_slot(&mut self) -> usize {
+    pub(crate) fn take_slot(&mut self) -> SlotIdx {
         debug_assert!(self.can_send());
         let at = self.next_slot();
         // The slot's bit in `answered` has no meaning until the slot is free again.
@@ -58,8 +58,8 @@ impl Line {
     }
 
     /// Whether this side may issue a request in the slot at this place of the slot table.
-    pub(crate) fn is_slot_free(&self, at: u32) -> bool {
-        self.free >> (at - self.slots) & 1 != 0
+    pub(crate) fn is_slot_free(&self, at: SlotIdx) -> bool {
+        self.free >> (at.0 - self.slots.0) & 1 != 0
     }
 
     /// Calls that hold a slot, zombies included.
@@ -106,8 +106,8 @@ impl Line {
 
     /// The index of the slot that the next request takes.
     #[inline(always)]
-    pub(in crate::session) fn next_slot(&self) -> usize {
-        (self.slots + self.free.trailing_zeros()) as usize
+    pub(in crate::session) fn next_slot(&self) -> SlotIdx {
+        SlotIdx(self.slots.0 + self.free.trailing_zeros())
     }
 
     /// Notes that the session has left the stall queue.
@@ -127,12 +127,12 @@ impl Line {
 
     /// Takes four of the slots whose latest responses the server may not know to have arrived. They
     /// count as acknowledged from now on; [`Self::owes_acks`] has found that there are four.
-    pub(crate) fn take_acks(&mut self, now: Nanos) -> [u32; ACKS_WORTH_SENDING as usize] {
+    pub(crate) fn take_acks(&mut self, now: Nanos) -> [SlotIdx; ACKS_WORTH_SENDING as usize] {
         self.acked = now;
         std::array::from_fn(|_| {
             let slot = (self.answered & self.free).trailing_zeros();
             self.answered &= !(1 << slot);
-            slot
+            SlotIdx(self.slots.0 + slot)
         })
     }
 }

@@ -34,7 +34,13 @@ fn handle(generation: u16) -> Session {
 
 fn open(window: u32, credits: u32) -> Line {
     let mut line = Line::default();
-    line.begin(handle(1), Token(7), 16, &terms(window, credits), false);
+    line.begin(
+        handle(1),
+        Token(7),
+        SlotIdx(16),
+        &terms(window, credits),
+        false,
+    );
     line.join(PeerId(3), &offer(), Nanos(5));
     line
 }
@@ -46,14 +52,14 @@ fn the_smaller_limits_of_both_sides_count() {
     assert_eq!((terms.data_size, terms.max_message), (512, 2048));
     assert!(line.is_single(512) && !line.is_single(513));
     assert_eq!(line.remote(), (SessionNum(9), Token(8)));
-    assert_eq!(line.slots(), 16..24);
-    assert_eq!(line.slot_at(ReqNum(27)), 19);
+    assert_eq!(line.slots(), SlotRange::new(SlotIdx(16), 8));
+    assert_eq!(line.slot_at(ReqNum(27)), SlotIdx(19));
 }
 
 #[test]
 fn no_packet_is_taken_before_the_session_is_open_or_after_its_end() {
     let mut line = Line::default();
-    line.begin(handle(1), Token(7), 0, &terms(1, 1), false);
+    line.begin(handle(1), Token(7), SlotIdx(0), &terms(1, 1), false);
     assert!(!line.takes(7) && !line.can_send());
     line.join(PeerId(3), &offer(), Nanos(5));
     assert!(line.takes(7) && line.can_send());
@@ -66,7 +72,7 @@ fn no_packet_is_taken_before_the_session_is_open_or_after_its_end() {
 fn acknowledgements_wait_for_four_responses_and_a_millisecond() {
     let mut line = open(8, 32);
     let now = Nanos::from_millis(5);
-    let taken: Vec<usize> = (0..5).map(|_| line.take_slot()).collect();
+    let taken: Vec<u32> = (0..5).map(|_| line.take_slot().0).collect();
     assert_eq!(taken, [16, 17, 18, 19, 20]);
     for req in 0..3 {
         line.release_slot(ReqNum(req));
@@ -74,7 +80,7 @@ fn acknowledgements_wait_for_four_responses_and_a_millisecond() {
     assert!(!line.owes_acks(now), "three are too few");
     line.release_slot(ReqNum(3));
     assert!(line.owes_acks(now));
-    assert_eq!(line.take_acks(now), [0, 1, 2, 3]);
+    assert_eq!(line.take_acks(now), [16, 17, 18, 19].map(SlotIdx));
     assert!(!line.owes_acks(Nanos::from_millis(50)), "each is said once");
 }
 
@@ -171,7 +177,7 @@ proptest! {
         for event in events {
             match event {
                 Event::Take if line.can_send() => {
-                    let at = u32::try_from(line.take_slot()).expect("small") - 16;
+                    let at = line.take_slot().0 - 16;
                     prop_assert!(!taken.contains(&at));
                     taken.push(at);
                 }

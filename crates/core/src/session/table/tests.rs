@@ -150,8 +150,11 @@ fn slot_ranges_of_living_sessions_never_overlap() {
             live.push(sessions.begin(&terms, false, None).expect("room"));
         }
         let mut taken = vec![false; sessions.slot_count()];
-        for at in live.iter().flat_map(|index| sessions.at(*index).slots()) {
-            assert!(!std::mem::replace(&mut taken[at as usize], true));
+        for at in live
+            .iter()
+            .flat_map(|index| sessions.at(*index).slots().iter())
+        {
+            assert!(!std::mem::replace(&mut taken[at.index()], true));
         }
     }
 }
