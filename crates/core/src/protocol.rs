@@ -183,9 +183,9 @@ impl Core {
 
 /// A planted bug.
 #[cfg(feature = "mutants")]
-fn spoil_tokens(mut sessions: Sessions, context: &Context) -> Sessions {
-    if context.shows(crate::mutant::Mutant::TokenIgnored) {
-        sessions.take_any_token();
+fn spoil_tokens(sessions: Sessions, context: &Context) -> Sessions {
+    match context.shows(crate::mutant::Mutant::TokenIgnored) {
+        true => sessions.spoil_tokens(),
+        false => sessions,
     }
-    sessions
 }

@@ -12,54 +12,85 @@ use super::Finding;
 use super::tokens::{braces, is_punct, is_test};
 use super::tree::{File, Tree};
 
-/// A part, and its types without state: plain values, and proofs that borrow.
+/// A part, its types without state (plain values, and proofs that borrow), and its owners.
 struct Part {
     /// A file; or a folder without a slash at its end, with the file of its name.
     path: &'static str,
     /// Types whose fields may be visible and whose methods may return `&mut`.
     values: &'static [&'static str],
+    /// Types that the part lends with `&mut`, because an event of another part changes them too.
+    /// Their own fields are private, and none of their methods gives out `&mut`.
+    owners: &'static [&'static str],
 }
 
 const PARTS: &[Part] = &[
     Part {
         path: "crates/core/src/client",
         values: &["Asked", "Issued", "Wish"],
+        owners: &[],
     },
     Part {
         path: "crates/core/src/congestion/pacer.rs",
         values: &[],
+        owners: &[],
     },
     Part {
         path: "crates/core/src/context/agenda.rs",
         values: &[],
+        owners: &[],
     },
     Part {
         path: "crates/core/src/context/notices.rs",
         values: &[],
+        owners: &[],
     },
     Part {
         path: "crates/core/src/observe/stats.rs",
         values: &[],
+        owners: &[],
     },
     Part {
         path: "crates/core/src/packet/held_until_done.rs",
         values: &[],
+        owners: &[],
     },
     Part {
         path: "crates/core/src/packet/outbox.rs",
         values: &[],
+        owners: &[],
     },
     Part {
         path: "crates/core/src/server",
         values: &["Received", "Partial"],
+        owners: &[],
+    },
+    Part {
+        path: "crates/core/src/session",
+        values: &[
+            "Terms",
+            "Template",
+            "Known",
+            "Ready",
+            "Left",
+            "SlotRange",
+            "SessionOffer",
+            "SessionInfo",
+            "Closed",
+            "Challenged",
+            "Question",
+            "Remote",
+        ],
+        owners: &["Line"],
     },
     Part {
         path: "crates/core/src/transfer/reassembly.rs",
         values: &["Arrived", "CreditReturn"],
+        owners: &[],
     },
     Part {
         path: "crates/core/src/transfer/transfers",
         values: &["Acked", "Lent"],
+        owners: &[],
     },
 ];
 
@@ -87,7 +118,7 @@ fn check_parts(tree: &Tree, parts: &[Part]) -> Vec<Finding> {
                 plain: &mut plain,
             };
             if let Ok(stream) = file.text.parse::<TokenStream>() {
-                walk.stream(stream, false);
+                walk.stream(stream, Kind::State);
             }
         }
         let is_defined = |name: &&&str| {
@@ -98,8 +129,9 @@ fn check_parts(tree: &Tree, parts: &[Part]) -> Vec<Finding> {
             };
             marks.iter().any(is_here)
         };
-        for name in part.values.iter().filter(|name| !is_defined(name)) {
-            let what = format!("`{name}` is a value of this part in tidy/parts.rs only");
+        let listed = part.values.iter().chain(part.owners);
+        for name in listed.filter(|name| !is_defined(name)) {
+            let what = format!("`{name}` is a type of this part in tidy/parts.rs only");
             findings.push(Finding::new(part.path, 0, what));
         }
     }
@@ -123,6 +155,14 @@ impl Part {
     }
 }
 
+/// The kind of a type in a part.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    State,
+    Value,
+    Owner,
+}
+
 struct Walk<'a> {
     file: &'a File,
     part: &'a Part,
@@ -137,8 +177,8 @@ impl Walk<'_> {
             .push(Finding::new(&self.file.path, line, what));
     }
 
-    /// Checks all items; `is_value`: they are methods of a type without state.
-    fn stream(&mut self, stream: TokenStream, is_value: bool) {
+    /// Checks all items, which are methods of a type of this kind.
+    fn stream(&mut self, stream: TokenStream, of: Kind) {
         let tokens: Vec<TokenTree> = stream.into_iter().collect();
         let mut at = 0;
         while at < tokens.len() {
@@ -146,24 +186,32 @@ impl Walk<'_> {
             if is_word(&rest[0], "struct") {
                 self.fields(rest);
             } else if is_word(&rest[0], "pub") {
-                self.function(rest, is_value);
+                self.function(rest, of);
             } else if is_word(&rest[0], "impl")
                 && let Some(body) = rest.iter().position(|token| braces(token).is_some())
             {
-                let is_value = rest[..body].iter().any(|token| self.is_value(token));
+                let of = self.kind(&rest[..body]);
                 if let Some(group) = braces(&rest[body]) {
-                    self.stream(group.stream(), is_value);
+                    self.stream(group.stream(), of);
                 }
                 at += body;
             } else if let Some(group) = braces(&rest[0]) {
-                self.stream(group.stream(), is_value);
+                self.stream(group.stream(), of);
             }
             at += 1;
         }
     }
 
-    fn is_value(&self, token: &TokenTree) -> bool {
-        self.part.values.iter().any(|name| is_word(token, name))
+    /// The kind of the type that the head of an `impl` names.
+    fn kind(&self, head: &[TokenTree]) -> Kind {
+        let names_one_of = |names: &[&str]| head.iter().any(|token| is_one_of(token, names));
+        if names_one_of(self.part.values) {
+            Kind::Value
+        } else if names_one_of(self.part.owners) {
+            Kind::Owner
+        } else {
+            Kind::State
+        }
     }
 
     /// `struct Name { … }` or `struct Name( … );`
@@ -177,7 +225,10 @@ impl Walk<'_> {
             TokenTree::Group(group) => Some(group),
             _ => None,
         });
-        let Some(body) = groups.find(is_body).filter(|_| !self.is_value(name)) else {
+        let Some(body) = groups
+            .find(is_body)
+            .filter(|_| !is_one_of(name, self.part.values))
+        else {
             return;
         };
         for token in body.stream() {
@@ -189,7 +240,7 @@ impl Walk<'_> {
     }
 
     /// `pub … fn name(…) -> … { … }`
-    fn function(&mut self, tokens: &[TokenTree], is_value: bool) {
+    fn function(&mut self, tokens: &[TokenTree], of: Kind) {
         let is_head = |token: &TokenTree| {
             let words = ["pub", "const", "unsafe", "async", "fn"];
             let is_visibility = matches!(token, TokenTree::Group(group)
@@ -211,11 +262,14 @@ impl Walk<'_> {
         // Arguments are in a group of their own, so an arrow outside groups belongs to the result.
         let result = signature.windows(2).rposition(is_arrow);
         let result = result.map_or(&[][..], |at| &signature[at..]);
-        if !is_value && has_mutable(result) {
+        let is_checked = of != Kind::Value;
+        if is_checked && has_mutable(result, self.part.owners) {
             let what = format!("`{name}` gives away its part's state with `&mut`");
             self.found(&tokens[head], what);
         }
-        if !is_value && let Some(kind) = braces(&rest[body]).and_then(plain) {
+        if of == Kind::State
+            && let Some(kind) = braces(&rest[body]).and_then(plain)
+        {
             let line = name.span().start().line;
             let what = format!("`{name}` only {kind} a field");
             self.plain.push(Finding::new(&self.file.path, line, what));
@@ -223,8 +277,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether `&mut` or `&'a mut` stands somewhere in a type.
-fn has_mutable(tokens: &[TokenTree]) -> bool {
+/// Whether `&mut` or `&'a mut` stands somewhere in a type, before another name than these.
+fn has_mutable(tokens: &[TokenTree], owners: &[&str]) -> bool {
     let is_here = (0..tokens.len()).any(|at| {
         let mut rest = tokens[at..].iter();
         let is_reference = rest.next().is_some_and(|token| is_punct(token, '&'));
@@ -233,10 +287,13 @@ fn has_mutable(tokens: &[TokenTree]) -> bool {
             rest.next();
             next = rest.next();
         }
-        is_reference && next.is_some_and(|token| is_word(token, "mut"))
+        let is_mutable = is_reference && next.is_some_and(|token| is_word(token, "mut"));
+        is_mutable && !rest.next().is_some_and(|token| is_one_of(token, owners))
     });
     let is_inside = |token: &TokenTree| match token {
-        TokenTree::Group(group) => has_mutable(&group.stream().into_iter().collect::<Vec<_>>()),
+        TokenTree::Group(group) => {
+            has_mutable(&group.stream().into_iter().collect::<Vec<_>>(), owners)
+        }
         _ => false,
     };
     is_here || tokens.iter().any(is_inside)
@@ -269,6 +326,10 @@ fn plain(body: &Group) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+fn is_one_of(token: &TokenTree, words: &[&str]) -> bool {
+    words.iter().any(|word| is_word(token, word))
 }
 
 fn is_word(token: &TokenTree, word: &str) -> bool {

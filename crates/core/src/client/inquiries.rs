@@ -193,3 +193,6 @@ impl Inquiry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position, suspect_slow};
 use crate::endpoint::rpc::{Endpoint, Engine};
-use crate::handle::{SessionIdx, Ticket};
+use crate::handle::SessionIdx;
 use crate::handler::context::Cx;
 use crate::handler::table::Handlers;
 use crate::law::Check;
@@ -323,7 +323,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             self.call_user(|app, handlers, cx| (handlers.session)(app, event, cx));
         }
         while let Some(request) = self.core.context.notices.pop_given_up() {
-            let ticket = Ticket::new(request, self.core.sessions.endpoint());
+            let ticket = self.core.sessions.ticket(request);
             self.call_user(|app, handlers, cx| (handlers.given_up)(app, ticket, cx));
         }
         self.core.resume_stalled();
@@ -442,12 +442,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             true => self.tx.burst(items),
             false => self.tx.send(lane, items),
         };
-        if !early && (self.dispatched != Dispatched::NOTHING || !outbox.sent().is_empty()) {
+        if !early && (self.dispatched != Dispatched::NOTHING || outbox.tells_calls()) {
             // CLOCK 2, after a short burst, because its packets should not wait for it.
             leaving = self.clock.now();
         }
         for call in outbox.sent() {
-            self.core.calls.on_left(*call, leaving);
+            self.core.calls.on_left(call, leaving);
         }
         outbox.clear(end);
         held.on_done(self.tx.done());

@@ -199,13 +199,13 @@ impl Cx<'_> {
     /// The ticket of a request.
     #[inline]
     pub(crate) fn ticket(&self, id: RequestId) -> Ticket {
-        Ticket::new(id, self.core.sessions.endpoint())
+        self.core.sessions.ticket(id)
     }
 
     /// The unanswered request of a ticket.
     #[inline]
     fn kept(&self, ticket: Ticket) -> Result<RequestIdx, HandleError> {
-        let id = ticket.at(self.core.sessions.endpoint())?;
+        let id = self.core.sessions.request_of(ticket)?;
         self.core.requests.find(id).ok_or(HandleError::Ended)
     }
 

@@ -360,10 +360,16 @@ impl Outbox {
         packet[RESIDENCE].copy_from_slice(&residence.0.to_le_bytes());
     }
 
-    /// The calls whose packets leave now.
+    /// Whether a call needs the time at which its packet leaves.
     #[inline]
-    pub(crate) fn sent(&self) -> &[CallIdx] {
-        &self.sent
+    pub(crate) fn tells_calls(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
+    /// The calls that need the time at which their packets leave.
+    #[inline]
+    pub(crate) fn sent(&self) -> impl Iterator<Item = CallIdx> {
+        self.sent.iter().copied()
     }
 
     /// The number of queued messages that were short enough for the lane, since the last time.

@@ -381,68 +381,6 @@ impl Line {
     }
 }
 
-/// Round trips and congestion control.
-impl Line {
-    #[inline]
-    pub(crate) fn rtt(&self) -> &Rtt {
-        &self.rtt
-    }
-
-    /// The round trips, to add a measured one.
-    pub(crate) fn rtt_mut(&mut self) -> &mut Rtt {
-        &mut self.rtt
-    }
-
-    /// Whether a request that leaves now asks for a round-trip sample (rule S10). If it does, the
-    /// next sample is due after `interval`.
-    #[inline]
-    pub(crate) fn ask_for_sample(&mut self, now: Nanos, interval: Nanos) -> bool {
-        let due = now >= self.sample_due || self.is_paced();
-        if due {
-            self.sample_due = now + interval;
-            self.settle();
-        }
-        due
-    }
-
-    #[inline]
-    pub(crate) fn flow(&self) -> FlowIdx {
-        self.flow
-    }
-
-    /// Gives the session another flow; returns the old one.
-    pub(crate) fn set_flow(&mut self, flow: FlowIdx) -> FlowIdx {
-        std::mem::replace(&mut self.flow, flow)
-    }
-
-    #[inline]
-    pub(crate) fn is_paced(&self) -> bool {
-        self.marks.has(Marks::PACED)
-    }
-
-    pub(crate) fn set_paced(&mut self, paced: bool) {
-        self.marks.set(Marks::PACED, paced);
-        self.settle();
-    }
-
-    /// Whether no network lies between the sides; an unanswered request then waits for a CPU.
-    pub(crate) fn is_near(&self) -> bool {
-        self.marks.has(Marks::NEAR)
-    }
-
-    pub(crate) fn set_near(&mut self, near: bool) {
-        self.marks.set(Marks::NEAR, near);
-    }
-
-    pub(crate) fn scheme(&self) -> Option<Scheme> {
-        self.scheme
-    }
-
-    pub(crate) fn set_scheme(&mut self, scheme: Option<Scheme>) {
-        self.scheme = scheme;
-    }
-}
-
 /// Fields that repeat others.
 impl Line {
     fn settle(&mut self) {
@@ -494,6 +432,7 @@ fn all_slots(window: u32) -> u64 {
     u64::MAX >> (u64::BITS - window)
 }
 
+mod congestion;
 mod credits;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use dunlin_wire::{SessionNum, Token};
 
 use crate::config::MAX_SESSIONS;
 use crate::error::{HandleError, OpenError};
-use crate::handle::{EndpointNum, Session, SessionIdx};
+use crate::handle::{EndpointNum, RequestId, Session, SessionIdx, Ticket};
 use crate::rng::Tokens;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::line::Line;
@@ -131,10 +131,19 @@ impl Sessions {
         session.is_of(self.endpoint)
     }
 
-    /// The number that handles of this endpoint carry.
+    /// The ticket of a request of this endpoint.
     #[inline]
-    pub(crate) fn endpoint(&self) -> EndpointNum {
-        self.endpoint
+    pub(crate) fn ticket(&self, request: RequestId) -> Ticket {
+        Ticket::new(request, self.endpoint)
+    }
+
+    /// The request of a ticket.
+    ///
+    /// # Errors
+    /// If the ticket is another endpoint's.
+    #[inline]
+    pub(crate) fn request_of(&self, ticket: Ticket) -> Result<RequestId, HandleError> {
+        ticket.at(self.endpoint)
     }
 
     /// Whether waiting calls of the session could leave.
@@ -286,15 +295,23 @@ impl Sessions {
         token
     }
 
-    #[cfg(feature = "mutants")]
-    pub(super) fn takes_any_token(&self) -> bool {
-        self.any_token
+    /// Whether a packet with this token belongs to the session (rule W5).
+    #[inline(always)]
+    pub(super) fn accepts(&self, line: &Line, token: Token) -> bool {
+        #[cfg(feature = "mutants")]
+        if self.any_token {
+            return true;
+        }
+        line.has_token(token)
     }
 
     /// A planted bug: packets are accepted whatever their token is.
     #[cfg(feature = "mutants")]
-    pub(crate) fn take_any_token(&mut self) {
-        self.any_token = true;
+    pub(crate) fn spoil_tokens(self) -> Self {
+        Self {
+            any_token: true,
+            ..self
+        }
     }
 
     /// A planted bug: a credit stays promised.

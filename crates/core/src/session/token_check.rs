@@ -90,10 +90,7 @@ impl Sessions {
         let header = Header::decode(bytes).map_err(reason_of)?;
         let index = SessionIdx(header.session.0);
         let session = self.get_open(index).ok_or(DropReason::Session)?;
-        let known = session.has_token(header.token);
-        #[cfg(feature = "mutants")]
-        let known = known || self.takes_any_token();
-        if !known {
+        if !self.accepts(session, header.token) {
             return Err(DropReason::Token);
         }
         let data_size = session.terms().data_size;

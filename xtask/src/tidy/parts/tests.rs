@@ -5,10 +5,11 @@ use super::{Part, Tree, check_parts};
 const PART: Part = Part {
     path: "crates/core/src/pacer",
     values: &["Moment", "Known"],
+    owners: &["Line"],
 };
 
 fn found(code: &str) -> Vec<String> {
-    let text = format!("struct Moment; struct Known; {code}");
+    let text = format!("struct Moment; struct Known; struct Line; {code}");
     let tree = Tree::of(&[("crates/core/src/pacer/wheel.rs", &text)]);
     let findings = check_parts(&tree, &[PART]);
     findings.into_iter().map(|finding| finding.what).collect()
@@ -51,12 +52,25 @@ fn private_state_values_and_proofs_are_not() {
     ] {
         assert_eq!(found(code), Vec::<String>::new(), "{code}");
     }
-    let open = "struct Moment { pub now: u64 } struct Known;";
+    let open = "struct Moment { pub now: u64 } struct Known; struct Line;";
     let tree = Tree::of(&[
         ("crates/core/src/pacer.rs", ""),
         ("crates/core/src/pacer/a.rs", open),
     ]);
     assert_eq!(check_parts(&tree, &[PART]), []);
+}
+
+#[test]
+fn an_owner_may_be_lent_and_keeps_its_own_state() {
+    let code = "impl A { pub fn at(&mut self) -> Option<&mut Line> { self.find() } }";
+    assert_eq!(found(code), Vec::<String>::new());
+    let code = "impl A { pub fn at<'a>(&'a mut self) -> (&'a mut Line, &mut u8) { self.find() } }";
+    assert_eq!(found(code).len(), 1);
+    let code = "impl Line { pub fn rtt_mut(&mut self) -> &mut Rtt { &mut self.rtt } }";
+    assert_eq!(found(code).len(), 1);
+    let text = "struct Moment; struct Known; struct Line { pub a: u8 }";
+    let tree = Tree::of(&[("crates/core/src/pacer/line.rs", text)]);
+    assert_eq!(check_parts(&tree, &[PART]).len(), 1);
 }
 
 #[test]
@@ -83,14 +97,17 @@ fn what_is_listed_must_exist() {
     let tree = Tree::of(&[("crates/core/src/pacers.rs", "struct A { pub a: u8 }")]);
     let findings = check_parts(&tree, &[PART]);
     let found: Vec<String> = findings.into_iter().map(|finding| finding.what).collect();
-    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(found.len(), 4, "{found:?}");
     assert!(found[0].contains("does not exist") && found[1].contains("`Moment`"));
 }
 
 #[test]
 fn tests_of_a_part_may_do_as_they_like() {
     let tree = Tree::of(&[
-        ("crates/core/src/pacer.rs", "struct Moment; struct Known;"),
+        (
+            "crates/core/src/pacer.rs",
+            "struct Moment; struct Known; struct Line;",
+        ),
         ("crates/core/src/pacer/tests.rs", "struct A { pub a: u8 }"),
     ]);
     assert_eq!(check_parts(&tree, &[PART]), []);

@@ -194,13 +194,13 @@ impl Calls {
         if !header.flags.has(Flags::RETRANSMISSION)
             && let Some(residence_ns) = header.residence().to_nanos()
         {
-            line.rtt_mut().on_residence(residence_ns);
+            line.on_residence(residence_ns);
             let came = context.moment.burst_time();
             let rtt = came.since(call.sent).since(Nanos(residence_ns));
             if !call.sample {
                 // The request left at an uncertain time, or more than once.
             } else if context.moment.away() <= away_limit(rtt) {
-                line.rtt_mut().on_sample(rtt);
+                line.on_round_trip(rtt);
                 context.stats.on_rtt(rtt);
                 sample = Some(rtt);
             } else {

@@ -251,7 +251,7 @@ impl Transfers {
         if let Some(first) = entry.take_probed(packet) {
             // The copy that has arrived took at most this time. If that is more than the estimate,
             // the probe may have come too early, and so would every later one.
-            line.rtt_mut().on_bound(now.since(first));
+            line.on_round_trip_within(now.since(first));
         }
         self.on_answer(session, sent, now);
         if once
@@ -260,7 +260,7 @@ impl Transfers {
         {
             let rtt = now.since(sent).since(Nanos(residence));
             if lent.context.moment.away() <= away_limit(rtt) {
-                line.rtt_mut().on_sample(rtt);
+                line.on_round_trip(rtt);
                 lent.context.stats.on_rtt_of_part(rtt);
                 arrival.rtt = Some(rtt);
             } else {

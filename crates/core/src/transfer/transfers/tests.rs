@@ -201,7 +201,7 @@ fn a_message_to_a_near_peer_waits_as_long_as_a_processor_may_be_away() {
         let mut client = Client::new();
         let line = client.sessions.at_mut(SessionIdx(0));
         line.set_near(near);
-        line.rtt_mut().on_sample(Nanos::from_micros(10));
+        line.on_round_trip(Nanos::from_micros(10));
         client.send(3);
         client
             .transfers
