@@ -11,6 +11,7 @@
 //! | [`stranger`] | an attacker at the control port, without a nexus |
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
+//! | [`random`] | numbers from a seed |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
 //! | [`user`] | a thread whose sockets are those of another user |
 //!
@@ -25,6 +26,7 @@ pub mod life;
 pub mod network;
 pub mod packet;
 pub mod pair;
+pub mod random;
 pub mod session;
 pub mod stranger;
 pub mod user;

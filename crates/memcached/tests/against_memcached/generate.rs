@@ -3,30 +3,7 @@
 
 use std::fmt::Write;
 
-/// Numbers from a seed (`SplitMix64`).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).unwrap()
-    }
-
-    fn pick<T: Copy>(&mut self, things: &[T]) -> T {
-        things[self.below(things.len())]
-    }
-
-    fn is(&mut self, one_in: usize) -> bool {
-        self.below(one_in) == 0
-    }
-}
+use dunlin_testkit::random::Random;
 
 /// A script that is being written.
 struct Writer {
@@ -40,7 +17,7 @@ struct Writer {
 /// A script of this number of commands.
 pub(crate) fn script(seed: u64, attempt: u32, version: u64, commands: usize) -> Vec<u8> {
     let mut writer = Writer {
-        random: Random(seed),
+        random: Random::new(seed),
         prefix: format!("s{seed}.{attempt}"),
         version,
         out: String::new(),
@@ -112,7 +89,11 @@ impl Writer {
     }
 
     fn noreply(&mut self) -> &'static str {
-        if self.random.is(6) { " noreply" } else { "" }
+        if self.random.one_in(6) {
+            " noreply"
+        } else {
+            ""
+        }
     }
 
     fn line(&mut self, line: &str) {
@@ -153,7 +134,7 @@ impl Writer {
 
     fn count(&mut self) {
         let key = self.counter();
-        if self.random.is(3) {
+        if self.random.one_in(3) {
             let value = self
                 .random
                 .pick(&["0", "7", "99", "18446744073709551610", "x"]);
@@ -171,7 +152,7 @@ impl Writer {
     fn change(&mut self) {
         let key = self.key();
         let noreply = self.noreply();
-        if self.random.is(2) {
+        if self.random.one_in(2) {
             return self.line(&format!("delete {key}{noreply}"));
         }
         let time = self.time();

@@ -1,17 +1,10 @@
 //! The index alone, with hashes drawn by a generator and items that are only numbers.
 
+use dunlin_testkit::random::Random;
+
 use super::{Index, Place};
 use crate::config::MOST_SPLITS;
 use crate::memory::Region;
-
-/// `SplitMix64` (Steele et al., 2014).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 fn region(len: usize) -> Region {
     Region::new(len).unwrap()
@@ -42,8 +35,8 @@ fn entries_are_found_after_any_growth_and_nothing_overflows_for_long() {
     let items = if cfg!(miri) { 300 } else { 100_000 };
     let mut memory = region(4 << 20);
     let mut index = Index::new(&mut memory, 8);
-    let mut state = 1;
-    let hashes: Vec<u64> = (0..items).map(|_| random(&mut state)).collect();
+    let mut random = Random::new(1);
+    let hashes: Vec<u64> = (0..items).map(|_| random.word()).collect();
     let mut most_bytes: f64 = 0.0;
     for (place, hash) in hashes.iter().enumerate() {
         insert(&mut index, &mut memory, *hash, place);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{PeerId, RX_BURST, Rx};
+use dunlin_testkit::random::Random;
 
 use crate::endpoint::{End, SOON};
 
@@ -53,32 +54,16 @@ impl Loot {
     }
 }
 
-/// A small generator; the tests print its seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).unwrap()
-    }
-}
-
 /// Something to write: nonsense, or what a packet's word or a position may look like.
 fn word(random: &mut Random) -> u64 {
-    let lap = random.next() % 6;
+    let lap = random.word() % 6;
     match random.below(6) {
-        0 => random.next(),
+        0 => random.word(),
         1 => 0,
         2 => u64::MAX,
-        3 => lap << 1 | 1 | (random.next() % 70) << 32,
-        4 => lap << 1 | 1 | (random.next() % 5000) << 32,
-        _ => lap << 1 | 1 | (random.next() % 8) << 48 | (random.next() % 70) << 32,
+        3 => lap << 1 | 1 | (random.word() % 70) << 32,
+        4 => lap << 1 | 1 | (random.word() % 5000) << 32,
+        _ => lap << 1 | 1 | (random.word() % 8) << 48 | (random.word() % 70) << 32,
     }
 }
 
@@ -123,7 +108,7 @@ fn nonsense_between_the_bursts_harms_nobody() {
     let mut closed = 0;
     for seed in 1..60 {
         println!("seed {seed}");
-        let mut random = Random(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15));
+        let mut random = Random::new(seed);
         let (mut a, mut b, to_b, to_a, loot) = pair();
         let mut honest = End::new(3);
         let (to_honest, from_honest) = a.connect(&mut honest);
@@ -169,7 +154,7 @@ fn nonsense_during_the_bursts_harms_nobody() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut random = Random(77);
+            let mut random = Random::new(77);
             while !stop.load(Ordering::Relaxed) {
                 let words = loot[random.below(loot.len())].words();
                 let near = if random.below(2) == 0 {

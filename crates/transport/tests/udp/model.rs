@@ -4,38 +4,26 @@
 use std::net::Ipv6Addr;
 
 use dunlin_core::transport::MAX_INLINE;
+use dunlin_testkit::random::Random;
 use dunlin_transport::udp::{Ecn, Options};
 
 use crate::endpoint::{Endpoint, Packet, SHORTEST, connect, plain};
 
 const BURSTS: u32 = 2000;
 
-struct Random(u64);
-
-impl Random {
-    /// SplitMix64: any number below `limit`.
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from((z ^ (z >> 31)) % u64::try_from(limit).unwrap()).unwrap()
-    }
-
-    /// Lengths as they come in practice, and some that sit at limits.
-    fn len(&mut self) -> usize {
-        match self.below(6) {
-            0 | 1 => 56,
-            2 => 1464,
-            3 => SHORTEST + self.below(500),
-            4 => 505 + self.below(16),
-            _ => SHORTEST + self.below(1472 - SHORTEST),
-        }
+/// A length as it comes in practice, or one that sits at a limit.
+fn draw_len(random: &mut Random) -> usize {
+    match random.below(6) {
+        0 | 1 => 56,
+        2 => 1464,
+        3 => SHORTEST + random.below(500),
+        4 => 505 + random.below(16),
+        _ => SHORTEST + random.below(1472 - SHORTEST),
     }
 }
 
 fn run(options: &Options, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut from = Endpoint::new(options);
     let mut to: Vec<Endpoint> = (0..3).map(|_| Endpoint::new(options)).collect();
     let peers: Vec<_> = to.iter_mut().map(|to| connect(&mut from, to).0).collect();
@@ -50,7 +38,7 @@ fn run(options: &Options, seed: u64) {
         let mut packets = Vec::new();
         for _ in 0..1 + random.below(if burst % 10 == 0 { 200 } else { 40 }) {
             let index = only.unwrap_or_else(|| random.below(3));
-            let len = random.len();
+            let len = draw_len(&mut random);
             let inline = (SHORTEST + random.below(MAX_INLINE + 1 - SHORTEST)).min(len);
             packets.push(Packet {
                 peer: peers[index],
