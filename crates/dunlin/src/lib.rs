@@ -50,6 +50,7 @@ mod book;
 
 pub use dunlin_local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, Tasks};
 
+#[cfg(feature = "channel")]
 pub use dunlin_hub::{
     Answer, Channel, ChannelBuilder, ChannelError, ChannelOptions, ChannelState, Hub, HubBuilder,
     HubError, Outgoing, Watch,
@@ -90,6 +91,7 @@ pub use dunlin_wire::control::RefuseCode;
 pub use dunlin_wire::{ErrorCode, Ran, ReqType};
 
 /// Parts of the options and of the states of a [`Channel`].
+#[cfg(feature = "channel")]
 pub mod channel {
     pub use dunlin_hub::{AddressError, AddressState, Backoff, Pick, Reasons, Retry, State};
 }

@@ -194,7 +194,7 @@ const RULES: &[Rule] = &[
     ),
     Rule {
         libraries: Some(&[]),
-        optional: &["dunlin-settings"],
+        optional: &["dunlin-hub", "dunlin-settings"],
         ..rule("dunlin", UNDER_FACE)
     },
     rule("dunlin-proto-example", &["dunlin"]),
