@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod file;
-mod progress;
 mod run;
 mod source;
 mod text;

@@ -2,9 +2,9 @@
 
 use dunlin_sim::scenario::{self, Report};
 use dunlin_sim::world::net::Capture;
+use harness::progress::Timeline;
 use harness::signal;
 
-use crate::progress::Progress;
 use crate::source::Variant;
 use crate::text::title;
 
@@ -22,7 +22,7 @@ pub struct Done {
 /// The run broke an invariant.
 pub fn run(variant: Variant, capture: Option<Capture>) -> anyhow::Result<Done> {
     let scenario = &variant.scenario;
-    let mut progress = Progress::start(&title(&variant), scenario.end);
+    let mut progress = Timeline::start(&title(&variant), scenario.end.0 / 1000);
     let report = scenario::run_on(
         scenario,
         |net| {
@@ -31,7 +31,7 @@ pub fn run(variant: Variant, capture: Option<Capture>) -> anyhow::Result<Done> {
             }
         },
         |at| {
-            progress.reached(at);
+            progress.reached(at.0 / 1000);
             signal::check().is_ok()
         },
     )?;
