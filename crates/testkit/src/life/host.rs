@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use dunlin_core::{
-    BackgroundRequest, Batch, CallId, Config, Cx, DeferredRequest, Done, Endpoint, EndpointNum,
-    Nanos, Request, Session, Tag,
+    BackgroundRequest, Batch, CallId, Check, Config, Cx, DeferredRequest, Done, Endpoint,
+    EndpointNum, Nanos, Request, Session, Tag,
 };
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -170,6 +170,7 @@ pub(super) fn config() -> Config {
         receive_budget: 4 * u64::from(MAX_MESSAGE),
         session_receive_budget: 2 * u64::from(MAX_MESSAGE),
         readable_buffers: true,
+        check: Check::Event,
         ..Config::default()
     }
 }

@@ -368,8 +368,8 @@ impl World {
         }
     }
 
-    /// Checks after every step that credits are conserved, and tells the control plane which
-    /// sessions have ended.
+    /// Checks after every step that credits are conserved and no law is broken, and tells the
+    /// control plane which sessions have ended.
     pub(super) fn check(&mut self) {
         for me in [0, 1] {
             let rpc = &mut self.hosts[me].rpc;
@@ -399,9 +399,9 @@ impl World {
                         continue;
                     }
                 };
-                let pair = ledger
-                    .pair_of(me, closed.session)
-                    .expect("it is in the book");
+                let pair = ledger.pair_of(me, closed.session).expect("it is known");
+                let broken = matches!(closed.reason, CloseReason::Inconsistent(_));
+                assert!(!broken, "{:?}", closed.reason);
                 if closed.tell {
                     let there = ledger.pairs[pair].sessions[1 - me];
                     self.closing.push_back((1 - me, there));
