@@ -57,6 +57,8 @@ indexes! {
     AssemblyIdx
     /// The place of a session's flows in the table of flows.
     FlowIdx
+    /// The place of a packet that waits in the timing wheel.
+    PacedIdx
     /// A slot's place in the slot tables of both sides: see `session/slots.rs`.
     SlotIdx
 }

@@ -17,7 +17,8 @@
 use dunlin_wire::ReqNum;
 
 use crate::config::MAX_WHEEL_SLOTS;
-use crate::handle::Session;
+use crate::handle::{PacedIdx, Session};
+use crate::slab::Slab;
 use crate::time::Nanos;
 
 /// Two levels of words have a bit for each slot.
@@ -36,23 +37,34 @@ pub(crate) struct Paced {
 #[derive(Debug)]
 struct Node {
     entry: Paced,
-    /// The next of the slot, or of the free list.
-    next: u32,
+    /// The next of the slot.
+    next: PacedIdx,
 }
 
-/// Marks the end of a list of entries.
-const NONE: u32 = u32::MAX;
+impl Default for Node {
+    fn default() -> Self {
+        Self {
+            entry: Paced {
+                session: Session::NONE,
+                req: ReqNum(0),
+                packet: 0,
+                at: Nanos::ZERO,
+            },
+            next: PacedIdx::NONE,
+        }
+    }
+}
 
 /// First and last entry of a slot.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    head: u32,
-    tail: u32,
+    head: PacedIdx,
+    tail: PacedIdx,
 }
 
 const EMPTY: Slot = Slot {
-    head: NONE,
-    tail: NONE,
+    head: PacedIdx::NONE,
+    tail: PacedIdx::NONE,
 };
 
 /// The wheel of one endpoint.
@@ -70,8 +82,7 @@ pub(crate) struct Wheel {
     /// The first slot that may hold entries, counted from the origin of time.
     cursor: u64,
     len: usize,
-    nodes: Vec<Node>,
-    free: u32,
+    nodes: Slab<PacedIdx, Node>,
 }
 
 impl Wheel {
@@ -88,8 +99,7 @@ impl Wheel {
             summary: 0,
             cursor: 0,
             len: 0,
-            nodes: Vec::new(),
-            free: NONE,
+            nodes: Slab::default(),
         }
     }
 
@@ -107,15 +117,19 @@ impl Wheel {
             false => present,
         };
         let place = wanted.clamp(self.cursor, self.cursor + self.mask);
-        let node = self.take_node(entry);
+        let node = self.nodes.take();
+        *self.nodes.at_mut(node) = Node {
+            entry,
+            next: PacedIdx::NONE,
+        };
         let index = self.index_of(place);
         let slot = &mut self.slots[index];
-        if slot.head == NONE {
+        if slot.head == PacedIdx::NONE {
             slot.head = node;
             self.words[index / 64] |= 1 << (index % 64);
             self.summary |= 1 << (index / 64);
         } else {
-            self.nodes[slot.tail as usize].next = node;
+            self.nodes.at_mut(slot.tail).next = node;
         }
         slot.tail = node;
         self.len += 1;
@@ -197,36 +211,22 @@ impl Wheel {
         Some(u64::from(word * 64 + bits.trailing_zeros()))
     }
 
-    fn take_node(&mut self, entry: Paced) -> u32 {
-        let next = NONE;
-        if self.free == NONE {
-            self.nodes.push(Node { entry, next });
-            return u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 packets wait");
-        }
-        let index = self.free;
-        let node = &mut self.nodes[index as usize];
-        self.free = node.next;
-        *node = Node { entry, next };
-        index
-    }
-
     fn take_head(&mut self, place: u64) -> Paced {
         let index = self.index_of(place);
         let slot = &mut self.slots[index];
         let head = slot.head;
-        let node = &mut self.nodes[head as usize];
-        slot.head = node.next;
-        node.next = self.free;
-        self.free = head;
+        let Node { entry, next } = *self.nodes.at(head);
+        slot.head = next;
+        self.nodes.release(head);
         self.len -= 1;
-        if slot.head == NONE {
-            slot.tail = NONE;
+        if slot.head == PacedIdx::NONE {
+            slot.tail = PacedIdx::NONE;
             self.words[index / 64] &= !(1 << (index % 64));
             if self.words[index / 64] == 0 {
                 self.summary &= !(1 << (index / 64));
             }
         }
-        self.nodes[head as usize].entry
+        entry
     }
 }
 
