@@ -32,9 +32,10 @@ mod waiting;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
-use crate::call::Tag;
+use crate::call::{Done, Tag};
 use crate::client::slot::Slot;
-use crate::handle::{CallId, CallIdx, SessionIdx, SlotIdx, TransferIdx};
+use crate::error::RpcError;
+use crate::handle::{CallId, CallIdx, Session, SessionIdx, SlotIdx, TransferIdx};
 use crate::packet::words::{high, low};
 use crate::slab::Slab;
 use crate::time::Nanos;
@@ -91,6 +92,26 @@ struct Bufs {
 }
 
 const _: () = assert!(size_of::<Option<Bufs>>() == 2 * size_of::<usize>());
+
+/// A call that has ended, with all that its user gets back.
+pub(crate) struct Ended {
+    session: Session,
+    tag: Tag,
+    bufs: Bufs,
+}
+
+impl Ended {
+    #[inline(always)]
+    pub(crate) fn done(self, result: Result<(), RpcError>) -> Done {
+        Done {
+            session: self.session,
+            tag: self.tag,
+            result,
+            request: self.bufs.request,
+            response: self.bufs.response,
+        }
+    }
+}
 
 /// One call: two cache lines, of which an ordinary answer touches the first.
 #[derive(Debug)]

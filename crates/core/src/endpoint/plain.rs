@@ -295,7 +295,7 @@ fn run_packet<App>(
             running: Running::Completion,
         };
         // Built in place: moving it right after it was written stalls.
-        (handlers.completion)(app, ended.done(), cx);
+        (handlers.completion)(app, ended.done(Ok(())), cx);
         blame.lift();
         return true;
     }

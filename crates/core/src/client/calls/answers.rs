@@ -2,7 +2,7 @@
 
 use dunlin_wire::{ErrorCode, Flags, Header, PacketType, Residence};
 
-use super::{Bufs, CallState, Calls};
+use super::{CallState, Calls, Ended};
 use crate::call::Done;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::{Sample, Way};
@@ -141,26 +141,20 @@ impl Calls {
     #[inline(always)]
     pub(crate) fn finish(&mut self, answered: Answered, header: &Header, data: &[u8]) -> Done {
         let call = self.at_mut(answered.idx);
-        let (session, tag) = (answered.session, call.tag);
-        let Bufs {
-            request,
-            mut response,
-        } = call
-            .bufs
-            .take()
-            .expect("a call that is not a zombie has its msgbufs");
+        let mut ended = Ended {
+            session: answered.session,
+            tag: call.tag,
+            bufs: call
+                .bufs
+                .take()
+                .expect("a call that is not a zombie has its msgbufs"),
+        };
         self.remove(answered.idx);
         let is_response = header.kind == PacketType::Resp;
         // Success has a branch of its own. If the result were chosen first and then moved, the
         // processor would read in one piece what it has just written in two, and stall.
-        if is_response && response.fill(data).is_ok() {
-            return Done {
-                session,
-                tag,
-                result: Ok(()),
-                request,
-                response,
-            };
+        if is_response && ended.bufs.response.fill(data).is_ok() {
+            return ended.done(Ok(()));
         }
         let error = match is_response {
             true => RpcError::ResponseTooLarge {
@@ -168,13 +162,7 @@ impl Calls {
             },
             false => RpcError::Rejected(ErrorCode(header.size)),
         };
-        Done {
-            session,
-            tag,
-            result: Err(error),
-            request,
-            response,
-        }
+        ended.done(Err(error))
     }
 
     /// Takes the times from an answer: the residence of the request and, if it asked for a sample

@@ -1,7 +1,7 @@
 //! Calls that end without an answer: cancelled, past their deadline, or with their session (rules
 //! S6 and S11). Completions are queued for the loop.
 
-use super::{Bufs, CallState, Calls};
+use super::{CallState, Calls, Ended};
 use crate::call::Done;
 use crate::context::Context;
 use crate::error::RpcError;
@@ -92,13 +92,11 @@ impl Calls {
         line: &Line,
     ) -> Option<Done> {
         let call = self.at_mut(idx);
-        let Bufs { request, response } = call.bufs.take()?;
-        Some(Done {
+        let ended = Ended {
             session: line.handle(),
             tag: call.tag,
-            result,
-            request,
-            response,
-        })
+            bufs: call.bufs.take()?,
+        };
+        Some(ended.done(result))
     }
 }

@@ -3,8 +3,8 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
-use super::{Bufs, Call, CallState, Calls, home};
-use crate::call::{CallOptions, Done, Tag};
+use super::{Bufs, Call, CallState, Calls, Ended, home};
+use crate::call::{CallOptions, Tag};
 use crate::client::slot::Slot;
 use crate::context::Context;
 use crate::handle::{CallId, CallIdx, Session};
@@ -14,26 +14,6 @@ use crate::session::proof::{Left, Ready};
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transport::{LaneRoom, TxSeq};
-
-/// A call that a whole response has ended, with all that its user gets back.
-pub(crate) struct Ended {
-    session: Session,
-    tag: Tag,
-    bufs: Bufs,
-}
-
-impl Ended {
-    #[inline(always)]
-    pub(crate) fn done(self) -> Done {
-        Done {
-            session: self.session,
-            tag: self.tag,
-            result: Ok(()),
-            request: self.bufs.request,
-            response: self.bufs.response,
-        }
-    }
-}
 
 /// The parts of a call that its user gives, besides session and msgbufs.
 pub(crate) type Given = (ReqType, Tag, CallOptions);
@@ -116,8 +96,8 @@ impl Calls {
         Some(Ended { session, tag, bufs })
     }
 
-    /// The things for a call whose request has this length, if the request can leave in the lane and
-    /// the call is ordinary.
+    /// The things for a call with a request of this length, if the request can leave in the lane
+    /// and the call is ordinary.
     #[inline(always)]
     pub(crate) fn claim<'a>(
         &'a mut self,
