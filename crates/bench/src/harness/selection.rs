@@ -13,13 +13,13 @@ const LARGEST_SIZE: u16 = 8192;
 /// The command-line options that choose.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Selection {
-    /// Over what; without it, what suits the experiment
+    /// Transports to measure over; by default, those that suit the experiment
     #[arg(long, value_enum, value_delimiter = ',', value_name = "T,...")]
     transport: Vec<Transport>,
     /// Bytes of request and response in `latency` and `rate`, multiples of 8
     #[arg(long, value_delimiter = ',', value_name = "N,...", value_parser = size)]
     size: Vec<u16>,
-    /// Of the cases that have such a parameter, those with one of these values; can be repeated
+    /// Keep, of the cases with this parameter, only those with these values; can be repeated
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]
     only: Vec<Only>,
 }

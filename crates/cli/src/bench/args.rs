@@ -18,33 +18,33 @@ Examples:
   dunlin bench latency                  every size over shm, auto and udp
   dunlin bench rate --transport shm     shared memory alone
   dunlin bench rate --size 8,56,1000    messages of other sizes than 32 bytes
-  dunlin bench rate --only batch=3      of all cases those with this parameter
+  dunlin bench rate --only batch=3      only the cases with this parameter
   dunlin bench slow-handler --seconds 120 --runs 9
-  dunlin bench all --json rows.jsonl    everything, and one JSON object a row in a file
+  dunlin bench all --json rows.jsonl    everything; a file gets one JSON object per row
   dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
   dunlin bench compare --with ../old/dunlin rate    this build beside another one
   dunlin bench rate --svg rate.svg      a picture of the rows
-  dunlin bench rate --verbose           what both processes of each measurement counted
-  dunlin bench bandwidth --seconds 300  with four messages of a gigabyte at a time
-  dunlin bench factors                  what optimisations are worth, and control costs; a minute
+  dunlin bench rate --verbose           also the counters of both processes
+  dunlin bench bandwidth --seconds 300  long enough for four messages of a gigabyte each
+  dunlin bench factors                  gains of optimisations, cost of control; a minute
   dunlin bench incast --json -          congestion control in the simulator; some minutes
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
 rounds, beside its baseline, which is measured right before it in each round; the last column is
 their ratio. A row is invalid if its baseline shows that the machine was disturbed; run it again
-when the machine is quiet. Ctrl-C shows what was measured so far. Where two processes spin, they
-do so on the first two processors. With --realtime the system takes 5 % of their time for other
-threads all the same, which shows in the largest round trips.
+when the machine is quiet. Ctrl-C shows what was measured so far. Processes that spin run on the
+first two processors. Even with --realtime, the system gives 5 % of their time to other threads,
+which shows in the largest round trips.
 
 Without valgrind there are no counts of instructions.
 
-In factors, two processes switch something off and on again every 10 ms; rate_ratio is the median
-ratio of neighbours, and a row that of --runs pairs of processes. Shared memory has no descriptors
-that could serve many packets; cells_together is what corresponds.
+In factors, two processes switch one optimisation off and on again every 10 ms. rate_ratio is the
+median ratio of neighbouring intervals, over --runs pairs of processes. In shared memory no
+descriptor serves many packets; there, cells_together is the corresponding optimisation.
 
-In slow-handler, handlers in the dispatch thread compute; those in worker threads sleep, as a
-handler does that waits for a disk, because with two processors they would fight for them.
+In slow-handler, handlers in the dispatch thread compute. Handlers in worker threads sleep, like a
+handler that waits for a disk: if they computed, all threads would compete for two processors.
 
 Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
 
@@ -65,14 +65,14 @@ pub(crate) struct Args {
     pub(super) experiment: Named,
     #[command(flatten)]
     pub(super) selection: Selection,
-    /// How long all rounds together take, about; cases that take longer are left out
+    /// About how long all rounds together may take; cases for which no time is left are left out
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
     /// Rounds; a row has the median, the smallest and the largest of them
-    /// (5; in `factors`, 11; in what is simulated at length, 1)
+    /// (5; in `factors`, 11; in long simulations, 1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
-    /// One JSON object a row, into a file or (`-`) to the standard output
+    /// One JSON object per row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
     /// A picture of the rows: all charts that `dunlin report` would show of them
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     /// Run the measuring threads before all others of a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
-    /// Show what both processes of each measurement counted and used
+    /// Show the counters and the resources of both processes of each measurement
     #[arg(long, short)]
     pub(super) verbose: bool,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Args {
 /// The subcommands of `dunlin bench`. Without one, it measures this build.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Measures this build and other programs in turn, and says which is better
+    /// Measures this build and other programs in turn, and shows which is better
     Compare(Box<compare::Args>),
 }
 

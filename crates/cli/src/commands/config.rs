@@ -12,16 +12,16 @@ use crate::say::print;
 const EXAMPLES: &str = "\
 Examples:
   dunlin config                                  every option: value, source, unit, range, meaning
-  dunlin config udp session                      those of two groups
-  dunlin config --file my.toml udp.gro           what a program sees that loads this file
+  dunlin config udp session                      the options of two groups
+  dunlin config --file my.toml udp.gro           the value for a program that loads this file
   dunlin config --toml > dunlin.toml             a file to edit: defaults are comments
   dunlin config --json | jq -r 'select(.source.kind != \"default\") | .name'
   DUNLIN_ENDPOINT_IDLE=spin dunlin config endpoint.idle
 
 Values come from the file (--file, or the one that DUNLIN_CONFIG names), then from DUNLIN_*
 variables, then from --set; the last one wins. A number may have a unit (5 ms, 64 MiB, 25 Gbit/s);
-without one it counts in the unit that is listed. What is no option, or cannot be its value, is
-refused with its place. Programs do the same with dunlin::Settings.
+without one it counts in the unit that is listed. An unknown option or a wrong value is refused,
+and the message names its place. Programs load options in the same way with dunlin::Settings.
 
 Exit codes: 0, all is well; 1, the output cannot be written; 2, an option or the usage is wrong.";
 
@@ -34,10 +34,10 @@ pub(crate) struct Args {
     names: Vec<String>,
     #[command(flatten)]
     options: OptionArgs,
-    /// One JSON object an option
+    /// One JSON object per option
     #[arg(long, conflicts_with = "toml")]
     json: bool,
-    /// A configuration file: what is set, and every default as a comment
+    /// Prints a configuration file, with each option that is not set as a comment
     #[arg(long)]
     toml: bool,
 }

@@ -14,7 +14,7 @@ pub(crate) const ECHO: ReqType = ReqType(0x7ec0);
 /// The transport of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Over {
-    /// Shared memory on one host, UDP otherwise; meets the two others
+    /// Shared memory on one host, UDP otherwise; works with peers of either kind
     Auto,
     /// Shared memory between processes of this host
     Shm,
@@ -43,7 +43,7 @@ pub(crate) struct EndpointArgs {
     idle: Option<String>,
     #[command(flatten)]
     options: OptionArgs,
-    /// One JSON object a line, on the standard output
+    /// One JSON object per line, on the standard output
     #[arg(long)]
     pub(crate) json: bool,
 }

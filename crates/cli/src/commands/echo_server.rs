@@ -20,12 +20,12 @@ const EXAMPLES: &str = "\
 Examples:
   dunlin echo-server                              at 127.0.0.1:31850
   dunlin echo-server 0.0.0.0:31850                for other hosts, too
-  dunlin echo-server 127.0.0.1:0                  at a port that is free
+  dunlin echo-server 127.0.0.1:0                  at any free port
   dunlin echo-server --endpoints 4 --idle spin    four threads, each with a core of its own
   dunlin echo-server --transport udp --set udp.gro=off --file dunlin.toml
 
-It serves request type 0x7ec0, of any size up to `endpoint.max_message`. Endpoint N is reached by
-`dunlin ping --endpoint N`. Ctrl-C ends it and says what it has served.
+The server answers requests of type 0x7ec0, of any size up to `endpoint.max_message`. `dunlin ping
+--endpoint N` reaches its endpoint N. Ctrl-C ends the server, which then prints its counts.
 
 Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or the usage is wrong.";
 
@@ -33,7 +33,7 @@ Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or th
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where to listen; without it, what `nexus.listen` says
+    /// Where to listen; by default, the address in `nexus.listen`
     #[arg(value_name = "HOST:PORT")]
     address: Option<String>,
     /// Endpoints, each with a thread

@@ -16,7 +16,7 @@ Examples:
   dunlin info
   dunlin info --json | jq -r 'select(.state == \"improve\") | .advice'
 
-Lines with `!` say what could be better, and below it how. Nothing is changed by this command.
+A line with `!` shows what could be better; the line below it, how. This command changes nothing.
 
 Exit codes: 0, it was shown; 1, no transport works here; 2, wrong usage.";
 
@@ -24,7 +24,7 @@ Exit codes: 0, it was shown; 1, no transport works here; 2, wrong usage.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// One JSON object a line
+    /// One JSON object per line
     #[arg(long)]
     json: bool,
 }

@@ -12,7 +12,7 @@ pub(crate) struct OptionArgs {
     /// Configuration file (TOML), in place of the one that DUNLIN_CONFIG names
     #[arg(long, value_name = "FILE", visible_alias = "config")]
     file: Option<PathBuf>,
-    /// Sets an option over file and variables, as often as is wanted; `dunlin config` lists them
+    /// Sets an option, over file and variables; can be repeated; `dunlin config` lists all
     #[arg(long, value_name = "OPTION=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
 }

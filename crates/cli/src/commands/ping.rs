@@ -21,14 +21,14 @@ const EXAMPLES: &str = "\
 Examples:
   dunlin ping 127.0.0.1:31850                    one a second, until Ctrl-C
   dunlin ping -c 10 -i 0.1 -s 1024 HOST:31850    ten of 1024 bytes, ten a second
-  dunlin ping -f -c 100000 HOST:31850            one behind the other, and their histogram
+  dunlin ping -f -c 100000 HOST:31850            one after the other, and their histogram
   dunlin ping --transport udp --idle spin HOST:31850
   dunlin ping -c 3 --json HOST:31850 | jq .
 
-`dunlin echo-server` is the server; any other Dunlin program refuses the request type (0x7ec0), and
-the round trip of that is shown as well. The time is from the call to its completion. At one ping
-a second both threads sleep in between, and the time has two wake-ups in it: --idle spin saves this
-side's. When the server has failed, each further ping tries to reach it again.
+The server is `dunlin echo-server`. Any other Dunlin program refuses the request type (0x7ec0);
+the round trip of a refusal is shown as well. The time is from the call to its completion. At one
+ping a second, both threads sleep in between, so the time includes two wake-ups; --idle spin saves
+the one on this side. After a failure of the server, each further ping tries to reach it again.
 
 Exit codes: 0, something answered; 1, nothing did; 2, an option or the usage is wrong.";
 
@@ -36,10 +36,10 @@ Exit codes: 0, something answered; 1, nothing did; 2, an option or the usage is 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The server's nexus; without a port, at the usual one, 31850
+    /// The address of the server's nexus; the usual port is 31850
     #[arg(value_name = "HOST[:PORT]")]
     address: String,
-    /// Stop after N pings; without it, at Ctrl-C
+    /// Stop after N pings; by default, at Ctrl-C
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Time between two pings
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "BYTES", default_value = "32",
           value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     size: u32,
-    /// No pause between pings, and no line for each
+    /// No pause between pings, and no line for each ping
     #[arg(short, long)]
     flood: bool,
     /// A ping without an answer after this time is lost

@@ -22,10 +22,10 @@ Examples:
   dunlin sim scenarios/background.toml --plot queue.svg
   dunlin sim scenarios/hello.toml --pcap frames.pcap     for Wireshark
 
-A file says hosts, cables, switches, what work costs a thread, who calls whom, and for how long;
-scenarios/hello.toml explains every key. What a file lists under [sweep] is run in every
-combination, unless --set gives the key one value. One seed is one run: the same numbers, on every
-machine.
+A file describes hosts, cables and switches, the costs of a thread's work, the calls between hosts,
+and the length of the run; scenarios/hello.toml explains every key. All combinations of the values
+under [sweep] are run, unless --set gives a key one value. The same seed gives the same numbers on
+every machine.
 Ctrl-C ends the run and reports what was measured so far.
 
 Exit codes: 0, all was run; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
@@ -37,19 +37,19 @@ pub(crate) struct Args {
     /// The scenario file (TOML)
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
-    /// Seed of all randomness, in place of that of the file
+    /// Seed of all random numbers, in place of the file's
     #[arg(long, value_name = "S")]
     seed: Option<i64>,
-    /// Changes a key of the file, as often as is wanted
+    /// Changes a key of the file; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// One JSON object a run, into a file or (`-`) to the standard output
+    /// One JSON object per run, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     json: Option<output::Target>,
     /// A picture of queue length and throughput over time
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Every frame that arrives, for one run
+    /// A capture of every frame that arrives; for one run only
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 }

@@ -19,25 +19,25 @@ pub(crate) use target::{Opened, Target};
 
 const EXAMPLES: &str = "\
 Examples:
-  dunlin stats                        the processes of this host that can be looked at
-  dunlin stats 4711                   all that one of them counts and measures
+  dunlin stats                        the processes of this host that can be read
+  dunlin stats 4711                   all counters and measurements of one of them
   dunlin stats 4711 --watch           what happens in each second, until Ctrl-C
-  dunlin stats 4711 --watch 0.2 --json     the same as one JSON object a line
+  dunlin stats 4711 --watch 0.2 --json     the same, one JSON object per line
   dunlin stats 10.0.0.7:31850         a process on another host, by the address of its nexus
   dunlin stats 4711 --prometheus      as text for Prometheus
-  cp /proc/4711/fd/8 saved; dunlin stats ./saved     what was saved earlier (a path has a `/`)
+  cp /proc/4711/fd/8 saved; dunlin stats ./saved     a saved copy (a path has a `/`)
 
-Counters are those since the start of the process; times are in nanoseconds in JSON and in seconds
-in Prometheus's text. A process shows itself unless it was told to hide, and to its own user alone.
+Counters start with the process. Times are in nanoseconds in JSON, and in seconds in Prometheus's
+text. Only the user of a process can read it by its number, unless `nexus.hidden` hides it.
 
-Exit codes: 0, it was shown; 1, it cannot be had, or the process has ended; 2, wrong usage; 130,
+Exit codes: 0, it was shown; 1, the process cannot be read, or has ended; 2, wrong usage; 130,
 Ctrl-C.";
 
 /// The arguments of `dunlin stats`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A process by its number, or by the address of its nexus; without one, all are listed
+    /// A process by its number, or by the address of its nexus; by default, all are listed
     #[arg(value_name = "PID|HOST:PORT|PATH")]
     target: Option<Target>,
     /// Shows what happens in each interval, until Ctrl-C or the end of the process
@@ -50,7 +50,7 @@ pub(crate) struct Args {
         requires = "target"
     )]
     watch: Option<Duration>,
-    /// Intervals to watch; without it there is no end
+    /// Intervals to watch; by default there is no end
     #[arg(long, value_name = "N", requires = "watch")]
     count: Option<u64>,
     /// The text format of Prometheus

@@ -18,15 +18,15 @@ use model::Model;
 
 const EXAMPLES: &str = "\
 Examples:
-  dunlin top                      the only process of this host that can be looked at
+  dunlin top                      the only process of this host that can be read
   dunlin top 4711                 one of several
   dunlin top 10.0.0.7:31850 --interval 2
 
-Keys: up and down choose an endpoint or a session, Tab the table, `s` what it is sorted by, `r` in
-which order, the space bar holds the picture, `q` ends.
+Keys: up and down choose an endpoint or a session, Tab chooses the table, `s` changes the sort key,
+`r` reverses the order, the space bar freezes the picture, `q` quits.
 Without a terminal, use `dunlin stats 4711 --watch`.
 
-Exit codes: 0, it was ended with `q`; 1, the process cannot be looked at, or has ended; 2, wrong
+Exit codes: 0, it was ended with `q`; 1, the process cannot be read, or has ended; 2, wrong
 usage or no terminal; 130, Ctrl-C.";
 
 /// The arguments of `dunlin top`.

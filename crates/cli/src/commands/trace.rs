@@ -18,19 +18,19 @@ use harness::signal;
 
 const EXAMPLES: &str = "\
 Examples:
-  dunlin trace 4711                              a line for each packet, until Ctrl-C
+  dunlin trace 4711                              one line per packet, until Ctrl-C
   dunlin trace 4711 -o calls.pcapng --seconds 5  for Wireshark
   dunlin trace 4711 --endpoint 2 --count 1000 -o calls.pcapng
   dunlin trace 4711 -o - | tshark -r -           as they come
 
-Packets are those of requests and responses, whatever transport carries them; each gets Ethernet, IP
-and UDP headers that say who sent it: endpoint 258 of the process is 10.0.1.2, the peer that its
-transport calls 258 is 10.128.1.2, and a sender that is not known 10.255.255.255. What was dropped
-says so in a comment. Of data that lies in the memory of its sender, only the header is there.
-While a process is traced it is a little slower; otherwise it pays nothing.
+The trace has the packets of requests and responses, whatever transport carries them. Each gets
+Ethernet, IP and UDP headers whose addresses show the sender: endpoint 258 of the process is
+10.0.1.2, the peer that its transport calls 258 is 10.128.1.2, and an unknown sender is
+10.255.255.255. A dropped packet has a comment. If data stayed in its sender's memory, the trace has
+only the header. A process is a little slower while it is traced, and only then.
 
-Exit codes: 0, it was traced; 1, it cannot be, or has ended; 2, wrong usage; 130, Ctrl-C while
-nothing was to be written to a file.";
+Exit codes: 0, it was traced; 1, the process cannot be traced, or has ended; 2, wrong usage; 130,
+Ctrl-C without an output file.";
 
 /// Time between two signs to the process that the trace is still wanted.
 const WORD_EVERY: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Only the endpoint with this index
     #[arg(long, value_name = "N")]
     endpoint: Option<u16>,
-    /// A pcapng file, or `-` for the standard output; without it, a line for each packet
+    /// A pcapng file, or `-` for the standard output; by default, prints one line per packet
     #[arg(short, long, value_name = "FILE|-")]
     output: Option<PathBuf>,
     /// Packets to trace
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 88,
           value_parser = clap::value_parser!(u16).range(24..=280))]
     bytes: u16,
-    /// One JSON object a packet instead of a line
+    /// One JSON object per packet, instead of a line
     #[arg(long, conflicts_with = "output")]
     json: bool,
 }

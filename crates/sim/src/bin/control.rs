@@ -11,19 +11,19 @@ use dunlin_sim::scenario::Wrong;
 use dunlin_sim::scenario::sweep::{Alone, Case, Family, Grid, Row, cases};
 
 const USAGE: &str = "\
-Runs simulated networks under congestion control, and says where it is not as it must be.
+Runs simulated networks under congestion control, and reports the points that break its rules.
 
 usage: control [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from N] [--threads N]
                [--only POINT] [--json] [--faults]
 
-  --short        some seconds: the points where control is most likely to be wrong
-  --family NAME  incast, late, loss, two or echo (all of them)
-  --scheme NAME  the congestion control of every session (swift)
-  --seeds N      seeds of each point, of which the worst counts (1)
-  --from N       the first seed (1)
-  --threads N    threads that run cases (1)
+  --short        the points where control is most likely to be wrong; takes some seconds
+  --family NAME  incast, late, loss, two or echo (default: all of them)
+  --scheme NAME  the congestion control of every session (default: swift)
+  --seeds N      seeds of each point; the worst one counts (default 1)
+  --from N       the first seed (default 1)
+  --threads N    threads that run cases (default 1)
   --only POINT   one point: family,Gb/s,round trip in µs,buffer in KB,senders,in flight
-  --faults       print only points that are not as they must be
+  --faults       print only points that break the rules
   --json         one JSON object for each run, for machines
 
 examples:
@@ -31,9 +31,10 @@ examples:
   control --seeds 10 --threads 2 --json > rows.jsonl
   control --only incast,100,6,100,150,1 --from 3
 
-A row is the worst of a point's seeds. share: of what cables, credits and requests in flight allow;
-of the late one, of an equal share; over two bottlenecks, the least of a sender's. jain: of the
-senders. first, resent: packets sent again in the first 5 ms and in the 20 after that.";
+A row is the worst of a point's seeds. share: throughput divided by what cables, credits and requests
+in flight allow; in late, the late sender's throughput divided by an equal share; in two, the least
+share of a sender. jain: fairness among the senders. first, resent: packets sent again in the first
+5 ms and in the 20 ms after that.";
 
 struct Arguments {
     grid: Grid,

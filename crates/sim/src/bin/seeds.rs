@@ -20,19 +20,19 @@ usage: seeds [--differential | --channel] [--count N | --minutes M | --seed N | 
 
   --count N      run N seeds (default 1000)
   --minutes M    run seeds for M minutes
-  --seed N       run one seed, twice if it fails: the second time for its trace
+  --seed N       run one seed; if it fails, run it again for its trace
   --mutants      for each planted bug, run up to --count seeds (default 2000) until it is found
-                 (and for each planted breach of a law, which nothing else may find in 100 seeds)
+                 (and for each planted breach of a law, which no other check may find in 100 seeds)
   --differential run each seed with two variants and compare everything that can be seen;
-                 with --mutant, plant it in the second one; with --mutants, run up to --count
-                 seeds (default 500) until each planted difference is found
-  --channel      run seeds of channels against servers that fail; with --mutants, until each bug
-                 that can be planted in a channel is found, by up to --count seeds (default 200)
+                 with --mutant, plant the bug in the second variant; with --mutants, run up to
+                 --count seeds (default 500) until each planted difference is found
+  --channel      run seeds of channels against servers that fail; with --mutants, run up to
+                 --count seeds (default 200) until each planted bug of a channel is found
   --threads N    threads that run seeds of channels (default 1)
   --from N       first seed (default 1)
   --mutant NAME  plant this bug in every endpoint
-  --lines N      print so many lines of a failure's trace (default 120)
-  --json         one JSON object a line, for machines
+  --lines N      lines of a failure's trace to print (default 120)
+  --json         one JSON object per line, for machines
 
 examples:
   cargo xtask seeds --minutes 5

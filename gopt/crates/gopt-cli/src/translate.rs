@@ -23,9 +23,9 @@ Examples:
                                           both, and write the output only if they did the same
   gopt find.c -o find_fast.c --preprocess --cflag=-Iinclude
                                           run the C preprocessor first; messages name find.c
-  gopt find.c -o find_fast.c --strict     refuse what needs a look, for builds
+  gopt find.c -o find_fast.c --strict     refuse instead of warning, for builds
   gopt --header > gopt.h                  the header that makes the input compile without gopt
-  gopt bench --help                       what `gopt bench` measures
+  gopt bench --help                       the help of the other command
 
 Input:
   foreach (i, n) {                        the block runs for every i from 0 to n - 1
@@ -36,14 +36,14 @@ Input:
 
 Exit codes: 0, there is output; 1, there is none; 2, wrong usage; 130, Ctrl-C.";
 
-/// C in, C out.
+/// The arguments of `gopt IN.c`.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Args {
     /// The C file.
     #[arg(value_name = "IN.c", required_unless_present = "header")]
     input: Option<PathBuf>,
-    /// Where the output goes; without it, standard output.
+    /// Where the output goes; by default, to the standard output.
     #[arg(short, long, value_name = "OUT.c")]
     output: Option<PathBuf>,
     /// Items in flight at once.
@@ -52,13 +52,13 @@ pub(crate) struct Args {
     /// A C file with a `main` that calls the functions of the input and prints what they did.
     #[arg(long, value_name = "DRIVER.c")]
     check: Option<PathBuf>,
-    /// Runs the C preprocessor first, for what only it understands; needs `cc`, or what CC names.
+    /// Runs the C preprocessor first; needs `cc`, or the compiler that CC names.
     #[arg(long)]
     preprocess: bool,
-    /// A flag for the compilers of these two, such as `-Iinclude`; may be repeated.
+    /// A flag for the compilers of --check and --preprocess, such as `-Iinclude`; can be repeated.
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     cflag: Vec<String>,
-    /// Refuses what it would only warn of.
+    /// Refuses the input where it would otherwise warn.
     #[arg(long)]
     strict: bool,
     /// Prints gopt.h and ends.

@@ -20,22 +20,21 @@ Examples:
   dunlin bench compare --with ./old rate --rounds 200 --every-state
 
 In each round, this build and the others measure the same case one after the other, in processes of
-their own, and a cache line goes to and fro between the two processors before and after each
-measurement. A round counts for two programs if the ping-pongs around their measurements differ by
-at most 30 %; rounds whose ping-pongs agree as well were measured in one state of the machine. A
-case is done when one state has given 7 rounds that count, and is \"not measured\" if 60 rounds did
-not bring that.
+their own. Before and after each measurement, a cache line goes back and forth between the two
+processors: a ping-pong. A round counts for two programs if the ping-pongs around their measurements
+differ by at most 30 %. Rounds whose ping-pongs agree belong to one state of the machine. A case is
+done when 7 rounds of one state count; if 60 rounds do not achieve that, it is \"not measured\".
 
-A ratio is that of this build's figure to the other's in the same round; a row has their median and
-range. There is a verdict only if all ratios lie on one side of 1. Below 1 is better for times,
-above for rates.
+A ratio is this build's figure divided by the other one's in the same round; a row has the median
+and the range of the ratios. There is a verdict only if all ratios lie on one side of 1: for times,
+below 1 is better; for rates, above 1.
 
-`peer:` is followed by any program that takes the experiment and words name=value as arguments and
-prints one JSON object; the page docs/comparing.md says which. A dunlin needs no more than to have
-this command itself. Build both in the same way, such as by `cargo build --release`.
+After `peer:` comes any program that takes the experiment and name=value pairs as arguments, and
+prints one JSON object; docs/comparing.md describes it. Another dunlin only needs to have this
+command itself. Build both in the same way, for example with `cargo build --release`.
 
-Exit codes: 0, it ran to its end; 1, something failed; 2, wrong usage; 130, Ctrl-C. What was
-measured until then is written in any case.";
+Exit codes: 0, it ran to its end; 1, something failed; 2, wrong usage; 130, Ctrl-C. In all cases
+the figures measured so far are written.";
 
 /// The options of `bench compare`.
 #[derive(Debug, clap::Args)]
@@ -53,7 +52,7 @@ pub(crate) struct Args {
     /// How long each measurement takes
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "0.3")]
     pub(super) seconds: Duration,
-    /// Most rounds that are tried
+    /// The most rounds to try
     #[arg(long, value_name = "N", default_value_t = 60,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) rounds: u32,
@@ -63,7 +62,7 @@ pub(crate) struct Args {
     /// How long a program may take to answer
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "30")]
     pub(super) limit: Duration,
-    /// One JSON object a row, into a file or (`-`) to the standard output
+    /// One JSON object per row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
     /// Run the measuring threads before all others of a busy machine (needs root)

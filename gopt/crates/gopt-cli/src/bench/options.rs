@@ -13,16 +13,16 @@ const EXAMPLES: &str = "\
 Examples:
   gopt bench --svg gopt.svg           all look-ups, as a picture too; three minutes, 5 GB
   gopt bench --lookup cuckoo,mica --shape handler --batch 8,16,32
-  gopt bench --json rows.jsonl        one JSON object a row in a file
+  gopt bench --json rows.jsonl        one JSON object per row, in a file
   gopt bench --json - | jq .          JSON on the standard output, the table beside it
   gopt bench --from rows.jsonl --svg gopt.svg
-  gopt bench --table-mib 64 --runs 1  quick, and in the cache: rows are invalid
+  gopt bench --table-mib 64 --runs 1  quick, but the tables fit the cache: rows are invalid
 
-Plain is measured beside the interleaved forms, in a process for each look-up; the table shows the
-best width of each form, and --verbose or --json all of them. Each figure is the median of --runs
-rounds, beside that of its baseline; the last column is their ratio. Without valgrind there are no
-counts of instructions. Look-ups of aho-corasick are bytes of packets. Ctrl-C shows what was
-measured so far. Processes run on the first processor; a figure counts processor time.
+Each look-up has a process, which measures the plain and the interleaved forms in turns. The table
+shows the best width of each form; --verbose and --json show all widths. Each figure is the median
+of --runs rounds, next to that of its baseline; the last column is their ratio. Without valgrind
+there are no counts of instructions. In aho-corasick, a look-up is one byte of a packet. Ctrl-C
+shows the figures so far. Processes run on the first processor; a figure counts processor time.
 
 Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
 
@@ -30,30 +30,30 @@ Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which look-ups; without it, all
+    /// Look-ups to measure; by default, all
     #[arg(long, value_enum, value_delimiter = ',', value_name = "L,...")]
     lookup: Vec<Lookup>,
-    /// Look-ups alone, or among other work as in a handler; without it, both
+    /// Look-ups alone, or among other work as in a handler; by default, both
     #[arg(long, value_enum, value_delimiter = ',', value_name = "S,...")]
     shape: Vec<Shape>,
-    /// Widths of batches, 1 to 64; without it, nine of them
+    /// Widths of batches, 1 to 64; by default, nine of them
     #[arg(long, value_parser = width, value_delimiter = ',', value_name = "N,...")]
     batch: Vec<usize>,
-    /// About how large each table is; memory for two is needed
+    /// Approximate size of each table; memory for two of them is needed
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(super) table_mib: u32,
-    /// Rounds; a row has the median, the smallest and the largest of them
+    /// Rounds; a row has their median, smallest and largest figure
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) runs: u32,
-    /// One JSON object a row, into a file or (`-`) to the standard output
+    /// One JSON object per row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
     /// A picture of the rows
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Measure nothing: take the rows of earlier runs
+    /// Show the rows of earlier runs, and measure nothing
     #[arg(long, value_name = "JSONL", num_args = 1..)]
     #[arg(conflicts_with_all = ["lookup", "shape", "batch", "table_mib", "runs", "realtime"])]
     pub(super) from: Vec<PathBuf>,
