@@ -1,5 +1,5 @@
-//! Probes of experiments and baselines, their cases and rounds, and the library under test in
-//! processes of its own.
+//! The parts that experiments share: probes of experiments and baselines, cases, rounds, and
+//! processes in which the library under test runs.
 
 pub mod case;
 pub mod experiment;

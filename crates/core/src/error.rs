@@ -101,8 +101,8 @@ impl fmt::Display for CloseReason {
             Self::Inconsistent(law) => {
                 return write!(
                     f,
-                    "this endpoint contradicted itself ({law}) and ended its sessions; connect \
-                     again, and please report it"
+                    "this endpoint found its state inconsistent ({law}) and ended its sessions; \
+                     connect again, and please report it"
                 );
             }
         })
@@ -116,7 +116,7 @@ pub enum CallErrorKind {
     Overloaded,
     /// There is no such session any more.
     NoSession,
-    /// The session is one of another endpoint. Nothing was sent.
+    /// The session belongs to another endpoint. Nothing was sent.
     WrongEndpoint,
     /// The request is larger than the session allows.
     TooLarge {
@@ -171,12 +171,12 @@ impl std::error::Error for CallError {}
 pub enum HandleError {
     /// The session has ended, the call has completed, or the request was answered.
     Ended,
-    /// The handle is one of another endpoint.
+    /// The handle belongs to another endpoint.
     WrongEndpoint,
 }
 
 const WRONG_ENDPOINT: &str =
-    "the handle is of another endpoint; use it with the endpoint that gave it";
+    "the handle belongs to another endpoint; use it with the endpoint that returned it";
 
 impl fmt::Display for HandleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

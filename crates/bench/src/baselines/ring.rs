@@ -1,4 +1,4 @@
-//! Messages of one cache line, one way, as fast as two processes can.
+//! The rate at which two processes can pass messages of one cache line in one direction.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use harness::seat::Seats;
 /// Writes cells into the ring.
 pub(crate) const WRITE: Role = Role::new("ring-write", write);
 
-/// Reads them, and counts.
+/// Reads the cells, and counts them.
 pub(crate) const READ: Role = Role::new("ring-read", read);
 
 /// Bytes of a cell.

@@ -36,7 +36,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     section: Some(Section {
         title: "Slow handlers",
         text: "Round trips of fast RPCs while other requests of the same client take long. The \
-               baseline is the same without those.",
+               baseline has no other requests.",
     }),
     charts,
     ..Experiment::BASE

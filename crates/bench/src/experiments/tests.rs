@@ -39,11 +39,7 @@ fn each_transport_has_a_line_and_its_baseline_has_another() {
         latency("udp", 8, 4_000.0, 3_500.0),
     ];
     let charts = charts("latency", &rows);
-    assert_eq!(
-        charts.len(),
-        1,
-        "nothing was measured of the 99th percentile"
-    );
+    assert_eq!(charts.len(), 1, "the 99th percentile was not measured");
     let names: Vec<&str> = lines(&charts[0])
         .iter()
         .map(|line| &line.name[..])
@@ -70,7 +66,7 @@ fn each_transport_has_a_line_and_its_baseline_has_another() {
 }
 
 #[test]
-fn an_experiment_without_rows_has_no_chart_although_something_is_published_of_it() {
+fn an_experiment_without_rows_has_no_chart_even_with_published_figures() {
     assert!(charts("incast", &[latency("shm", 8, 400.0, 200.0)]).is_empty());
     assert!(draw(&[]).contains("no rows that can be drawn"));
 }
@@ -127,7 +123,7 @@ fn published_figures_stand_beside_rows_that_measure_the_same() {
 }
 
 #[test]
-fn several_published_figures_in_a_chart_have_the_colours_of_what_they_stand_beside() {
+fn published_figures_have_the_colours_of_the_lines_beside_them() {
     let rows = ["latency_p50_us", "latency_p9999_us"].map(|metric| Row {
         experiment: "cluster".into(),
         metric: metric.into(),
@@ -151,16 +147,21 @@ fn a_name_stands_for_one_experiment_and_for_one_role() {
         .flat_map(|it| [Some(it.name), it.alias])
         .flatten()
     {
-        assert!(names.insert(name), "{name} is an experiment twice");
+        assert!(names.insert(name), "two experiments are called {name}");
     }
     for experiment in ALL {
         assert!(!experiment.name.is_empty() && !experiment.about.is_empty());
     }
-    // A server or a baseline may serve several experiments, and must be the same role in all of
-    // them.
+    // A server or a baseline may serve several experiments, but its name stands for one role in all
+    // of them.
     for role in super::roles() {
         let same = super::roles().filter(|it| it.name() == role.name());
         let runs: BTreeSet<String> = same.map(|it| format!("{it:?}")).collect();
-        assert_eq!(runs.len(), 1, "{} is two roles: {runs:?}", role.name());
+        assert_eq!(
+            runs.len(),
+            1,
+            "two roles are called {}: {runs:?}",
+            role.name()
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A record of the last word of a peer: all large messages of a session share the knowledge of
-//! whether the peer answers (rule S8).
+//! The last sign of life of a peer. All large messages of a session share one record of whether the
+//! peer answers (rule S8).
 //!
 //! A packet without an answer after a round trip may be lost, or may still wait in a queue. So it
 //! counts as lost only if a packet that left a while later has been answered. If the peer stops
@@ -40,8 +40,8 @@ impl Word {
         self.asks
     }
 
-    /// Until when a packet that left at `sent` is excused for having no answer; `None`: it is not.
-    /// `patience`: how long a peer may go without answering any packet.
+    /// Until when a missing answer to a packet that left at `sent` is no sign of loss; `None`: it
+    /// is one. `patience`: how long a peer may go without answering any packet.
     pub(super) fn excuses(&self, sent: Nanos, patience: Nanos) -> Option<Nanos> {
         let passed = self.newest >= sent + Nanos(patience.0 / 2);
         (!passed).then_some(self.last + patience)

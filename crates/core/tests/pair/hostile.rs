@@ -92,7 +92,7 @@ fn a_gigabyte_promised_on_every_slot_of_every_session_is_overload() {
 }
 
 #[test]
-fn who_takes_its_whole_budget_leaves_the_rest_to_others() {
+fn sessions_with_full_budgets_leave_the_rest_to_others() {
     let config = Config {
         session_receive_budget: 1 << 20,
         receive_budget: 4 << 20,

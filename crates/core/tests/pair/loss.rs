@@ -131,7 +131,7 @@ fn a_silent_peer_fails_in_time_and_is_told() {
 }
 
 #[test]
-fn an_endpoint_that_was_away_blames_nobody() {
+fn an_endpoint_that_was_paused_fails_no_peer() {
     let mut pair = Pair::new();
     pair.call(ECHO, b"x", 1);
     pair.run();

@@ -8,7 +8,7 @@ use dunlin_core::{
 use dunlin_testkit::pair::*;
 
 #[test]
-fn both_sides_hear_of_a_session() {
+fn both_sides_learn_of_a_session() {
     let mut pair = Pair::new();
     pair.run();
     assert_eq!(

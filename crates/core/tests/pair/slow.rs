@@ -100,13 +100,13 @@ fn a_batch_handler_that_has_become_fast_is_announced_no_longer() {
         pair.clock.pass(LONG);
         pair.run();
     }
-    assert!(!announced[0], "nobody knows before the first run");
+    assert!(!announced[0], "the first run comes before any announcement");
     assert!(announced[1], "{announced:?}");
     assert!(!announced[11], "{announced:?}");
 }
 
 #[test]
-fn who_comes_while_a_slow_handler_runs_waits_for_that_one_only() {
+fn a_request_behind_a_slow_handler_waits_for_that_handler_only() {
     let mut pair = pair();
     for tag in 0..3 {
         pair.call(SLOW, b"slow", tag);
@@ -122,12 +122,12 @@ fn who_comes_while_a_slow_handler_runs_waits_for_that_one_only() {
     assert_eq!(
         serve(&mut pair),
         [(Cr, 0), (Cr, 1), (Cr, 2), (Resp, 0)],
-        "one runs"
+        "only one slow handler runs"
     );
     assert_eq!(
         serve(&mut pair),
         [(Resp, 3), (Cr, 4), (Resp, 1)],
-        "what has come is seen before the next runs"
+        "packets are read before the next slow handler runs"
     );
     assert_eq!(serve(&mut pair), [(Resp, 2)]);
     assert_eq!(pair.server.rpc.next_wakeup(), Nanos::ZERO, "one waits");

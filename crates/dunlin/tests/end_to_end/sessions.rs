@@ -82,7 +82,7 @@ fn disconnected_by_the_server<T: Named>() {
 }
 
 #[test]
-fn both_sides_hear_of_an_orderly_end() {
+fn both_sides_learn_of_an_orderly_end() {
     disconnect::<Shm>();
     disconnect::<Udp>();
     disconnect::<Auto>();

@@ -3,8 +3,8 @@
 //!
 //! A process is one [`Node`] on one port. It runs when a frame or a control message arrives, when
 //! its own wake-up is due, and never while its last iteration still costs time or its host is
-//! paused. Invariant: one set of seeds is one run. Knows nothing of the protocol. Called by
-//! scenarios.
+//! paused. Invariant: the same seeds give the same run. The world knows nothing of the protocol.
+//! Called by scenarios.
 
 mod act;
 mod control;
@@ -51,8 +51,8 @@ struct Process<N> {
     /// When its control thread will run, and a number that makes an earlier plan void.
     tick_planned: Nanos,
     tick_ticket: u64,
-    /// Number of iterations in a row after which it wanted to run again at once although no event
-    /// had come.
+    /// Iterations in a row without an event, after each of which the process wanted to run again at
+    /// once.
     restless: u32,
 }
 
@@ -66,7 +66,7 @@ enum Due {
 
 /// An endpoint that wants to run at once this often in a row burns a core for nothing.
 const RESTLESS_LIMIT: u32 = 1000;
-/// Time between iterations of an endpoint that spins: it doubles with each one in a row.
+/// Time between the first iterations of an endpoint that spins; it doubles with each iteration.
 const SPIN: Nanos = Nanos(200);
 const SPIN_DOUBLINGS: u32 = 8;
 /// Longest time until a process that waits for its transport notices that the transport is done.
@@ -225,7 +225,8 @@ impl<C: Cluster> World<C> {
         node.on_end();
         let process = self.process(port);
         self.cluster.on_end(process);
-        // The NIC forgets the process first: the content of its memory is gone without a trace.
+        // The NIC forgets the process first, because it must not read memory of a process that is
+        // gone.
         self.net.borrow_mut().kill(port);
         self.ports[port.0].node = None;
         self.close_streams(process);
@@ -274,8 +275,8 @@ impl<C: Cluster> World<C> {
         self.poke(port);
     }
 
-    /// Wakes an endpoint that may spin for a transmission: see [`Self::run`]. Otherwise only memory
-    /// waits to be given back, which can wait for the next frame.
+    /// Wakes an endpoint that may spin for a transmission: see [`Self::run`]. Other endpoints only
+    /// have memory to take back, which can wait for the next frame.
     fn on_sent(&mut self, port: PortId) {
         if self.ports[port.0].restless > 0 {
             let soon = self.now() + SENT;

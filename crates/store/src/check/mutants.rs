@@ -1,4 +1,4 @@
-//! The runs that are compared with the model find each planted bug.
+//! Runs of random operations, compared with the model, find each planted bug.
 
 use proptest::test_runner::{Config as RunnerConfig, RngAlgorithm, TestRng, TestRunner};
 
@@ -10,7 +10,7 @@ use crate::mutant::Mutant;
 /// Runs until one fails.
 const RUNS: u32 = 100;
 
-/// True if one of the runs that a fixed seed gives differs from its model.
+/// True if one of the runs of a fixed seed differs from the model.
 fn is_found(mutant: Option<Mutant>, mode: Mode, memory: usize, longest: usize) -> bool {
     let options = RunnerConfig {
         cases: RUNS,

@@ -44,7 +44,7 @@ type Body = std::cell::UnsafeCell<[u8; ONE_CELL]>;
 #[cfg(loom)]
 type Body = loom::cell::UnsafeCell<[u8; ONE_CELL]>;
 
-/// One cell. All zeros is an empty one.
+/// One cell. A cell of zeros is empty.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(super) struct Cell {
@@ -126,7 +126,7 @@ impl Cells {
 
 #[cfg(not(loom))]
 impl Cells {
-    /// The address at which the bytes begin, of a packet whose first cell is `at`.
+    /// The address of the first byte of a packet whose first cell is `at`.
     #[inline]
     pub(super) fn bytes(&self, at: u32) -> NonNull<u8> {
         self.bytes_at(at as usize)
@@ -143,8 +143,8 @@ impl Cells {
     /// Writes bytes of the packet whose first cell is `at`, from its byte `offset` on.
     ///
     /// # Safety
-    /// `from` is good for reading `len` bytes, which lie outside the ring. The packet's cells do
-    /// not reach beyond the last, belong to the caller, and contain the bytes written.
+    /// `from` is good for reading `len` bytes, which lie outside the ring. The cells of the packet
+    /// end within the ring, belong to the caller, and contain the range that is written.
     #[inline(always)]
     pub(super) unsafe fn write(&self, at: usize, offset: usize, from: *const u8, len: usize) {
         // SAFETY: as the caller promises.

@@ -1,5 +1,5 @@
-//! Copies of a few bytes without a call: the lengths are those of a small packet, and `memcpy`
-//! costs as much as the packet itself. Called by `cells`.
+//! Copies of a few bytes without a call. The lengths are those of a small packet, for which a call
+//! of `memcpy` costs as much as the rest of the packet's work. Called by `cells`.
 //!
 //! A packet of a lane is copied in whole lines or halves, by narrow loads and wide stores. Its
 //! bytes were stored as words a moment ago, and a load that is wider than such a store must wait
@@ -55,7 +55,7 @@ const WORD: usize = size_of::<u64>();
 /// Copies a packet that fills a cell.
 ///
 /// # Safety
-/// `to` is good for writing as many bytes, outside of `from`.
+/// `to` is good for writing as many bytes as `from` has, and lies outside of `from`.
 #[inline(always)]
 pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
     const { assert!(ONE_CELL == WORD + 3 * PAIR) };

@@ -104,7 +104,7 @@ fn look(end: &mut End) -> usize {
 }
 
 #[test]
-fn nonsense_between_the_bursts_harms_nobody() {
+fn nonsense_between_the_bursts_harms_no_peer() {
     let mut closed = 0;
     for seed in 1..60 {
         println!("seed {seed}");
@@ -149,7 +149,7 @@ fn nonsense_between_the_bursts_harms_nobody() {
 }
 
 #[test]
-fn nonsense_during_the_bursts_harms_nobody() {
+fn nonsense_during_the_bursts_harms_no_peer() {
     let (mut a, mut b, to_b, to_a, loot) = pair();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

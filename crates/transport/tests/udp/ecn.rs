@@ -72,7 +72,7 @@ fn congestion_is_reported_for_both_families() {
 }
 
 #[test]
-fn nobody_asks_for_the_bits_on_loopback() {
+fn the_bits_are_not_read_on_loopback() {
     for ecn in [Ecn::Auto, Ecn::Off] {
         assert_eq!(reported(Ipv4Addr::LOCALHOST.into(), ecn), [false; 4]);
     }

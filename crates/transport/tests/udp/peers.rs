@@ -109,7 +109,7 @@ fn a_bad_answer_abandons_the_offer() {
 }
 
 #[test]
-fn offers_of_another_family_reach_nobody() {
+fn offers_of_another_family_reach_no_peer() {
     let mut v4 = Endpoint::new(&Options::default());
     let ip = Ipv6Addr::LOCALHOST.into();
     let mut v6 = Endpoint::new(&Options {

@@ -42,7 +42,7 @@ fn application_codes_fill_their_range() {
 }
 
 #[test]
-fn codes_that_nobody_has_named_can_still_be_shown() {
+fn codes_without_a_name_can_still_be_shown() {
     assert_eq!(ErrorCode(0x99).to_string(), "error 0x99");
     assert_eq!(ErrorCode::application(7).to_string(), "application error 7");
 }

@@ -34,7 +34,7 @@ use rows::{LineRates, Rates};
 /// slow.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// Lines that a table must have, so that no last-level cache of today holds most of them.
+/// Lines that a table must have. Today no last-level cache holds most of them.
 const ENOUGH_LINES: u64 = 20_000_000;
 
 /// Memory that is needed in addition to the tables.

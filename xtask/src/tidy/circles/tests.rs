@@ -2,7 +2,8 @@
 
 use super::{KNOWN, Tree, check, list};
 
-/// The places found in a crate with these files, without a list.
+/// The places that the check reports for a crate with these files, if the list of known circles is
+/// empty.
 fn found(files: &[(&str, &str)]) -> Vec<String> {
     let files: Vec<(String, &str)> = files
         .iter()
@@ -116,7 +117,7 @@ fn a_folder_and_a_file_of_the_root_must_not_need_each_other() {
 }
 
 #[test]
-fn three_files_of_a_folder_may_be_a_circle_and_four_not() {
+fn a_circle_of_three_files_is_allowed_and_one_of_four_is_not() {
     let ring = |n: usize| {
         let text = |i: usize| format!("use super::f{};", (i + 1) % n);
         let files: Vec<(String, String)> =
@@ -141,7 +142,7 @@ fn three_files_of_a_folder_may_be_a_circle_and_four_not() {
 }
 
 #[test]
-fn the_list_says_what_is_known_and_nothing_more() {
+fn the_list_has_exactly_the_known_circles() {
     let with = |known: &str| {
         let tree = Tree::of(&[
             (KNOWN, known),

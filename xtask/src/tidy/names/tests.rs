@@ -14,7 +14,7 @@ fn found(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_name_that_no_file_has_is_found() {
+fn a_name_without_a_file_is_a_finding() {
     for text in [
         "// See `work.rs`.",
         "// See (session/tables.rs).",
@@ -27,7 +27,7 @@ fn a_name_that_no_file_has_is_found() {
 }
 
 #[test]
-fn names_and_ends_of_paths_that_exist_are_not() {
+fn names_and_ends_of_paths_that_exist_are_no_findings() {
     for text in [
         "// See `slot.rs`, session/slot.rs, and crates/core/src/session/slot.rs.",
         "// `slot.rs:12` and ../../docs/gopt.md",

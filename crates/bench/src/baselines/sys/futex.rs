@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU32;
 use std::{io, ptr};
 
-/// Sleeps while `word` has the value `seen`, until [`wake`] is called. It may return early.
+/// Sleeps until [`wake`] is called, if `word` has the value `seen`. May return early.
 ///
 /// # Errors
 /// The system has no such call.

@@ -12,7 +12,7 @@ fn the_messages_of_all_sessions_are_those_in_flight() {
 }
 
 #[test]
-fn sessions_have_equally_many_messages_but_for_one() {
+fn sessions_differ_by_at_most_one_message() {
     let echoes: Vec<Messages> = CASES.into_iter().filter(|it| it.echoed).collect();
     assert_eq!(echoes.len(), 1);
     let counts: Vec<usize> = (0..8).map(|it| echoes[0].of_session(it)).collect();

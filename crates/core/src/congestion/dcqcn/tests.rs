@@ -141,7 +141,7 @@ fn a_sender_at_the_least_rate_doubles_it_with_each_answer() {
 }
 
 #[test]
-fn nothing_grows_while_nobody_answers() {
+fn nothing_grows_without_answers() {
     let mut session = Session::new();
     session.answer(0, true, 1);
     session.dcqcn.on_time(Nanos::from_secs(1));

@@ -58,7 +58,7 @@ fn target(window: f64, micros: u64) -> f64 {
 }
 
 #[test]
-fn who_has_a_smaller_share_aims_at_a_longer_queue() {
+fn a_session_with_a_smaller_share_aims_at_a_longer_queue() {
     // A packet takes 1 µs. 16 packets in 16 µs have the link to themselves: 3.2 packets.
     assert_close(target(16.0, 16), 10.0 + 3.2);
     // One of 16 senders: 16^(3/4) = 8.
@@ -71,7 +71,7 @@ fn who_has_a_smaller_share_aims_at_a_longer_queue() {
 }
 
 #[test]
-fn a_round_trip_that_nobody_has_told_may_take_25_microseconds_more() {
+fn an_unconfigured_round_trip_may_take_25_microseconds_more() {
     let session = |base_rtt| {
         let mut swift = Swift::new(&Link {
             line_rate: BytesPerSec(1_000_000_000),

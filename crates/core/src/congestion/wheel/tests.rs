@@ -75,7 +75,7 @@ fn idle_time_costs_nothing() {
 }
 
 #[test]
-fn a_wheel_that_nobody_waits_in_has_no_slots() {
+fn an_empty_wheel_has_no_slots() {
     let mut wheel = wheel(1000, 4096);
     assert_eq!(wheel.pop_due(Nanos::from_secs(9)), None);
     assert!(wheel.slots.is_empty());

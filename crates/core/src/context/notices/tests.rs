@@ -1,4 +1,5 @@
-//! Notices alone: each comes out once, in order, and those for the control plane wait for it.
+//! Notices without an endpoint: each comes out once, in order, and those for the control plane wait
+//! until it takes them.
 
 use dunlin_wire::{ReqNum, Token};
 
@@ -43,7 +44,7 @@ fn a_request_that_is_given_up_waits_for_the_user() {
 }
 
 #[test]
-fn what_the_control_plane_takes_keeps_no_loop_awake() {
+fn notices_for_the_control_plane_keep_no_loop_awake() {
     let closed = Closed {
         session: session(1),
         token: Token(7),

@@ -350,7 +350,7 @@ fn acknowledged_responses_are_given_back_and_the_others_stay() {
 }
 
 #[test]
-fn a_running_request_outlives_its_session_and_answers_no_one() {
+fn a_running_request_outlives_its_session_and_sends_no_answer() {
     let mut server = Server::new();
     let (kept, done) = (server.accepted(FIRST), server.accepted(FIRST + 1));
     let id = server.requests.detach(kept, &mut server.context);

@@ -1,4 +1,4 @@
-//! Large messages alone: calls, one session, a pacer and a context, and no endpoint.
+//! Large messages without an endpoint: only calls, one session, a pacer and a context.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum, ReqType, SessionNum, Token};
@@ -159,7 +159,7 @@ fn a_message_that_ends_gives_its_credits_to_the_next() {
     let first = client.send(20);
     client.left();
     let second = client.send(20);
-    assert_eq!(client.left(), 1, "what its call has");
+    assert_eq!(client.left(), 1, "the credit that its call holds");
     client.with(|transfers, lent, session| {
         transfers.end(lent, session, first);
         transfers.send_large(lent);
@@ -167,7 +167,7 @@ fn a_message_that_ends_gives_its_credits_to_the_next() {
     assert_eq!(
         client.left(),
         5,
-        "all but one for small ones, and one for the first call"
+        "all but one for small messages, and one that the first call holds"
     );
     assert_eq!(client.transfers.live(), 1);
     let credits = client.calls.transfer_of(second);
@@ -176,7 +176,7 @@ fn a_message_that_ends_gives_its_credits_to_the_next() {
 }
 
 #[test]
-fn silence_asks_for_the_last_packet_and_shows_as_no_progress() {
+fn a_silent_peer_is_asked_for_the_last_packet_and_counts_as_stalled() {
     let mut client = Client::new();
     client.send(3);
     client.left();
@@ -211,5 +211,5 @@ fn a_message_to_a_near_peer_waits_as_long_as_a_processor_may_be_away() {
     let config = Client::new().context.config;
     assert!(config.rto_initial > config.rto_floor);
     assert_eq!(due(true), config.rto_initial);
-    assert!(due(false) < config.rto_floor, "it is asked after");
+    assert!(due(false) < config.rto_floor, "a far peer is asked earlier");
 }

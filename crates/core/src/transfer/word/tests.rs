@@ -27,7 +27,7 @@ fn a_packet_is_not_excused_once_another_is_answered_that_left_half_the_patience_
 }
 
 #[test]
-fn who_asks_lets_the_others_wait_until_there_is_an_answer() {
+fn while_one_asks_the_others_wait_for_the_answer() {
     let mut word = answered(1_000, 1_500);
     word.on_ask(Nanos(2_000));
     assert_eq!(word.asks(), 1);

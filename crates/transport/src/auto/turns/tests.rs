@@ -25,7 +25,7 @@ fn with_peers(shm_used: bool, udp_used: bool) -> Turns {
 }
 
 #[test]
-fn the_socket_is_left_alone_while_nobody_knows_it() {
+fn a_socket_that_no_peer_knows_is_not_polled() {
     for mut turns in [
         Turns::new(),
         with_peers(true, false),

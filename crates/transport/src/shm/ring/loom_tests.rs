@@ -147,7 +147,7 @@ fn continuation_bytes_are_never_taken_for_a_packet() {
 }
 
 #[test]
-fn who_falls_asleep_is_woken() {
+fn a_receiver_that_falls_asleep_is_woken() {
     loom::model(|| {
         let shared = shared();
         let sender = shared.clone();

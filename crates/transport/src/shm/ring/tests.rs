@@ -386,7 +386,7 @@ fn too_long_is_not_sent() {
 }
 
 #[test]
-fn cells_are_given_back_together_by_eighths_or_as_somebody_says() {
+fn cells_are_given_back_by_eighths_or_by_a_given_number() {
     let mut ring = Heap::new(64, longest_packet(64));
     let mut lag_after = |part, packets| {
         ring.consumer.set_part(part);

@@ -93,7 +93,7 @@ fn an_id_does_not_come_back_soon() {
 }
 
 #[test]
-fn there_are_at_most_so_many_peers_and_offers() {
+fn peers_and_offers_are_limited() {
     let mut peers = Peers::new(2);
     let ids: Vec<_> = (0..2).map(|n| add(&mut peers, n).unwrap()).collect();
     assert_eq!(add(&mut peers, 2), None);
