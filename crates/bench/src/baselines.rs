@@ -1,4 +1,4 @@
-//! The machine without the library: no code here uses it.
+//! Baselines: the machine's figures without the library, which no code here uses.
 
 mod cells;
 pub(crate) mod clock;

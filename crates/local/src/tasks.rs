@@ -1,5 +1,5 @@
-//! The state of the endpoint of a `Local`, and the functions that it calls. When a packet or a
-//! timer is due, they poll the future that waits for it at once, within the iteration.
+//! The state of a `Local`'s endpoint, and the functions that the endpoint calls. When a packet or a
+//! timer is due, these functions poll the future that waits for it at once, within the iteration.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -11,8 +11,8 @@ use crate::executor::Executor;
 use crate::request::OwnedRequest;
 use crate::state::State;
 
-/// The state of an endpoint of the asynchronous face: `nexus.endpoint(Tasks::default())`. Give that
-/// endpoint to [`Local::new`](crate::Local::new).
+/// The state of an endpoint for futures: `nexus.endpoint(Tasks::default())`. Give that endpoint to
+/// [`Local::new`](crate::Local::new).
 #[derive(Default)]
 pub struct Tasks {
     pub(super) state: Rc<State>,

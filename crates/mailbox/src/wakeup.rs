@@ -16,7 +16,7 @@ const WAKING: u32 = 2;
 pub(super) struct Wakeup {
     /// The thread that uses the waker: the registering one, a waking one, or none.
     busy: AtomicU32,
-    /// Its lock is free for the thread that `busy` gives it to.
+    /// The thread that `busy` names finds this lock free.
     waker: Mutex<Option<Waker>>,
 }
 

@@ -113,14 +113,10 @@ pub(crate) mod swift {
     /// and Hahne propose, has room for 81 packets.
     pub(crate) const STEEP_UNTIL: f64 = 36.0;
     /// For a window below one packet, the target queue is longer by this many packets times its
-    /// inverse square root less one (Swift
-    ///
-    /// 3.2). This makes small windows equal.
+    /// inverse square root less one (Swift §3.2). This makes small windows equal.
     pub(crate) const SMALL_QUEUE: f64 = 45.0;
     /// A round trip may exceed the smallest one by this before it is a sign of a queue, if the
-    /// empty network's round trip was measured and not declared. Swift
-    ///
-    /// 5: 25 µs.
+    /// empty network's round trip was measured and not declared. Swift §5: 25 µs.
     pub(crate) const SLACK: Nanos = Nanos::from_micros(25);
     /// In a round trip the window moves this part of the way to the value at which the delay would
     /// be the target. A change becomes visible a round trip later, so the window swings if this is

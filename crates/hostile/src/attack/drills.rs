@@ -1,5 +1,6 @@
-//! Kill and stop drills. Clients of the attacked server are killed or stopped at random moments;
-//! and so is a server of the drill's own, while its clients must notice in time and find it again.
+//! Drills that kill or stop processes at random moments: clients of the attacked server, and a
+//! server of the drill's own. The clients of that server must notice in time, and find its
+//! successor.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use crate::words::{Deeds, Event, Orders, Serve};
 
 pub(crate) const ROLE: Role = Role::new("drills", run);
 
-/// A client that does not work by then was refused by the server.
+/// Time within which a client must work; one that does not was refused by the server.
 const START: Duration = Duration::from_secs(20);
 /// Longest life of a client, from the middle of its handshake to the middle of its load.
 const LIFE_MS: u64 = 120;

@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(1);
 const VISIT: Duration = Duration::from_secs(1);
 /// A call that has not ended after this time never ends.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Sizes of requests, in bytes, with the number of calls of which one has it.
+/// Sizes of requests in bytes. Each comes with a number N: one of N calls has this size.
 const SIZES: [(u64, usize); 3] = [(512, 200_000), (32, 3_000), (1, 32)];
 
 #[derive(Default)]
@@ -169,7 +169,7 @@ impl Seen {
     fn answered(&mut self, took: Duration) {
         self.stats.calls += 1;
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        // It grows as it must.
+        // The histogram grows by itself, so this cannot fail.
         let _ = self.latencies.record(nanos);
     }
 

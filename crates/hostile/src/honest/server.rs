@@ -1,5 +1,5 @@
-//! The server: one endpoint over shared memory and UDP, which answers everything, and says when a
-//! request comes twice or changes under its handler.
+//! The server: one endpoint over shared memory and UDP, which answers everything, and reports a
+//! request that comes twice or changes under its handler.
 
 use std::fs;
 use std::time::Duration;

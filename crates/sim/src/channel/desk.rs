@@ -1,4 +1,4 @@
-//! Wishes of the clients that the stage grants: sessions, their ends, and look-ups.
+//! Requests of the clients to the stage: to open a session, to end one, or to look a name up.
 //!
 //! Called by `client`, emptied by `stage`.
 

@@ -28,7 +28,8 @@ pub enum Family {
     Late,
     /// As [`Self::Incast`], with one of a thousand frames lost.
     Loss,
-    /// Groups of senders over an uplink and a host's cable, or one of both.
+    /// Groups of senders: one over an uplink and a host's cable, and one over each of the two
+    /// alone.
     Two,
     /// Echoes of 64 KB with one host.
     Echo,
@@ -106,7 +107,7 @@ pub struct Row {
     pub digest: u64,
 }
 
-/// Time after the last beginning after which the network must have settled.
+/// Time after the last sender has begun, within which the network must settle.
 const SETTLE: Nanos = Nanos::from_millis(5);
 
 /// Rates of one sender alone, without congestion control: each is measured once.

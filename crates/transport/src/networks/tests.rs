@@ -30,7 +30,7 @@ fn an_address_is_in_a_network_by_its_first_bits() {
 }
 
 #[test]
-fn no_bits_are_all_addresses_of_the_family() {
+fn a_prefix_of_no_bits_has_all_addresses_of_the_family() {
     assert!(networks("0.0.0.0/0").contains([203, 0, 113, 1].into()));
     assert!(!networks("0.0.0.0/0").contains("2001:db8::1".parse().unwrap()));
     assert!(networks("::/0").contains("2001:db8::1".parse().unwrap()));

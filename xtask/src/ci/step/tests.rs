@@ -30,12 +30,15 @@ fn exit_codes_decide() {
 }
 
 #[test]
-fn only_a_step_that_may_be_skipped_is() {
+fn only_a_step_that_may_be_skipped_is_skipped() {
     let outcome = |step: Step| run(&step);
     assert_eq!(outcome(sh("test", 1, "exit 77")), Outcome::Failed(Some(77)));
     let skipped = outcome(sh("test", 1, "exit 77").may_skip());
     assert_eq!(skipped, Outcome::Skipped);
-    assert!(skipped.is_success(), "what cannot run here fails nothing");
+    assert!(
+        skipped.is_success(),
+        "a step that cannot run here is no failure"
+    );
     assert_eq!(
         outcome(sh("test", 1, "exit 78").may_skip()),
         Outcome::Failed(Some(78))

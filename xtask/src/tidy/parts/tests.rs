@@ -42,7 +42,7 @@ fn functions_that_give_state_away_are_found() {
 }
 
 #[test]
-fn private_state_values_and_proofs_are_not() {
+fn private_state_and_visible_values_and_proofs_are_no_findings() {
     for code in [
         "struct A { a: u8 } impl A { fn slot(&mut self) -> &mut Slot { self.find() } }",
         "pub(crate) struct A { a: u8 } impl A { pub(crate) fn on_a(&mut self, b: &mut B) {} }",

@@ -11,7 +11,7 @@ use harness::row::Row;
 
 /// The published figures of an experiment, each with the figures of the rows that measure the same.
 pub(super) fn published(out: &mut String, all: &[Published], rows: &[&Row]) {
-    // Without any row not even their unit is known.
+    // Without rows, even the unit of the published figures is unknown.
     if all.is_empty() || rows.is_empty() {
         return;
     }

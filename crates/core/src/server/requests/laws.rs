@@ -19,7 +19,7 @@ impl Requests {
         requests.all(|idx| self.at(idx).answer == *template)
     }
 
-    /// Whether each request that is not free is in a slot, or its session is gone.
+    /// Whether each request in use is in a slot, unless its session is gone.
     pub(crate) fn is_count_right(&self) -> bool {
         let is_orphan = |request: &&InboundRequest| request.marks.has(Marks::ORPHAN);
         let orphans = self.table.iter().filter(is_orphan).count();

@@ -18,8 +18,8 @@ pub(super) struct Slot {
 }
 
 impl Requests {
-    /// Gives a session these slots, whose request numbers start at `first_req`. `all`: slots of all
-    /// sessions.
+    /// Gives a session these slots, whose request numbers start at `first_req`. `all`: the number
+    /// of slots of all sessions together.
     pub(crate) fn open_slots(&mut self, slots: SlotRange, first_req: ReqNum, all: usize) {
         let empty = Slot {
             last: ReqNum(0),
@@ -103,7 +103,8 @@ impl Requests {
         if slot.request != RequestIdx::NONE {
             return Some(slot.request);
         }
-        // Only a first packet gets an entry; for another one, the entry would remain unused.
+        // Only the first packet of a request gets an entry: an entry for a later packet would stay
+        // unused.
         let is_next = word == u64::from(slot.last.next(window).0) << 32;
         is_next.then(|| self.furnish(at, session, answer()))
     }

@@ -1,4 +1,4 @@
-//! Requests read back as they were written, and a response belongs to one call.
+//! Requests can be read as they were written, and a response belongs to one call.
 
 use super::{Ask, Kind, answer_of, is_answer_of};
 
