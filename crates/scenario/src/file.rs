@@ -1,5 +1,5 @@
-//! Scenario files: the keys of one, in the units that people write, and the scenario that they
-//! describe. Every key has a default, except for the hosts of a load.
+//! Scenario files: the keys of a file, in the units that people write, and the scenario that these
+//! keys describe. Every key has a default, except for the hosts of a load.
 
 mod idle;
 mod load;
@@ -230,7 +230,7 @@ impl File {
     /// The scenario that the file describes. [`Scenario::check`] decides whether it can run.
     ///
     /// # Errors
-    /// A key whose value means nothing.
+    /// A key has a value that makes no sense.
     pub(crate) fn scenario(&self) -> Result<Scenario, Wrong> {
         if !(0.0..=100.0).contains(&self.switch.mark_percent) {
             let what = "must be from 0 to 100";

@@ -26,7 +26,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Each path, and each end of one after a slash.
+/// Each path, and each of its ends that begins after a slash.
 fn endings(paths: &BTreeSet<String>) -> BTreeSet<&str> {
     let mut endings = BTreeSet::new();
     for path in paths {

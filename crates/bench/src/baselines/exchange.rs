@@ -32,7 +32,7 @@ const INFLIGHT: u32 = 60;
 /// Most messages that are taken from a ring together.
 const BURST: usize = 16;
 
-/// Number of messages for which our own burst has room: all requests at the beginning.
+/// Number of messages for which a burst has room; the first burst holds all requests in flight.
 const ROOM: usize = 64;
 
 /// Cells of a ring: four times the requests and answers of both sides.
@@ -86,7 +86,7 @@ fn shape(size: u16) -> Shape {
     }
 }
 
-/// The baselines of the usual RPCs of `rate`: requests one way, and both ways.
+/// The baselines of the usual RPCs of `rate`: requests in one direction, and in both.
 pub(crate) fn cases() -> [Case; 2] {
     [("one_way", false), ("symmetric", true)].map(|(pattern, symmetric)| {
         let exchange = Exchange {

@@ -43,9 +43,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     is_compared: false,
     section: Some(Section {
         title: "Optimisations",
-        text: "The RPCs of the rate, both ways, while one optimisation of the paper, or congestion \
-               control, is switched off and on again in turns. The baseline has all of them on. \
-               The paper switches off one after the other; its ratios are each to the row before.",
+        text: "Small RPCs in both directions, while one optimisation of the paper, or congestion \
+               control, is switched off and on in turns. In the baseline, all of them are on. \
+               The paper switches off one after the other; each of its ratios is to the row before.",
     }),
     published: PUBLISHED,
     findings: cost_of_control,

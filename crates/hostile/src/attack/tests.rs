@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_rate_is_kept_however_late_its_parts_are() {
+fn a_rate_is_kept_even_if_its_parts_are_late() {
     let mut pace = Pace::begin(Duration::from_secs(10), 1_000);
     let (mut all, mut at) = (0, 0);
     for late in [1, 1, 40, 3, 900, 2, 53, 8_000] {

@@ -378,7 +378,7 @@ fn an_orphan_can_be_given_to_another_pool() {
 /// Threads get a stream of msgbufs, check them and drop them, while the pool reuses those that come
 /// back and is dropped in the middle of it.
 #[test]
-fn threads_may_drop_while_the_pool_goes() {
+fn threads_may_drop_msgbufs_while_the_pool_is_dropped() {
     let rounds = if cfg!(miri) { 3 } else { 50 };
     for round in 0..rounds {
         let mut pool = pool();

@@ -1,4 +1,4 @@
-//! Held objects alone, with a pool.
+//! Objects that are held until the transport is done, without an endpoint.
 
 use dunlin_msgbuf::PoolConfig;
 

@@ -37,7 +37,7 @@ fn a_sender_is_at_most_512_ahead() {
 }
 
 #[test]
-fn what_left_before_an_answered_packet_is_lost_after_the_window() {
+fn packets_sent_before_an_answered_one_are_lost_after_the_window() {
     let mut transfer = transfer(4);
     send_all(&mut transfer, Nanos(0));
     for packet in [1, 3] {
@@ -56,7 +56,7 @@ fn what_left_before_an_answered_packet_is_lost_after_the_window() {
 }
 
 #[test]
-fn what_left_after_the_last_answered_packet_is_not_lost() {
+fn packets_sent_after_the_last_answered_one_are_not_lost() {
     let mut transfer = transfer(3);
     send_all(&mut transfer, Nanos(0));
     transfer.on_acked(0, RTT, RTT);
@@ -102,7 +102,7 @@ fn probes_that_are_answered_sooner_than_ever_are_believed() {
 }
 
 #[test]
-fn what_never_left_cannot_have_arrived() {
+fn packets_that_never_left_cannot_have_arrived() {
     let mut transfer = transfer(3);
     assert_eq!(transfer.on_acked(0, RTT, RTT), None);
     transfer.on_sent(0, RTT);
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn arrivals_say_what_has_arrived(packets in prop::collection::vec(0..1200_u32, 0..900)) {
+    fn arrivals_report_the_packets_that_have_arrived(packets in prop::collection::vec(0..1200_u32, 0..900)) {
         let mut arrivals = Arrivals::default();
         let mut model = BTreeSet::new();
         for packet in packets {

@@ -14,7 +14,7 @@ fn terms(addresses: &[&str]) -> Terms {
 }
 
 #[test]
-fn an_offer_says_what_was_put_in() {
+fn a_decoded_offer_equals_the_encoded_one() {
     let terms = terms(&["10.1.2.3:4567", "[fd00::1]:65535"]);
     let offer = terms.encode();
     assert!(offer.bytes.len() <= MAX_OFFER_BYTES);
@@ -105,7 +105,7 @@ fn sizes_that_no_endpoint_has_are_refused() {
 }
 
 #[test]
-fn descriptors_do_not_belong_into_an_offer() {
+fn an_offer_with_descriptors_is_refused() {
     let mut offer = terms(&["10.1.2.3:4567"]).encode();
     offer
         .fds
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_seen_or_means_something_else(at in 0..17_usize, bit in 0..8_u32) {
+    fn a_changed_byte_is_refused_or_changes_the_offer(at in 0..17_usize, bit in 0..8_u32) {
         let good = terms(&["10.1.2.3:4567"]);
         let mut offer = good.encode();
         offer.bytes[at] ^= 1 << bit;

@@ -87,7 +87,7 @@ fn a_stall_delays_what_comes_behind() {
     bench.queue.stall(Nanos(0), Nanos(700));
     assert_eq!(bench.push(10, 100), Ok(715));
     bench.queue.end_stall(&mut bench.memory, Nanos(200));
-    assert_eq!(bench.settle(200), (0, 0), "it has its own way now");
+    assert_eq!(bench.settle(200), (0, 0), "the queue is empty again");
     assert_eq!(bench.push(10, 200), Ok(215));
 }
 
