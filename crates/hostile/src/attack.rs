@@ -1,5 +1,5 @@
-//! The attackers: each is a process, which ends by itself and then reports its work. Damage to an
-//! attacker itself, whose sessions and memory it ruins, is no fault.
+//! The attackers. Each is a process, which ends by itself and then reports its work. An attacker
+//! may ruin its own sessions and memory; that is no fault of the server.
 
 pub(crate) mod blaster;
 pub(crate) mod drills;

@@ -22,11 +22,11 @@ const START: Duration = Duration::from_secs(20);
 const LIFE_MS: u64 = 120;
 /// Longest time for which a client is stopped: longer than the failure timeout.
 const STOP_MS: u64 = 1_500;
-/// Time between two drills of the own server.
+/// Time between two drills of the drill's own server.
 const EACH: Duration = Duration::from_secs(3);
 /// Time for which an address may be held after its server was killed.
 const HELD: Duration = Duration::from_secs(5);
-/// Clients of the own server.
+/// Clients of the drill's own server.
 const OWN_CLIENTS: usize = 2;
 
 struct Drill {
@@ -115,7 +115,7 @@ impl Drill {
         }
     }
 
-    /// Reads the reports of the own server's clients.
+    /// Reads the reports of the clients of the drill's own server.
     fn listen(&mut self, own: &mut Own) -> anyhow::Result<()> {
         for client in &mut own.clients {
             while let Some(word) = client.try_receive()? {

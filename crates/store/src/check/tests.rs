@@ -19,7 +19,8 @@ fn check(mode: Mode, memory: usize, operations: &[Operation]) -> Result<(), Test
     driver.run(operations).map_err(TestCaseError::fail)
 }
 
-/// Operations on few keys, which meet each other often, or on many, which fill memory.
+/// Operations on few keys, so that many concern the same key, or on many keys, which fill the
+/// memory.
 pub(super) fn operations(longest: usize) -> impl Strategy<Value = Vec<Operation>> {
     prop_oneof![Just(20_u16), Just(400), Just(4000)]
         .prop_flat_map(move |keys| proptest::collection::vec(operation(keys, longest), 1..1500))

@@ -42,7 +42,7 @@ fn nothing_leaves_early() {
 }
 
 #[test]
-fn beyond_the_horizon_waits_at_the_horizon_and_is_put_in_again() {
+fn a_packet_beyond_the_horizon_waits_there_and_is_inserted_again() {
     let mut wheel = wheel(100, 16);
     wheel.insert(entry(7, 1_000_000), Nanos(0));
     let mut looks = 0;
@@ -113,7 +113,7 @@ proptest! {
     /// Each look is complete: every packet that was due a slot ago is out, none is out before its
     /// time, equal times keep their order, and `next_due` is never too late.
     #[test]
-    fn it_is_a_sorted_list_of_some_width(
+    fn the_wheel_behaves_like_a_sorted_list(
         width in prop::sample::select(vec![1_u64, 7, 100, 1000]),
         slots in prop::sample::select(vec![2_u64, 16, 64, 100, 4096]),
         start in 0..10_000_u64,
@@ -134,7 +134,7 @@ proptest! {
                     while let Some(out) = wheel.pop_due(Nanos(now)) {
                         prop_assert!(out.at.0 <= now, "early");
                         let place = model.iter().position(|entry| *entry == out);
-                        prop_assert!(place.is_some(), "never put in, or out twice");
+                        prop_assert!(place.is_some(), "a packet left that was not in, or left twice");
                         model.remove(place.unwrap());
                     }
                     let late = model.iter().find(|entry| entry.at.0 + width <= now);

@@ -157,7 +157,7 @@ impl Requests {
         }
     }
 
-    /// Clients have asked for packets that have not been sent.
+    /// Whether clients have asked for packets that have not been sent yet.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.asked.is_empty()
     }

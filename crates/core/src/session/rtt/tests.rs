@@ -53,7 +53,7 @@ fn absurd_samples_do_not_overflow() {
 /// every packet leaves twice, so none is measured, unless the answer to two copies raises the
 /// estimate.
 #[test]
-fn the_answer_to_two_copies_lets_the_next_packet_arrive_before_it_leaves_twice() {
+fn an_answer_to_two_copies_raises_the_estimate() {
     let mut rtt = Rtt::default();
     rtt.on_bound(Nanos::from_micros(9));
     assert_eq!(rtt.patience(), None, "nothing was measured");
