@@ -45,7 +45,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         title: "Optimisations",
         text: "Small RPCs in both directions, while one optimisation of the paper, or congestion \
                control, is switched off and on in turns. In the baseline, all of them are on. \
-               The paper switches off one after the other; each of its ratios is to the row before.",
+               The paper switches off one after the other; each ratio is to the row before.",
     }),
     published: PUBLISHED,
     findings: cost_of_control,

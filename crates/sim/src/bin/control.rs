@@ -31,10 +31,10 @@ examples:
   control --seeds 10 --threads 2 --json > rows.jsonl
   control --only incast,100,6,100,150,1 --from 3
 
-A row is the worst of a point's seeds. share: throughput divided by what cables, credits and requests
-in flight allow; in late, the late sender's throughput divided by an equal share; in two, the least
-share of a sender. jain: fairness among the senders. first, resent: packets sent again in the first
-5 ms and in the 20 ms after that.";
+A row is the worst of a point's seeds. share: throughput divided by what cables, credits and
+requests in flight allow; in late, the late sender's throughput divided by an equal share; in two,
+the least share of a sender. jain: fairness among the senders. first, resent: packets sent again in
+the first 5 ms and in the 20 ms after that.";
 
 struct Arguments {
     grid: Grid,
