@@ -8,7 +8,7 @@
 //! | `honest` | the server, the healthy client, and calls that are easy to judge |
 //! | `attack` | the attackers: a process each |
 //! | `watch` | whether the machine itself stood still |
-//! | `judge` | what a run has seen, and whether that is as it must be |
+//! | `judge` | the rules for the observations of a run |
 //! | `words` | what the processes say to each other |
 #![forbid(unsafe_code)]
 

@@ -62,7 +62,7 @@ impl std::fmt::Display for MapError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Extent => "the sizes of a region contradict each other",
-            Self::Descriptor => "a descriptor is not sealed memory of the size that was told",
+            Self::Descriptor => "a descriptor is not sealed memory of the announced size",
             Self::System => "the system refuses to map a region of a peer",
         })
     }

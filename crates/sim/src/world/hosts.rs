@@ -225,8 +225,7 @@ impl<C: Cluster> World<C> {
         node.on_end();
         let process = self.process(port);
         self.cluster.on_end(process);
-        // The NIC forgets the process first, because it must not read memory of a process that is
-        // gone.
+        // The NIC forgets the process first: frames that it has not read are lost with the memory.
         self.net.borrow_mut().kill(port);
         self.ports[port.0].node = None;
         self.close_streams(process);

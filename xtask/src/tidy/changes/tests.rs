@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Old, git};
 
-/// A repository with two commits, which goes when it is dropped.
+/// A repository with two commits, which is removed when this is dropped.
 struct Repository(PathBuf);
 
 impl Repository {
@@ -49,7 +49,7 @@ fn without_the_commit_at_which_the_rules_begin_committed_lines_are_old() {
 }
 
 #[test]
-fn since_a_revision_the_lines_after_it_are_new() {
+fn lines_after_the_given_revision_are_new() {
     let repository = Repository::new("since");
     let (old, note) = Old::read(repository.path(), Some("HEAD~1")).unwrap();
     assert!(old.has("// first") && !old.has("second"));

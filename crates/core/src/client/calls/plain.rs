@@ -74,7 +74,7 @@ impl Calls {
         let slot = self.slots.get_mut(known.slot().index())?;
         let idx = slot.awaited(words[2])?;
         let (call, free) = self.table.get_beside_free(idx)?;
-        // The last look, and the first change.
+        // This is the last check, and the first change.
         if !call.take(data, &context.held) {
             return None;
         }

@@ -14,7 +14,7 @@ use crate::world::{Cluster, Node, ProcessId};
 
 const BULK: ReqType = ReqType(1);
 const SMALL: ReqType = ReqType(2);
-/// Tag of small requests; large ones have their names.
+/// Tag of small requests; the tag of a large request is its name.
 const SMALL_TAG: Tag = Tag(u64::MAX);
 /// Bytes of a small request and of its response.
 const SMALL_LEN: usize = 32;
@@ -181,7 +181,8 @@ impl App {
         }
     }
 
-    /// Whether the first packet has the name in place of its stamp.
+    /// Whether the data has its stamps. The first packet has the request's name in place of a
+    /// stamp.
     fn has_stamps(&self, data: &[u8]) -> bool {
         let Some(name) = word(data) else {
             return false;

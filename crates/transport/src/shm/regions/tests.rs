@@ -46,12 +46,12 @@ impl Line {
 }
 
 #[test]
-fn a_region_is_told_once_and_found_from_then_on() {
+fn a_region_is_announced_once_and_found_from_then_on() {
     let mut line = Line::new();
     let (first, second) = (line.buf(64), line.buf(64));
     assert!(line.tell(&first) && line.tell(&second));
     assert_eq!(first.lend().region(), second.lend().region());
-    assert!(line.known.find(first.lend()).is_none(), "not heard yet");
+    assert!(line.known.find(first.lend()).is_none(), "not announced yet");
     assert!(line.listen());
     assert!(line.known.find(first.lend()).is_some());
     assert!(line.known.find(second.lend()).is_some());
@@ -59,7 +59,7 @@ fn a_region_is_told_once_and_found_from_then_on() {
 }
 
 #[test]
-fn memory_of_the_user_cannot_be_told() {
+fn memory_of_the_user_cannot_be_announced() {
     let mut line = Line::new();
     let own = line.pool.adopt(vec![0; 64]).expect("it is short");
     assert!(!line.tell(&own));
@@ -82,7 +82,7 @@ fn a_dead_region_is_forgotten_on_both_sides() {
 }
 
 #[test]
-fn a_full_line_is_no_region_told() {
+fn a_region_is_not_announced_while_the_line_is_full() {
     let mut line = Line::new();
     while ffi::tell(line.ends.0.as_raw_fd(), &[1], None) {}
     let buf = line.buf(64);
@@ -136,7 +136,7 @@ fn the_end_of_the_line_is_noticed() {
 }
 
 #[test]
-fn more_than_the_limits_is_not_mapped_and_what_goes_makes_room() {
+fn regions_beyond_the_limits_are_not_mapped_until_others_end() {
     let mut line = Line::new();
     let buf = line.buf(64);
     let bytes = regions::info(buf.lend().region())
