@@ -10,4 +10,5 @@ pub mod connect;
 pub mod counters;
 pub mod networks;
 pub mod shm;
+pub mod turns;
 pub mod udp;

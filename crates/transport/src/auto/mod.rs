@@ -8,14 +8,13 @@
 //!
 //! The top bit of a [`PeerId`] tells the transports apart: it is set for UDP. All frames of a burst
 //! come from one of them. A look at the socket costs a system call, which may take as long as a
-//! whole round trip over shared memory; `turns` decides when to look.
+//! whole round trip over shared memory; [`turns`](crate::turns) decides when to look.
 //!
 //! [`PeerId`]: dunlin_core::transport::PeerId
 
 mod connect;
 mod offer;
 mod rx;
-mod turns;
 mod tx;
 mod uses;
 

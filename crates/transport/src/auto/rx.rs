@@ -6,8 +6,8 @@
 
 use dunlin_core::transport::{Frame, Rx};
 
-use super::turns::Turns;
 use crate::shm::ShmRx;
+use crate::turns::Turns;
 use crate::udp::UdpRx;
 
 /// The receiving half of an `auto` endpoint.

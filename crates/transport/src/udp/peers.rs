@@ -8,7 +8,7 @@
 //! peer's key leads to it. Called by `connect` (which changes it) and `tx` (which reads it).
 
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use dunlin_core::transport::PeerId;
 
@@ -44,6 +44,21 @@ pub(super) struct Peer {
     pub(super) loopback: bool,
     /// The last connection over which the peer was added came from another address.
     pub(super) foreign: bool,
+}
+
+/// Where packets to a peer go, and in which form. From [`UdpTx::reach`](super::UdpTx::reach).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reach {
+    /// The address. One of IPv4 has that form, whatever the socket's family is.
+    pub address: SocketAddr,
+    /// Most bytes of a datagram that holds several packets.
+    pub datagram: u32,
+    /// Most bytes in one packet.
+    pub packet: u32,
+    /// Several packets may share a datagram.
+    pub pack: bool,
+    /// A number that is small, and that no other peer has at the same time.
+    pub place: usize,
 }
 
 #[derive(Debug)]
@@ -135,6 +150,23 @@ impl Peers {
         slot.is_named(peer).then_some(&slot.peer)
     }
 
+    /// Where packets to a peer go.
+    pub(super) fn reach(&self, id: PeerId) -> Option<Reach> {
+        let peer = self.get(id)?;
+        let address = peer.addr.decode()?;
+        let address = match address.ip().to_canonical() {
+            ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+            IpAddr::V6(_) => address,
+        };
+        Some(Reach {
+            address,
+            datagram: peer.shape.datagram,
+            packet: peer.max_packet,
+            pack: peer.shape.pack,
+            place: place_of(id),
+        })
+    }
+
     /// Stops segmentation to this peer, because it failed on the path.
     pub(super) fn stop_segmenting(&mut self, peer: PeerId) {
         if let Some(slot) = self.slot_mut(peer) {
@@ -213,6 +245,12 @@ const RESTING: usize = 64;
 
 fn id(index: u32, generation: u32) -> PeerId {
     PeerId(generation << INDEX_BITS | index)
+}
+
+/// The place of a peer of this transport in tables that others keep about it; see [`Reach::place`].
+#[inline]
+pub fn place_of(peer: PeerId) -> usize {
+    index_of(peer)
 }
 
 #[inline]

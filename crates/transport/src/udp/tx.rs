@@ -21,7 +21,7 @@ use super::messages::{Message, Messages, WINDOW};
 use super::offer::Terms;
 use super::options::Options;
 use super::pack::{Fit, Packer, Shape};
-use super::peers::{Peer, Peers};
+use super::peers::{Peer, Peers, Reach};
 use super::socket::Socket;
 use crate::connect::{ConnectError, PeerInfo};
 use crate::counters::Counters;
@@ -114,14 +114,15 @@ impl UdpTx {
         self.counters
     }
 
+    /// Where packets to a peer go, for a transport that takes them there by another way; `None` if
+    /// there is no such peer.
+    pub fn reach(&self, peer: PeerId) -> Option<Reach> {
+        self.peers.reach(peer)
+    }
+
     /// Sends some of the packets of a lane, in order, and the items after them.
     #[inline]
-    pub(crate) fn send_staged(
-        &mut self,
-        lane: &Lane,
-        packets: &[LanePacket],
-        items: &[TxItem],
-    ) -> TxSeq {
+    pub fn send_staged(&mut self, lane: &Lane, packets: &[LanePacket], items: &[TxItem]) -> TxSeq {
         let count = packets.len() + items.len();
         let at = |index: usize| match packets.get(index) {
             Some(packet) => Packet::staged(lane, *packet),

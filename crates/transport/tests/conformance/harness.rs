@@ -27,6 +27,10 @@ pub(crate) trait Harness {
     /// the receiver's socket.
     const COUNTS_FULL: bool;
 
+    /// After this number of empty polls nothing is under way: on a loopback, where `auto` leaves
+    /// one of its two transports alone in most polls.
+    const QUIET_POLLS: u32 = 200;
+
     /// Whether the control plane says that all endpoints are on this host.
     const SAME_HOST: bool = true;
 }
@@ -58,10 +62,6 @@ const KEPT: usize = 512;
 
 /// Bytes at the start of a packet that say which it is.
 pub(crate) const NAME: usize = 12;
-
-/// After so many empty polls nothing is under way on a loopback. `auto` leaves one of its two
-/// transports alone in most polls.
-const QUIET_POLLS: u32 = 200;
 
 /// Whether packets are staged.
 static STAGES: AtomicBool = AtomicBool::new(false);
@@ -233,7 +233,7 @@ impl<H: Harness> Endpoint<H> {
     pub(crate) fn rest(&mut self) -> Vec<Packet> {
         let mut packets = Vec::new();
         let mut quiet = 0;
-        while quiet < QUIET_POLLS {
+        while quiet < H::QUIET_POLLS {
             let more = self.poll();
             quiet = if more.is_empty() { quiet + 1 } else { 0 };
             packets.extend(more);

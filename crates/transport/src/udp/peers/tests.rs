@@ -178,3 +178,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn reach_follows_the_peer_and_shows_ipv4_as_such() {
+    let mut peers = Peers::new(10);
+    let mapped = "[::ffff:10.0.0.9]:70".parse().unwrap();
+    let peer = Peer::new(mapped, SHAPE, 1500, 1440);
+    let id = peers.add((EndpointUid([1; 16]), mapped), peer).unwrap();
+    let reach = peers.reach(id).unwrap();
+    assert_eq!(reach.address, "10.0.0.9:70".parse().unwrap());
+    assert_eq!(
+        (reach.datagram, reach.packet, reach.pack),
+        (1472, 1500, true)
+    );
+    assert_eq!(reach.place, place_of(id));
+    let other = add(&mut peers, 2).unwrap();
+    assert_ne!(peers.reach(other).unwrap().place, reach.place);
+    peers.remove(id);
+    assert_eq!(peers.reach(id), None);
+}

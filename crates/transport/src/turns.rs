@@ -1,4 +1,5 @@
-//! When to look at the socket.
+//! When to look at the socket, for a transport that has a faster way as well: shared memory, or the
+//! rings of AF_XDP.
 //!
 //! A look at the socket costs a system call (200 to 300 ns if it is empty), a look at shared memory
 //! a few nanoseconds. So each burst spends part of a budget, and the endpoint looks at the socket
@@ -9,7 +10,7 @@
 //!   up the budget, because then the latency of UDP counts;
 //! - if no peer uses UDP and none knows our address, the budget is never used up.
 //!
-//! Pure; called by `rx` for each burst and by `connect` when peers come and go.
+//! Pure; called for each burst, and when peers come and go, by `auto` and by `dunlin-xdp`.
 
 /// Idle bursts between two looks at the socket.
 const BUDGET: u32 = 1024;
@@ -19,9 +20,17 @@ const BUSY_COST: u32 = BUDGET / 32;
 /// µs, longer than a round trip in a datacenter.
 const RECENT: u32 = 256;
 
-/// The budget of bursts without a look at the socket.
+/// The budget of bursts without a look at the socket. Where it says shared memory, another fast way
+/// may be meant.
+///
+/// ```
+/// let mut turns = dunlin_transport::turns::Turns::new();
+/// turns.on_peers(true, true);
+/// let busy = (0..).take_while(|_| { turns.on_busy(); !turns.is_due() }).count();
+/// assert_eq!(busy, 31);
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turns {
+pub struct Turns {
     left: u32,
     /// The cost of a burst that found nothing, and of one that found packets.
     idle_cost: u32,
@@ -32,9 +41,15 @@ pub(super) struct Turns {
     udp_used: bool,
 }
 
+impl Default for Turns {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Turns {
     /// The turns of an endpoint without peers.
-    pub(super) const fn new() -> Self {
+    pub const fn new() -> Self {
         let (shm_used, udp_used) = (false, false);
         Self {
             left: BUDGET,
@@ -48,7 +63,7 @@ impl Turns {
 
     /// Notes that peers have come or gone. Each argument is true if a peer may use the transport to
     /// reach us.
-    pub(super) fn on_peers(&mut self, shm_used: bool, udp_used: bool) {
+    pub fn on_peers(&mut self, shm_used: bool, udp_used: bool) {
         self.shm_used = shm_used;
         self.udp_used = udp_used;
         self.set_costs();
@@ -56,30 +71,30 @@ impl Turns {
 
     /// Makes the next burst look at the socket, where packets may wait whether or not a peer uses
     /// UDP.
-    pub(super) fn on_doubt(&mut self) {
+    pub fn on_doubt(&mut self) {
         self.left = 0;
     }
 
     /// True if this burst must look at the socket first.
     #[inline]
-    pub(super) fn is_due(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         self.left == 0
     }
 
     /// Notes that the burst found packets in shared memory.
     #[inline]
-    pub(super) fn on_busy(&mut self) {
+    pub fn on_busy(&mut self) {
         self.left = self.left.saturating_sub(self.busy_cost);
     }
 
     /// Notes that the burst found no packets in shared memory.
     #[inline]
-    pub(super) fn on_idle(&mut self) {
+    pub fn on_idle(&mut self) {
         self.left = self.left.saturating_sub(self.idle_cost);
     }
 
     /// Notes a look at the socket.
-    pub(super) fn on_look(&mut self, found: bool) {
+    pub fn on_look(&mut self, found: bool) {
         let before = self.recent;
         self.recent = if found {
             RECENT
