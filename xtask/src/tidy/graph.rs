@@ -84,6 +84,18 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
+        libraries: Some(&["libc"]),
+        ..rule(
+            "dunlin-xdp",
+            &[
+                "dunlin-wire",
+                "dunlin-msgbuf",
+                "dunlin-core",
+                "dunlin-transport",
+            ],
+        )
+    },
+    Rule {
         libraries: Some(&[]),
         ..rule("dunlin-control", &["dunlin-wire", "dunlin-core"])
     },

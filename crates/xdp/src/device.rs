@@ -1,0 +1,50 @@
+//! The kernel's side of the rings, as both halves of an endpoint see it.
+//!
+//! [`Socket`](crate::socket::Socket) is the real one. Tests put a kernel in user space in its
+//! place, which plays the other end of the four rings.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+/// The answer to a kick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kicked {
+    /// The kernel has taken the packets of the transmit ring.
+    Done,
+    /// It has taken some of them, or has no memory: to be tried again.
+    Again,
+    /// The interface is down, or gone.
+    Down,
+}
+
+/// The kernel's counters (`XDP_STATISTICS`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Packets dropped because the receive ring was full, or because they fit no frame.
+    pub rx_dropped: u64,
+    /// Packets dropped because the fill ring had no frame for them.
+    pub rx_unfilled: u64,
+    /// Entries of the fill ring that the kernel refused.
+    pub rx_invalid: u64,
+    /// Entries of the transmit ring that the kernel refused.
+    pub tx_invalid: u64,
+}
+
+/// The other end of the rings.
+pub trait Device: Send + Sync + fmt::Debug {
+    /// Asks for the packets in the transmit ring to be sent.
+    fn kick(&self) -> Kicked;
+
+    /// Asks for the frames in the fill ring to be used.
+    fn kick_fill(&self);
+
+    /// The descriptor that is readable when the receive ring has packets; `None` if there is none.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// The kernel's counters.
+    fn statistics(&self) -> Statistics;
+
+    /// Forgets an error of the socket, which would keep the descriptor readable. True if there was
+    /// one.
+    fn take_error(&self) -> bool;
+}

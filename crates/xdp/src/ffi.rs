@@ -1,0 +1,194 @@
+//! The system calls of this crate: `libc` in, values and errors out. Nothing here blocks.
+//!
+//! Owns every call to the kernel but those of `mapping`. Called by `socket`, `steering` and
+//! `netlink`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use libc::{c_int, c_void, socklen_t};
+
+/// A non-blocking socket that is closed on `exec`.
+pub(crate) fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket(2) takes numbers only.
+    own(unsafe { libc::socket(family, kind, protocol) })
+}
+
+/// setsockopt(2) with the bytes of a plain value.
+pub(crate) fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    value: &T,
+) -> io::Result<()> {
+    let at = (&raw const *value).cast();
+    // SAFETY: the value is live, and its size is given; the kernel only reads it.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, at, socklen::<T>()) })
+}
+
+/// getsockopt(2) of an array of numbers. Those that this kernel does not know stay 0.
+pub(crate) fn numbers<const N: usize>(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+) -> io::Result<[u64; N]> {
+    let mut numbers = [0; N];
+    let mut len = socklen::<[u64; N]>();
+    let at = numbers.as_mut_ptr().cast();
+    // SAFETY: the kernel writes at most `len` bytes into the live array, and any bytes are numbers.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, at, &raw mut len) })?;
+    Ok(numbers)
+}
+
+/// The error that waits in a socket, which is then forgotten (`SO_ERROR`).
+pub(crate) fn take_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
+    let mut code: c_int = 0;
+    let mut len = socklen::<c_int>();
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_ERROR);
+    let at = (&raw mut code).cast();
+    // SAFETY: the kernel writes at most `len` bytes into the live number.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, at, &raw mut len) }).ok()?;
+    (code != 0).then(|| io::Error::from_raw_os_error(code))
+}
+
+/// bind(2) of an `AF_XDP` socket.
+pub(crate) fn bind_xdp(fd: BorrowedFd<'_>, address: &libc::sockaddr_xdp) -> io::Result<()> {
+    let at = (&raw const *address).cast();
+    // SAFETY: the address is live, and its size is given.
+    check(unsafe { libc::bind(fd.as_raw_fd(), at, socklen::<libc::sockaddr_xdp>()) })
+}
+
+/// bind(2) of a netlink socket to groups of events.
+pub(crate) fn bind_netlink(fd: BorrowedFd<'_>, groups: u32) -> io::Result<()> {
+    // SAFETY: zero bytes are an address of no family.
+    let mut address: libc::sockaddr_nl = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.nl_family = libc::sa_family_t::try_from(libc::AF_NETLINK).expect("a small number");
+    address.nl_groups = groups;
+    let at = (&raw const address).cast();
+    // SAFETY: the address is live, and its size is given.
+    check(unsafe { libc::bind(fd.as_raw_fd(), at, socklen::<libc::sockaddr_nl>()) })
+}
+
+/// sendto(2) of nothing: asks the kernel to look at the transmit ring.
+#[inline]
+pub(crate) fn kick(fd: BorrowedFd<'_>) -> Result<(), c_int> {
+    let null = std::ptr::null();
+    // SAFETY: no bytes and no address.
+    let rc = unsafe { libc::sendto(fd.as_raw_fd(), null, 0, libc::MSG_DONTWAIT, null.cast(), 0) };
+    if rc < 0 { Err(errno()) } else { Ok(()) }
+}
+
+/// recvfrom(2) of nothing: asks the kernel to look at the fill ring.
+pub(crate) fn kick_fill(fd: BorrowedFd<'_>) {
+    let null = std::ptr::null_mut();
+    // SAFETY: no bytes and no address. What it answers is of no use: without frames it does
+    // nothing.
+    unsafe {
+        libc::recvfrom(
+            fd.as_raw_fd(),
+            null,
+            0,
+            libc::MSG_DONTWAIT,
+            null.cast(),
+            null.cast(),
+        )
+    };
+}
+
+/// send(2) of a message.
+pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+    let at = bytes.as_ptr().cast::<c_void>();
+    // SAFETY: the bytes are live and only read.
+    let sent = unsafe { libc::send(fd.as_raw_fd(), at, bytes.len(), 0) };
+    if sent < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// recv(2) of a message into `room`; a longer one is cut.
+pub(crate) fn receive<'a>(fd: BorrowedFd<'_>, room: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    let at = room.as_mut_ptr().cast::<c_void>();
+    // SAFETY: the kernel writes at most `room.len()` bytes, and `room` is ours alone.
+    let len = unsafe { libc::recv(fd.as_raw_fd(), at, room.len(), libc::MSG_DONTWAIT) };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+    Ok(&room[..len])
+}
+
+/// bpf(2). `attributes` has the size of what the command reads; its pointers lead to what the
+/// caller keeps during the call.
+///
+/// # Safety
+/// Every address in `attributes` that the command follows leads to memory that the kernel may use
+/// as the command says.
+pub(crate) unsafe fn bpf(command: c_int, attributes: &mut [u64]) -> io::Result<c_int> {
+    let at = attributes.as_mut_ptr();
+    // SAFETY: the attributes are live and ours, and the caller vouches for what they lead to.
+    let rc = unsafe { libc::syscall(libc::SYS_bpf, command, at, size_of_val(attributes)) };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(c_int::try_from(rc).expect("bpf(2) answers with an int"))
+}
+
+/// The owner of a descriptor that a system call has just returned.
+pub(crate) fn own(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, open, and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The number of an interface in the caller's network namespace.
+pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
+    // SAFETY: the name ends with a zero byte.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(index)
+    }
+}
+
+/// The limit of memory that this process may pin (`RLIMIT_MEMLOCK`); `None` if there is none.
+pub(crate) fn memlock() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel writes one live `rlimit`.
+    let rc = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    (rc == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Bytes that this thread may pin at most; `None` if it has `CAP_IPC_LOCK`, or no limit.
+pub(crate) fn pinnable() -> Option<u64> {
+    /// `CAP_IPC_LOCK` of `capabilities(7)`.
+    const IPC_LOCK: u32 = 14;
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    let is_free = effective.is_some_and(|set| set >> IPC_LOCK & 1 != 0);
+    memlock().filter(|_| !is_free)
+}
+
+fn errno() -> c_int {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn socklen<T>() -> socklen_t {
+    socklen_t::try_from(size_of::<T>()).expect("socket options are a few bytes")
+}
+
+fn check(rc: c_int) -> io::Result<()> {
+    if rc < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

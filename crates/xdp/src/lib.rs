@@ -1,0 +1,47 @@
+//! AF_XDP as a transport of Dunlin: packets pass the kernel's network stack by, and the interface
+//! stays the kernel's (design §12).
+//!
+//! There is no library below but `libc`. The raw parts are [`ring`] (the four rings of a socket),
+//! [`umem`] (the region of frames), [`socket`], [`steering`] (the BPF program, assembled here, and
+//! its maps) and [`packet`] (Ethernet to UDP, read and written). Unsafe code stands in `ffi`,
+//! `mapping`, `ring`, `umem` and `steering`.
+
+#[cfg(not(loom))]
+mod connect;
+#[cfg(not(loom))]
+pub mod device;
+#[cfg(not(loom))]
+mod ffi;
+mod mapping;
+#[cfg(not(loom))]
+mod open;
+#[cfg(not(loom))]
+pub mod packet;
+#[cfg(not(loom))]
+mod receive;
+pub mod ring;
+#[cfg(not(loom))]
+pub mod roads;
+#[cfg(not(loom))]
+pub mod socket;
+#[cfg(not(loom))]
+pub mod steering;
+mod sync;
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;
+#[cfg(not(loom))]
+mod transmit;
+#[cfg(not(loom))]
+pub mod umem;
+#[cfg(not(loom))]
+mod ways;
+
+#[cfg(not(loom))]
+pub use open::{Options, Xdp};
+#[cfg(not(loom))]
+pub use receive::XdpRx;
+#[cfg(not(loom))]
+pub use steering::Mode;
+#[cfg(not(loom))]
+pub use transmit::XdpTx;

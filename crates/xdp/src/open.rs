@@ -1,0 +1,191 @@
+//! Opens an endpoint: the socket of the kernel, the region and the rings, the program that steers.
+//!
+//! Invariant: if a step fails, everything that the earlier ones made is gone again, and the
+//! interface is as it was. The error names what is missing.
+
+use std::ffi::CString;
+use std::io;
+use std::sync::Arc;
+
+use dunlin_core::transport::{Halves, Limits, Transport};
+use dunlin_transport::udp::{self, Udp};
+
+use crate::device::Device;
+use crate::ffi;
+use crate::packet::Home;
+use crate::receive::XdpRx;
+use crate::receive::arrivals::Arrivals;
+use crate::roads::Tables;
+use crate::socket::{Rings, Socket, explain};
+use crate::steering::{Mode, Steering};
+use crate::transmit::XdpTx;
+use crate::transmit::frames::Frames;
+use crate::umem::{FRAME, MIN_FRAMES, Umem};
+use crate::ways::{OwnMac, Ways};
+
+/// Options of one `xdp` endpoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The interface, by name.
+    pub interface: String,
+    /// Its queue. Packets that the interface puts into another one come through the kernel.
+    pub queue: u32,
+    /// Where the kernel runs the program that steers.
+    pub mode: Mode,
+    /// Bytes of the region of frames, which the kernel pins; half is for receiving. If
+    /// `RLIMIT_MEMLOCK` permits less, the region is smaller; [`XdpRx::details`] has its size.
+    pub umem_bytes: u64,
+    /// Datagrams whose checksum is over the pseudo header alone are accepted. They come from
+    /// neighbours in the same kernel or in a guest of it, whose devices leave the rest undone.
+    pub partial_sums: bool,
+    /// The socket for what is not steered, which has the address and the port of the endpoint: an
+    /// address of the interface. Its sizes and its packing are the endpoint's.
+    pub udp: udp::Options,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interface: String::new(),
+            queue: 0,
+            mode: Mode::Generic,
+            umem_bytes: 64 << 20,
+            partial_sums: true,
+            udp: udp::Options::default(),
+        }
+    }
+}
+
+/// AF_XDP as a transport.
+#[derive(Clone, Copy, Debug)]
+pub struct Xdp;
+
+impl Transport for Xdp {
+    type Rx = XdpRx;
+    type Tx = XdpTx;
+}
+
+/// An open socket of the kernel, with the program that steers to it. What both halves share: when
+/// the second of them goes, so do link, maps and socket.
+#[derive(Debug)]
+struct Opened {
+    socket: Socket,
+    steering: Steering,
+    home: Home,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // Packets on their way already find no socket and pass.
+        self.steering.release(&self.home);
+    }
+}
+
+/// The socket does the work.
+impl Device for Opened {
+    #[inline]
+    fn kick(&self) -> crate::device::Kicked {
+        self.socket.kick()
+    }
+
+    fn kick_fill(&self) {
+        self.socket.kick_fill();
+    }
+
+    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.socket.fd()
+    }
+
+    fn statistics(&self) -> crate::device::Statistics {
+        self.socket.statistics()
+    }
+
+    fn take_error(&self) -> bool {
+        self.socket.take_error()
+    }
+}
+
+impl Xdp {
+    /// Opens an endpoint in the network namespace of the caller.
+    ///
+    /// # Errors
+    /// `InvalidInput` for options outside their limits; `NotFound` if there is no such interface;
+    /// `ResourceBusy` if its queue is taken, or it has an XDP program; otherwise the kernel's error
+    /// with the step that failed and the capability that permits it.
+    pub fn open(options: &Options) -> io::Result<Halves<XdpRx, XdpTx>> {
+        let index = index_of(&options.interface)?;
+        let (tables, link) = Tables::open(index)?;
+        let udp = Udp::open(&options.udp)?;
+        let address = udp.rx.local_addr();
+        if address.ip().is_unspecified() || address.ip().is_loopback() {
+            return Err(invalid("xdp needs an address of its interface"));
+        }
+        let home = Home {
+            address,
+            vlan: 0,
+            mac: link
+                .mac
+                .ok_or_else(|| invalid("the interface has no Ethernet address"))?,
+        };
+        let umem = region(options.umem_bytes)?;
+        let (for_rx, for_tx) = umem.halves();
+        let (socket, rings) = Socket::open(index, options.queue, umem)?;
+        let steering = steer(&socket, &home, options.queue)?;
+        let opened = Arc::new(Opened {
+            socket,
+            steering,
+            home,
+        });
+        let Rings {
+            rx,
+            fill,
+            tx,
+            completion,
+        } = rings;
+        let arrivals = Arrivals::new(for_rx, rx, fill, opened.clone());
+        let frames = Frames::new(for_tx, tx, completion, opened.clone());
+        // Last, because a packet that is steered now finds an empty frame.
+        opened.steering.attach(index, options.mode)?;
+        let mac = OwnMac::new(home.mac);
+        let ways = Ways::new(home, mac.clone(), &link, Box::new(tables));
+        let limits = Limits {
+            rx_queue: arrivals.capacity(),
+            ..udp.limits
+        };
+        Ok(Halves {
+            rx: XdpRx::new(udp.rx, arrivals, home, mac, options.partial_sums),
+            tx: XdpTx::new(udp.tx, ways, frames),
+            limits,
+        })
+    }
+}
+
+fn index_of(interface: &str) -> io::Result<u32> {
+    let name = CString::new(interface).map_err(|_| invalid("an interface's name has no zero"))?;
+    ffi::interface_index(&name)
+        .map_err(|error| explain(error, &format!("there is no interface {interface:?}")))
+}
+
+/// The region: of the size that the options ask for, or less if the process may pin less.
+fn region(bytes: u64) -> io::Result<Arc<Umem>> {
+    let frames = |bytes: u64| u32::try_from(bytes / FRAME as u64).unwrap_or(u32::MAX);
+    let least = u64::from(MIN_FRAMES) * FRAME as u64;
+    let permitted = match ffi::pinnable() {
+        Some(limit) if limit < bytes && limit >= least => limit,
+        _ => bytes,
+    };
+    Umem::new(frames(permitted))
+}
+
+/// The program, not attached, with one socket and one endpoint.
+fn steer(socket: &Socket, home: &Home, queue: u32) -> io::Result<Steering> {
+    let steering = Steering::load()?;
+    let fd = socket.fd().expect("a socket has a descriptor");
+    steering.set_socket(0, fd)?;
+    steering.steer(home, 0, queue)?;
+    Ok(steering)
+}
+
+fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}

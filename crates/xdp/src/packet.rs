@@ -1,0 +1,59 @@
+//! Ethernet frames that carry one UDP datagram: read with every check, and written (RFC 768, 791,
+//! 894, 1624, 8200, IEEE 802.1Q).
+//!
+//! The kernel's stack does not see a frame that was steered to us, so all that it would check is
+//! checked here again. No I/O and no unsafe code. `receive` reads, `transmit` writes; `steering`
+//! takes the numbers.
+
+mod build;
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
+mod parse;
+mod sum;
+
+use std::net::SocketAddr;
+
+pub use build::{Header, MAX_HEADER};
+pub use parse::{Datagram, REFUSALS, Refused, Written, parse};
+pub use sum::Sum;
+
+/// An address of Ethernet.
+pub type Mac = [u8; 6];
+
+/// Bytes of an Ethernet header without a tag.
+pub(crate) const ETHERNET: usize = 14;
+/// Bytes of a tag of 802.1Q.
+pub(crate) const TAG: usize = 4;
+/// Bytes of an IPv4 header without options.
+pub(crate) const IPV4: usize = 20;
+/// Bytes of an IPv6 header without extensions.
+pub(crate) const IPV6: usize = 40;
+/// Bytes of a UDP header.
+pub(crate) const UDP: usize = 8;
+
+/// The type of a frame with IPv4.
+pub(crate) const TYPE_IPV4: u16 = 0x0800;
+/// The type of a frame with IPv6.
+pub(crate) const TYPE_IPV6: u16 = 0x86DD;
+/// The type of a frame with a tag.
+pub(crate) const TYPE_TAG: u16 = 0x8100;
+/// UDP in the field of IP that names the protocol.
+pub(crate) const PROTOCOL_UDP: u8 = 17;
+
+/// Where an endpoint is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Home {
+    /// Address and port.
+    pub address: SocketAddr,
+    /// The number of its VLAN; 0 if frames have no tag.
+    pub vlan: u16,
+    /// The interface's address.
+    pub mac: Mac,
+}
+
+impl Home {
+    /// Bytes of the headers of IP and UDP in front of a datagram's payload.
+    pub(crate) fn ip_and_udp(&self) -> usize {
+        UDP + if self.address.is_ipv4() { IPV4 } else { IPV6 }
+    }
+}

@@ -1,0 +1,150 @@
+//! Writes the headers of a frame. All of them but lengths and sums are the same for every datagram
+//! to a peer, so they are made once.
+//!
+//! Checksums are always written whole: the receiver's device may check them. A datagram is never
+//! fragmented ("don't fragment" is set); one that does not fit goes through the kernel instead.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::parse::pseudo_header;
+use super::sum::Sum;
+use super::{
+    ETHERNET, Home, IPV4, IPV6, Mac, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP,
+};
+
+/// Bytes of the longest headers: with a tag, and IPv6.
+pub const MAX_HEADER: usize = ETHERNET + TAG + IPV6 + UDP;
+
+/// "ECN-capable transport (0)" (RFC 3168).
+const ECT_0: u8 = 0b10;
+/// Routers that a frame may pass.
+const HOPS: u8 = 64;
+
+/// The headers of frames from an endpoint to a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    bytes: [u8; MAX_HEADER],
+    /// Bytes of them all.
+    len: usize,
+    /// Where that of IP begins.
+    ip: usize,
+    /// The sums over the IPv4 header and over the pseudo header, both without the lengths.
+    ip_sum: Sum,
+    pseudo: Sum,
+}
+
+impl Header {
+    /// The headers of frames from `home` to the address `to` by way of the neighbour with `mac`.
+    ///
+    /// # Panics
+    /// If the addresses are of different families; `transmit` looks for a way in one of them.
+    pub fn new(home: &Home, to: SocketAddr, mac: Mac) -> Self {
+        let mut bytes = Writer::default();
+        bytes.add(&mac);
+        bytes.add(&home.mac);
+        if home.vlan != 0 {
+            bytes.add(&TYPE_TAG.to_be_bytes());
+            bytes.add(&home.vlan.to_be_bytes());
+        }
+        let ip = bytes.len + 2;
+        let mut ip_sum = Sum::default();
+        match (home.address.ip(), to.ip()) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                bytes.add(&TYPE_IPV4.to_be_bytes());
+                bytes.add(&[0x45, ECT_0, 0, 0]);
+                // No identification, because it is never fragmented; "don't fragment".
+                bytes.add(&[0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
+                bytes.add(&from.octets());
+                bytes.add(&to.octets());
+                ip_sum.add(&bytes.bytes[ip..bytes.len]);
+            }
+            (IpAddr::V6(from), IpAddr::V6(to)) => {
+                bytes.add(&TYPE_IPV6.to_be_bytes());
+                bytes.add(&[0x60, ECT_0 << 4, 0, 0, 0, 0, PROTOCOL_UDP, HOPS]);
+                bytes.add(&from.octets());
+                bytes.add(&to.octets());
+            }
+            _ => panic!("a way joins addresses of one family"),
+        }
+        let mut pseudo = pseudo_header(home.address.ip(), to.ip(), 0);
+        let ports = [home.address.port().to_be_bytes(), to.port().to_be_bytes()];
+        for port in ports {
+            bytes.add(&port);
+            pseudo.add(&port);
+        }
+        bytes.add(&[0; 4]);
+        Self {
+            bytes: bytes.bytes,
+            len: bytes.len,
+            ip,
+            ip_sum,
+            pseudo,
+        }
+    }
+
+    /// Bytes of all headers.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.len
+    }
+
+    /// Writes the headers of a datagram with `payload` bytes, whose sum is `sum`, to the start of
+    /// `frame`.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than [`Self::bytes`], or the datagram longer than UDP allows.
+    #[inline]
+    pub fn write(&self, frame: &mut [u8], payload: usize, sum: Sum) {
+        let udp = self.len - UDP;
+        let frame = &mut frame[..self.len];
+        frame.copy_from_slice(&self.bytes[..self.len]);
+        let most = "a datagram has at most 65 535 bytes";
+        let udp_len = u16::try_from(UDP + payload).expect(most).to_be_bytes();
+        if udp - self.ip == IPV4 {
+            let total = u16::try_from(IPV4 + UDP + payload)
+                .expect(most)
+                .to_be_bytes();
+            frame[self.ip + 2..self.ip + 4].copy_from_slice(&total);
+            let mut ip_sum = self.ip_sum;
+            ip_sum.add(&total);
+            let ip_sum = !ip_sum.folded();
+            frame[self.ip + 10..self.ip + 12].copy_from_slice(&ip_sum.to_be_bytes());
+        } else {
+            frame[self.ip + 4..self.ip + 6].copy_from_slice(&udp_len);
+        }
+        frame[udp + 4..udp + 6].copy_from_slice(&udp_len);
+        let mut whole = self.pseudo;
+        // Once for the pseudo header, once for that of UDP.
+        whole.add(&udp_len);
+        whole.add(&udp_len);
+        whole.append(sum);
+        // 0 would say that there is no sum; it equals 0xFFFF (RFC 768).
+        let sum = match !whole.folded() {
+            0 => 0xFFFF,
+            sum => sum,
+        };
+        frame[udp + 6..udp + 8].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// Headers that grow.
+struct Writer {
+    bytes: [u8; MAX_HEADER],
+    len: usize,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self {
+            bytes: [0; MAX_HEADER],
+            len: 0,
+        }
+    }
+}
+
+impl Writer {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+}

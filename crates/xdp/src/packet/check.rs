@@ -1,0 +1,69 @@
+//! Properties of any received frame, and of any that we write. The fuzz target and property
+//! tests call it.
+
+use std::net::SocketAddr;
+
+use super::{Header, Home, Sum, Written, parse};
+
+/// The endpoints of the properties: one for each family, with and without a tag.
+pub fn homes() -> [Home; 4] {
+    let home = |address: &str, vlan| Home {
+        address: address.parse().expect("an address"),
+        vlan,
+        mac: [2, 0, 0, 0, 0, 1],
+    };
+    [
+        home("10.79.0.1:7000", 0),
+        home("10.79.0.1:7000", 5),
+        home("[fd79::1]:7000", 0),
+        home("[fd79::1]:7000", 5),
+    ]
+}
+
+/// The address of a peer of such an endpoint.
+pub fn peer_of(home: &Home) -> SocketAddr {
+    let address = match home.address {
+        SocketAddr::V4(_) => "10.79.0.2:7001",
+        SocketAddr::V6(_) => "[fd79::2]:7001",
+    };
+    address.parse().expect("an address")
+}
+
+/// Reads any bytes as a frame: at most one home accepts them, and what it accepts lies within, and
+/// is sent as it was understood.
+///
+/// # Panics
+/// If a property does not hold.
+pub fn frame(bytes: &[u8]) {
+    for home in homes() {
+        let Ok(found) = parse(bytes, &home) else {
+            continue;
+        };
+        let payload = &bytes[found.start..][..found.len];
+        assert!(!payload.is_empty());
+        assert_ne!(found.from.ip(), home.address.ip());
+        // The same payload from the same sender, written by us, is understood likewise.
+        let sender = Home {
+            address: found.from,
+            vlan: home.vlan,
+            mac: [2, 0, 0, 0, 0, 2],
+        };
+        let again = written(&sender, &home, payload);
+        let understood = parse(&again, &home).expect("we wrote it");
+        assert_eq!(&again[understood.start..][..understood.len], payload);
+        assert_eq!(understood.from, found.from);
+        assert_eq!(understood.sum, Written::Whole);
+        assert!(!understood.congestion);
+    }
+}
+
+/// A frame that `sender` would write.
+pub fn written(sender: &Home, to: &Home, payload: &[u8]) -> Vec<u8> {
+    let header = Header::new(sender, to.address, to.mac);
+    let mut frame = vec![0xEE; header.bytes()];
+    frame.extend(payload);
+    let mut sum = Sum::default();
+    sum.add(payload);
+    header.write(&mut frame, payload.len(), sum);
+    frame
+}

@@ -1,0 +1,275 @@
+//! Reads a received frame. Every byte of it may be a stranger's.
+//!
+//! Invariant: what [`parse`] accepts was sent to this endpoint's addresses on every layer, by a
+//! sender that can be one other host, and its payload lies within the frame.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::sum::Sum;
+use super::{ETHERNET, Home, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP};
+
+/// Reasons for which a frame is refused, in the order of [`Refused`], as counters are named.
+pub const REFUSALS: [&str; 11] = [
+    "rx_truncated",
+    "rx_foreign_type",
+    "rx_foreign_mac",
+    "rx_foreign_vlan",
+    "rx_malformed_ip",
+    "rx_fragment",
+    "rx_foreign_address",
+    "rx_wrong_source",
+    "rx_malformed_udp",
+    "rx_wrong_sum",
+    "rx_no_sum",
+];
+
+/// Why a frame is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Refused {
+    /// It ends before its headers or lengths say so.
+    Truncated,
+    /// It holds neither IPv4 nor IPv6 with UDP.
+    Type,
+    /// It was sent to another Ethernet address, or to several, or from such a one.
+    Mac,
+    /// It is of another VLAN.
+    Vlan,
+    /// The header of IP has another version, options, or a wrong sum.
+    Ip,
+    /// It is a part of a packet.
+    Fragment,
+    /// It was sent to another IP address or port.
+    Destination,
+    /// No other host can have its source address: it is ours, loopback, or not unicast.
+    Source,
+    /// The length of UDP is wrong, or there is no payload.
+    Udp,
+    /// The checksum of UDP is wrong.
+    Sum,
+    /// It has no checksum, which IPv6 demands.
+    NoSum,
+}
+
+/// How a datagram's checksum was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// Whole, and it is right.
+    Whole,
+    /// Only over the pseudo header: the sender's kernel left the rest to a device that does not
+    /// exist between neighbours in one kernel.
+    Partial,
+    /// Not at all, as IPv4 allows.
+    Absent,
+}
+
+/// The payload of an accepted frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram {
+    /// Where it begins in the frame.
+    pub start: usize,
+    /// Its bytes, at least 1.
+    pub len: usize,
+    /// The network marked it "congestion experienced" (ECN).
+    pub congestion: bool,
+    /// Its checksum.
+    pub sum: Written,
+    /// Its sender.
+    pub from: SocketAddr,
+}
+
+/// The parts of IP that UDP needs.
+struct Ip {
+    from: IpAddr,
+    to: IpAddr,
+    /// Where its payload begins and ends in the frame.
+    start: usize,
+    end: usize,
+    traffic_class: u8,
+}
+
+/// Reads the frame that came to `home`.
+///
+/// # Errors
+/// See [`Refused`].
+///
+/// ```
+/// use dunlin_xdp::packet::{Header, Home, Refused, Sum, parse};
+/// let one = Home { address: "10.0.0.1:7".parse().unwrap(), vlan: 0, mac: [2; 6] };
+/// let two = Home { address: "10.0.0.2:8".parse().unwrap(), vlan: 0, mac: [4; 6] };
+/// let header = Header::new(&one, two.address, two.mac);
+/// let mut frame = vec![0; header.bytes()];
+/// frame.extend(b"hello");
+/// let mut sum = Sum::default();
+/// sum.add(b"hello");
+/// header.write(&mut frame, 5, sum);
+/// let found = parse(&frame, &two).unwrap();
+/// assert_eq!(&frame[found.start..][..found.len], b"hello");
+/// assert_eq!(parse(&frame, &one), Err(Refused::Mac));
+/// ```
+pub fn parse(frame: &[u8], home: &Home) -> Result<Datagram, Refused> {
+    let (kind, start) = ethernet(frame, home)?;
+    let ip = match kind {
+        TYPE_IPV4 => ipv4(frame, start)?,
+        TYPE_IPV6 => ipv6(frame, start)?,
+        _ => return Err(Refused::Type),
+    };
+    if ip.to != home.address.ip() {
+        return Err(Refused::Destination);
+    }
+    if !may_be_from(ip.from) || ip.from == home.address.ip() {
+        return Err(Refused::Source);
+    }
+    udp(frame, &ip, home)
+}
+
+/// Type and place of what an Ethernet frame carries.
+fn ethernet(frame: &[u8], home: &Home) -> Result<(u16, usize), Refused> {
+    let to: [u8; 6] = field(frame, 0)?;
+    let from: [u8; 6] = field(frame, 6)?;
+    let is_group = |mac: [u8; 6]| mac[0] & 1 != 0;
+    if to != home.mac || is_group(from) {
+        return Err(Refused::Mac);
+    }
+    let kind = number(frame, 12)?;
+    if kind != TYPE_TAG {
+        return match home.vlan {
+            0 => Ok((kind, ETHERNET)),
+            _ => Err(Refused::Vlan),
+        };
+    }
+    // The upper bits are a priority; with number 0 the tag says nothing else.
+    if number(frame, 14)? & 0x0FFF != home.vlan {
+        return Err(Refused::Vlan);
+    }
+    Ok((number(frame, 16)?, ETHERNET + TAG))
+}
+
+fn ipv4(frame: &[u8], at: usize) -> Result<Ip, Refused> {
+    let header: [u8; IPV4] = field(frame, at)?;
+    // Version 4, and a header of five words: without options.
+    if header[0] != 0x45 {
+        return Err(Refused::Ip);
+    }
+    let mut sum = Sum::default();
+    sum.add(&header);
+    if sum.folded() != 0xFFFF {
+        return Err(Refused::Ip);
+    }
+    // "More fragments", or the place of a later one.
+    if u16::from_be_bytes([header[6], header[7]]) & 0x3FFF != 0 {
+        return Err(Refused::Fragment);
+    }
+    if header[9] != PROTOCOL_UDP {
+        return Err(Refused::Type);
+    }
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let end = at + total;
+    if total < IPV4 || end > frame.len() {
+        return Err(Refused::Truncated);
+    }
+    Ok(Ip {
+        from: Ipv4Addr::from(field::<4>(frame, at + 12)?).into(),
+        to: Ipv4Addr::from(field::<4>(frame, at + 16)?).into(),
+        start: at + IPV4,
+        end,
+        traffic_class: header[1],
+    })
+}
+
+fn ipv6(frame: &[u8], at: usize) -> Result<Ip, Refused> {
+    let header: [u8; IPV6] = field(frame, at)?;
+    if header[0] >> 4 != 6 {
+        return Err(Refused::Ip);
+    }
+    match header[6] {
+        PROTOCOL_UDP => {}
+        44 => return Err(Refused::Fragment),
+        _ => return Err(Refused::Type),
+    }
+    let start = at + IPV6;
+    let end = start + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if end > frame.len() {
+        return Err(Refused::Truncated);
+    }
+    Ok(Ip {
+        from: Ipv6Addr::from(field::<16>(frame, at + 8)?).into(),
+        to: Ipv6Addr::from(field::<16>(frame, at + 24)?).into(),
+        start,
+        end,
+        traffic_class: header[0] << 4 | header[1] >> 4,
+    })
+}
+
+fn udp(frame: &[u8], ip: &Ip, home: &Home) -> Result<Datagram, Refused> {
+    let whole = frame.get(ip.start..ip.end).ok_or(Refused::Truncated)?;
+    let [from, to] = [number(whole, 0)?, number(whole, 2)?];
+    if to != home.address.port() {
+        return Err(Refused::Destination);
+    }
+    let len = usize::from(number(whole, 4)?);
+    let datagram = whole.get(..len).ok_or(Refused::Truncated)?;
+    if len <= UDP || from == 0 {
+        return Err(Refused::Udp);
+    }
+    Ok(Datagram {
+        start: ip.start + UDP,
+        len: len - UDP,
+        // Both bits of ECN (RFC 3168).
+        congestion: ip.traffic_class & 0b11 == 0b11,
+        sum: written(datagram, ip)?,
+        from: SocketAddr::new(ip.from, from),
+    })
+}
+
+/// How the checksum of a datagram is written.
+fn written(datagram: &[u8], ip: &Ip) -> Result<Written, Refused> {
+    let found = number(datagram, 6)?;
+    if found == 0 {
+        return match ip.to {
+            IpAddr::V4(_) => Ok(Written::Absent),
+            IpAddr::V6(_) => Err(Refused::NoSum),
+        };
+    }
+    let mut sum = pseudo_header(ip.from, ip.to, datagram.len());
+    let partial = sum.folded();
+    sum.add(datagram);
+    match sum.folded() {
+        0xFFFF => Ok(Written::Whole),
+        _ if found == partial => Ok(Written::Partial),
+        _ => Err(Refused::Sum),
+    }
+}
+
+/// The sum over the parts of IP that a checksum of UDP covers (RFC 768; RFC 8200, 8.1).
+pub(super) fn pseudo_header(from: IpAddr, to: IpAddr, udp_len: usize) -> Sum {
+    let mut sum = Sum::default();
+    for ip in [from, to] {
+        match ip {
+            IpAddr::V4(v4) => sum.add(&v4.octets()),
+            IpAddr::V6(v6) => sum.add(&v6.octets()),
+        }
+    }
+    sum.add(&[0, PROTOCOL_UDP]);
+    let len = u16::try_from(udp_len).expect("a datagram has at most 65 535 bytes");
+    sum.add(&len.to_be_bytes());
+    sum
+}
+
+/// Whether another host can send from this address.
+fn may_be_from(ip: IpAddr) -> bool {
+    let is_broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !(is_broadcast || ip.is_unspecified() || ip.is_loopback() || ip.is_multicast())
+}
+
+fn number(bytes: &[u8], at: usize) -> Result<u16, Refused> {
+    field(bytes, at).map(u16::from_be_bytes)
+}
+
+fn field<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Refused> {
+    let rest = bytes.get(at..).ok_or(Refused::Truncated)?;
+    rest.first_chunk().copied().ok_or(Refused::Truncated)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! Sums against their definition.
+
+use super::*;
+use proptest::prelude::*;
+
+/// The definition, word by word.
+fn slow(bytes: &[u8]) -> u16 {
+    let mut total = 0_u32;
+    for word in bytes.chunks(2) {
+        let word = [word[0], word.get(1).copied().unwrap_or(0)];
+        total += u32::from(u16::from_be_bytes(word));
+        total = (total & 0xFFFF) + (total >> 16);
+    }
+    u16::try_from(total).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn any_division_has_the_sum_of_the_definition(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        cuts in proptest::collection::vec(0_usize..200, 0..5),
+    ) {
+        let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+        cuts.sort_unstable();
+        let mut sum = Sum::default();
+        let mut from = 0;
+        for to in cuts.into_iter().chain([bytes.len()]) {
+            sum.add(&bytes[from..to]);
+            from = to;
+        }
+        prop_assert_eq!(sum.folded(), slow(&bytes));
+    }
+}
+
+#[test]
+fn long_sums_do_not_overflow() {
+    let bytes = [0xFF; 65_535];
+    let mut sum = Sum::default();
+    sum.add(&bytes);
+    assert_eq!(sum.folded(), slow(&bytes));
+}

@@ -1,0 +1,209 @@
+//! Received packets, from the ring to whole frames, and empty frames back to the kernel.
+//!
+//! A packet in one piece is used where it lies. One of several pieces, which is a large packet or
+//! several datagrams that their sender left to be segmented later, is copied together once.
+//!
+//! Invariants: a frame of our part is spare, or shown in this burst, or the kernel's. What the
+//! kernel gives us and does not have, or what lies outside of a frame, is counted and dropped.
+//! Called by `receive`, which decides what is accepted.
+
+use std::sync::Arc;
+
+use crate::device::Device;
+use crate::ring::{Consumer, Desc, Producer};
+use crate::umem::{Bad, FRAME, Part, Piece};
+
+/// Most pieces of a packet: 64 KB, and one piece more.
+const PIECES: u32 = 17;
+/// Bytes of a packet that was copied together.
+pub(crate) const WHOLE: usize = PIECES as usize * FRAME;
+
+/// The next packet of the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arrival {
+    /// In one piece.
+    Piece(Piece),
+    /// Copied together; its length.
+    Whole(usize),
+}
+
+/// The frames for receiving, and their two rings.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    part: Part,
+    spare: Vec<u32>,
+    rx: Consumer<Desc>,
+    fill: Producer<u64>,
+    device: Arc<dyn Device>,
+    /// Entries were taken, so that places and frames can be given back.
+    taken: bool,
+    bad: u64,
+}
+
+impl Arrivals {
+    /// All frames of `part`, of which as many as the ring holds go to the kernel at once.
+    pub(crate) fn new(
+        part: Part,
+        rx: Consumer<Desc>,
+        fill: Producer<u64>,
+        device: Arc<dyn Device>,
+    ) -> Self {
+        let spare = (0..part.count()).collect();
+        let mut arrivals = Self {
+            part,
+            spare,
+            rx,
+            fill,
+            device,
+            taken: false,
+            bad: 0,
+        };
+        arrivals.refill();
+        arrivals
+    }
+
+    /// Packets that the kernel can have on their way at most.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.part.count()
+    }
+
+    /// Bytes of the region of frames.
+    pub(crate) fn region_bytes(&self) -> usize {
+        self.part.region_bytes()
+    }
+
+    /// Whether a packet waits.
+    pub(crate) fn has_more(&mut self) -> bool {
+        self.rx.available(1) > 0
+    }
+
+    /// Takes the next packet; one of several pieces is copied to `room`. `None` if there is none.
+    #[inline]
+    pub(crate) fn next(&mut self, room: &mut [u8]) -> Option<Arrival> {
+        loop {
+            if self.rx.available(1) == 0 {
+                return None;
+            }
+            if !self.rx.peek(0)?.continues() {
+                match self.take() {
+                    Some(piece) => return Some(Arrival::Piece(piece)),
+                    None => continue,
+                }
+            }
+            let (pieces, is_whole) = self.measure();
+            if !is_whole && pieces < PIECES {
+                // The rest is not there yet.
+                return None;
+            }
+            match self.join(pieces, room) {
+                Some(len) if is_whole => return Some(Arrival::Whole(len)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Pieces of the next packet, and whether its last one is there.
+    fn measure(&mut self) -> (u32, bool) {
+        for piece in 0..PIECES {
+            if self.rx.available(piece + 1) <= piece {
+                return (piece, false);
+            }
+            if self.rx.peek(piece).is_some_and(|desc| !desc.continues()) {
+                return (piece + 1, true);
+            }
+        }
+        self.bad += 1;
+        (PIECES, false)
+    }
+
+    /// Takes pieces, copies them together, and gives their frames back. `None` if one of them is
+    /// bad.
+    fn join(&mut self, pieces: u32, room: &mut [u8]) -> Option<usize> {
+        let mut len = 0;
+        let mut is_good = true;
+        for _ in 0..pieces {
+            let Some(piece) = self.take() else {
+                is_good = false;
+                continue;
+            };
+            let bytes = self.part.bytes(piece);
+            match room.get_mut(len..len + bytes.len()) {
+                Some(to) => to.copy_from_slice(bytes),
+                None => is_good = false,
+            }
+            len += bytes.len();
+            self.give_back(piece);
+        }
+        is_good.then_some(len)
+    }
+
+    /// Takes the next entry of the ring; `None` if it is bad.
+    #[inline]
+    fn take(&mut self) -> Option<Piece> {
+        let desc = self.rx.pop()?;
+        self.taken = true;
+        match self.part.take_back_piece(desc) {
+            Ok(piece) => Some(piece),
+            Err(why) => {
+                self.bad += 1;
+                // The frame is ours again; only the length was a lie.
+                if why == Bad::Length
+                    && let Some(frame) = self.part.frame_of(desc.addr)
+                {
+                    self.spare.push(frame);
+                }
+                None
+            }
+        }
+    }
+
+    /// The bytes of a piece.
+    #[inline]
+    pub(crate) fn bytes(&self, piece: Piece) -> &[u8] {
+        self.part.bytes(piece)
+    }
+
+    /// Gives the frame of a piece back to the kernel, with the next [`Self::refill`].
+    #[inline]
+    pub(crate) fn give_back(&mut self, piece: Piece) {
+        self.spare.push(piece.frame());
+    }
+
+    /// Gives the kernel all spare frames, and the places of all taken entries.
+    #[inline]
+    pub(crate) fn refill_if_needed(&mut self) {
+        if self.taken {
+            self.refill();
+        }
+    }
+
+    fn refill(&mut self) {
+        self.taken = false;
+        self.rx.release();
+        while self.fill.room(1) > 0 {
+            let Some(frame) = self.spare.pop() else {
+                break;
+            };
+            if let Some(addr) = self.part.lend(frame) {
+                self.fill.push(addr);
+            }
+        }
+        self.fill.publish();
+        if self.fill.wants_wakeup() {
+            self.device.kick_fill();
+        }
+    }
+
+    /// Entries that no honest kernel writes, and rings that it broke.
+    pub(crate) fn bad(&self) -> u64 {
+        self.bad + u64::from(self.rx.is_broken()) + u64::from(self.fill.is_broken())
+    }
+
+    /// The other end of the rings.
+    pub(crate) fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+}
+
+#[cfg(test)]
+mod tests;

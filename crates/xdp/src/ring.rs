@@ -1,0 +1,403 @@
+//! The four rings of an AF_XDP socket (`Documentation/networking/af_xdp.rst`, "Rings"): one side
+//! writes entries and moves the producer's position, the other reads them and moves the consumer's.
+//!
+//! We produce in the fill and the transmit ring, and consume in the receive and the completion
+//! ring. The tests, which play the kernel in user space, use the same two types from the other end.
+//!
+//! Invariants:
+//! - Entries are words that are read and written one by one with atomic operations, so that a side
+//!   which writes when it must not can make an entry wrong, but nothing undefined.
+//! - A position of the other side is believed only if it is within the ring's size of ours.
+//!   Otherwise the ring is *broken*: it shows no entry and takes none any more, and says so.
+//! - The release of a position pairs with the acquire of the other side, so entries are whole.
+//!
+//! Made by `socket`; used by `receive` and `transmit`.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::mapping::Mapping;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// The flag with which the kernel asks for a system call (`XDP_RING_NEED_WAKEUP`).
+const NEED_WAKEUP: u32 = 1;
+
+/// An entry of a ring, as one or two words.
+pub trait Entry: Copy {
+    /// Words of an entry.
+    const WORDS: usize;
+    /// The entry as words; a short one leaves the second 0.
+    fn words(self) -> [u64; 2];
+    /// The entry of these words.
+    fn of(words: [u64; 2]) -> Self;
+}
+
+/// A piece of a frame in the receive or the transmit ring (`struct xdp_desc`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Desc {
+    /// Where it begins, in bytes from the start of the region.
+    pub addr: u64,
+    /// Bytes.
+    pub len: u32,
+    /// [`Desc::CONTINUES`], or 0.
+    pub options: u32,
+}
+
+impl Desc {
+    /// Another piece of the same frame follows (`XDP_PKT_CONTD`).
+    pub const CONTINUES: u32 = 1;
+
+    /// Whether another piece follows.
+    pub const fn continues(&self) -> bool {
+        self.options & Self::CONTINUES != 0
+    }
+}
+
+impl Entry for Desc {
+    const WORDS: usize = 2;
+
+    #[inline]
+    fn words(self) -> [u64; 2] {
+        let (low, high) = if cfg!(target_endian = "little") {
+            (self.len, self.options)
+        } else {
+            (self.options, self.len)
+        };
+        [self.addr, u64::from(high) << 32 | u64::from(low)]
+    }
+
+    #[inline]
+    fn of([addr, rest]: [u64; 2]) -> Self {
+        let bytes = rest.to_ne_bytes();
+        let half = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        Self {
+            addr,
+            len: u32::from_ne_bytes(half(0)),
+            options: u32::from_ne_bytes(half(4)),
+        }
+    }
+}
+
+/// The address of a frame in the fill or the completion ring.
+impl Entry for u64 {
+    const WORDS: usize = 1;
+
+    #[inline]
+    fn words(self) -> [u64; 2] {
+        [self, 0]
+    }
+
+    #[inline]
+    fn of(words: [u64; 2]) -> Self {
+        words[0]
+    }
+}
+
+/// Where the parts of a ring lie in its mapping, in bytes (`XDP_MMAP_OFFSETS`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offsets {
+    /// The producer's position.
+    pub producer: usize,
+    /// The consumer's position.
+    pub consumer: usize,
+    /// The flags.
+    pub flags: usize,
+    /// The first entry.
+    pub entries: usize,
+}
+
+impl Offsets {
+    /// Bytes of a mapping with `count` entries.
+    pub(crate) fn mapping_len<E: Entry>(&self, count: u32) -> usize {
+        self.entries + count as usize * E::WORDS * size_of::<u64>()
+    }
+}
+
+/// The memory of one ring.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory<E> {
+    producer: NonNull<AtomicU32>,
+    consumer: NonNull<AtomicU32>,
+    flags: NonNull<AtomicU32>,
+    words: NonNull<AtomicU64>,
+    count: u32,
+    /// Keeps the memory; a test that keeps it otherwise has none.
+    _mapping: Option<Arc<Mapping>>,
+    entry: PhantomData<E>,
+}
+
+// SAFETY: all that the pointers lead to is atomic, and the mapping is kept.
+unsafe impl<E> Send for Memory<E> {}
+
+impl<E: Entry> Memory<E> {
+    /// A ring in a mapping. `None` if a part does not lie inside, or `count` is no power of two.
+    pub(crate) fn of(mapping: Arc<Mapping>, at: &Offsets, count: u32) -> Option<Self> {
+        if !count.is_power_of_two() {
+            return None;
+        }
+        Some(Self {
+            producer: mapping.place(at.producer, 1)?,
+            consumer: mapping.place(at.consumer, 1)?,
+            flags: mapping.place(at.flags, 1)?,
+            words: mapping.place(at.entries, count as usize * E::WORDS)?,
+            count,
+            _mapping: Some(mapping),
+            entry: PhantomData,
+        })
+    }
+
+    /// A ring of these parts.
+    ///
+    /// # Safety
+    /// They live longer than the value and its copies, and there are `count` times `E::WORDS`
+    /// words, where `count` is a power of two.
+    #[cfg(all(test, loom))]
+    unsafe fn over(at: [&AtomicU32; 3], words: &[AtomicU64], count: u32) -> Self {
+        let [producer, consumer, flags] = at.map(NonNull::from);
+        Self {
+            producer,
+            consumer,
+            flags,
+            words: NonNull::from(&words[0]),
+            count,
+            _mapping: None,
+            entry: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn producer(&self) -> &AtomicU32 {
+        // SAFETY: within the mapping that `self` keeps, or what the caller of `over` vouches for.
+        unsafe { self.producer.as_ref() }
+    }
+
+    #[inline]
+    fn consumer(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { self.consumer.as_ref() }
+    }
+
+    #[inline]
+    fn flags(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { self.flags.as_ref() }
+    }
+
+    #[inline]
+    fn word(&self, position: u32, word: usize) -> &AtomicU64 {
+        let index = (position & (self.count - 1)) as usize * E::WORDS + word;
+        // SAFETY: the mask keeps the entry below `count`, and `word` is below `E::WORDS`.
+        unsafe { self.words.add(index).as_ref() }
+    }
+
+    #[inline]
+    fn write(&self, position: u32, entry: E) {
+        let words = entry.words();
+        for (word, value) in words.into_iter().take(E::WORDS).enumerate() {
+            self.word(position, word).store(value, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn read(&self, position: u32) -> E {
+        let mut words = [0; 2];
+        for (word, value) in words.iter_mut().take(E::WORDS).enumerate() {
+            *value = self.word(position, word).load(Ordering::Relaxed);
+        }
+        E::of(words)
+    }
+}
+
+/// The writing side of a ring.
+#[derive(Debug)]
+pub struct Producer<E> {
+    memory: Memory<E>,
+    /// The position of the next entry.
+    at: u32,
+    /// The consumer's position when we last looked.
+    freed: u32,
+    broken: bool,
+}
+
+impl<E: Entry> Producer<E> {
+    /// The side of a ring that is empty.
+    pub(crate) fn new(memory: Memory<E>) -> Self {
+        let at = memory.producer().load(Ordering::Relaxed);
+        Self {
+            memory,
+            at,
+            freed: at,
+            broken: false,
+        }
+    }
+
+    /// Entries that can be written now. It looks at the consumer only if fewer than `wanted` are
+    /// known.
+    #[inline]
+    pub fn room(&mut self, wanted: u32) -> u32 {
+        let known = self.memory.count - self.at.wrapping_sub(self.freed);
+        if known >= wanted && !self.broken {
+            return known;
+        }
+        self.look()
+    }
+
+    fn look(&mut self) -> u32 {
+        // Pairs with the release in `Consumer::release`: it has read what we overwrite.
+        let freed = self.memory.consumer().load(Ordering::Acquire);
+        let used = self.at.wrapping_sub(freed);
+        // The consumer neither passes us nor goes back.
+        let is_ahead = freed.wrapping_sub(self.freed) > self.at.wrapping_sub(self.freed);
+        if used > self.memory.count || is_ahead || self.broken {
+            self.broken = true;
+            return 0;
+        }
+        self.freed = freed;
+        self.memory.count - used
+    }
+
+    /// Writes an entry; false if there is no room.
+    #[inline]
+    pub fn push(&mut self, entry: E) -> bool {
+        if self.room(1) == 0 {
+            return false;
+        }
+        self.memory.write(self.at, entry);
+        self.at = self.at.wrapping_add(1);
+        true
+    }
+
+    /// Shows the consumer all entries written so far.
+    #[inline]
+    pub fn publish(&mut self) {
+        self.memory.producer().store(self.at, Ordering::Release);
+    }
+
+    /// Whether the consumer sleeps until a system call wakes it. To be asked after
+    /// [`Self::publish`].
+    #[inline]
+    pub fn wants_wakeup(&self) -> bool {
+        // The consumer sets the flag and looks for entries once more before it sleeps; one of us
+        // sees what the other wrote.
+        fence(Ordering::SeqCst);
+        self.memory.flags().load(Ordering::Relaxed) & NEED_WAKEUP != 0
+    }
+
+    /// Entries that the consumer has not taken yet.
+    pub fn waiting(&mut self) -> u32 {
+        self.memory.count - self.look()
+    }
+
+    /// The other side has moved to an impossible position.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Moves to an impossible position, as a hostile kernel may.
+    #[cfg(test)]
+    #[cfg(not(loom))]
+    pub(crate) fn run_away(&mut self) {
+        self.at = self.at.wrapping_add(3 * self.memory.count);
+        self.publish();
+    }
+}
+
+/// The reading side of a ring.
+#[derive(Debug)]
+pub struct Consumer<E> {
+    memory: Memory<E>,
+    /// The position of the next entry.
+    at: u32,
+    /// The producer's position when we last looked.
+    seen: u32,
+    broken: bool,
+}
+
+impl<E: Entry> Consumer<E> {
+    /// The side of a ring from which nothing has been read.
+    pub(crate) fn new(memory: Memory<E>) -> Self {
+        let at = memory.consumer().load(Ordering::Relaxed);
+        Self {
+            memory,
+            at,
+            seen: at,
+            broken: false,
+        }
+    }
+
+    /// Entries that can be read now. It looks at the producer only if fewer than `wanted` are
+    /// known.
+    #[inline]
+    pub fn available(&mut self, wanted: u32) -> u32 {
+        let known = self.seen.wrapping_sub(self.at);
+        if known >= wanted {
+            return known;
+        }
+        self.look()
+    }
+
+    #[inline]
+    fn look(&mut self) -> u32 {
+        // Pairs with the release in `Producer::publish`: the entries are there.
+        let seen = self.memory.producer().load(Ordering::Acquire);
+        let filled = seen.wrapping_sub(self.at);
+        let known = self.seen.wrapping_sub(self.at);
+        // The producer neither overtakes us by more than the ring nor goes back.
+        if filled > self.memory.count || filled < known || self.broken {
+            self.broken = true;
+            self.seen = self.at;
+            return 0;
+        }
+        self.seen = seen;
+        filled
+    }
+
+    /// The entry `ahead` places after the next one, if [`Self::available`] has shown it.
+    #[inline]
+    pub fn peek(&self, ahead: u32) -> Option<E> {
+        let is_seen = ahead < self.seen.wrapping_sub(self.at);
+        is_seen.then(|| self.memory.read(self.at.wrapping_add(ahead)))
+    }
+
+    /// Takes the next entry, if [`Self::available`] has shown it.
+    #[inline]
+    pub fn pop(&mut self) -> Option<E> {
+        let entry = self.peek(0)?;
+        self.at = self.at.wrapping_add(1);
+        Some(entry)
+    }
+
+    /// Gives the places of all taken entries back to the producer.
+    #[inline]
+    pub fn release(&mut self) {
+        self.memory.consumer().store(self.at, Ordering::Release);
+    }
+
+    /// Asks the producer for a system call after it has written, or takes that back. The kernel
+    /// does so, and so do tests that play it.
+    pub fn ask_for_wakeup(&self, asks: bool) {
+        let flags = if asks { NEED_WAKEUP } else { 0 };
+        self.memory.flags().store(flags, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// The other side has moved to an impossible position.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Moves beyond the producer, as a hostile kernel may.
+    #[cfg(test)]
+    #[cfg(not(loom))]
+    pub(crate) fn overtake(&mut self) {
+        self.at = self.at.wrapping_add(3 * self.memory.count);
+        self.release();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -1,0 +1,239 @@
+//! Messages of the kernel's routing tables (`rtnetlink(7)`): requests, and what the kernel says.
+//!
+//! No I/O and no unsafe code. Every length is checked before it is used. Called by `roads`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::packet::Mac;
+
+const HEADER: usize = 16;
+const ALIGN: usize = 4;
+
+/// Kinds of messages.
+const ERROR: u16 = 2;
+const NEW_LINK: u16 = 16;
+const DELETE_LINK: u16 = 17;
+const GET_LINK: u16 = 18;
+const NEW_ROUTE: u16 = 24;
+const DELETE_ROUTE: u16 = 25;
+const GET_ROUTE: u16 = 26;
+const NEW_NEIGHBOUR: u16 = 28;
+const DELETE_NEIGHBOUR: u16 = 29;
+const GET_NEIGHBOUR: u16 = 30;
+
+const REQUEST: u16 = 1;
+
+/// A route to one host, as opposed to one to ourselves, or to nowhere.
+const UNICAST: u8 = 1;
+/// The state of a neighbour: its address is known and was confirmed lately, or by an operator.
+const KNOWN: u16 = 0x02 | 0x40 | 0x80;
+/// Its address is known; the kernel would confirm it when it sends there next, or does so now.
+const STALE: u16 = 0x04 | 0x08 | 0x10;
+/// The kernel does nothing about it until it sends there.
+const IDLE: u16 = 0x04;
+/// The interface is up.
+const UP: u32 = 1;
+/// The kind of interface that has Ethernet frames.
+const ETHERNET: u16 = 1;
+
+/// A neighbour, as the kernel knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Neighbour {
+    /// Its address, while the kernel would use it.
+    pub mac: Option<Mac>,
+    /// The kernel has not confirmed it for long, and does so when it sends there next.
+    pub is_idle: bool,
+}
+
+/// An interface, as the kernel knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// Its number.
+    pub index: u32,
+    /// Its address; `None` if it is not one of Ethernet.
+    pub mac: Option<Mac>,
+    /// Bytes of its longest packets.
+    pub mtu: u32,
+    /// It is up.
+    pub is_up: bool,
+}
+
+/// The contents of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Message {
+    /// A neighbour at an interface.
+    Neighbour(u32, IpAddr, Neighbour),
+    /// An interface.
+    Link(Link),
+    /// An interface that is gone.
+    LinkGone(u32),
+    /// A route to a single host over an interface, perhaps by way of a gateway.
+    Route(u32, Option<IpAddr>),
+    /// A route that is none of these: to ourselves, say, or withdrawn.
+    OtherRoute,
+    /// The kernel refuses.
+    Refused,
+}
+
+/// Asks for the route to an address. Only a link-local one needs the interface.
+pub(super) fn ask_for_route(to: IpAddr, index: u32) -> Vec<u8> {
+    let (family, octets) = octets(to);
+    let bits = u8::try_from(8 * octets.len()).expect("addresses have at most 128 bits");
+    let mut request = begin(GET_ROUTE, &[family, bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    attribute(&mut request, 1, &octets);
+    if let IpAddr::V6(v6) = to
+        && v6.is_unicast_link_local()
+    {
+        attribute(&mut request, 4, &index.to_ne_bytes());
+    }
+    end(request)
+}
+
+/// Asks for a neighbour at an interface.
+pub(super) fn ask_for_neighbour(ip: IpAddr, index: u32) -> Vec<u8> {
+    let (family, octets) = octets(ip);
+    let [a, b, c, d] = index.to_ne_bytes();
+    let mut request = begin(GET_NEIGHBOUR, &[family, 0, 0, 0, a, b, c, d, 0, 0, 0, 0]);
+    attribute(&mut request, 1, &octets);
+    end(request)
+}
+
+/// Asks for an interface.
+pub(super) fn ask_for_link(index: u32) -> Vec<u8> {
+    let mut body = [0; 16];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    end(begin(GET_LINK, &body))
+}
+
+/// The messages in what the kernel sent. Those of other kinds are left out.
+pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
+    let mut rest = bytes;
+    let bodies = std::iter::from_fn(move || {
+        let len = usize::try_from(u32::from_ne_bytes(field(rest, 0)?)).ok()?;
+        let kind = u16::from_ne_bytes(field(rest, 4)?);
+        let body = rest.get(HEADER..len)?;
+        rest = rest.get(len.next_multiple_of(ALIGN)..).unwrap_or_default();
+        Some((kind, body))
+    });
+    bodies.filter_map(|(kind, body)| match kind {
+        NEW_NEIGHBOUR | DELETE_NEIGHBOUR => neighbour(body, kind == NEW_NEIGHBOUR),
+        NEW_LINK => link(body).map(Message::Link),
+        DELETE_LINK => Some(Message::LinkGone(u32::from_ne_bytes(field(body, 4)?))),
+        NEW_ROUTE => Some(route(body).unwrap_or(Message::OtherRoute)),
+        DELETE_ROUTE => Some(Message::OtherRoute),
+        ERROR => Some(Message::Refused),
+        _ => None,
+    })
+}
+
+fn neighbour(body: &[u8], is_there: bool) -> Option<Message> {
+    let index = u32::from_ne_bytes(field(body, 4)?);
+    let state = u16::from_ne_bytes(field(body, 8)?);
+    let (mut ip, mut mac) = (None, None);
+    for (kind, value) in attributes(body.get(12..)?) {
+        match kind {
+            1 => ip = address(value),
+            2 => mac = value.try_into().ok(),
+            _ => {}
+        }
+    }
+    let is_usable = is_there && state & (KNOWN | STALE) != 0;
+    let neighbour = Neighbour {
+        mac: mac.filter(|_| is_usable),
+        is_idle: state & IDLE != 0,
+    };
+    Some(Message::Neighbour(index, ip?, neighbour))
+}
+
+fn link(body: &[u8]) -> Option<Link> {
+    let kind = u16::from_ne_bytes(field(body, 2)?);
+    let index = u32::from_ne_bytes(field(body, 4)?);
+    let flags = u32::from_ne_bytes(field(body, 8)?);
+    let (mut mac, mut mtu) = (None, 0);
+    for (kind, value) in attributes(body.get(16..)?) {
+        match kind {
+            1 => mac = value.try_into().ok(),
+            4 => mtu = u32::from_ne_bytes(field(value, 0)?),
+            _ => {}
+        }
+    }
+    Some(Link {
+        index,
+        mac: mac.filter(|_| kind == ETHERNET),
+        mtu,
+        is_up: flags & UP != 0,
+    })
+}
+
+fn route(body: &[u8]) -> Option<Message> {
+    let [kind] = field(body, 7)?;
+    let (mut index, mut gateway) = (None, None);
+    for (kind, value) in attributes(body.get(12..)?) {
+        match kind {
+            4 => index = Some(u32::from_ne_bytes(field(value, 0)?)),
+            5 => gateway = Some(address(value)?),
+            // A gateway of the other family: its family, then its address.
+            18 => gateway = Some(address(value.get(2..)?)?),
+            _ => {}
+        }
+    }
+    (kind == UNICAST).then_some(Message::Route(index?, gateway))
+}
+
+/// Kinds and values of attributes. The upper two bits of a kind are flags.
+fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let len = usize::from(u16::from_ne_bytes(field(rest, 0)?));
+        let kind = u16::from_ne_bytes(field(rest, 2)?) & 0x3FFF;
+        let value = rest.get(4..len)?;
+        rest = rest.get(len.next_multiple_of(ALIGN)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+fn begin(kind: u16, body: &[u8]) -> Vec<u8> {
+    let mut request = vec![0; HEADER];
+    request[4..6].copy_from_slice(&kind.to_ne_bytes());
+    request[6..8].copy_from_slice(&REQUEST.to_ne_bytes());
+    request.extend(body);
+    request
+}
+
+fn attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let len = u16::try_from(4 + value.len()).expect("attributes are short");
+    request.extend(len.to_ne_bytes());
+    request.extend(kind.to_ne_bytes());
+    request.extend(value);
+    request.resize(request.len().next_multiple_of(ALIGN), 0);
+}
+
+fn end(mut request: Vec<u8>) -> Vec<u8> {
+    let len = u32::try_from(request.len()).expect("requests are short");
+    request[..4].copy_from_slice(&len.to_ne_bytes());
+    request
+}
+
+/// The kernel's number of an address's family, and its bytes.
+fn octets(ip: IpAddr) -> (u8, Vec<u8>) {
+    let (family, octets) = match ip {
+        IpAddr::V4(v4) => (libc::AF_INET, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (libc::AF_INET6, v6.octets().to_vec()),
+    };
+    (u8::try_from(family).expect("a small number"), octets)
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => Some(Ipv4Addr::from(field::<4>(bytes, 0)?).into()),
+        16 => Some(Ipv6Addr::from(field::<16>(bytes, 0)?).into()),
+        _ => None,
+    }
+}
+
+fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests;

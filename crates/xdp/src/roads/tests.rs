@@ -1,0 +1,120 @@
+//! The kernel's tables in a network of our own. Needs root, as its module says.
+
+use std::time::{Duration, Instant};
+
+use dunlin_testkit::network::{Host, Network};
+
+use super::*;
+
+fn tables(host: &Host) -> (Tables, Link) {
+    host.run(|| {
+        let index = ffi::interface_index(c"link0").unwrap();
+        Tables::open(index).unwrap()
+    })
+}
+
+/// The first change that fits, within five seconds.
+fn until(tables: &mut Tables, fits: impl Fn(&Change) -> bool) -> Change {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(5) {
+        match tables.change() {
+            Some(change) if fits(&change) => return change,
+            Some(_) => {}
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    panic!("no such change came");
+}
+
+fn set_neighbour(host: &Host, ip: &str, mac: &str) {
+    host.ip(&format!(
+        "neigh replace {ip} lladdr {mac} dev link0 nud permanent"
+    ))
+    .unwrap();
+}
+
+#[test]
+fn roads_lead_to_neighbours_and_through_gateways() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut tables, link) = tables(&network.left);
+    assert!(link.is_up);
+    assert_eq!(link.mtu, 1500);
+    let right: IpAddr = network.right.address.parse().unwrap();
+    let road = tables.road(right).unwrap();
+    assert_eq!(
+        road,
+        Road {
+            hop: right,
+            neighbour: Neighbour::default()
+        }
+    );
+    set_neighbour(&network.left, network.right.address, "02:00:00:00:00:07");
+    let mac = Some([2, 0, 0, 0, 0, 7]);
+    assert_eq!(tables.road(right).unwrap().neighbour.mac, mac);
+    let far: IpAddr = "10.200.0.1".parse().unwrap();
+    assert_eq!(tables.road(far), None, "there is no route");
+    let via = format!("route add 10.200.0.0/16 via {}", network.right.address);
+    network.left.ip(&via).unwrap();
+    let road = tables.road(far).unwrap();
+    assert_eq!((road.hop, road.neighbour.mac), (right, mac));
+    let own: IpAddr = network.left.address.parse().unwrap();
+    assert_eq!(
+        tables.road(own),
+        None,
+        "to ourselves no road leads over the interface"
+    );
+    assert_eq!(tables.road("127.0.0.1".parse().unwrap()), None);
+    let right: IpAddr = network.right.address_6.parse().unwrap();
+    set_neighbour(&network.left, network.right.address_6, "02:00:00:00:00:09");
+    assert_eq!(
+        tables.road(right).unwrap().neighbour.mac,
+        Some([2, 0, 0, 0, 0, 9])
+    );
+}
+
+#[test]
+fn changes_are_told() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut tables, link) = tables(&network.left);
+    let right: IpAddr = network.right.address.parse().unwrap();
+    set_neighbour(&network.left, network.right.address, "02:00:00:00:00:08");
+    until(
+        &mut tables,
+        |change| matches!(change, Change::Neighbour(ip, it) if *ip == right && it.mac.is_some()),
+    );
+    let delete = format!("neigh del {} dev link0", network.right.address);
+    network.left.ip(&delete).unwrap();
+    until(
+        &mut tables,
+        |change| matches!(change, Change::Neighbour(ip, it) if *ip == right && it.mac.is_none()),
+    );
+    network.left.ip("link set link0 mtu 1300").unwrap();
+    until(
+        &mut tables,
+        |change| matches!(change, Change::Link(it) if it.mtu == 1300),
+    );
+    network
+        .left
+        .ip("route add 10.200.0.0/16 dev link0")
+        .unwrap();
+    until(&mut tables, |change| *change == Change::Roads);
+    network.left.ip("link set link0 down").unwrap();
+    until(
+        &mut tables,
+        |change| matches!(change, Change::Link(it) if !it.is_up),
+    );
+    network
+        .left
+        .ip("link set link0 address 02:00:00:00:00:55")
+        .unwrap();
+    until(
+        &mut tables,
+        |change| matches!(change, Change::Link(it) if it.mac != link.mac && it.index == link.index),
+    );
+    network.left.ip("link del link0").unwrap();
+    until(&mut tables, |change| *change == Change::LinkGone);
+}

@@ -1,0 +1,233 @@
+//! Steering: the program at an interface and its two maps, from where an endpoint is reached to its
+//! socket. Loaded by `bpf(2)` without a library, and without a compiler for BPF.
+//!
+//! Invariant: everything here ends with its descriptors, also when the process is killed. The
+//! program is attached by a link, which the kernel removes with the last descriptor of it; nothing
+//! is pinned, and no setting of the interface is changed. Called by `open`.
+
+mod assemble;
+mod program;
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+use libc::c_int;
+
+use crate::ffi;
+use crate::packet::Home;
+use crate::socket::{explain, patiently};
+use program::{KEY, VALUE};
+
+/// Commands of `bpf(2)`.
+const MAP_CREATE: c_int = 0;
+const MAP_UPDATE: c_int = 2;
+const MAP_DELETE: c_int = 3;
+const PROGRAM_LOAD: c_int = 5;
+const LINK_CREATE: c_int = 28;
+
+/// Kinds of maps and programs.
+const HASH: u32 = 1;
+const SOCKETS: u32 = 17;
+const XDP: u32 = 6;
+/// Where a program is attached.
+const AT_XDP: u32 = 37;
+/// The program may see packets of several pieces, of which it reads the first.
+const HAS_FRAGMENTS: u32 = 1 << 5;
+
+/// Endpoints that an interface can have.
+const MAX_HOMES: u32 = 4096;
+/// Sockets that an interface can have.
+const MAX_SOCKETS: u32 = 256;
+
+/// Bytes for the complaints of the kernel's verifier.
+const LOG: usize = 1 << 16;
+
+/// Where the kernel runs the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// After the driver, for every kind of interface (`XDP_FLAGS_SKB_MODE`).
+    #[default]
+    Generic,
+    /// In the driver, if it can (`XDP_FLAGS_DRV_MODE`). Some drivers reset the link for it.
+    Native,
+}
+
+/// The program of one interface, and its maps.
+#[derive(Debug)]
+pub struct Steering {
+    homes: OwnedFd,
+    sockets: OwnedFd,
+    program: OwnedFd,
+    /// Empty before it is attached.
+    link: OnceLock<OwnedFd>,
+}
+
+impl Steering {
+    /// Loads the program with empty maps; it is not attached.
+    ///
+    /// # Errors
+    /// The kernel's, with a sentence that names the missing capability.
+    pub fn load() -> io::Result<Self> {
+        let homes = create_map(HASH, KEY, VALUE, MAX_HOMES)?;
+        let sockets = create_map(SOCKETS, 4, 4, MAX_SOCKETS)?;
+        let code = program::steering(homes.as_raw_fd(), sockets.as_raw_fd());
+        let program = load_program(&code)?;
+        Ok(Self {
+            homes,
+            sockets,
+            program,
+            link: OnceLock::new(),
+        })
+    }
+
+    /// Attaches the program to interface `index`.
+    ///
+    /// # Errors
+    /// The kernel's; `ResourceBusy` if the interface has a program, this one included.
+    pub fn attach(&self, index: u32, mode: Mode) -> io::Result<()> {
+        let flags = match mode {
+            Mode::Generic => 1 << 1,
+            Mode::Native => 1 << 2,
+        };
+        let mut attributes = [
+            pair(number(&self.program), index),
+            pair(AT_XDP, flags),
+            0,
+            0,
+        ];
+        // SAFETY: the command reads numbers alone.
+        let link = patiently(|| unsafe { ffi::bpf(LINK_CREATE, &mut attributes) });
+        let link = link.map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY | libc::EEXIST) => {
+                explain(error, "the interface has an XDP program of another process")
+            }
+            Some(libc::EOPNOTSUPP) => explain(error, "the driver of the interface cannot run XDP"),
+            Some(libc::ERANGE) => explain(error, "the interface's MTU is too large for native XDP"),
+            _ => explain(
+                error,
+                "the program cannot be attached; it needs CAP_NET_ADMIN",
+            ),
+        })?;
+        // SAFETY: the descriptor is new, open, and has no other owner.
+        let link = unsafe { OwnedFd::from_raw_fd(link) };
+        // Another interface may have it too, but then only one link would be kept.
+        self.link
+            .set(link)
+            .map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
+        Ok(())
+    }
+
+    /// Has packets to `home` that come to `queue` go to socket number `socket`.
+    ///
+    /// # Errors
+    /// The kernel's, for example if the map is full.
+    pub fn steer(&self, home: &Home, socket: u32, queue: u32) -> io::Result<()> {
+        let key = key_of(home);
+        let mut value = [0; VALUE];
+        value[..4].copy_from_slice(&socket.to_ne_bytes());
+        value[4..].copy_from_slice(&queue.to_ne_bytes());
+        update(&self.homes, &key, &value)
+            .map_err(|error| explain(error, "the address cannot be steered"))
+    }
+
+    /// Has packets to `home` pass to the kernel again. False if they did.
+    pub fn release(&self, home: &Home) -> bool {
+        let key = key_of(home);
+        let mut attributes = [pair(number(&self.homes), 0), key.as_ptr() as u64, 0, 0];
+        // SAFETY: the map's keys have the length of `key`, which is only read.
+        unsafe { ffi::bpf(MAP_DELETE, &mut attributes) }.is_ok()
+    }
+
+    /// Gives a socket a number.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_socket(&self, number: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let fd = socket.as_raw_fd();
+        update(&self.sockets, &number.to_ne_bytes(), &fd.to_ne_bytes())
+            .map_err(|error| explain(error, "the socket cannot be steered to"))
+    }
+}
+
+/// The key of an endpoint, as the program puts it together.
+fn key_of(home: &Home) -> [u8; KEY] {
+    let ip = match home.address.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    let mut key = [0; KEY];
+    key[..16].copy_from_slice(&ip.octets());
+    key[16..18].copy_from_slice(&home.address.port().to_be_bytes());
+    key[18..].copy_from_slice(&home.vlan.to_be_bytes());
+    key
+}
+
+fn create_map(kind: u32, key: usize, value: usize, entries: u32) -> io::Result<OwnedFd> {
+    let bytes = |len: usize| u32::try_from(len).expect("keys and values are short");
+    let mut attributes = [0; 16];
+    attributes[0] = pair(kind, bytes(key));
+    attributes[1] = pair(bytes(value), entries);
+    // SAFETY: the command reads numbers alone.
+    let map = unsafe { ffi::bpf(MAP_CREATE, &mut attributes) };
+    let map = map.map_err(|error| {
+        explain(
+            error,
+            "the kernel makes no map; it needs CAP_BPF and CAP_NET_ADMIN",
+        )
+    })?;
+    ffi::own(map)
+}
+
+fn load_program(code: &[u64]) -> io::Result<OwnedFd> {
+    // The verifier lets only programs with such a licence call all functions.
+    let licence = c"Dual MIT/GPL";
+    let mut log = vec![0_u8; LOG];
+    let len = |len: usize| u32::try_from(len).expect("a short program");
+    let mut attributes = [0; 16];
+    attributes[0] = pair(XDP, len(code.len()));
+    attributes[1] = code.as_ptr() as u64;
+    attributes[2] = licence.as_ptr() as u64;
+    attributes[3] = pair(1, len(LOG));
+    attributes[4] = log.as_mut_ptr() as u64;
+    attributes[5] = pair(0, HAS_FRAGMENTS);
+    // SAFETY: the code and the licence are read, the log is written up to its length, and all three
+    // live during the call.
+    let program = unsafe { ffi::bpf(PROGRAM_LOAD, &mut attributes) };
+    let program = program.map_err(|error| {
+        let log = log.split(|byte| *byte == 0).next().unwrap_or_default();
+        let log = String::from_utf8_lossy(log);
+        let what = "the kernel refuses the steering program; it needs CAP_BPF and CAP_NET_ADMIN";
+        explain(error, &format!("{what}: {}", log.trim()))
+    })?;
+    ffi::own(program)
+}
+
+fn update(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
+    let mut attributes = [
+        pair(number(map), 0),
+        key.as_ptr() as u64,
+        value.as_ptr() as u64,
+        0,
+    ];
+    // SAFETY: both callers pass a key and a value of the lengths with which the map was made; they
+    // are only read.
+    unsafe { ffi::bpf(MAP_UPDATE, &mut attributes) }.map(|_| ())
+}
+
+/// A descriptor as an attribute.
+fn number(fd: &OwnedFd) -> u32 {
+    fd.as_raw_fd().cast_unsigned()
+}
+
+/// Two 32-bit attributes, one after the other.
+fn pair(first: u32, second: u32) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&first.to_ne_bytes());
+    bytes[4..].copy_from_slice(&second.to_ne_bytes());
+    u64::from_ne_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The program, run by the kernel on packets that we hand to it (`BPF_PROG_TEST_RUN`). Needs root;
+//! elsewhere these tests say so and pass, and under `CI` they must not.
+
+use std::os::fd::AsFd;
+
+use dunlin_testkit::network::Network;
+
+use super::*;
+use crate::device::Device;
+use crate::packet::check::{homes, peer_of, written};
+use crate::socket::Socket;
+use crate::umem::{MIN_FRAMES, Umem};
+
+const PASS: u32 = 2;
+const REDIRECT: u32 = 4;
+
+/// A program that steers the first endpoints to a socket, in a network of their own.
+struct Steered {
+    steering: Steering,
+    _socket: Socket,
+    _network: Network,
+}
+
+fn steered(homes: &[Home], queue: u32) -> Option<Steered> {
+    let network = Network::new()?;
+    let (steering, socket) = network.left.run(|| {
+        let steering = Steering::load().unwrap();
+        let index = ffi::interface_index(c"link0").unwrap();
+        let (socket, _) = Socket::open(index, 0, Umem::new(MIN_FRAMES).unwrap()).unwrap();
+        steering.set_socket(3, socket.fd().unwrap()).unwrap();
+        (steering, socket)
+    });
+    for home in homes {
+        steering.steer(home, 3, queue).unwrap();
+    }
+    Some(Steered {
+        steering,
+        _socket: socket,
+        _network: network,
+    })
+}
+
+impl Steered {
+    /// The program's decision about a packet.
+    fn verdict(&self, packet: &[u8]) -> u32 {
+        let mut attributes = [0; 10];
+        let len = u32::try_from(packet.len()).unwrap();
+        attributes[0] = pair(number(&self.steering.program), 0);
+        attributes[1] = pair(len, 0);
+        attributes[2] = packet.as_ptr() as u64;
+        // SAFETY: the packet is read, and nothing is asked back but numbers.
+        unsafe { ffi::bpf(10, &mut attributes) }.unwrap();
+        u32::from_ne_bytes(*attributes[0].to_ne_bytes().last_chunk().unwrap())
+    }
+}
+
+fn good(home: &Home) -> Vec<u8> {
+    let sender = Home {
+        address: peer_of(home),
+        ..*home
+    };
+    written(&sender, home, b"some bytes of a packet")
+}
+
+#[test]
+fn packets_of_steered_endpoints_go_to_the_socket_and_no_others() {
+    for some in [
+        &homes()[..0],
+        &homes()[..1],
+        &homes()[1..2],
+        &homes()[2..3],
+        &homes()[3..],
+    ] {
+        let Some(steered) = steered(some, 0) else {
+            return;
+        };
+        for home in homes() {
+            let wanted = if some.contains(&home) { REDIRECT } else { PASS };
+            assert_eq!(
+                steered.verdict(&good(&home)),
+                wanted,
+                "{home:?} of {some:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn everything_but_a_whole_plain_datagram_passes() {
+    let Some(steered) = steered(&homes(), 0) else {
+        return;
+    };
+    let changed = |home: usize, at: usize, value: u8| {
+        let mut packet = good(&homes()[home]);
+        assert_ne!(packet[at], value);
+        packet[at] = value;
+        steered.verdict(&packet)
+    };
+    for (home, ip) in [(0, 14), (1, 18)] {
+        assert_eq!(changed(home, ip, 0x46), PASS, "options");
+        assert_eq!(changed(home, ip, 0x55), PASS, "version 5");
+        assert_eq!(changed(home, ip + 6, 0x60), PASS, "the first fragment");
+        assert_eq!(changed(home, ip + 7, 1), PASS, "a later fragment");
+        assert_eq!(changed(home, ip + 6, 0x1F), PASS, "the last fragment");
+        assert_eq!(changed(home, ip + 9, 6), PASS, "TCP");
+        assert_eq!(changed(home, ip + 19, 9), PASS, "another address");
+        assert_eq!(changed(home, ip + 22, 9), PASS, "another port");
+        assert_eq!(changed(home, ip + 1, 3), REDIRECT, "a mark of congestion");
+    }
+    for (home, ip) in [(2, 14), (3, 18)] {
+        assert_eq!(changed(home, ip, 0x70), PASS, "version 7");
+        assert_eq!(changed(home, ip + 6, 44), PASS, "a fragment");
+        assert_eq!(changed(home, ip + 6, 0), PASS, "an extension");
+        assert_eq!(changed(home, ip + 39, 9), PASS, "another address");
+        assert_eq!(changed(home, ip + 24, 9), PASS, "another address");
+        assert_eq!(changed(home, ip + 42, 9), PASS, "another port");
+        assert_eq!(changed(home, ip, 0x6B), REDIRECT, "a traffic class");
+    }
+    for home in [1, 3] {
+        assert_eq!(changed(home, 15, 6), PASS, "another VLAN");
+        assert_eq!(changed(home, 14, 0xE0), REDIRECT, "a priority");
+        assert_eq!(changed(home, 13, 6), PASS, "ARP");
+    }
+    for home in homes() {
+        let packet = good(&home);
+        let headers = packet.len() - b"some bytes of a packet".len();
+        for len in 14..headers {
+            assert_eq!(steered.verdict(&packet[..len]), PASS, "cut after {len}");
+        }
+    }
+}
+
+#[test]
+fn packets_of_another_queue_pass() {
+    let Some(steered) = steered(&homes()[..1], 1) else {
+        return;
+    };
+    assert_eq!(steered.verdict(&good(&homes()[0])), PASS);
+}
+
+#[test]
+fn released_endpoints_and_gone_sockets_get_nothing() {
+    let Some(steered) = steered(&homes()[..2], 0) else {
+        return;
+    };
+    let [one, two, ..] = homes();
+    assert!(steered.steering.release(&one));
+    assert!(!steered.steering.release(&one));
+    assert_eq!(steered.verdict(&good(&one)), PASS);
+    assert_eq!(steered.verdict(&good(&two)), REDIRECT);
+    // The map does not keep a socket alive.
+    let Steered {
+        steering,
+        _socket,
+        _network,
+    } = steered;
+    drop(_socket);
+    let umem = Umem::new(MIN_FRAMES).unwrap();
+    let other = _network.left.run(|| {
+        let index = ffi::interface_index(c"link0").unwrap();
+        Socket::open(index, 0, umem).unwrap().0
+    });
+    let steered = Steered {
+        steering,
+        _socket: other,
+        _network,
+    };
+    assert_eq!(steered.verdict(&good(&two)), PASS);
+}
+
+#[test]
+fn an_interface_has_one_program_which_goes_with_its_link() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for mode in [Mode::Generic, Mode::Native] {
+        network.left.run(|| {
+            let index = ffi::interface_index(c"link0").unwrap();
+            let first = Steering::load().unwrap();
+            first.attach(index, mode).unwrap();
+            let second = Steering::load().unwrap();
+            let refused = second.attach(index, mode).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy, "{refused}");
+            drop(first);
+            second.attach(index, mode).unwrap();
+        });
+        assert_eq!(programs(&network), 0);
+    }
+}
+
+/// Programs at the left end of the link.
+fn programs(network: &Network) -> usize {
+    network.left.run(|| {
+        let shown = std::process::Command::new("ip")
+            .args(["-d", "link", "show", "link0"])
+            .output();
+        let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+        assert!(shown.contains("link0"));
+        shown.matches("prog/xdp").count()
+    })
+}
+
+#[test]
+fn a_missing_interface_and_a_missing_queue_are_named() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.left.run(|| {
+        assert!(ffi::interface_index(c"link7").is_err());
+        let index = ffi::interface_index(c"link0").unwrap();
+        let umem = || Umem::new(MIN_FRAMES).unwrap();
+        let missing = Socket::open(index, 900, umem()).unwrap_err().to_string();
+        assert!(missing.contains("no queue 900"), "{missing}");
+        let (first, _) = Socket::open(index, 0, umem()).unwrap();
+        let taken = Socket::open(index, 0, umem()).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::ResourceBusy, "{taken}");
+        assert!(first.fd().unwrap().as_fd().as_raw_fd() > 0);
+    });
+}

@@ -1,0 +1,341 @@
+//! The sending half: packets to neighbours leave in frames of ours, all others through the socket.
+//!
+//! Small and large packets are copied into a frame, so a burst is done when it returns: the driver
+//! would copy them otherwise, in the copy mode that every device has. Packets to one peer share
+//! datagrams as over udp (rule W11), and a burst is one system call.
+//!
+//! A packet goes through the kernel's socket if it does not fit a frame, while the neighbour's
+//! address is not known or old, while the interface is down, and to peers that are reached
+//! otherwise, such as those of this host. Causes are counted. Called by the event loop, and by
+//! `connect`.
+
+pub(crate) mod frames;
+
+use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_msgbuf::{BufRef, regions};
+use dunlin_transport::counters::Counters;
+use dunlin_transport::udp::UdpTx;
+
+use crate::ways::{FALLS, Fall, Form, Ways};
+use frames::{Frames, Open};
+
+/// Most packets that are sorted by peer at once.
+const WINDOW: usize = 128;
+const _: () = assert!(
+    WINDOW >= LANE_LINES,
+    "a lane fits the list of those that fall"
+);
+/// Bursts between two looks at changes of roads.
+const LOOK_EVERY: u32 = 64;
+
+/// The sending half of an `xdp` endpoint.
+#[derive(Debug)]
+pub struct XdpTx {
+    pub(crate) udp: UdpTx,
+    pub(crate) ways: Ways,
+    frames: Frames,
+    /// Packets of this window that the kernel sends.
+    fallen: Vec<TxItem>,
+    fallen_staged: Vec<LanePacket>,
+    given: TxSeq,
+    /// Bursts until the next look at changes.
+    look_in: u32,
+    falls: [u64; FALLS.len()],
+    counters: Counters,
+}
+
+/// The packets of one call: some of a lane, then items.
+#[derive(Clone, Copy, Debug)]
+struct Burst<'a> {
+    lane: Option<&'a Lane>,
+    staged: &'a [LanePacket],
+    items: &'a [TxItem],
+}
+
+/// A packet to send.
+#[derive(Clone, Copy, Debug)]
+struct Packet<'a> {
+    peer: PeerId,
+    /// `None`: the item claims more inline bytes than there can be.
+    inline: Option<&'a [u8]>,
+    data: BufRef,
+}
+
+impl<'a> Burst<'a> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.staged.len() + self.items.len()
+    }
+
+    #[inline]
+    fn packet(&self, index: usize) -> Packet<'a> {
+        match (self.staged.get(index), self.lane) {
+            (Some(packet), Some(lane)) => Packet {
+                peer: packet.peer(),
+                inline: Some(lane.bytes(*packet)),
+                data: BufRef::EMPTY,
+            },
+            _ => {
+                let item = &self.items[index - self.staged.len()];
+                Packet {
+                    peer: item.peer,
+                    inline: item.inline.get(..item.inline_len as usize),
+                    data: item.data,
+                }
+            }
+        }
+    }
+}
+
+impl XdpTx {
+    pub(crate) fn new(udp: UdpTx, ways: Ways, frames: Frames) -> Self {
+        Self {
+            udp,
+            ways,
+            frames,
+            fallen: Vec::with_capacity(WINDOW),
+            fallen_staged: Vec::with_capacity(WINDOW),
+            given: TxSeq(0),
+            look_in: 0,
+            falls: [0; FALLS.len()],
+            counters: Counters::default(),
+        }
+    }
+
+    /// The counters of this half, the socket's apart.
+    pub(crate) fn own_counters(&self) -> Counters {
+        Counters {
+            syscalls: self.frames.met().calls,
+            ..self.counters
+        }
+    }
+
+    /// Counters of packets: datagrams that left in frames, packets that the kernel sent by cause,
+    /// and entries that one side of the rings refused.
+    pub fn details(&self) -> Vec<(&'static str, u64)> {
+        let met = self.frames.met();
+        let refused = self.frames.device().statistics().tx_invalid;
+        let mut details = vec![
+            ("tx_datagrams", met.datagrams),
+            (
+                "tx_bad_entries",
+                met.bad + u64::from(self.frames.is_broken()),
+            ),
+            ("tx_refused_entries", refused),
+        ];
+        details.extend(FALLS.into_iter().zip(self.falls));
+        details
+    }
+
+    fn send_all(&mut self, burst: Burst<'_>) -> TxSeq {
+        for first in (0..burst.len()).step_by(WINDOW) {
+            let end = burst.len().min(first + WINDOW);
+            self.send_window(burst, first, end);
+        }
+        if !self.frames.kick() {
+            self.ways.on_down();
+            self.look_in = 0;
+        }
+        self.given.0 += burst.len() as u64;
+        self.look_when_due();
+        self.given
+    }
+
+    /// Sends the packets with numbers from `first` to below `end`, one peer after the other.
+    #[inline]
+    fn send_window(&mut self, burst: Burst<'_>, first: usize, end: usize) {
+        let peer = burst.packet(first).peer;
+        if (first..end).all(|index| burst.packet(index).peer == peer) {
+            self.send_group(burst, peer, first..end);
+        } else {
+            self.send_groups(burst, first, end);
+        }
+        if !self.fallen.is_empty() || !self.fallen_staged.is_empty() {
+            self.send_fallen(burst.lane);
+        }
+    }
+
+    fn send_groups(&mut self, burst: Burst<'_>, first: usize, end: usize) {
+        let mut order = [0_u64; WINDOW];
+        let order = &mut order[..end - first];
+        for (key, index) in order.iter_mut().zip(first..end) {
+            *key = u64::from(burst.packet(index).peer.0) << 32 | index as u64;
+        }
+        order.sort_unstable();
+        let index = |key: &u64| (key & 0xFFFF_FFFF) as usize;
+        for group in order.chunk_by(|a, b| a >> 32 == b >> 32) {
+            let peer = burst.packet(index(&group[0])).peer;
+            self.send_group(burst, peer, group.iter().map(index));
+        }
+    }
+
+    /// Sends packets to one peer.
+    #[inline]
+    fn send_group(
+        &mut self,
+        burst: Burst<'_>,
+        peer: PeerId,
+        mut indexes: impl Iterator<Item = usize>,
+    ) {
+        let mut open = None;
+        while let Some(index) = indexes.next() {
+            match self.ways.take(peer) {
+                Ok(form) => {
+                    self.add(burst, index, &form, &mut open);
+                    for index in indexes.by_ref() {
+                        self.add(burst, index, &form, &mut open);
+                    }
+                    if let Some(open) = open.take() {
+                        self.close(&open, &form);
+                    }
+                }
+                Err(fall) => self.fall(burst, index, fall),
+            }
+        }
+    }
+
+    /// Adds a packet to the open datagram, or to a new one.
+    #[inline]
+    fn add(&mut self, burst: Burst<'_>, index: usize, form: &Form, open: &mut Option<Open>) {
+        let packet = burst.packet(index);
+        let inline = packet.inline.unwrap_or_default();
+        let len = inline.len() + packet.data.len();
+        if packet.inline.is_none() || len == 0 || len > form.longest {
+            // The socket counts what no transport can send.
+            return self.fall(burst, index, Fall::Long);
+        }
+        // SAFETY: we send for the endpoint that owns the msgbuf, and copy the bytes at once.
+        let Some(data) = (unsafe { data_of(packet.data) }) else {
+            self.counters.tx_dropped_stale += 1;
+            return;
+        };
+        if let Some(full) = open.take_if(|open| open.payload() + len > form.datagram) {
+            self.close(&full, form);
+        }
+        if open.is_none() {
+            *open = self.frames.open(&form.header);
+        }
+        let Some(filling) = open else {
+            self.counters.tx_dropped_full += 1;
+            return;
+        };
+        if !self.frames.append(filling, inline, data) {
+            self.frames.discard(filling);
+            self.counters.tx_dropped_full += u64::from(filling.packets());
+            *open = None;
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, open: &Open, form: &Form) {
+        let packets = u64::from(open.packets());
+        if self.frames.close(open, &form.header) {
+            self.counters.tx_packets += packets;
+            self.counters.tx_bytes += open.payload() as u64;
+        } else {
+            self.counters.tx_dropped_full += packets;
+        }
+    }
+
+    /// Leaves a packet to the kernel.
+    fn fall(&mut self, burst: Burst<'_>, index: usize, why: Fall) {
+        self.falls[why as usize] += 1;
+        // The kernel's answer may already be there when it has sent the packet.
+        if matches!(why, Fall::NoNeighbour | Fall::Confirm | Fall::Down) {
+            self.look_in = 0;
+        }
+        match burst.staged.get(index) {
+            Some(packet) => self.fallen_staged.push(*packet),
+            None => self.fallen.push(burst.items[index - burst.staged.len()]),
+        }
+    }
+
+    fn send_fallen(&mut self, lane: Option<&Lane>) {
+        match lane {
+            Some(lane) => self
+                .udp
+                .send_staged(lane, &self.fallen_staged, &self.fallen),
+            None => self.udp.burst(&self.fallen),
+        };
+        self.fallen_staged.clear();
+        self.fallen.clear();
+    }
+
+    #[inline]
+    fn look_when_due(&mut self) {
+        if self.look_in == 0 {
+            self.ways.look();
+            self.look_in = LOOK_EVERY;
+        }
+        self.look_in -= 1;
+    }
+
+    /// Has the next call look at changes, of which there may be some after a sleep.
+    pub(crate) fn on_doubt(&mut self) {
+        self.look_in = 0;
+    }
+}
+
+impl Tx for XdpTx {
+    #[inline]
+    fn burst(&mut self, items: &[TxItem]) -> TxSeq {
+        self.send_all(Burst {
+            lane: None,
+            staged: &[],
+            items,
+        })
+    }
+
+    #[inline]
+    fn done(&mut self) -> TxSeq {
+        self.given
+    }
+
+    fn lane(&self) -> usize {
+        self.udp.lane()
+    }
+
+    #[inline]
+    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
+        self.send_all(Burst {
+            lane: Some(lane),
+            staged: lane.packets(),
+            items,
+        })
+    }
+
+    fn path(&self, peer: PeerId) -> Option<Path> {
+        self.udp.path(peer)
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        if !self.frames.kick() {
+            self.ways.on_down();
+            self.look_in = 0;
+        }
+        self.look_when_due();
+    }
+
+    fn flush(&mut self) {
+        self.frames.kick();
+        self.udp.flush();
+    }
+}
+
+/// The data bytes of a packet; `None` if the msgbuf was revoked.
+///
+/// # Safety
+/// The caller sends for the endpoint that owns the msgbuf, and uses the bytes only until the
+/// endpoint learns from `done` that it may change them.
+#[inline]
+unsafe fn data_of<'a>(data: BufRef) -> Option<&'a [u8]> {
+    if data.is_empty() {
+        return Some(&[]);
+    }
+    // SAFETY: the region lives at least as long as the endpoint that owns its msgbuf.
+    let at = unsafe { regions::resolve(data) }?;
+    // SAFETY: `resolve` vouches for `data.len()` readable bytes until the msgbuf is revoked, which
+    // the caller excludes.
+    Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), data.len()) })
+}

@@ -1,0 +1,247 @@
+//! Frames on their way out: filled from packets, put into the transmit ring, and taken back when
+//! the kernel has sent them.
+//!
+//! Invariants: a frame of our part is free, or in an [`Open`] datagram, or the kernel's. A datagram
+//! is whole in the ring or not there. What the kernel gives back and does not have is counted and
+//! changes nothing. Called by `transmit`.
+
+use std::sync::Arc;
+
+use crate::device::{Device, Kicked};
+use crate::packet::{Header, Sum};
+use crate::ring::{Consumer, Desc, Producer};
+use crate::umem::{FRAME, Part};
+
+/// Most frames of one datagram.
+const PIECES: usize = 4;
+
+/// A datagram that is being filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    frames: [u32; PIECES],
+    /// Frames in use, and bytes of the last of them.
+    count: usize,
+    at: usize,
+    payload: usize,
+    sum: Sum,
+    packets: u32,
+}
+
+impl Open {
+    /// Bytes of its packets.
+    #[inline]
+    pub(crate) fn payload(&self) -> usize {
+        self.payload
+    }
+
+    /// Its packets.
+    #[inline]
+    pub(crate) fn packets(&self) -> u32 {
+        self.packets
+    }
+}
+
+/// Counters of the frames of an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Met {
+    /// Datagrams put into the ring.
+    pub(crate) datagrams: u64,
+    /// System calls.
+    pub(crate) calls: u64,
+    /// Entries of the completion ring that no honest kernel writes.
+    pub(crate) bad: u64,
+}
+
+/// The frames for sending, and their two rings.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    part: Part,
+    free: Vec<u32>,
+    tx: Producer<Desc>,
+    completion: Consumer<u64>,
+    device: Arc<dyn Device>,
+    /// Frames were published that the kernel may not have seen.
+    pending: bool,
+    met: Met,
+}
+
+impl Frames {
+    /// All frames of `part`, free.
+    pub(crate) fn new(
+        part: Part,
+        tx: Producer<Desc>,
+        completion: Consumer<u64>,
+        device: Arc<dyn Device>,
+    ) -> Self {
+        let free = (0..part.count()).rev().collect();
+        Self {
+            part,
+            free,
+            tx,
+            completion,
+            device,
+            pending: false,
+            met: Met::default(),
+        }
+    }
+
+    /// Begins a datagram; `None` if no frame is free.
+    #[inline]
+    pub(crate) fn open(&mut self, header: &Header) -> Option<Open> {
+        let first = self.take()?;
+        Some(Open {
+            frames: [first; PIECES],
+            count: 1,
+            at: header.bytes(),
+            payload: 0,
+            sum: Sum::default(),
+            packets: 0,
+        })
+    }
+
+    /// Adds a packet of two parts. False if no frame is free, or it would need too many: the
+    /// datagram is then to be closed by [`Self::discard`].
+    #[inline]
+    pub(crate) fn append(&mut self, open: &mut Open, inline: &[u8], data: &[u8]) -> bool {
+        open.packets += 1;
+        self.write(open, inline) && self.write(open, data)
+    }
+
+    #[inline]
+    fn write(&mut self, open: &mut Open, mut bytes: &[u8]) -> bool {
+        open.sum.add(bytes);
+        open.payload += bytes.len();
+        while !bytes.is_empty() {
+            if open.at == FRAME {
+                if open.count == PIECES {
+                    return false;
+                }
+                let Some(next) = self.take() else {
+                    return false;
+                };
+                open.frames[open.count] = next;
+                open.count += 1;
+                open.at = 0;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(FRAME - open.at));
+            let last = open.frames[open.count - 1];
+            self.part
+                .bytes_mut(last, open.at, now.len())
+                .copy_from_slice(now);
+            open.at += now.len();
+            bytes = later;
+        }
+        true
+    }
+
+    /// Gives the frames of a datagram back that is not sent.
+    pub(crate) fn discard(&mut self, open: &Open) {
+        self.free.extend(&open.frames[..open.count]);
+    }
+
+    /// Puts a datagram into the ring. False if the ring is full: it is then discarded.
+    #[inline]
+    pub(crate) fn close(&mut self, open: &Open, header: &Header) -> bool {
+        let pieces = u32::try_from(open.count).expect("a few");
+        if self.tx.room(pieces) < pieces {
+            self.discard(open);
+            return false;
+        }
+        let head = self.part.bytes_mut(open.frames[0], 0, header.bytes());
+        header.write(head, open.payload, open.sum);
+        for (index, &frame) in open.frames[..open.count].iter().enumerate() {
+            let is_last = index + 1 == open.count;
+            let len = if is_last { open.at } else { FRAME };
+            let addr = self
+                .part
+                .lend(frame)
+                .expect("a frame of an open datagram is ours");
+            self.tx.push(Desc {
+                addr,
+                len: u32::try_from(len).expect("a frame has 4096 bytes"),
+                options: if is_last { 0 } else { Desc::CONTINUES },
+            });
+        }
+        self.met.datagrams += 1;
+        self.pending = true;
+        true
+    }
+
+    /// Has the kernel send what is in the ring. False if the interface is down.
+    #[inline]
+    pub(crate) fn kick(&mut self) -> bool {
+        if !self.pending {
+            return true;
+        }
+        self.tx.publish();
+        if !self.tx.wants_wakeup() {
+            self.pending = false;
+            return true;
+        }
+        let mut waiting = u32::MAX;
+        loop {
+            self.met.calls += 1;
+            let answer = self.device.kick();
+            let left = match answer {
+                Kicked::Again => self.tx.waiting(),
+                Kicked::Done | Kicked::Down => 0,
+            };
+            if left == 0 {
+                self.pending = false;
+                return answer != Kicked::Down;
+            }
+            if left >= waiting {
+                // The kernel has no memory now; the next call tries again.
+                return true;
+            }
+            waiting = left;
+            self.reclaim();
+        }
+    }
+
+    /// The counters.
+    pub(crate) fn met(&self) -> Met {
+        self.met
+    }
+
+    /// The kernel has moved a ring's position where none can be.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.tx.is_broken() || self.completion.is_broken()
+    }
+
+    /// The other end of the rings.
+    pub(crate) fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    /// Takes a free frame.
+    #[inline]
+    fn take(&mut self) -> Option<u32> {
+        if self.free.is_empty() {
+            self.reclaim();
+            if self.free.is_empty() {
+                // Frames that wait in the ring come back when they have been sent.
+                self.kick();
+                self.reclaim();
+            }
+        }
+        self.free.pop()
+    }
+
+    /// Takes back what the kernel has sent.
+    fn reclaim(&mut self) {
+        if self.completion.available(1) == 0 {
+            return;
+        }
+        while let Some(addr) = self.completion.pop() {
+            match self.part.take_back(addr) {
+                Ok(frame) => self.free.push(frame),
+                Err(_) => self.met.bad += 1,
+            }
+        }
+        self.completion.release();
+    }
+}
+
+#[cfg(test)]
+mod tests;

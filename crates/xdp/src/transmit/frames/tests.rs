@@ -1,0 +1,160 @@
+//! Frames under a kernel that sends, one that does not, and one that lies.
+
+use super::*;
+use crate::packet::check::{homes, peer_of, written};
+use crate::packet::{Home, parse};
+use crate::tests::model::{Kernel, model};
+use crate::umem::{MIN_FRAMES, Umem};
+
+const HALF: usize = MIN_FRAMES as usize / 2;
+
+fn frames() -> (Frames, Arc<Kernel>) {
+    let umem = Umem::new(MIN_FRAMES).unwrap();
+    let (_, part) = umem.halves();
+    let (rings, kernel) = model(umem);
+    let frames = Frames::new(part, rings.tx, rings.completion, kernel.clone());
+    (frames, kernel)
+}
+
+/// The sender of the tests, and where it sends.
+fn ends() -> (Home, Home, Header) {
+    let to = homes()[0];
+    let from = Home {
+        address: peer_of(&to),
+        ..to
+    };
+    (from, to, Header::new(&from, to.address, to.mac))
+}
+
+/// Sends a datagram with one packet; false if there is no room.
+fn send(frames: &mut Frames, header: &Header, payload: &[u8]) -> bool {
+    let Some(mut open) = frames.open(header) else {
+        return false;
+    };
+    let (inline, data) = payload.split_at(payload.len() / 3);
+    if !frames.append(&mut open, inline, data) {
+        frames.discard(&open);
+        return false;
+    }
+    frames.close(&open, header)
+}
+
+#[test]
+fn datagrams_of_every_length_leave_as_they_are_written() {
+    let (mut frames, kernel) = frames();
+    let (from, to, header) = ends();
+    let most = PIECES * FRAME - header.bytes();
+    // Miri is slow, and each number of pieces is enough for it.
+    let lens: &[usize] = if cfg!(miri) {
+        &[59, 4054, 4055, 8150]
+    } else {
+        &[1472, 4053, 4054, 4055, 8149, 8150, 8972, most]
+    };
+    let shortest = if cfg!(miri) { 60 } else { 1 };
+    for len in (shortest..60).chain(lens.iter().copied()) {
+        let payload: Vec<u8> = (0..len)
+            .map(|at| u8::try_from(at * 7 % 251).unwrap())
+            .collect();
+        assert!(send(&mut frames, &header, &payload), "{len} bytes");
+        assert!(frames.kick());
+        kernel.complete();
+        let sent = std::mem::take(&mut kernel.ends().sent);
+        assert_eq!(sent, [written(&from, &to, &payload)], "{len} bytes");
+        let found = parse(&sent[0], &to).unwrap();
+        assert_eq!(&sent[0][found.start..][..found.len], payload);
+    }
+    assert!(!send(&mut frames, &header, &vec![0; most + 1]), "too long");
+    assert_eq!(frames.met().bad, 0);
+}
+
+#[test]
+fn packets_share_a_datagram_and_its_sum() {
+    let (mut frames, kernel) = frames();
+    let (from, to, header) = ends();
+    let mut open = frames.open(&header).unwrap();
+    for packet in [&b"one"[..], b"three", b"x"] {
+        assert!(frames.append(&mut open, packet, b"#"));
+    }
+    assert_eq!((open.payload(), open.packets()), (12, 3));
+    assert!(frames.close(&open, &header));
+    frames.kick();
+    assert_eq!(kernel.ends().sent, [written(&from, &to, b"one#three#x#")]);
+}
+
+#[test]
+fn frames_that_are_not_completed_run_out_and_come_back() {
+    let (mut frames, kernel) = frames();
+    let (_, _, header) = ends();
+    for round in 0..3 {
+        for _ in 0..HALF {
+            assert!(send(&mut frames, &header, b"payload"), "round {round}");
+        }
+        assert!(
+            !send(&mut frames, &header, b"payload"),
+            "all frames are the kernel's"
+        );
+        kernel.complete();
+    }
+    assert_eq!(frames.met().datagrams, 3 * HALF as u64);
+}
+
+#[test]
+fn a_kernel_without_memory_keeps_frames_until_it_has_some() {
+    let (mut frames, kernel) = frames();
+    let (_, _, header) = ends();
+    kernel.ends().refuses = Some(Kicked::Again);
+    assert!(send(&mut frames, &header, b"waits"));
+    assert!(frames.kick());
+    assert!(kernel.ends().sent.is_empty());
+    kernel.ends().refuses = None;
+    assert!(
+        frames.kick(),
+        "nothing new was written, but something waits"
+    );
+    assert_eq!(kernel.ends().sent.len(), 1);
+    let calls = frames.met().calls;
+    frames.kick();
+    assert_eq!(frames.met().calls, calls, "now nothing waits");
+    kernel.ends().refuses = Some(Kicked::Down);
+    assert!(send(&mut frames, &header, b"lost"));
+    assert!(!frames.kick(), "the interface is down");
+}
+
+#[test]
+fn lies_about_completion_are_counted_and_change_nothing() {
+    let (mut frames, kernel) = frames();
+    let (_, _, header) = ends();
+    assert!(send(&mut frames, &header, b"payload"));
+    frames.kick();
+    let own = kernel.ends().uncompleted[0];
+    let lies = [0, u64::MAX, own ^ 1 << 40, 2 * (HALF * FRAME) as u64];
+    for lie in lies {
+        kernel.lie_about_completion(lie);
+    }
+    kernel.lie_about_completion(own);
+    kernel.lie_about_completion(own);
+    kernel.ends().uncompleted.clear();
+    // All frames are used once, so that the ring is read.
+    let mut sent = 0;
+    while send(&mut frames, &header, b"payload") {
+        sent += 1;
+    }
+    assert_eq!(sent, HALF);
+    assert_eq!(frames.met().bad, lies.len() as u64 + 1);
+}
+
+#[test]
+fn a_broken_ring_drops_and_does_not_hang() {
+    let (mut frames, kernel) = frames();
+    let (_, _, header) = ends();
+    for _ in 0..HALF {
+        assert!(send(&mut frames, &header, b"payload"));
+    }
+    frames.kick();
+    kernel.complete();
+    // The kernel claims to have read what was never written.
+    kernel.ends().tx.overtake();
+    assert!(!send(&mut frames, &header, b"payload"));
+    assert!(frames.kick());
+    assert!(frames.is_broken());
+}

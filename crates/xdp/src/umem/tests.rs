@@ -1,0 +1,103 @@
+//! A kernel that gives back what it does not have, and pieces that are none.
+
+use super::*;
+
+fn parts() -> (Part, Part) {
+    Umem::new(MIN_FRAMES).unwrap().halves()
+}
+
+fn desc(addr: u64, len: u32) -> Desc {
+    Desc {
+        addr,
+        len,
+        options: 0,
+    }
+}
+
+#[test]
+fn a_frame_goes_to_the_kernel_and_back_with_its_bytes() {
+    let (_, mut part) = parts();
+    part.bytes_mut(3, 100, 5).copy_from_slice(b"hello");
+    let addr = part.lend(3).unwrap();
+    assert_eq!(addr, u64::from(MIN_FRAMES / 2 + 3) * FRAME as u64);
+    let piece = part.take_back_piece(desc(addr + 100, 5)).unwrap();
+    assert_eq!(part.bytes(piece), b"hello");
+    assert_eq!(part.bytes(piece.part(1, 3)), b"ell");
+    assert_eq!(part.bytes(piece.part(4, 9)), b"o");
+    assert_eq!(part.bytes(piece.part(9, 9)), b"");
+}
+
+#[test]
+fn parts_share_no_frame() {
+    let (mut one, mut other) = parts();
+    let lend = |part: &mut Part| -> Vec<u64> {
+        (0..part.count())
+            .map(|frame| part.lend(frame).unwrap())
+            .collect()
+    };
+    let (of_one, of_other) = (lend(&mut one), lend(&mut other));
+    for addr in of_one {
+        assert_eq!(other.take_back(addr), Err(Bad::Outside));
+        assert!(one.take_back(addr).is_ok());
+    }
+    for addr in of_other {
+        assert_eq!(one.take_back(addr), Err(Bad::Outside));
+        assert!(other.take_back(addr).is_ok());
+    }
+}
+
+#[test]
+fn addresses_outside_of_the_region_are_refused() {
+    let (mut part, _) = parts();
+    for addr in [
+        u64::MAX,
+        1 << 32,
+        u64::from(MIN_FRAMES) * FRAME as u64,
+        u64::MAX << 12,
+    ] {
+        assert_eq!(part.take_back(addr), Err(Bad::Outside), "{addr:#x}");
+    }
+}
+
+#[test]
+fn a_piece_beyond_its_frame_is_refused_and_the_frame_is_ours() {
+    let (mut part, _) = parts();
+    for (at, len) in [(0, 4097), (4095, 2), (1, u32::MAX), (256, 4096)] {
+        let addr = part.lend(0).unwrap();
+        assert_eq!(part.take_back_piece(desc(addr + at, len)), Err(Bad::Length));
+        part.bytes_mut(0, 0, FRAME).fill(1);
+    }
+    let addr = part.lend(0).unwrap();
+    assert!(part.take_back_piece(desc(addr + 256, 3840)).is_ok());
+}
+
+#[test]
+fn a_frame_comes_back_once_and_is_lent_once() {
+    let (mut part, _) = parts();
+    assert_eq!(part.take_back(0), Err(Bad::NotLent));
+    let addr = part.lend(0).unwrap();
+    assert_eq!(part.lend(0), None);
+    assert_eq!(part.take_back(addr + 17), Ok(0));
+    assert_eq!(part.take_back(addr), Err(Bad::NotLent));
+    assert_eq!(part.lend(MIN_FRAMES), None, "no such frame");
+}
+
+#[test]
+#[should_panic(expected = "the kernel has this frame")]
+fn a_frame_that_the_kernel_has_is_not_read() {
+    let (mut part, _) = parts();
+    let piece = Piece {
+        frame: 0,
+        at: 0,
+        len: 1,
+    };
+    assert_eq!(part.bytes(piece), [0]);
+    part.lend(0).unwrap();
+    part.bytes(piece);
+}
+
+#[test]
+fn a_region_of_too_few_frames_is_refused() {
+    assert!(Umem::new(MIN_FRAMES - 1).is_err());
+    assert!(Umem::new(MAX_FRAMES + 1).is_err());
+}

@@ -1,0 +1,256 @@
+//! The ways to peers: the headers with which their packets leave, or the reason why the kernel has
+//! to send them.
+//!
+//! Invariants: a way has headers if and only if the kernel knows the neighbour to which it leads.
+//! A peer without a way, one that left, say, or one on this host, is the kernel's too. Called by
+//! `transmit`; what changes comes from `roads`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dunlin_core::transport::PeerId;
+use dunlin_transport::udp::{Reach, place_of};
+
+use crate::packet::{Header, Home, Mac};
+use crate::roads::{Change, Link, Neighbour, Road, Roads};
+
+/// Longest payload of a frame: the kernel takes packets in a few pieces, and so do we.
+const LONGEST: u32 = 16_000;
+/// Changes that are followed at once.
+const CHANGES: u32 = 64;
+
+/// Why the kernel sends a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Fall {
+    /// No route over the interface leads to the peer.
+    NoRoad,
+    /// The neighbour's address is not known. Sending makes the kernel ask for it.
+    NoNeighbour,
+    /// The neighbour's address is old. Sending makes the kernel confirm it.
+    Confirm,
+    /// The interface is down.
+    Down,
+    /// The packet does not fit a frame.
+    Long,
+}
+
+/// Names of the counters of packets that the kernel sends, in the order of [`Fall`].
+pub(crate) const FALLS: [&str; 5] = [
+    "tx_kernel_no_road",
+    "tx_kernel_no_neighbour",
+    "tx_kernel_confirm",
+    "tx_kernel_down",
+    "tx_kernel_long",
+];
+
+/// The way to one peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    peer: PeerId,
+    reach: Reach,
+    road: Option<Road>,
+    header: Option<Header>,
+    /// The next packet goes through the kernel.
+    confirm: bool,
+}
+
+/// The way as a packet needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// The headers.
+    pub(crate) header: Header,
+    /// Most bytes of a payload that holds several packets; 0 if none may.
+    pub(crate) datagram: usize,
+    /// Most bytes of a packet.
+    pub(crate) longest: usize,
+}
+
+/// The address of our interface, which both halves of an endpoint use.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnMac(Arc<AtomicU64>);
+
+impl OwnMac {
+    pub(crate) fn new(mac: Mac) -> Self {
+        Self(Arc::new(AtomicU64::new(number_of(mac))))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Mac {
+        let [mac @ .., _, _] = self.0.load(Ordering::Relaxed).to_le_bytes();
+        mac
+    }
+
+    fn set(&self, mac: Mac) {
+        self.0.store(number_of(mac), Ordering::Relaxed);
+    }
+}
+
+fn number_of([a, b, c, d, e, f]: Mac) -> u64 {
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+}
+
+/// The ways to all peers.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    /// At the place of each peer.
+    ways: Vec<Option<Way>>,
+    home: Home,
+    mac: OwnMac,
+    /// Bytes of the longest payload.
+    longest: u32,
+    is_up: bool,
+    roads: Box<dyn Roads>,
+}
+
+impl Ways {
+    /// No ways yet, from `home` over the interface `link`.
+    pub(crate) fn new(home: Home, mac: OwnMac, link: &Link, roads: Box<dyn Roads>) -> Self {
+        let mut ways = Self {
+            ways: Vec::new(),
+            home,
+            mac,
+            longest: 0,
+            is_up: false,
+            roads,
+        };
+        ways.on_link(link);
+        ways
+    }
+
+    /// Looks for the way to a peer, unless it is known.
+    pub(crate) fn add(&mut self, peer: PeerId, reach: Reach) {
+        if self.way_mut(peer).is_some() {
+            return;
+        }
+        if self.ways.len() <= reach.place {
+            self.ways.resize(reach.place + 1, None);
+        }
+        let mut way = Way {
+            peer,
+            reach,
+            road: None,
+            header: None,
+            confirm: false,
+        };
+        way.follow(&self.home, &mut *self.roads);
+        self.ways[reach.place] = Some(way);
+    }
+
+    /// Forgets a peer.
+    pub(crate) fn remove(&mut self, peer: PeerId) {
+        if self.way_mut(peer).is_some() {
+            self.ways[place_of(peer)] = None;
+        }
+    }
+
+    /// How the next packets to a peer leave.
+    ///
+    /// # Errors
+    /// The kernel has to send them.
+    #[inline]
+    pub(crate) fn take(&mut self, peer: PeerId) -> Result<Form, Fall> {
+        let (is_up, longest) = (self.is_up, self.longest);
+        let way = self.way_mut(peer).ok_or(Fall::NoRoad)?;
+        if way.confirm {
+            way.confirm = false;
+            return Err(Fall::Confirm);
+        }
+        match way.header {
+            Some(header) if is_up => {
+                let packed = if way.reach.pack {
+                    way.reach.datagram
+                } else {
+                    0
+                };
+                Ok(Form {
+                    header,
+                    datagram: packed.min(longest) as usize,
+                    longest: way.reach.packet.min(longest) as usize,
+                })
+            }
+            Some(_) => Err(Fall::Down),
+            None if way.road.is_none() => Err(Fall::NoRoad),
+            None => Err(Fall::NoNeighbour),
+        }
+    }
+
+    /// Notes that the kernel took no frame because the interface is down. Events say when it is up.
+    pub(crate) fn on_down(&mut self) {
+        self.is_up = false;
+    }
+
+    /// Follows what has changed, up to a limit, so that a swarm of events delays no packet for
+    /// long.
+    pub(crate) fn look(&mut self) {
+        for _ in 0..CHANGES {
+            match self.roads.change() {
+                Some(Change::Neighbour(ip, neighbour)) => self.on_neighbour(ip, neighbour),
+                Some(Change::Link(link)) => self.on_link(&link),
+                Some(Change::LinkGone) => self.is_up = false,
+                Some(Change::Roads) => self.on_roads(),
+                None => break,
+            }
+        }
+    }
+
+    fn on_neighbour(&mut self, ip: std::net::IpAddr, neighbour: Neighbour) {
+        let leads_there = |way: &&mut Way| way.road.is_some_and(|road| road.hop == ip);
+        for way in self.ways.iter_mut().flatten().filter(leads_there) {
+            way.road = Some(Road { hop: ip, neighbour });
+            way.build(&self.home);
+        }
+    }
+
+    fn on_link(&mut self, link: &Link) {
+        let around = u32::try_from(self.home.ip_and_udp()).expect("headers are short");
+        self.longest = link.mtu.saturating_sub(around).min(LONGEST);
+        self.is_up = link.is_up;
+        if let Some(mac) = link.mac.filter(|mac| *mac != self.home.mac) {
+            self.home.mac = mac;
+            self.mac.set(mac);
+            let ways = self.ways.iter_mut().flatten();
+            ways.for_each(|way| way.build(&self.home));
+        }
+    }
+
+    fn on_roads(&mut self) {
+        for way in self.ways.iter_mut().flatten() {
+            way.follow(&self.home, &mut *self.roads);
+        }
+    }
+
+    #[inline]
+    fn way_mut(&mut self, peer: PeerId) -> Option<&mut Way> {
+        let way = self.ways.get_mut(place_of(peer))?.as_mut()?;
+        (way.peer == peer).then_some(way)
+    }
+}
+
+impl Way {
+    /// Asks for the road.
+    fn follow(&mut self, home: &Home, roads: &mut dyn Roads) {
+        self.road = roads.road(self.reach.address.ip());
+        self.build(home);
+    }
+
+    /// Makes the headers that fit the road.
+    fn build(&mut self, home: &Home) {
+        let neighbour = self.road.map(|road| road.neighbour).unwrap_or_default();
+        let to = self.reach.address;
+        let mac = neighbour.mac.filter(|mac| is_of_one(*mac));
+        let same_family = to.is_ipv4() == home.address.is_ipv4();
+        self.header = mac
+            .filter(|_| same_family)
+            .map(|mac| Header::new(home, to, mac));
+        self.confirm = neighbour.is_idle && self.header.is_some();
+    }
+}
+
+/// Whether an Ethernet address is that of one interface.
+fn is_of_one(mac: Mac) -> bool {
+    mac[0] & 1 == 0 && mac != [0; 6]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Ways that follow tables of a test.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::*;
+use crate::packet::{MAX_HEADER, Sum};
+
+const MAC: Mac = [2, 0, 0, 0, 0, 7];
+
+/// Tables that the test changes.
+#[derive(Clone, Debug, Default)]
+struct Told(Arc<Mutex<Facts>>);
+
+#[derive(Debug, Default)]
+struct Facts {
+    roads: HashMap<IpAddr, Road>,
+    changes: VecDeque<Change>,
+}
+
+impl Told {
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, to: [u8; 4], road: Option<Road>) {
+        match road {
+            Some(road) => self.facts().roads.insert(to.into(), road),
+            None => self.facts().roads.remove(&IpAddr::from(to)),
+        };
+    }
+
+    fn change(&self, change: Change) {
+        self.facts().changes.push_back(change);
+    }
+}
+
+impl Roads for Told {
+    fn road(&mut self, to: IpAddr) -> Option<Road> {
+        self.facts().roads.get(&to).copied()
+    }
+
+    fn change(&mut self) -> Option<Change> {
+        self.facts().changes.pop_front()
+    }
+}
+
+fn link(is_up: bool, mtu: u32) -> Link {
+    Link {
+        index: 3,
+        mac: Some([2, 0, 0, 0, 0, 1]),
+        mtu,
+        is_up,
+    }
+}
+
+fn neighbour(mac: Option<Mac>, is_idle: bool) -> Neighbour {
+    Neighbour { mac, is_idle }
+}
+
+fn via(hop: [u8; 4], mac: Option<Mac>) -> Option<Road> {
+    Some(Road {
+        hop: hop.into(),
+        neighbour: neighbour(mac, false),
+    })
+}
+
+fn ways() -> (Ways, Told) {
+    let told = Told::default();
+    let home = Home {
+        address: "10.0.0.1:70".parse().unwrap(),
+        vlan: 0,
+        mac: [2, 0, 0, 0, 0, 1],
+    };
+    let mac = OwnMac::new(home.mac);
+    (
+        Ways::new(home, mac, &link(true, 1500), Box::new(told.clone())),
+        told,
+    )
+}
+
+fn reach(address: [u8; 4], place: usize) -> Reach {
+    Reach {
+        address: (address, 80).into(),
+        datagram: 1472,
+        packet: 60_000,
+        pack: true,
+        place,
+    }
+}
+
+/// The Ethernet addresses with which packets to a peer leave: theirs and ours.
+fn macs(ways: &mut Ways, peer: PeerId) -> Option<(Mac, Mac)> {
+    let form = ways.take(peer).ok()?;
+    let mut bytes = [0; MAX_HEADER];
+    form.header.write(&mut bytes, 1, Sum::default());
+    Some((
+        *bytes.first_chunk().unwrap(),
+        *bytes[6..].first_chunk().unwrap(),
+    ))
+}
+
+fn fall(ways: &mut Ways, peer: u32) -> Option<Fall> {
+    ways.take(PeerId(peer)).err()
+}
+
+#[test]
+fn a_peer_is_reached_as_soon_as_its_neighbour_is_known() {
+    let (mut ways, told) = ways();
+    let peer = PeerId(0);
+    assert_eq!(fall(&mut ways, 0), Some(Fall::NoRoad), "there is no peer");
+    told.tell([10, 0, 0, 9], via([10, 0, 0, 9], None));
+    ways.add(peer, reach([10, 0, 0, 9], 0));
+    assert_eq!(fall(&mut ways, 0), Some(Fall::NoNeighbour));
+    told.change(Change::Neighbour(
+        [10, 0, 0, 9].into(),
+        neighbour(Some(MAC), false),
+    ));
+    ways.look();
+    assert_eq!(macs(&mut ways, peer), Some((MAC, [2, 0, 0, 0, 0, 1])));
+    assert_eq!(
+        fall(&mut ways, 1 << 20),
+        Some(Fall::NoRoad),
+        "an old name of that place"
+    );
+    told.change(Change::Neighbour(
+        [10, 0, 0, 9].into(),
+        neighbour(None, false),
+    ));
+    ways.look();
+    assert_eq!(fall(&mut ways, 0), Some(Fall::NoNeighbour));
+    ways.remove(PeerId(1 << 20));
+    assert_eq!(
+        fall(&mut ways, 0),
+        Some(Fall::NoNeighbour),
+        "another peer was removed"
+    );
+    ways.remove(peer);
+    assert_eq!(fall(&mut ways, 0), Some(Fall::NoRoad));
+}
+
+#[test]
+fn peers_after_one_gateway_follow_it_together() {
+    let (mut ways, told) = ways();
+    let gateway = [10, 0, 0, 254];
+    for peer in 0..3 {
+        let address = [10, 9, 0, peer];
+        told.tell(address, via(gateway, None));
+        ways.add(PeerId(peer.into()), reach(address, peer.into()));
+    }
+    told.tell([10, 0, 0, 9], via([10, 0, 0, 9], None));
+    ways.add(PeerId(3), reach([10, 0, 0, 9], 3));
+    told.change(Change::Neighbour(
+        gateway.into(),
+        neighbour(Some(MAC), false),
+    ));
+    ways.look();
+    let known = (0..4).map(|peer| macs(&mut ways, PeerId(peer)).is_some());
+    assert!(known.eq([true, true, true, false]));
+    // The route to the first goes another way.
+    told.tell([10, 9, 0, 0], None);
+    told.change(Change::Roads);
+    ways.look();
+    assert_eq!(fall(&mut ways, 0), Some(Fall::NoRoad));
+}
+
+#[test]
+fn one_packet_confirms_an_idle_neighbour() {
+    let (mut ways, told) = ways();
+    told.tell([10, 0, 0, 9], via([10, 0, 0, 9], None));
+    ways.add(PeerId(0), reach([10, 0, 0, 9], 0));
+    told.change(Change::Neighbour(
+        [10, 0, 0, 9].into(),
+        neighbour(Some(MAC), true),
+    ));
+    ways.look();
+    assert_eq!(fall(&mut ways, 0), Some(Fall::Confirm));
+    assert!(macs(&mut ways, PeerId(0)).is_some());
+}
+
+#[test]
+fn addresses_of_groups_are_not_used() {
+    let (mut ways, told) = ways();
+    for mac in [[0xFF; 6], [1, 0, 0x5E, 0, 0, 1], [0; 6]] {
+        told.tell([10, 0, 0, 9], via([10, 0, 0, 9], Some(mac)));
+        ways.add(PeerId(0), reach([10, 0, 0, 9], 0));
+        assert_eq!(fall(&mut ways, 0), Some(Fall::NoNeighbour), "{mac:?}");
+        ways.remove(PeerId(0));
+    }
+}
+
+#[test]
+fn the_interface_decides_lengths_and_our_address() {
+    let (mut ways, told) = ways();
+    told.tell([10, 0, 0, 9], via([10, 0, 0, 9], Some(MAC)));
+    ways.add(PeerId(0), reach([10, 0, 0, 9], 0));
+    let sizes = |ways: &mut Ways| {
+        ways.take(PeerId(0))
+            .map(|form| (form.datagram, form.longest))
+    };
+    assert_eq!(sizes(&mut ways), Ok((1472, 1472)));
+    for (mtu, datagram, longest) in [
+        (1300, 1272, 1272),
+        (9000, 1472, 8972),
+        (65_535, 1472, 16_000),
+    ] {
+        told.change(Change::Link(link(true, mtu)));
+        ways.look();
+        assert_eq!(sizes(&mut ways), Ok((datagram, longest)));
+    }
+    told.change(Change::Link(link(false, 1500)));
+    ways.look();
+    assert_eq!(fall(&mut ways, 0), Some(Fall::Down));
+    let moved = Link {
+        mac: Some([2, 0, 0, 0, 0, 0x55]),
+        ..link(true, 1500)
+    };
+    told.change(Change::Link(moved));
+    ways.look();
+    assert_eq!(
+        macs(&mut ways, PeerId(0)),
+        Some((MAC, [2, 0, 0, 0, 0, 0x55]))
+    );
+    assert_eq!(ways.mac.get(), [2, 0, 0, 0, 0, 0x55]);
+    ways.on_down();
+    assert_eq!(fall(&mut ways, 0), Some(Fall::Down));
+    told.change(Change::LinkGone);
+    ways.look();
+    assert_eq!(fall(&mut ways, 0), Some(Fall::Down));
+}

@@ -1,0 +1,117 @@
+//! The conformance suite of transports, over `xdp`: each endpoint in a network namespace of its
+//! own, all of them at one bridge. Needs root and `ip`.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+#[path = "../../../transport/tests/conformance/harness.rs"]
+mod harness;
+mod lan;
+#[path = "../../../transport/tests/conformance/lanes.rs"]
+mod lanes;
+#[expect(dead_code, reason = "each test here runs a half of it")]
+#[path = "../../../transport/tests/conformance/suite.rs"]
+mod suite;
+#[path = "../../../transport/tests/conformance/waking.rs"]
+mod waking;
+
+use std::io::ErrorKind;
+use std::sync::{Mutex, PoisonError};
+
+use dunlin_core::transport::Halves;
+use dunlin_transport::udp;
+use dunlin_xdp::{Mode, Options, Xdp, XdpRx, XdpTx};
+
+use harness::Harness;
+use lan::Lan;
+
+/// More polls than pass between two looks at the socket.
+const QUIET: u32 = 1200;
+
+/// The network of the test that runs now; one at a time.
+static NOW: Mutex<Option<Lan>> = Mutex::new(None);
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Opens an endpoint on a host that has none.
+fn open(mode: Mode) -> Halves<XdpRx, XdpTx> {
+    let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
+    let lan = now.as_mut().unwrap();
+    loop {
+        let host = lan.next();
+        let options = Options {
+            interface: "link0".to_owned(),
+            mode,
+            umem_bytes: 2 << 20,
+            udp: udp::Options {
+                ip: host.address,
+                allow_peers: "0.0.0.0/0, ::/0".parse().unwrap(),
+                ..udp::Options::default()
+            },
+            ..Options::default()
+        };
+        match host.run(|| Xdp::open(&options)) {
+            Ok(halves) => return halves,
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+struct Generic;
+
+impl Harness for Generic {
+    type T = Xdp;
+    const COUNTS_FULL: bool = false;
+    const QUIET_POLLS: u32 = QUIET;
+
+    fn open() -> Halves<XdpRx, XdpTx> {
+        open(Mode::Generic)
+    }
+}
+
+struct Native;
+
+impl Harness for Native {
+    type T = Xdp;
+    const COUNTS_FULL: bool = false;
+    const QUIET_POLLS: u32 = QUIET;
+
+    fn open() -> Halves<XdpRx, XdpTx> {
+        open(Mode::Native)
+    }
+}
+
+fn run(tests: fn()) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(lan) = Lan::new() else {
+        return;
+    };
+    *NOW.lock().unwrap_or_else(PoisonError::into_inner) = Some(lan);
+    let outcome = std::panic::catch_unwind(tests);
+    *NOW.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    if let Err(panic) = outcome {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Every test once, half of the suite: with packets staged where they can be, and those of lanes.
+fn staged<H: Harness>() {
+    harness::stage(true);
+    suite::run_each::<H>();
+    lanes::run_all::<H>();
+}
+
+/// The other half, without lanes, and without crowds of endpoints, each of which takes some 40 ms
+/// to open and to close.
+fn queued<H: Harness>() {
+    harness::stage(false);
+    suite::run_few::<H>();
+}
+
+#[test]
+fn xdp_conforms() {
+    run(staged::<Generic>);
+}
+
+#[test]
+fn native_xdp_conforms() {
+    run(queued::<Native>);
+}

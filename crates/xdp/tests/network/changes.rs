@@ -1,0 +1,211 @@
+//! Changes under an endpoint: of the neighbour, the interface, the routes.
+
+use std::time::{Duration, Instant};
+
+use dunlin_core::transport::{MAX_INLINE, PeerId, Tx, TxItem};
+use dunlin_msgbuf::BufRef;
+use dunlin_testkit::network::{Host, Network};
+use dunlin_transport::connect::{Arm, Connect};
+use dunlin_xdp::Xdp;
+
+use crate::ends::{End, at, meet};
+
+fn pair(network: &Network) -> (End<Xdp>, End<Xdp>) {
+    let open = |host: &Host, number| End::open(host, number, &at(host, false));
+    (open(&network.left, 1), open(&network.right, 2))
+}
+
+/// An inline packet that says its number.
+fn packet(peer: PeerId, number: u8) -> TxItem {
+    TxItem {
+        peer,
+        inline_len: 24,
+        inline: [number; MAX_INLINE],
+        data: BufRef::EMPTY,
+    }
+}
+
+#[test]
+fn the_neighbours_address_is_the_kernels_and_follows_it() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut a, mut b) = pair(&network);
+    let [to_b, _] = meet(&mut a, &mut b);
+    a.halves.tx.burst(&[packet(to_b, 1)]);
+    assert_eq!(
+        a.detail("tx_kernel_no_neighbour"),
+        1,
+        "nothing is known yet"
+    );
+    assert_eq!(b.frames(), [vec![1; 24]]);
+    a.halves.tx.burst(&[packet(to_b, 2)]);
+    assert_eq!(b.frames(), [vec![2; 24]]);
+    assert_eq!(
+        a.detail("tx_datagrams"),
+        1,
+        "the kernel has asked meanwhile"
+    );
+    // The right host gets another address, and says so.
+    network
+        .right
+        .ip("link set link0 address 02:00:00:00:77:77")
+        .unwrap();
+    let moved = format!(
+        "neigh replace {} lladdr 02:00:00:00:77:77 dev link0 nud reachable",
+        network.right.address
+    );
+    network.left.ip(&moved).unwrap();
+    a.frames();
+    b.frames();
+    a.halves.tx.burst(&[packet(to_b, 3)]);
+    assert_eq!(b.frames(), [vec![3; 24]]);
+    assert_eq!(a.detail("tx_datagrams"), 2);
+    assert_eq!(
+        b.detail("rx_datagrams"),
+        3,
+        "that of the kernel is steered too"
+    );
+    assert_eq!(b.detail("rx_foreign_mac"), 0);
+    // What the old address gets is no more ours.
+    let wrong = moved.replace("77:77", "77:78");
+    network.left.ip(&wrong).unwrap();
+    a.frames();
+    a.halves.tx.burst(&[packet(to_b, 4)]);
+    assert_eq!(b.frames(), Vec::<Vec<u8>>::new());
+    assert_eq!(b.detail("rx_foreign_mac"), 1);
+}
+
+#[test]
+fn an_idle_neighbour_is_confirmed_by_a_packet_through_the_kernel() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut a, mut b) = pair(&network);
+    let [to_b, _] = meet(&mut a, &mut b);
+    a.halves.tx.burst(&[packet(to_b, 1)]);
+    a.halves.tx.burst(&[packet(to_b, 2)]);
+    assert_eq!(a.detail("tx_datagrams"), 1);
+    let stale = format!(
+        "neigh replace {} lladdr {} dev link0 nud stale",
+        network.right.address, "02:00:00:00:00:31"
+    );
+    network
+        .right
+        .ip("link set link0 address 02:00:00:00:00:31")
+        .unwrap();
+    network.left.ip(&stale).unwrap();
+    a.frames();
+    b.frames();
+    a.halves.tx.burst(&[packet(to_b, 3), packet(to_b, 4)]);
+    assert_eq!(a.detail("tx_kernel_confirm"), 1);
+    assert_eq!(a.detail("tx_datagrams"), 2);
+    assert_eq!(b.frames().len(), 2);
+}
+
+#[test]
+fn packets_take_the_kernels_way_while_the_interface_is_down() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut a, mut b) = pair(&network);
+    let [to_b, _] = meet(&mut a, &mut b);
+    until_it_leaves(&mut a, to_b);
+    for _ in 0..2 {
+        network.left.ip("link set link0 down").unwrap();
+        let before = falls(&a);
+        for _ in 0..200 {
+            a.halves.tx.burst(&[packet(to_b, 9)]);
+        }
+        assert!(falls(&a) > before + 190);
+        network.left.ip("link set link0 up").unwrap();
+        until_it_leaves(&mut a, to_b);
+        b.frames();
+        a.halves.tx.burst(&[packet(to_b, 7)]);
+        assert_eq!(b.frames(), [vec![7; 24]]);
+    }
+    assert_eq!(a.detail("tx_bad_entries") + b.detail("rx_bad_entries"), 0);
+}
+
+/// Packets that the kernel had to send because it was the only way.
+fn falls(end: &End<Xdp>) -> u64 {
+    end.detail("tx_kernel_down") + end.detail("tx_kernel_no_road")
+}
+
+/// Sends packets until one leaves in a frame, for at most ten seconds.
+fn until_it_leaves(end: &mut End<Xdp>, peer: PeerId) {
+    let (before, start) = (end.detail("tx_datagrams"), Instant::now());
+    while end.detail("tx_datagrams") == before {
+        end.halves.tx.burst(&[packet(peer, 1)]);
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(start.elapsed() < Duration::from_secs(10), "no way is found");
+    }
+}
+
+#[test]
+fn a_gateway_leads_on() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    // The right host has a second address behind itself.
+    network.right.ip("addr add 10.201.0.1/32 dev lo").unwrap();
+    let route = format!("route add 10.201.0.0/16 via {}", network.right.address);
+    network.left.ip(&route).unwrap();
+    let mut far = at(&network.right, false);
+    far.udp.ip = [10, 201, 0, 1].into();
+    let mut a = End::<Xdp>::open(&network.left, 1, &at(&network.left, false));
+    let mut b = End::<Xdp>::open(&network.right, 2, &far);
+    let [to_b, _] = meet(&mut a, &mut b);
+    until_it_leaves(&mut a, to_b);
+    b.frames();
+    a.halves.tx.burst(&[packet(to_b, 5)]);
+    assert_eq!(b.frames(), [vec![5; 24]]);
+    // The route moves to another interface, where we do not follow it.
+    network.left.ip("route del 10.201.0.0/16").unwrap();
+    network.left.ip("route add 10.201.0.0/16 dev lo").unwrap();
+    a.frames();
+    let before = a.detail("tx_datagrams");
+    a.halves.tx.burst(&[packet(to_b, 6)]);
+    assert_eq!(a.detail("tx_datagrams"), before);
+    assert_eq!(a.detail("tx_kernel_no_road"), 1);
+    network.left.ip("route del 10.201.0.0/16").unwrap();
+    network.left.ip(&route).unwrap();
+    until_it_leaves(&mut a, to_b);
+}
+
+#[test]
+fn an_interface_that_goes_leaves_the_endpoint_alive() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut a, mut b) = pair(&network);
+    let [to_b, _] = meet(&mut a, &mut b);
+    until_it_leaves(&mut a, to_b);
+    network.left.ip("link del link0").unwrap();
+    for _ in 0..200 {
+        a.halves.tx.burst(&[packet(to_b, 9)]);
+    }
+    assert!(falls(&a) > 190);
+    assert_eq!(a.frames(), Vec::<Vec<u8>>::new());
+    b.frames();
+    // It can sleep: no error keeps the descriptors readable.
+    let mut fds = Vec::new();
+    Xdp::fds(&a.halves.rx, &a.halves.tx, &mut fds);
+    assert_eq!(Xdp::arm(&mut a.halves.rx, &mut a.halves.tx), Arm::Wait);
+    let mut polled = fds
+        .iter()
+        .map(|&fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect::<Vec<_>>();
+    // SAFETY: the array is as long as we say.
+    let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
+    assert_eq!(
+        ready,
+        0,
+        "{:?}",
+        polled.iter().map(|poll| poll.revents).collect::<Vec<_>>()
+    );
+}

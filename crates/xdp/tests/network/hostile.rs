@@ -1,0 +1,132 @@
+//! Packets of strangers to the address and port of an endpoint, and packets that are not for it.
+
+use std::net::UdpSocket;
+
+use dunlin_core::transport::Tx;
+use dunlin_testkit::network::Network;
+use dunlin_transport::udp::Udp;
+use dunlin_xdp::Xdp;
+
+use crate::ends::{Echo, End, at, meet};
+
+/// A socket at the left host.
+fn socket(network: &Network) -> UdpSocket {
+    network
+        .left
+        .run(|| UdpSocket::bind((network.left.address, 0)).unwrap())
+}
+
+#[test]
+fn a_strangers_datagram_is_a_frame_and_fragments_come_through_the_socket() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let mut end = End::<Xdp>::open(&network.right, 1, &at(&network.right, false));
+    let to = end.halves.rx.local_addr();
+    let socket = socket(&network);
+    socket.send_to(b"a stranger", to).unwrap();
+    assert_eq!(end.frames(), [b"a stranger".to_vec()]);
+    assert_eq!(end.detail("rx_datagrams"), 1);
+    // Longer than the MTU: three fragments, all of which the kernel gets.
+    let long = vec![7; 4000];
+    socket.send_to(&long, to).unwrap();
+    assert_eq!(end.frames(), [long]);
+    assert_eq!(end.detail("rx_datagrams"), 1);
+    // An empty one holds no packet.
+    socket.send_to(b"", to).unwrap();
+    assert_eq!(end.frames(), Vec::<Vec<u8>>::new());
+    assert_eq!(end.detail("rx_malformed_udp"), 1);
+}
+
+#[test]
+fn other_ports_are_the_kernels() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let mut end = End::<Xdp>::open(&network.right, 1, &at(&network.right, false));
+    let other = network
+        .right
+        .run(|| UdpSocket::bind((network.right.address, 0)).unwrap());
+    socket(&network)
+        .send_to(b"not for xdp", other.local_addr().unwrap())
+        .unwrap();
+    let mut room = [0; 32];
+    let len = other.recv(&mut room).unwrap();
+    assert_eq!(&room[..len], b"not for xdp");
+    assert_eq!(end.frames(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn the_port_is_reserved() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let end = End::<Xdp>::open(&network.right, 1, &at(&network.right, false));
+    let to = end.halves.rx.local_addr();
+    assert!(network.right.run(|| UdpSocket::bind(to)).is_err());
+}
+
+#[test]
+fn partial_sums_can_be_refused() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let strict = dunlin_xdp::Options {
+        partial_sums: false,
+        ..at(&network.right, false)
+    };
+    let mut end = End::<Xdp>::open(&network.right, 1, &strict);
+    let to = end.halves.rx.local_addr();
+    socket(&network).send_to(b"a neighbour's", to).unwrap();
+    assert_eq!(end.frames(), Vec::<Vec<u8>>::new());
+    assert_eq!(end.detail("rx_wrong_sum"), 1);
+    // Whole ones are welcome: those of our own frames.
+    let near = End::<Xdp>::open(&network.left, 2, &at(&network.left, false));
+    network.left.ip("link set link0 up").unwrap();
+    let neighbour = |host: &dunlin_testkit::network::Host, of: &str, mac: &str| {
+        host.ip(&format!(
+            "neigh replace {of} lladdr {mac} dev link0 nud permanent"
+        ))
+        .unwrap();
+    };
+    network
+        .right
+        .ip("link set link0 address 02:00:00:00:00:02")
+        .unwrap();
+    network
+        .left
+        .ip("link set link0 address 02:00:00:00:00:01")
+        .unwrap();
+    neighbour(&network.left, network.right.address, "02:00:00:00:00:02");
+    neighbour(&network.right, network.left.address, "02:00:00:00:00:01");
+    let mut echo = Echo::new(near, end);
+    echo.calls(100, 32);
+    assert_eq!(echo.far("rx_wrong_sum"), 1);
+    assert_eq!(echo.far("rx_partial_sums"), 0);
+}
+
+#[test]
+fn a_flood_drops_packets_and_nothing_else() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let mut a = End::<Udp>::open(&network.left, 1, &at(&network.left, false));
+    let mut b = End::<Xdp>::open(&network.right, 2, &at(&network.right, false));
+    let [to_b, _] = meet(&mut a, &mut b);
+    let to = b.halves.rx.local_addr();
+    let socket = socket(&network);
+    for number in 0_u32..3000 {
+        socket.send_to(&number.to_le_bytes(), to).unwrap();
+    }
+    let got = b.frames();
+    assert!(got.len() >= 500 && got.len() < 3000, "{}", got.len());
+    assert!(b.detail("rx_kernel_dropped") + b.detail("rx_kernel_unfilled") > 0);
+    let item = dunlin_core::transport::TxItem {
+        peer: to_b,
+        inline_len: 24,
+        inline: [3; dunlin_core::transport::MAX_INLINE],
+        data: dunlin_msgbuf::BufRef::EMPTY,
+    };
+    a.halves.tx.burst(&[item]);
+    assert_eq!(b.frames(), [vec![3; 24]], "and then it goes on");
+}

@@ -1,0 +1,190 @@
+//! Opening and ending: what is refused, and what is left.
+
+use std::io::ErrorKind;
+
+use dunlin_testkit::network::{Host, Network};
+use dunlin_xdp::{Mode, Options, Xdp};
+
+use crate::ends::{End, at};
+
+/// XDP programs at the interface of a host.
+fn programs(host: &Host) -> usize {
+    host.run(|| {
+        let shown = std::process::Command::new("ip")
+            .args(["-d", "link", "show", "link0"])
+            .output();
+        let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+        assert!(shown.contains("link0"));
+        shown.matches("prog/xdp").count()
+    })
+}
+
+fn refused(host: &Host, options: &Options) -> std::io::Error {
+    host.run(|| Xdp::open(options).map(|_| ()).unwrap_err())
+}
+
+#[test]
+fn the_interface_is_left_as_it_was() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for mode in [Mode::Generic, Mode::Native] {
+        let options = Options {
+            mode,
+            ..at(&network.left, false)
+        };
+        // Each half keeps what it needs; the last one ends it all.
+        let end = End::<Xdp>::open(&network.left, 1, &options);
+        assert_eq!(programs(&network.left), 1);
+        drop(end.halves.rx);
+        assert_eq!(programs(&network.left), 1);
+        drop(end.halves.tx);
+        assert_eq!(programs(&network.left), 0);
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_says_why_and_leaves_nothing() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.left;
+    let good = at(host, false);
+    let other = |change: &dyn Fn(&mut Options)| {
+        let mut options = good.clone();
+        change(&mut options);
+        refused(host, &options)
+    };
+    let missing = other(&|options| options.interface = "link7".to_owned());
+    assert!(
+        missing.to_string().contains("no interface \"link7\""),
+        "{missing}"
+    );
+    let queue = other(&|options| options.queue = 77);
+    assert!(queue.to_string().contains("no queue 77"), "{queue}");
+    let loopback = other(&|options| options.interface = "lo".to_owned());
+    assert_eq!(loopback.kind(), ErrorKind::InvalidInput, "{loopback}");
+    let wildcard = other(&|options| options.udp.ip = [0, 0, 0, 0].into());
+    assert!(
+        wildcard.to_string().contains("address of its interface"),
+        "{wildcard}"
+    );
+    let small = other(&|options| options.umem_bytes = 4096);
+    assert!(
+        small.to_string().contains("a region of frames has"),
+        "{small}"
+    );
+    assert_eq!(programs(host), 0);
+    let end = End::<Xdp>::open(host, 1, &good);
+    let taken = refused(host, &good);
+    assert_eq!(taken.kind(), ErrorKind::ResourceBusy, "{taken}");
+    assert_eq!(programs(host), 1);
+    drop(end);
+    drop(End::<Xdp>::open(host, 1, &good));
+    assert_eq!(programs(host), 0);
+}
+
+/// Takes the right to pin any memory (`CAP_IPC_LOCK`) from the calling thread, and sets the limit
+/// of those without it.
+fn limit_pinning(bytes: u64) {
+    let mut header = [0x2008_0522_u32, 0];
+    // Effective, permitted and inheritable, the lower half of each first.
+    let mut sets = [0_u32; 6];
+    // SAFETY: version 3 of the interface, the calling thread, and room for both halves.
+    let rc = unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()) };
+    assert_eq!(rc, 0);
+    sets[0] &= !(1 << 14);
+    // SAFETY: as above; it concerns this thread alone.
+    let rc = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_ptr()) };
+    assert_eq!(rc, 0);
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: one live `rlimit`.
+    let rc = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    assert_eq!(rc, 0);
+    limit.rlim_cur = bytes.min(limit.rlim_max);
+    // SAFETY: as above. Threads with the right are not concerned.
+    let rc = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
+    assert_eq!(rc, 0);
+}
+
+#[test]
+fn a_region_is_as_large_as_may_be_pinned() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let options = Options {
+        umem_bytes: 8 << 20,
+        ..at(&network.left, false)
+    };
+    let size = network.left.run(|| {
+        limit_pinning(1 << 20);
+        let halves = Xdp::open(&options).unwrap();
+        let details = halves.rx.details();
+        details
+            .iter()
+            .find(|(name, _)| *name == "umem_bytes")
+            .unwrap()
+            .1
+    });
+    assert_eq!(size, 1 << 20);
+    let refused = network.left.run(|| {
+        limit_pinning(256 << 10);
+        Xdp::open(&options).map(|_| ()).unwrap_err()
+    });
+    let why = refused.to_string();
+    assert!(why.contains("RLIMIT_MEMLOCK is 262144 bytes"), "{why}");
+    assert_eq!(programs(&network.left), 0);
+}
+
+/// The environment of the child: it opens an endpoint and waits to be killed.
+const CHILD: &str = "DUNLIN_XDP_CHILD";
+
+#[test]
+fn a_killed_process_leaves_no_program() {
+    if std::env::var_os(CHILD).is_some() {
+        let options = Options {
+            interface: "link0".to_owned(),
+            umem_bytes: 4 << 20,
+            udp: dunlin_transport::udp::Options {
+                ip: [10, 79, 0, 1].into(),
+                ..Default::default()
+            },
+            ..Options::default()
+        };
+        let _halves = Xdp::open(&options).unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        return;
+    }
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let mut child = network.left.run(|| {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "life::a_killed_process_leaves_no_program"])
+            .env(CHILD, "1")
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    });
+    until(|| programs(&network.left) == 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until(|| programs(&network.left) == 0);
+    drop(End::<Xdp>::open(
+        &network.left,
+        1,
+        &at(&network.left, false),
+    ));
+}
+
+/// Waits for up to ten seconds.
+fn until(is_so: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < std::time::Duration::from_secs(10));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}

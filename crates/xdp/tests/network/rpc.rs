@@ -1,0 +1,123 @@
+//! An echo over every pair of transports, modes, families and forms of packets.
+
+use dunlin_core::transport::Transport;
+use dunlin_testkit::network::Network;
+use dunlin_transport::udp::Udp;
+use dunlin_xdp::{Mode, Options, Xdp};
+
+use crate::ends::{Echo, End, Side, at};
+
+/// Lengths of messages: in one packet, in several, in a whole window.
+const LENGTHS: [usize; 6] = [8, 32, 1000, 1441, 20_000, 200_000];
+
+/// Runs an echo of all lengths with these changes to the options of both.
+fn echo<A, B>(network: &Network, is_v6: bool, change: impl Fn(&mut Options)) -> Echo<A, B>
+where
+    A: Side + Transport<Rx: Send, Tx: Send>,
+    B: Side + Transport<Rx: Send, Tx: Send>,
+{
+    let options = |host| {
+        let mut options = at(host, is_v6);
+        change(&mut options);
+        options
+    };
+    let near = End::<A>::open(&network.left, 1, &options(&network.left));
+    let far = End::<B>::open(&network.right, 2, &options(&network.right));
+    let mut echo = Echo::new(near, far);
+    for len in LENGTHS {
+        let count = if len > 10_000 { 3 } else { 40 };
+        echo.calls(count, len);
+    }
+    for counters in echo.counters() {
+        let drops = counters.named().into_iter().filter(|(name, _)| {
+            name.contains("dropped") || ["rx_overflow", "rx_corrupt"].contains(name)
+        });
+        for (name, count) in drops {
+            assert_eq!(count, 0, "{name}");
+        }
+    }
+    echo
+}
+
+/// Both modes, both families, with packing and without.
+fn each_form(mut run: impl FnMut(Mode, bool, &dyn Fn(&mut Options))) {
+    for mode in [Mode::Generic, Mode::Native] {
+        for is_v6 in [false, true] {
+            for pack in [false, true] {
+                println!("{mode:?}, IPv6: {is_v6}, packing: {pack}");
+                run(mode, is_v6, &|options| {
+                    options.mode = mode;
+                    options.udp.pack = pack;
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn xdp_talks_to_xdp() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    each_form(|_, is_v6, change| {
+        let mut echo = echo::<Xdp, Xdp>(&network, is_v6, change);
+        // All but the first packets left in frames: without packing, one each.
+        assert!(
+            echo.near("tx_datagrams") > 150,
+            "{}",
+            echo.near("tx_datagrams")
+        );
+        assert!(echo.far("rx_datagrams") > 150);
+        assert!(echo.near("tx_kernel_no_neighbour") < 10);
+        for refused in ["rx_wrong_sum", "rx_malformed_ip", "rx_foreign_mac"] {
+            assert_eq!(echo.far(refused), 0, "{refused}");
+        }
+    });
+}
+
+#[test]
+fn xdp_talks_to_udp_and_udp_to_xdp() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for gso in [false, true] {
+        each_form(|mode, is_v6, change| {
+            let change = |options: &mut Options| {
+                change(options);
+                options.udp.gso = gso;
+            };
+            let mut to_udp = echo::<Xdp, Udp>(&network, is_v6, change);
+            assert!(to_udp.near("tx_datagrams") > 150);
+            assert!(
+                to_udp.near("rx_partial_sums") > 150,
+                "the kernel's neighbour leaves sums"
+            );
+            drop(to_udp);
+            let mut from_udp = echo::<Udp, Xdp>(&network, is_v6, change);
+            assert!(from_udp.far("rx_datagrams") > 150);
+            // A message of 200 000 bytes leaves the kernel as a few large packets, unless the
+            // device cuts them, as veth does in front of a native program.
+            let arrive_whole = gso && mode == Mode::Generic;
+            assert_eq!(from_udp.far("rx_joined") > 0, arrive_whole);
+        });
+    }
+}
+
+#[test]
+fn frames_of_nine_thousand_bytes_cross_in_several_pieces() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for host in [&network.left, &network.right] {
+        host.ip("link set link0 mtu 9000").unwrap();
+    }
+    for mode in [Mode::Generic, Mode::Native] {
+        let mut echo = echo::<Xdp, Xdp>(&network, false, |options| {
+            options.mode = mode;
+            options.udp.data_size = 8900;
+            options.udp.datagram_bytes = Some(8972);
+        });
+        assert!(echo.far("rx_joined") > 50, "{}", echo.far("rx_joined"));
+        assert!(echo.near("tx_kernel_long") < 10);
+    }
+}
