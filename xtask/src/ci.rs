@@ -160,6 +160,12 @@ fn untimed() -> Vec<Step> {
             "MIRIFLAGS=-Zmiri-disable-isolation \
              cargo +nightly miri test -p dunlin-msgbuf --lib threads_may_drop",
         ),
+        sh(
+            "miri xdp",
+            15,
+            "MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p dunlin-xdp --lib \
+             -- ring:: umem:: frames:: arrivals:: --skip steering::",
+        ),
     ]
 }
 
