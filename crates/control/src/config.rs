@@ -33,8 +33,12 @@ pub struct PlaneConfig {
     pub max_lookups: usize,
     /// Requests for a session, over one connection, that endpoints have not answered.
     pub max_pending_per_link: usize,
-    /// Requests for a session that one endpoint has not answered.
+    /// Requests for a session that one endpoint has not answered, apart from those whose peers have
+    /// to prove an address.
     pub max_pending_per_endpoint: usize,
+    /// Requests for a session whose peers have to prove an address, over all endpoints. Above three
+    /// quarters of this, each origin has the same share of it.
+    pub max_unproven: usize,
     /// Sessions over one connection.
     pub max_sessions_per_link: usize,
 }
@@ -59,6 +63,7 @@ const DEFAULT: PlaneConfig = PlaneConfig {
     max_lookups: 64,
     max_pending_per_link: 256,
     max_pending_per_endpoint: 1024,
+    max_unproven: 1024,
     max_sessions_per_link: 1 << 16,
 };
 

@@ -43,7 +43,8 @@
 //!
 //! A session that the peer asks for has no stage: `Incoming` is one step, [`Step::Answer`], and its
 //! result ([`Handshake::on_answered`]) opens the session or refuses it, or keeps the request until
-//! the peer has proven its address (`handshake/proofs.rs`, rule C13).
+//! the peer has proven its address (`handshake/proofs.rs`, rule C13). That file also decides which
+//! challenges of the peer are answered.
 //!
 //! Invariants:
 //! - Every offer that the transport made is completed or abandoned, exactly once.
@@ -66,16 +67,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{CloseReason, Closed, Nanos, Question, Session};
+use dunlin_core::{CloseReason, Closed, Nanos, Session};
 use dunlin_wire::SessionNum;
-use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
+use dunlin_wire::control::{EndpointIndex, RefuseCode};
 
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::types::{
     Command, ConnectFailure, ConnectTicket, Event, LinkId, PeerIdentity, SessionKey, Side,
 };
-use channels::Channels;
+use channels::{Channels, OtherEnd};
 use proofs::Unproven;
 use stages::{Connecting, Stage};
 
@@ -95,6 +96,8 @@ pub struct Handshake<F, P> {
     channels: Channels,
     failures: VecDeque<(Session, ConnectFailure)>,
     unproven: BTreeMap<ConnectTicket, Unproven<F>>,
+    /// Challenges that were answered for open sessions.
+    answered: BTreeMap<SessionKey, u8>,
     steps: VecDeque<Step<F, P>>,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
@@ -109,6 +112,7 @@ impl<F, P> Handshake<F, P> {
             channels: Channels::default(),
             failures: VecDeque::new(),
             unproven: BTreeMap::new(),
+            answered: BTreeMap::new(),
             steps: VecDeque::new(),
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -140,7 +144,10 @@ impl<F, P> Handshake<F, P> {
 
     /// Whether no session is connecting, and none is open.
     pub fn is_idle(&self) -> bool {
-        self.connecting.is_empty() && self.unproven.is_empty() && self.channels.is_empty()
+        self.connecting.is_empty()
+            && self.unproven.is_empty()
+            && self.answered.is_empty()
+            && self.channels.is_empty()
     }
 
     /// The number of sessions that are connecting.
@@ -157,6 +164,7 @@ impl<F, P> Handshake<F, P> {
             wish,
             retries: 0,
             met: false,
+            proofs: 0,
             stage: Stage::Asked,
         };
         self.connecting.insert(key.session, entry);
@@ -211,12 +219,13 @@ impl<F, P> Handshake<F, P> {
     ) {
         let entry = self.named(key);
         let offering = entry.and_then(|entry| match entry.stage {
-            Stage::Offering { via: asked, uid } if asked == via => Some((entry, uid)),
+            Stage::Offering { via: asked, other } if asked == via => Some((entry, other)),
             _ => None,
         });
         match (offering, made) {
-            (Some((entry, uid)), Ok((pending, side))) => {
-                entry.stage = Stage::Offered { uid, pending };
+            (Some((entry, other)), Ok((pending, side))) => {
+                entry.stage = Stage::Offered { other, pending };
+                entry.proofs = 0;
                 self.command(Command::Offer { key, via, side });
             }
             (Some(_), Err(code)) => {
@@ -232,8 +241,8 @@ impl<F, P> Handshake<F, P> {
     /// Takes the result of [`Step::Complete`].
     pub fn on_completed(&mut self, key: SessionKey, done: Completion, now: Nanos) {
         let entry = self.take(key);
-        let Some((entry, uid, ended)) = entry.and_then(|entry| match entry.stage {
-            Stage::Completing { uid, ended } => Some((entry, uid, ended)),
+        let Some((entry, other, ended)) = entry.and_then(|entry| match entry.stage {
+            Stage::Completing { other, ended } => Some((entry, other, ended)),
             _ => None,
         }) else {
             // The session and its turn were given up in the meantime.
@@ -247,7 +256,7 @@ impl<F, P> Handshake<F, P> {
         };
         match done {
             Completion::Open(peer) => {
-                self.channels.on_open(uid, peer);
+                self.channels.on_open(other, peer);
                 if let Some(reason) = ended {
                     self.steps.push_back(Step::Close { key, reason });
                 }
@@ -257,13 +266,13 @@ impl<F, P> Handshake<F, P> {
                 self.give_back(&entry, ConnectFailure::Refused(RefuseCode::BadParameters));
             }
             Completion::Unproven { peer, offer } => {
-                return self.prove_grant(entry, uid, (peer, offer), ended);
+                return self.prove_grant(entry, other, (peer, offer), ended);
             }
             Completion::Failed(code) => self.on_unusable(entry, code, now),
         }
         // Only now: the state of the channel goes with the last session that needs it.
-        self.channels.on_turn_over(uid);
-        self.take_turns(uid);
+        self.channels.on_turn_over(other);
+        self.take_turns(other);
     }
 
     /// Takes the result of [`Step::Answer`].
@@ -271,7 +280,7 @@ impl<F, P> Handshake<F, P> {
         match answer {
             Answer::Granted { peer: id, side } => {
                 self.channels.meet(peer);
-                self.channels.on_open(peer.endpoint, id);
+                self.channels.on_open(OtherEnd::of(peer), id);
                 let key = SessionKey {
                     endpoint: self.endpoint,
                     session: side.offer.session,
@@ -288,20 +297,10 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Passes on core's question about requests of an open session.
-    pub fn on_question(&mut self, question: Question) {
-        let key = SessionKey {
-            endpoint: self.endpoint,
-            session: question.session.number(),
-            token: question.token,
-        };
-        let requests = question.requests;
-        self.command(Command::Inquire { key, requests });
-    }
-
     /// Takes core's report that a session has ended at this side.
     pub fn on_ended(&mut self, key: SessionKey, closed: &Closed) {
         let reason = closed.reason;
+        self.answered.remove(&key);
         if let Some(remote) = closed.remote {
             if closed.tell {
                 self.command(Command::Disconnect { key, reason });
@@ -340,8 +339,8 @@ impl<F, P> Handshake<F, P> {
         entry.stage = Stage::Waiting { via, peer };
         entry.met = true;
         self.channels.meet(&peer);
-        self.channels.queue(peer.endpoint, key.session);
-        self.take_turns(peer.endpoint);
+        self.channels.queue(OtherEnd::of(&peer), key.session);
+        self.take_turns(OtherEnd::of(&peer));
         Ok(())
     }
 
@@ -372,9 +371,10 @@ impl<F, P> Handshake<F, P> {
             self.steps.push_back(Step::Rename { key });
         }
         #[cfg(feature = "mutants")]
-        if let (Stage::Offered { uid, .. }, true) = (&stage, self.shows(Mutant::OfferKeptAfterLoss))
+        if let (Stage::Offered { other, .. }, true) =
+            (&stage, self.shows(Mutant::OfferKeptAfterLoss))
         {
-            self.channels.on_turn_over(*uid);
+            self.channels.on_turn_over(*other);
             return Ok(());
         }
         self.give_up(key.session, stage);
@@ -387,8 +387,8 @@ impl<F, P> Handshake<F, P> {
             return Ok(());
         };
         match std::mem::replace(&mut entry.stage, Stage::Asked) {
-            Stage::Offered { uid, pending } => {
-                entry.stage = Stage::Completing { uid, ended: None };
+            Stage::Offered { other, pending } => {
+                entry.stage = Stage::Completing { other, ended: None };
                 self.steps.push_back(Step::Complete { key, pending, side });
                 Ok(())
             }
@@ -422,40 +422,40 @@ impl<F, P> Handshake<F, P> {
 
     /// Gives back the resources of a stage, and gives its turn to the next session.
     fn give_up(&mut self, number: SessionNum, stage: Stage<P>) {
-        let uid = match stage {
+        let other = match stage {
             Stage::Asked | Stage::Renaming => return,
             Stage::Waiting { peer, .. } => {
-                self.channels.leave_queue(peer.endpoint, number);
+                self.channels.leave_queue(OtherEnd::of(&peer), number);
                 return;
             }
-            Stage::Offering { uid, .. } | Stage::Completing { uid, .. } => uid,
-            Stage::Proving { uid, peer, .. } => {
+            Stage::Offering { other, .. } | Stage::Completing { other, .. } => other,
+            Stage::Proving { other, peer, .. } => {
                 self.steps.push_back(Step::Release { peer });
-                uid
+                other
             }
-            Stage::Offered { uid, pending } => {
+            Stage::Offered { other, pending } => {
                 self.steps.push_back(Step::Abandon { pending });
-                uid
+                other
             }
         };
-        self.channels.on_turn_over(uid);
-        self.take_turns(uid);
+        self.channels.on_turn_over(other);
+        self.take_turns(other);
     }
 
     /// Asks the transport for offers to an endpoint, one for each turn.
-    fn take_turns(&mut self, uid: EndpointUid) {
-        while let Some(number) = self.channels.next_turn(uid) {
+    fn take_turns(&mut self, other: OtherEnd) {
+        while let Some(number) = self.channels.next_turn(other) {
             let Some(entry) = self.connecting.get_mut(&number) else {
                 debug_assert!(false, "a session that ended leaves the queue");
-                self.channels.on_turn_over(uid);
+                self.channels.on_turn_over(other);
                 continue;
             };
             let Stage::Waiting { via, peer } = entry.stage else {
                 debug_assert!(false, "only sessions that wait are in the queue");
-                self.channels.on_turn_over(uid);
+                self.channels.on_turn_over(other);
                 continue;
             };
-            entry.stage = Stage::Offering { via, uid };
+            entry.stage = Stage::Offering { via, other };
             let key = entry.key;
             self.steps.push_back(Step::Offer { key, via, peer });
         }

@@ -5,7 +5,8 @@
 //! to the first that come. Beyond that, all present origins have the same share: an origin above
 //! its share gets no more places and, when all are taken, gives up some to origins below theirs. So
 //! a host that takes all it can get locks out no other host, and many processes behind one address
-//! share all places while they are alone.
+//! share all places while they are alone. Requests that wait for a proof have places of the same
+//! kind (rule C13).
 //!
 //! Owned and called by `plane`.
 
@@ -73,14 +74,24 @@ pub(super) enum Room {
 #[derive(Debug, Default)]
 pub(super) struct Places {
     /// Connections that have not said hello.
-    half_open: Group,
-    greeted: Group,
+    half_open: Shares<LinkId>,
+    greeted: Shares<LinkId>,
 }
 
-#[derive(Debug, Default)]
-struct Group {
-    of: BTreeMap<Origin, BTreeSet<LinkId>>,
+/// Places of one kind, and the origins that have them; a name of a later holder is greater.
+#[derive(Debug)]
+pub(super) struct Shares<K> {
+    of: BTreeMap<Origin, BTreeSet<K>>,
     count: usize,
+}
+
+impl<K> Default for Shares<K> {
+    fn default() -> Self {
+        Self {
+            of: BTreeMap::new(),
+            count: 0,
+        }
+    }
 }
 
 impl Places {
@@ -113,12 +124,44 @@ impl Places {
 
     /// Whether one of `limit` places can go to one more connection of this origin.
     pub(super) fn room_for(&self, newcomer: Origin, limit: usize) -> Room {
-        let all = self.greeted.count + 1;
+        self.greeted.room_for(newcomer, limit)
+    }
+
+    /// The connections of an origin that have a place, oldest first.
+    pub(super) fn greeted_of(&self, origin: Origin) -> impl DoubleEndedIterator<Item = LinkId> {
+        self.greeted.held_by(origin)
+    }
+}
+
+impl<K: Copy + Ord> Shares<K> {
+    /// Gives a place to one more of this origin.
+    pub(super) fn insert(&mut self, name: K, origin: Origin) {
+        if self.of.entry(origin).or_default().insert(name) {
+            self.count += 1;
+        }
+    }
+
+    /// Takes the place back. False if there was none.
+    pub(super) fn remove(&mut self, name: K, origin: Origin) -> bool {
+        let Some(names) = self.of.get_mut(&origin) else {
+            return false;
+        };
+        let held = names.remove(&name);
+        self.count -= usize::from(held);
+        if names.is_empty() {
+            self.of.remove(&origin);
+        }
+        held
+    }
+
+    /// Whether one of `limit` places can go to one more of this origin.
+    pub(super) fn room_for(&self, newcomer: Origin, limit: usize) -> Room {
+        let all = self.count + 1;
         if all * 4 <= limit * 3 {
             return Room::Free;
         }
-        let of_own = self.greeted.count_of(newcomer) + 1;
-        let present = self.greeted.of.len() + usize::from(of_own == 1);
+        let of_own = self.count_of(newcomer) + 1;
+        let present = self.of.len() + usize::from(of_own == 1);
         let share = (limit / present).max(1);
         if of_own > share {
             return Room::OfOwn;
@@ -126,47 +169,32 @@ impl Places {
         if all <= limit {
             return Room::Free;
         }
-        match self.greeted.largest(|origin| origin != newcomer) {
-            Some((origin, links)) if links.len() > share => Room::Of(origin),
+        match self.largest(|origin| origin != newcomer) {
+            Some((origin, names)) if names.len() > share => Room::Of(origin),
             _ => Room::None,
         }
     }
 
-    /// The connections of an origin that have a place, oldest first.
-    pub(super) fn greeted_of(&self, origin: Origin) -> impl DoubleEndedIterator<Item = LinkId> {
-        self.greeted.of.get(&origin).into_iter().flatten().copied()
-    }
-}
-
-impl Group {
-    fn insert(&mut self, link: LinkId, origin: Origin) {
-        if self.of.entry(origin).or_default().insert(link) {
-            self.count += 1;
-        }
+    /// The holders of an origin's places, oldest first.
+    pub(super) fn held_by(&self, origin: Origin) -> impl DoubleEndedIterator<Item = K> {
+        self.of.get(&origin).into_iter().flatten().copied()
     }
 
-    fn remove(&mut self, link: LinkId, origin: Origin) {
-        let Some(links) = self.of.get_mut(&origin) else {
-            return;
-        };
-        if links.remove(&link) {
-            self.count -= 1;
-        }
-        if links.is_empty() {
-            self.of.remove(&origin);
-        }
+    #[cfg(test)]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     fn count_of(&self, origin: Origin) -> usize {
         self.of.get(&origin).map_or(0, BTreeSet::len)
     }
 
-    /// The origin with most connections; among equals, that of the oldest connection.
-    fn largest(&self, which: impl Fn(Origin) -> bool) -> Option<(Origin, &BTreeSet<LinkId>)> {
+    /// The origin with most places; among equals, that of the oldest holder.
+    fn largest(&self, which: impl Fn(Origin) -> bool) -> Option<(Origin, &BTreeSet<K>)> {
         let origins = self.of.iter().filter(|(origin, _)| which(**origin));
-        let rank = |links: &BTreeSet<LinkId>| (links.len(), Reverse(links.first().copied()));
-        let largest = origins.max_by_key(|(_, links)| rank(links));
-        largest.map(|(origin, links)| (*origin, links))
+        let rank = |names: &BTreeSet<K>| (names.len(), Reverse(names.first().copied()));
+        let largest = origins.max_by_key(|(_, names)| rank(names));
+        largest.map(|(origin, names)| (*origin, names))
     }
 }
 

@@ -30,7 +30,7 @@ use super::agenda::Agenda;
 use super::attempt::Attempt;
 use super::config::{PlaneConfig, PlaneCounters};
 use super::link::Link;
-use super::places::Places;
+use super::places::{Places, Shares};
 use super::proofs::Proofs;
 use super::route::{Route, RouteId};
 use super::secrets::Secrets;
@@ -65,8 +65,13 @@ pub struct Plane<F> {
     due: BTreeSet<(Nanos, AttemptId)>,
     tickets: BTreeMap<ConnectTicket, Incoming>,
     sessions: BTreeMap<SessionKey, Open>,
+    /// The same sessions by their connections, so that the end of one, or an answer over it, takes
+    /// no look at those of others.
+    sessions_over: BTreeSet<(LinkId, SessionKey)>,
     inquiries: Inquiries,
     proofs: Proofs,
+    /// The places of requests whose peers have to prove an address.
+    unproven: Shares<ConnectTicket>,
     actions: VecDeque<Action<F>>,
     last_id: u64,
     /// Where the search for "any endpoint" begins.
@@ -79,7 +84,7 @@ pub struct Plane<F> {
 #[derive(Clone, Debug)]
 struct LocalEndpoint {
     uid: EndpointUid,
-    /// Requests for a session that it has not answered.
+    /// Requests for a session that it has not answered, and that wait for no proof.
     pending: usize,
 }
 
@@ -129,8 +134,10 @@ impl<F> Plane<F> {
             due: BTreeSet::new(),
             tickets: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            sessions_over: BTreeSet::new(),
             inquiries: Inquiries::default(),
             proofs: Proofs::default(),
+            unproven: Shares::default(),
             actions: VecDeque::new(),
             last_id: 0,
             next_any: EndpointIndex(0),

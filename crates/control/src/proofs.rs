@@ -14,8 +14,9 @@ use super::types::{LinkId, Proving};
 mod tests;
 
 /// Challenges that are sent for a session. Together they have 96 bytes, and the Connect or Accept
-/// that offered the address has 75 at least: fewer than three times the bytes that came.
-const SENDINGS: u8 = 3;
+/// that offered the address has 75 at least: fewer than three times the bytes that came. The other
+/// side answers no more of them.
+pub(super) const SENDINGS: u8 = 3;
 
 /// Parts of the failure time-out, one of which lies between two challenges.
 const PARTS: u64 = 8;

@@ -95,6 +95,18 @@ impl EndpointNum {
         take_from(&NEXT)
     }
 
+    /// Makes an endpoint with a number of its own. If that fails, the number is free again, unless
+    /// another endpoint has taken the next one meanwhile. `None`: as for [`Self::take`].
+    ///
+    /// ```
+    /// # use dunlin_core::EndpointNum;
+    /// let made: Option<Result<_, ()>> = EndpointNum::take_for(Ok);
+    /// assert_ne!(made, EndpointNum::take().map(Ok));
+    /// ```
+    pub fn take_for<T, E>(make: impl FnOnce(Self) -> Result<T, E>) -> Option<Result<T, E>> {
+        take_from_for(&NEXT, make)
+    }
+
     /// This number, for simulators and tests, which must give the same endpoint the same number in
     /// every run. They number all endpoints among which a handle could get lost.
     ///
@@ -111,6 +123,20 @@ fn take_from(next: &AtomicU32) -> Option<EndpointNum> {
         (number <= EndpointNum::MAX).then_some(number + 1)
     });
     taken.ok().map(EndpointNum)
+}
+
+fn take_from_for<T, E>(
+    next: &AtomicU32,
+    make: impl FnOnce(EndpointNum) -> Result<T, E>,
+) -> Option<Result<T, E>> {
+    let number = take_from(next)?;
+    let made = make(number);
+    if made.is_err() {
+        let (taken, relaxed) = (number.0 + 1, Ordering::Relaxed);
+        // Fails if a later number is taken: then this one is lost.
+        let _ = next.compare_exchange(taken, number.0, relaxed, relaxed);
+    }
+    Some(made)
 }
 
 /// A session as the user names it. The endpoint recognises handles of closed sessions and of other
@@ -274,7 +300,9 @@ impl Ticket {
         }
     }
 
-    /// A small number that no other unanswered request has, for tables of kept requests.
+    /// A small number that no other unanswered request has, for tables of kept requests. A ticket
+    /// that was made with the `Cx` of another endpoint than the request's names no request, and has
+    /// the number `u32::MAX`: make no room for it in a table.
     #[inline]
     pub const fn index(self) -> usize {
         self.id.index.0 as usize

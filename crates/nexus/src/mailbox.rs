@@ -2,11 +2,11 @@
 //! use a lock; the fast path checks a doorbell, which is one relaxed load.
 //!
 //! The queues are bounded by their contents: an endpoint gets at most a handful of events per
-//! session that it has or asks for and per request that it may leave unanswered
-//! (`PlaneConfig::max_pending_per_endpoint`), and it sends at most one command for each of these,
-//! for the end of each of its sessions, and in each iteration for a challenge. The first two
-//! numbers have limits; of the commands, the control thread takes no more at once than it has
-//! found.
+//! session that it has or asks for and per request that it may leave unanswered or unproven
+//! (`PlaneConfig::max_pending_per_endpoint`, `max_unproven`), and it sends at most one command for
+//! each of these and for the end of each of its sessions, and three for challenges for a session.
+//! All these numbers have limits; and of the commands, the control thread takes no more at once
+//! than it has found.
 
 use std::collections::VecDeque;
 use std::io;

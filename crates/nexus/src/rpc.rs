@@ -40,6 +40,11 @@ use offers::place_of;
 /// Most addresses of one server that are tried.
 const MAX_ADDRESSES: usize = 8;
 
+/// Messages of the control thread that are handled between two iterations of the protocol. A peer
+/// that asks for sessions as fast as they are refused keeps the mailbox full; the others' packets
+/// must not wait until it is empty.
+const MAX_EVENTS: usize = 16;
+
 /// The options of a new session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectOptions {
@@ -279,7 +284,10 @@ impl<T: Open, App> Rpc<T, App> {
     fn on_rung(&mut self) {
         self.sleeper.on_activity();
         self.events.doorbell.take();
-        while let Some(event) = self.events.receive() {
+        for _ in 0..MAX_EVENTS {
+            let Some(event) = self.events.receive() else {
+                return;
+            };
             let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
             if let Err(wrong) = self
                 .handshakes
@@ -288,6 +296,7 @@ impl<T: Open, App> Rpc<T, App> {
                 on_wrong_stage(&wrong);
             }
         }
+        self.events.doorbell.ring();
     }
 
     /// Passes on core's reports: sessions that have ended at this side, or that have a question for

@@ -1,25 +1,31 @@
 //! No memory is allocated for an RPC over shared memory, however it ends: the proofs of
-//! `dunlin-core`, over the real transport in one thread.
+//! `dunlin-core`, over the real transport in one thread. Nor is any for an endpoint that falls
+//! asleep.
 
+use dunlin_core::transport::{MAX_INLINE, PeerId, Rx, Tx, TxItem};
+use dunlin_msgbuf::BufRef;
 use dunlin_testkit::allocations::World;
-use dunlin_testkit::counting::Counting;
-use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_testkit::counting::{self, Counting};
+use dunlin_transport::connect::{Arm, Connect, EndpointUid, PeerInfo};
 use dunlin_transport::shm::{Options, Shm};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn world(sessions: usize) -> World<Shm> {
-    let open = || Shm::open(Options::default()).expect("shared memory");
-    let (mut client, mut server) = (open(), open());
-    let info = |uid| PeerInfo {
+const fn info(uid: u8) -> PeerInfo {
+    PeerInfo {
         endpoint: EndpointUid([uid; 16]),
         same_host: true,
         same_process: true,
         proves: true,
         local: None,
         remote: None,
-    };
+    }
+}
+
+fn world(sessions: usize) -> World<Shm> {
+    let open = || Shm::open(Options::default()).expect("shared memory");
+    let (mut client, mut server) = (open(), open());
     let (pending, offer) =
         Shm::offer(&mut client.rx, &mut client.tx, &info(2)).expect("a new endpoint");
     let (to_client, answer) =
@@ -30,3 +36,54 @@ fn world(sessions: usize) -> World<Shm> {
 }
 
 dunlin_testkit::prove_every_kind!(world);
+
+/// Not even for its first sleep, or when peers that were parked all send at once.
+#[test]
+fn sleeping_and_waking_up_allocate_nothing() {
+    // Rings are parked if there are more than eight.
+    for peers in [1, 8, 20] {
+        let open = || Shm::open(Options::default()).expect("shared memory");
+        let mut server = open();
+        let mut clients = Vec::new();
+        for uid in 1..=peers {
+            let mut client = open();
+            let (pending, offer) =
+                Shm::offer(&mut client.rx, &mut client.tx, &info(200)).expect("a new endpoint");
+            let taken = Shm::accept(&mut server.rx, &mut server.tx, &info(uid), offer);
+            let (_, answer) = taken.expect("a good offer");
+            let made = Shm::complete(&mut client.rx, &mut client.tx, pending, answer);
+            clients.push((client, made.expect("a good answer")));
+            // Those before are parked when the next one comes.
+            (0..200).for_each(|_| assert_eq!(server.rx.burst(), 0));
+        }
+        for _ in 0..3 {
+            let count = counting::allocations_in(|| {
+                assert_eq!(Shm::arm(&mut server.rx, &mut server.tx), Arm::Wait);
+                Shm::disarm(&mut server.rx, &mut server.tx);
+                (0..200).for_each(|_| assert_eq!(server.rx.burst(), 0));
+            });
+            let from = counting::first_allocation();
+            assert_eq!(count, 0, "{peers} peers: the first came from\n{from}");
+            for (client, peer) in &mut clients {
+                client.tx.burst(&[item(*peer)]);
+                client.tx.settle();
+            }
+            let mut came = 0;
+            let count = counting::allocations_in(|| {
+                (0..200).for_each(|_| came += server.rx.burst());
+            });
+            let from = counting::first_allocation();
+            assert_eq!(came, usize::from(peers));
+            assert_eq!(count, 0, "{peers} peers: the first came from\n{from}");
+        }
+    }
+}
+
+const fn item(peer: PeerId) -> TxItem {
+    TxItem {
+        peer,
+        inline_len: 24,
+        inline: [7; MAX_INLINE],
+        data: BufRef::EMPTY,
+    }
+}

@@ -6,7 +6,7 @@
 //! offer is under way, so its end passes the turn on. Called by `handshake.rs`.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use dunlin_core::transport::PeerId;
 use dunlin_wire::SessionNum;
@@ -20,12 +20,30 @@ pub(super) const MAX_OFFERS: usize = 32;
 /// All channels.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    of: BTreeMap<EndpointUid, Channel>,
-    /// The endpoint behind each peer, and the number of open sessions with it.
-    peers: BTreeMap<PeerId, (EndpointUid, usize)>,
+    of: BTreeMap<OtherEnd, Channel>,
+    /// The end behind each peer, and the number of open sessions with it.
+    peers: BTreeMap<PeerId, (OtherEnd, usize)>,
     /// A planted bug: every session has its turn at once.
     #[cfg(feature = "mutants")]
     pub(super) unlimited: bool,
+}
+
+/// The other end of a channel, by the endpoint's own account and the address of its connection. A
+/// nexus can say that its endpoint is one of another nexus, but cannot connect from that one's
+/// address: so offers to it, which it may leave unanswered, keep no turn of the other's sessions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct OtherEnd {
+    endpoint: EndpointUid,
+    remote: Option<IpAddr>,
+}
+
+impl OtherEnd {
+    pub(super) const fn of(peer: &PeerIdentity) -> Self {
+        Self {
+            endpoint: peer.endpoint,
+            remote: peer.remote,
+        }
+    }
 }
 
 /// The sessions and offers between this endpoint and another, which share a channel.
@@ -56,27 +74,27 @@ impl Channel {
 impl Channels {
     /// Notes the address and the index of an endpoint, with which there may be no channel yet.
     pub(super) fn meet(&mut self, peer: &PeerIdentity) {
-        let channel = self.of.entry(peer.endpoint).or_default();
+        let channel = self.of.entry(OtherEnd::of(peer)).or_default();
         channel.nexus = peer.nexus.or(channel.nexus);
         channel.index = peer.index.or(channel.index);
     }
 
     /// A session waits for its turn.
-    pub(super) fn queue(&mut self, uid: EndpointUid, session: SessionNum) {
-        self.of.entry(uid).or_default().waiting.push_back(session);
+    pub(super) fn queue(&mut self, other: OtherEnd, session: SessionNum) {
+        self.of.entry(other).or_default().waiting.push_back(session);
     }
 
     /// A session no longer waits.
-    pub(super) fn leave_queue(&mut self, uid: EndpointUid, session: SessionNum) {
-        if let Some(channel) = self.of.get_mut(&uid) {
+    pub(super) fn leave_queue(&mut self, other: OtherEnd, session: SessionNum) {
+        if let Some(channel) = self.of.get_mut(&other) {
             channel.waiting.retain(|waiting| *waiting != session);
         }
-        self.tidy(uid);
+        self.tidy(other);
     }
 
     /// The session whose offer is to be made next; it has its turn now.
-    pub(super) fn next_turn(&mut self, uid: EndpointUid) -> Option<SessionNum> {
-        let channel = self.of.get_mut(&uid)?;
+    pub(super) fn next_turn(&mut self, other: OtherEnd) -> Option<SessionNum> {
+        let channel = self.of.get_mut(&other)?;
         let may_offer = channel.may_offer();
         #[cfg(feature = "mutants")]
         let may_offer = may_offer || self.unlimited;
@@ -89,42 +107,45 @@ impl Channels {
     }
 
     /// Ends the turn of an offer.
-    pub(super) fn on_turn_over(&mut self, uid: EndpointUid) {
-        if let Some(channel) = self.of.get_mut(&uid) {
+    pub(super) fn on_turn_over(&mut self, other: OtherEnd) {
+        if let Some(channel) = self.of.get_mut(&other) {
             debug_assert!(channel.offered > 0, "a turn ends once");
             channel.offered = channel.offered.saturating_sub(1);
         }
-        self.tidy(uid);
+        self.tidy(other);
     }
 
     /// Notes that a session with this peer is open now.
-    pub(super) fn on_open(&mut self, uid: EndpointUid, peer: PeerId) {
-        self.of.entry(uid).or_default().live += 1;
-        self.peers.entry(peer).or_insert((uid, 0)).1 += 1;
+    pub(super) fn on_open(&mut self, other: OtherEnd, peer: PeerId) {
+        // Two connections with different addresses may lead to one peer: it has one count.
+        let (of_peer, sessions) = self.peers.entry(peer).or_insert((other, 0));
+        *sessions += 1;
+        self.of.entry(*of_peer).or_default().live += 1;
+        self.tidy(other);
     }
 
     /// Notes that a session with this peer has ended. True if it was the last.
     pub(super) fn on_ended(&mut self, peer: PeerId) -> bool {
-        let Some((uid, sessions)) = self.peers.get_mut(&peer) else {
+        let Some((other, sessions)) = self.peers.get_mut(&peer) else {
             return false;
         };
-        let uid = *uid;
+        let other = *other;
         *sessions -= 1;
         let last = *sessions == 0;
         if last {
             self.peers.remove(&peer);
         }
-        if let Some(channel) = self.of.get_mut(&uid) {
+        if let Some(channel) = self.of.get_mut(&other) {
             channel.live = channel.live.saturating_sub(1);
         }
-        self.tidy(uid);
+        self.tidy(other);
         last
     }
 
     /// See [`super::Handshake::whereabouts`].
     pub(super) fn whereabouts(&self, peer: PeerId) -> (Option<SocketAddr>, Option<EndpointIndex>) {
-        let uid = self.peers.get(&peer).map(|(uid, _)| uid);
-        let channel = uid.and_then(|uid| self.of.get(uid));
+        let other = self.peers.get(&peer).map(|(other, _)| other);
+        let channel = other.and_then(|other| self.of.get(other));
         channel.map_or((None, None), |channel| (channel.nexus, channel.index))
     }
 
@@ -133,9 +154,9 @@ impl Channels {
     }
 
     /// Forgets an endpoint without sessions and offers.
-    fn tidy(&mut self, uid: EndpointUid) {
-        if self.of.get(&uid).is_some_and(Channel::is_unused) {
-            self.of.remove(&uid);
+    fn tidy(&mut self, other: OtherEnd) {
+        if self.of.get(&other).is_some_and(Channel::is_unused) {
+            self.of.remove(&other);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use dunlin_core::transport::{PeerId, Transport};
 use dunlin_core::{
-    Challenged, Clock, Endpoint, Nanos, OpenError, Report, Session, SessionOffer, SessionOptions,
+    Clock, Endpoint, Nanos, OpenError, Question, Report, Session, SessionOffer, SessionOptions,
 };
 use dunlin_wire::control::RefuseCode;
 
@@ -127,7 +127,7 @@ impl<F, P> Handshake<F, P> {
         fits
     }
 
-    /// Passes on core's reports to the plane: sessions that have ended, and questions.
+    /// Passes on core's reports to the plane: sessions that have ended, questions, and challenges.
     pub fn report<T, C, App>(
         &mut self,
         rpc: &mut Endpoint<T, C, App>,
@@ -148,21 +148,20 @@ impl<F, P> Handshake<F, P> {
                 self.on_ended(key, &closed);
             }
             Report::Question(question) => self.on_question(question),
-            Report::Challenged(Challenged {
-                session,
-                token,
-                secret,
-            }) => {
-                let endpoint = self.endpoint;
-                let key = SessionKey {
-                    endpoint,
-                    session,
-                    token,
-                };
-                ways.command(Command::Prove { key, secret });
-            }
+            Report::Challenged(challenged) => self.on_challenged(&challenged),
         }
         self.drive(rpc, ways, now);
+    }
+
+    /// Passes on core's question about requests of an open session.
+    pub fn on_question(&mut self, question: Question) {
+        let key = SessionKey {
+            endpoint: self.endpoint,
+            session: question.session.number(),
+            token: question.token,
+        };
+        let requests = question.requests;
+        self.command(Command::Inquire { key, requests });
     }
 
     fn drive<T, C, App>(

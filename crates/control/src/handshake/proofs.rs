@@ -1,18 +1,21 @@
 //! Sessions whose peer must prove its address before packets go there (rule C13): those that the
-//! peer has asked for, and those that it has granted.
+//! peer has asked for, and those that it has granted. And the challenges of peers for sessions of
+//! this side: those that a peer can have sent for a handshake are answered, and no others.
 //!
 //! Invariant: the transport counts one use for each of them, and core knows none of them as open.
 //! Called by `handshake.rs`.
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{CloseReason, SessionOffer};
-use dunlin_wire::control::{EndpointUid, RefuseCode};
+use dunlin_core::{Challenged, CloseReason, SessionOffer};
+use dunlin_wire::control::RefuseCode;
 
 use super::Handshake;
+use super::channels::OtherEnd;
 use super::stages::{Connecting, Stage};
 use super::steps::Step;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
+use crate::proofs::SENDINGS;
 use crate::types::{Command, ConnectTicket, PeerIdentity, Proving, SessionKey, Side};
 
 /// A session that the peer has asked for; the transport has taken its offer.
@@ -72,12 +75,12 @@ impl<F, P> Handshake<F, P> {
     pub(super) fn prove_grant(
         &mut self,
         mut entry: Connecting<P>,
-        uid: EndpointUid,
+        other: OtherEnd,
         (peer, offer): (PeerId, SessionOffer),
         ended: Option<CloseReason>,
     ) {
         let key = entry.key;
-        entry.stage = Stage::Proving { uid, peer, offer };
+        entry.stage = Stage::Proving { other, peer, offer };
         self.connecting.insert(key.session, entry);
         match ended {
             Some(reason) => self.on_unproven_closed(key, reason),
@@ -101,6 +104,31 @@ impl<F, P> Handshake<F, P> {
         };
         let to = (offer.session, offer.token);
         self.steps.push_back(Step::Challenge { peer, to, secret });
+    }
+
+    /// Answers a challenge for a session that the peer may be about to make: one that it has been
+    /// asked for, or that this side has granted. Packets cost a peer little, and each answer takes
+    /// time of the control thread, so the challenges after those of one handshake are ignored.
+    pub fn on_challenged(&mut self, challenged: &Challenged) {
+        let key = SessionKey {
+            endpoint: self.endpoint,
+            session: challenged.session,
+            token: challenged.token,
+        };
+        let answered = match self.connecting.get_mut(&key.session) {
+            Some(entry) if entry.key != key => return,
+            Some(entry) => match entry.stage {
+                Stage::Offered { .. } => &mut entry.proofs,
+                // It has asked no peer, or its peer has granted it.
+                _ => return,
+            },
+            None => self.answered.entry(key).or_default(),
+        };
+        if *answered < SENDINGS {
+            *answered += 1;
+            let secret = challenged.secret;
+            self.command(Command::Prove { key, secret });
+        }
     }
 
     /// Makes the session of a peer that has proven its address, or refuses it.
@@ -151,10 +179,10 @@ impl<F, P> Handshake<F, P> {
         let Some(entry) = self.named(key) else {
             return;
         };
-        let Stage::Proving { uid, peer, offer } = entry.stage else {
+        let Stage::Proving { other, peer, offer } = entry.stage else {
             return;
         };
-        entry.stage = Stage::Completing { uid, ended: None };
+        entry.stage = Stage::Completing { other, ended: None };
         if proven {
             self.steps.push_back(Step::Open { key, peer, offer });
         } else {

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOffer};
-use dunlin_wire::control::{EndpointIndex, EndpointUid};
+use dunlin_wire::control::EndpointIndex;
 
+use super::channels::OtherEnd;
 use crate::types::{LinkId, PeerIdentity, SessionKey};
 
 /// A session that this side asks for, in the form of the request to the plane.
@@ -30,6 +31,8 @@ pub(super) struct Connecting<P> {
     pub(super) retries: u32,
     /// A nexus has found the other endpoint once.
     pub(super) met: bool,
+    /// Challenges that were answered since the other side got the offer.
+    pub(super) proofs: u8,
     pub(super) stage: Stage<P>,
 }
 
@@ -42,18 +45,18 @@ pub(super) enum Stage<P> {
     /// Core gives the session another token, before it is asked for again.
     Renaming,
     /// The transport makes the offer.
-    Offering { via: LinkId, uid: EndpointUid },
+    Offering { via: LinkId, other: OtherEnd },
     /// The other side has the offer.
-    Offered { uid: EndpointUid, pending: P },
+    Offered { other: OtherEnd, pending: P },
     /// It was granted, and the transport takes the answer. In this stage the plane may report that
     /// the session has ended.
     Completing {
-        uid: EndpointUid,
+        other: OtherEnd,
         ended: Option<CloseReason>,
     },
     /// It was granted, and the transport has taken the answer; the peer has not proven its address.
     Proving {
-        uid: EndpointUid,
+        other: OtherEnd,
         peer: PeerId,
         offer: SessionOffer,
     },

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{Remote, SessionOffer};
-use dunlin_wire::control::Incarnation;
+use dunlin_wire::control::{EndpointUid, Incarnation};
 use dunlin_wire::{ReqNum, Token};
 
 use super::channels::MAX_OFFERS;
@@ -32,6 +32,10 @@ fn key(number: u32) -> SessionKey {
 
 fn uid(peer: u8) -> EndpointUid {
     EndpointUid([peer; 16])
+}
+
+fn end(peer: u8) -> OtherEnd {
+    OtherEnd::of(&identity(peer))
 }
 
 fn identity(peer: u8) -> PeerIdentity {

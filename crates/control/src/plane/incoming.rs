@@ -7,6 +7,7 @@ use dunlin_wire::control::{
 };
 
 use super::Plane;
+use crate::places::Origin;
 use crate::types::{
     ConnectTicket, Event, LinkId, PeerIdentity, Proving, SessionKey, Side, TransportOffer,
 };
@@ -16,8 +17,10 @@ use crate::types::{
 pub(super) struct Incoming {
     pub(super) link: LinkId,
     attempt: AttemptId,
-    endpoint: EndpointIndex,
+    pub(super) endpoint: EndpointIndex,
     remote: SessionRef,
+    /// Its peer has to prove an address; the origin that has a place for it.
+    pub(super) unproven: Option<Origin>,
 }
 
 /// An open session.
@@ -82,6 +85,7 @@ impl<F> Plane<F> {
                         attempt,
                         endpoint,
                         remote,
+                        unproven: None,
                     },
                 );
                 self.tell(endpoint, Event::Incoming { ticket, peer, side });
@@ -235,8 +239,16 @@ impl<F> Plane<F> {
             return false;
         };
         link.sessions += 1;
+        self.sessions_over.insert((open.link, key));
         self.sessions.insert(key, open);
         true
+    }
+
+    /// The open sessions over a connection.
+    pub(super) fn open_over(&self, link: LinkId) -> impl Iterator<Item = (SessionKey, &Open)> {
+        let over = self.sessions_over.range((link, SessionKey::FIRST)..);
+        let over = over.take_while(move |(of, _)| *of == link);
+        over.filter_map(|(_, key)| Some((*key, self.sessions.get(key)?)))
     }
 
     /// The identity of the peer of a session made over this link.
@@ -330,7 +342,9 @@ impl<F> Plane<F> {
         if let Some(link) = self.links.get_mut(&incoming.link) {
             link.pending -= 1;
         }
-        if let Some(endpoint) = self.endpoints.get_mut(&incoming.endpoint) {
+        if let Some(origin) = incoming.unproven {
+            self.unproven.remove(ticket, origin);
+        } else if let Some(endpoint) = self.endpoints.get_mut(&incoming.endpoint) {
             endpoint.pending -= 1;
         }
         Some(incoming)
@@ -351,8 +365,9 @@ impl<F> Plane<F> {
         self.send(link, &Message::Refuse(refuse), Vec::new());
     }
 
-    fn forget_session(&mut self, key: SessionKey) -> Option<Open> {
+    pub(super) fn forget_session(&mut self, key: SessionKey) -> Option<Open> {
         let open = self.sessions.remove(&key)?;
+        self.sessions_over.remove(&(open.link, key));
         self.inquiries.take(key);
         self.proofs.forget(Proving::Granted(key));
         if let Some(link) = self.links.get_mut(&open.link) {

@@ -10,7 +10,7 @@ use super::Plane;
 use crate::heartbeat::Secret;
 use crate::link::{Greeting, Link, LinkStep};
 use crate::route::{AfterLoss, RouteId, RouteState};
-use crate::types::{Action, Event, LinkId, Proving, Target};
+use crate::types::{Action, Event, LinkId, Target};
 
 /// The side that ended a connection, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -325,16 +325,9 @@ impl<F> Plane<F> {
     }
 
     fn end_sessions_over(&mut self, id: LinkId, reason: CloseReason) {
-        let over: Vec<_> = self
-            .sessions
-            .iter()
-            .filter(|(_, open)| open.link == id)
-            .map(|(key, _)| *key)
-            .collect();
+        let over: Vec<_> = self.open_over(id).map(|(key, _)| key).collect();
         for key in over {
-            self.sessions.remove(&key);
-            self.inquiries.take(key);
-            self.proofs.forget(Proving::Granted(key));
+            self.forget_session(key);
             self.tell(key.endpoint, Event::Closed { key, reason });
         }
     }

@@ -213,8 +213,7 @@ impl<F> Plane<F> {
         if self.mutant == Some(crate::mutant::Mutant::SecondGrantEnds) {
             return false;
         }
-        let mut sessions = self.sessions.values();
-        sessions.any(|open| open.link == link && open.remote == remote)
+        self.open_over(link).any(|(_, open)| open.remote == remote)
     }
 
     /// Advances the attempts whose deadline or whose wait is over.

@@ -5,21 +5,26 @@
 //! endpoint when to send them, and gives up in the end; `proofs.rs` keeps the times. Each session
 //! has bytes of its own, so an address that is used again is proven again.
 //!
-//! Invariant: the endpoint learns exactly once how a proof ends, unless a granted session ends
-//! first. Called by `plane.rs`.
+//! Requests that wait for a proof have places of their own, of which each origin has its share
+//! (`places.rs`), so an endpoint answers others, and other origins, whatever one asks for.
+//!
+//! Invariants: the endpoint learns exactly once how a proof ends, unless a granted session ends
+//! first; a request counts among those of its endpoint or among the unproven ones. Called by
+//! `plane.rs`.
 
 use dunlin_core::Nanos;
-use dunlin_wire::control::{Features, Message};
+use dunlin_wire::control::{Features, Message, RefuseCode};
 
 use super::Plane;
+use crate::places::{Origin, Room};
 use crate::proofs::Turn;
-use crate::types::{Event, LinkId, Proving, SessionKey};
+use crate::types::{ConnectTicket, Event, LinkId, Proving, SessionKey};
 
 impl<F> Plane<F> {
     /// Begins a proof that an endpoint wants before it makes a session.
     pub(super) fn challenge(&mut self, proving: Proving, now: Nanos) {
         let link = match proving {
-            Proving::Asked { ticket, .. } => self.tickets.get(&ticket).map(|asked| asked.link),
+            Proving::Asked { ticket, .. } => self.take_turn(ticket),
             Proving::Granted(key) => self.sessions.get(&key).map(|open| open.link),
         };
         if let Some(link) = link {
@@ -27,9 +32,74 @@ impl<F> Plane<F> {
             self.proofs.begin(proving, link, secret, now);
             self.poll_proofs(now);
         } else if matches!(proving, Proving::Asked { .. }) {
-            // Its connection has ended. The end of a granted session is on its way already.
+            // It got no place, or its connection has ended. The end of a granted session is on its
+            // way already.
             self.tell_proven(proving, false);
         }
+    }
+
+    /// Moves a request from the places for those that the endpoint has to answer to those for
+    /// proofs: requests for addresses that prove nothing keep no place of any other. An origin with
+    /// more than its share makes room for others. Returns the connection of the request, or `None`
+    /// if it is refused, or gone.
+    fn take_turn(&mut self, ticket: ConnectTicket) -> Option<LinkId> {
+        let asked = self.tickets.get(&ticket)?;
+        let link = asked.link;
+        if asked.unproven.is_some() {
+            return Some(link);
+        }
+        let origin = self.origin_of(link);
+        match self.unproven.room_for(origin, self.config.max_unproven) {
+            Room::Free => {}
+            Room::Of(other) => self.make_room(other),
+            Room::OfOwn | Room::None => {
+                self.refuse_busy(ticket);
+                return None;
+            }
+        }
+        self.unproven.insert(ticket, origin);
+        let asked = self.tickets.get_mut(&ticket)?;
+        asked.unproven = Some(origin);
+        if let Some(endpoint) = self.endpoints.get_mut(&asked.endpoint) {
+            endpoint.pending -= 1;
+        }
+        Some(link)
+    }
+
+    /// Gives up the newest proof of an origin: those before it were there before a flood.
+    fn make_room(&mut self, origin: Origin) {
+        let newest = self.unproven.held_by(origin).next_back();
+        let asked = newest.and_then(|ticket| Some((ticket, self.tickets.get(&ticket)?.endpoint)));
+        if let Some((ticket, endpoint)) = asked {
+            self.refuse_busy(ticket);
+            self.tell_proven(Proving::Asked { endpoint, ticket }, false);
+        }
+    }
+
+    fn refuse_busy(&mut self, ticket: ConnectTicket) {
+        self.counters.busy_refusals += 1;
+        self.refuse(ticket, RefuseCode::Busy);
+    }
+
+    /// Moves a request back, because its proof is over: the endpoint has to answer it now.
+    fn end_turn(&mut self, ticket: ConnectTicket) {
+        let Some(asked) = self.tickets.get_mut(&ticket) else {
+            return;
+        };
+        if let Some(origin) = asked.unproven.take() {
+            self.unproven.remove(ticket, origin);
+            if let Some(endpoint) = self.endpoints.get_mut(&asked.endpoint) {
+                endpoint.pending += 1;
+            }
+        }
+    }
+
+    /// The origin of a connection, also of one that this side has made.
+    fn origin_of(&self, link: LinkId) -> Origin {
+        let link = self.links.get(&link);
+        let dialled = || link?.remote().map(Origin::of_host);
+        let origin = link.and_then(|link| link.origin).or_else(dialled);
+        origin.unwrap_or(Origin::OwnUser)
     }
 
     /// Sends back the bytes of a challenge that an endpoint has received, over the connection of
@@ -76,6 +146,9 @@ impl<F> Plane<F> {
     }
 
     fn tell_proven(&mut self, proving: Proving, proven: bool) {
+        if let Proving::Asked { ticket, .. } = proving {
+            self.end_turn(ticket);
+        }
         self.tell(proving.endpoint(), Event::Proven { proving, proven });
     }
 }

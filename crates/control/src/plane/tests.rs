@@ -26,6 +26,12 @@ impl<F> Plane<F> {
         let routes = routes.filter(|at| *at != Nanos::MAX);
         assert_eq!(self.route_times.next(), routes);
     }
+
+    /// Checks that each session stands under its connection, and nothing else does.
+    fn check_sessions(&self) {
+        let over = self.sessions.iter().map(|(key, open)| (open.link, *key));
+        assert_eq!(self.sessions_over, over.collect());
+    }
 }
 
 const PATIENCE: Nanos = Nanos::from_secs(5);

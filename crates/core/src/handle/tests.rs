@@ -54,6 +54,22 @@ fn numbers_are_given_once_and_run_out() {
 }
 
 #[test]
+fn the_number_of_an_endpoint_that_was_not_made_is_given_again() {
+    let next = AtomicU32::new(EndpointNum::MAX - 1);
+    for _ in 0..3 {
+        let made: Option<Result<(), _>> = take_from_for(&next, Err);
+        assert_eq!(made, Some(Err(EndpointNum(EndpointNum::MAX - 1))));
+    }
+    let fails_later = |number| {
+        assert_eq!(take_from(&next), Some(EndpointNum(EndpointNum::MAX)));
+        Err::<(), _>(number)
+    };
+    assert!(take_from_for(&next, fails_later).is_some_and(|made| made.is_err()));
+    let made: Option<Result<_, ()>> = take_from_for(&next, Ok);
+    assert_eq!(made, None, "the last number is in use");
+}
+
+#[test]
 fn threads_never_take_the_same_number() {
     let take = || -> Vec<_> { (0..1000).map(|_| EndpointNum::take()).collect() };
     let mut all: Vec<_> = std::thread::scope(|scope| {

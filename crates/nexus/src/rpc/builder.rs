@@ -106,11 +106,18 @@ impl<T: Open> EndpointBuilder<T> {
         let sleeper = Sleeper::new(self.idle, Arc::clone(&events.doorbell), &fds)?;
         let workers = self.nexus.pool().handle(Arc::clone(&events.doorbell));
         let workers = workers.map(|handle| Box::new(handle) as Box<dyn Workers>);
-        let clock = TscClock::new();
-        let number = EndpointNum::take().ok_or(EndpointError::NumbersUsedUp)?;
-        let mut engine = Engine::new(app, clock, halves, self.config, random()?, workers, number)?;
-        engine.set_waker(Arc::clone(&events.doorbell).into());
+        let seed = random()?;
         let index = register(&self.nexus, self.index, &events)?;
+        // Last, because a process has 2^24 numbers, and uses none of them twice.
+        let made = EndpointNum::take_for(|number| {
+            let clock = TscClock::new();
+            Engine::new(app, clock, halves, self.config, seed, workers, number)
+        });
+        let made = made.map_or(Err(EndpointError::NumbersUsedUp), |made| Ok(made?));
+        let mut engine = made.inspect_err(|_| {
+            self.nexus.requests().send(Request::Remove(index));
+        })?;
+        engine.set_waker(Arc::clone(&events.doorbell).into());
         let mut publisher = Publisher::new(self.nexus.page().and_then(Page::block));
         publisher.publish(&mut engine, index.0, |_| Whereabouts::default());
         Ok(Rpc {

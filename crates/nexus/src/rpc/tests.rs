@@ -1,10 +1,73 @@
-//! The time of one publication of an endpoint's counters. The test prints it, so it is run by hand.
+//! Endpoints that cannot be made, and the time of one publication of an endpoint's counters. That
+//! test prints it, so it is run by hand.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use dunlin_control::SessionKey;
+use dunlin_core::{CloseReason, EndpointNum};
 use dunlin_transport::shm::Shm;
+use dunlin_wire::{SessionNum, Token};
+
+use crate::error::EndpointError;
 
 use super::*;
+
+/// Held while endpoints are made.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Process-wide numbers are never used twice, so a loop that tries to make an endpoint must not use
+/// them up. The tests of this process that make endpoints hold [`ONE`].
+#[test]
+fn an_endpoint_that_cannot_be_made_takes_no_number() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let _taken: Rpc<Shm, ()> = nexus.endpoint_builder().index(1).build(()).unwrap();
+    let number = || {
+        let taken = EndpointNum::take().unwrap();
+        (1..).find(|number| EndpointNum::chosen(*number) == taken)
+    };
+    let before = number().unwrap();
+    for _ in 0..3 {
+        let build = |index, bytes| -> Result<Rpc<Shm, ()>, _> {
+            let builder = nexus.endpoint_builder().index(index);
+            let builder = builder.config(|config| config.pool_bytes = bytes);
+            builder.build(())
+        };
+        let index = build(1, 1 << 30).err();
+        assert!(matches!(index, Some(EndpointError::Index(_))), "{index:?}");
+        let memory = build(2, 1).err();
+        assert!(
+            matches!(memory, Some(EndpointError::Config(_))),
+            "{memory:?}"
+        );
+    }
+    assert_eq!(number(), Some(before + 1));
+    let freed: Result<Rpc<Shm, ()>, _> = nexus.endpoint_builder().index(2).build(());
+    assert_eq!(freed.err().map(|error| error.to_string()), None);
+}
+
+/// A flood of messages from the control thread.
+#[test]
+fn an_iteration_handles_a_few_messages_and_the_next_ones_handle_the_rest() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc: Rpc<Shm, ()> = nexus.endpoint_builder().index(7).build(()).unwrap();
+    let key = SessionKey {
+        endpoint: EndpointIndex(7),
+        session: SessionNum(5),
+        token: Token(5),
+    };
+    let all = 10 * MAX_EVENTS;
+    for _ in 0..all {
+        let reason = CloseReason::PeerFailed;
+        rpc.events.send(Event::Closed { key, reason });
+    }
+    for turn in 1..=10 {
+        rpc.iterate(|_| Nanos::ZERO);
+        assert_eq!(rpc.events.len(), all - turn * MAX_EVENTS);
+    }
+}
 
 /// Publications that are timed together, and the number of such timings.
 const TOGETHER: u32 = 200;

@@ -1,7 +1,7 @@
 //! Peers that want their packets at another address than that of their connection: the server
 //! sends challenges there, and nothing else before one of them has come back (rule C13).
 //!
-//! Needs root, `ip` and, for a router that rewrites addresses, `nft`.
+//! Some need root, `ip` and, for a router that rewrites addresses, `nft`.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::skip;
 use dunlin_transport::udp::Udp;
 use dunlin_wire::control::{Features, Message, RefuseCode};
-use dunlin_wire::{HEADER_LEN, Header, PacketType};
+use dunlin_wire::{Flags, HEADER_LEN, Header, PacketType, PktNum, ReqNum};
 
 use super::child::Server;
 use super::stranger::{Granted, NUMBER, Stranger, TOKEN};
@@ -182,6 +182,74 @@ fn a_peer_of_an_earlier_release_gets_packets_at_its_own_address_alone() {
         assert_eq!(drain(&elsewhere).len(), 0);
         assert_eq!(drain(&own).len(), 0, "it got no challenge");
     });
+}
+
+/// A client has a session, and sends challenges without end: the server answers as many as an
+/// honest client may send.
+#[test]
+fn a_peer_that_challenges_without_end_gets_three_proofs() {
+    let server = Server::start::<Udp>(0);
+    let own = socket("127.0.0.1");
+    let mut stranger = Stranger::greet(server.address, all());
+    let granted = stranger.ask(own.local_addr().unwrap()).unwrap();
+    let challenge = Header {
+        kind: PacketType::Challenge,
+        flags: Flags::NONE,
+        aux: 0,
+        session: granted.session,
+        token: granted.token,
+        size: 0,
+        pkt: PktNum(0),
+        req: ReqNum(0),
+    };
+    let mut proofs = Vec::new();
+    for secret in 0..300_u64 {
+        let packet = [&challenge.encode()[..], &secret.to_le_bytes()].concat();
+        own.send_to(&packet, ("127.0.0.1", granted.port)).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        for frame in stranger.answer_heartbeats() {
+            if let Ok(Message::Proof { secret }) = Message::decode(&frame) {
+                proofs.push(secret);
+            }
+        }
+    }
+    let distinct: BTreeSet<u64> = proofs.iter().copied().collect();
+    assert_eq!((proofs.len(), distinct.len()), (3, 3), "{proofs:?}");
+    call(&own, &server, &granted);
+}
+
+/// Requests for addresses at which no process answers keep all places for such requests, and none
+/// of others.
+#[test]
+fn a_client_at_its_own_address_does_not_wait_for_proofs_of_others() {
+    let server = Server::start_limited::<Udp>("127.0.0.1:0", "allow=127.0.0.64/26");
+    let dead = socket("127.0.0.77").local_addr().unwrap();
+    let mut strangers: Vec<_> = (0..6)
+        .map(|_| Stranger::greet(server.address, all()))
+        .collect();
+    for stranger in &mut strangers {
+        for _ in 0..250 {
+            stranger.begin(dead);
+        }
+    }
+    let begun = Instant::now();
+    let nexus = Nexus::builder().without_unix(true);
+    let nexus = nexus.bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<Udp>(&nexus);
+    let session = rpc.connect_blocking(server.address).unwrap();
+    let took = begun.elapsed();
+    exchange(&mut rpc, session, REVERSE);
+    assert!(took < Duration::from_millis(600), "{took:?}");
+    let busy = |stranger: &mut Stranger| {
+        let frames = stranger.answer_heartbeats();
+        let is_busy = |frame: &&Vec<u8>| match Message::decode(frame) {
+            Ok(Message::Refuse(refuse)) => refuse.code == RefuseCode::Busy,
+            _ => false,
+        };
+        frames.iter().filter(is_busy).count()
+    };
+    let busy: usize = strangers.iter_mut().map(busy).sum();
+    assert!(busy > 0, "the flood took all places");
 }
 
 /// Connections of this host leave with the router's address, and packets to another address of the

@@ -118,19 +118,25 @@ impl Stranger {
         }
     }
 
-    /// Answers what has come and asks whether this process lives.
-    pub(super) fn answer_heartbeats(&mut self) {
+    /// Answers what has come and asks whether this process lives. Returns the other messages, as
+    /// their frames.
+    pub(super) fn answer_heartbeats(&mut self) -> Vec<Vec<u8>> {
         self.stream.set_nonblocking(true).unwrap();
         let mut bytes = [0; 4096];
         let count = self.stream.read(&mut bytes).unwrap_or(0);
         self.stream.set_nonblocking(false).unwrap();
         self.read.extend_from_slice(&bytes[..count]);
+        let mut others = Vec::new();
         while let Some(len) = frame_len(&self.read).unwrap() {
             let frame: Vec<u8> = self.read.drain(..len).collect();
-            if let Ok(Message::Heartbeat { counter }) = Message::decode(&frame) {
-                self.say(&Message::HeartbeatAck { counter });
+            match Message::decode(&frame) {
+                Ok(Message::Heartbeat { counter }) => {
+                    self.say(&Message::HeartbeatAck { counter });
+                }
+                _ => others.push(frame),
             }
         }
+        others
     }
 
     /// The next message, as its frame.

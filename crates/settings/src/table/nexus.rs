@@ -159,6 +159,14 @@ pub(super) const NEXUS: &[Setting] = &[
     )
     .within(1..=1 << 20),
     row(
+        "nexus.max_unproven",
+        Unit::Count,
+        |nexus| &mut nexus.plane.max_unproven,
+        "requests for a session whose clients have to prove an address; above three quarters, each \
+         origin has its share",
+    )
+    .within(1..=1 << 20),
+    row(
         "nexus.max_sessions_per_link",
         Unit::Count,
         |nexus| &mut nexus.plane.max_sessions_per_link,

@@ -152,6 +152,11 @@ impl ShmRx {
             unmapped: 0,
             channel,
         });
+        // Each ring is in each of these lists once at most, so a later burst or sleep allocates
+        // nothing.
+        let rings = self.rings.len();
+        self.active.reserve(rings - self.active.len());
+        self.dozing.reserve(rings - self.dozing.len());
         self.activate(index);
     }
 
@@ -345,11 +350,13 @@ impl ShmRx {
         }
         self.staged = 0;
         // If the last burst had no room for any of them, it is their turn now.
-        if !self.waiting.is_empty() && self.waiting.forget_shown() {
-            return self.show();
-        }
+        let their_turn = !self.waiting.is_empty() && self.waiting.forget_shown();
+        // Also in their turn: peers can arrange that every burst of these numbers is one.
         if self.alone.bursts.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
+        }
+        if their_turn {
+            return self.show();
         }
         if self.bell.has_rung() {
             self.answer_bell();

@@ -27,7 +27,16 @@ const TOP_BIT: u32 = 1 << (INDEX_BITS + GENERATION_BITS);
 const _: () = assert!(INDEX_BITS + GENERATION_BITS == 31);
 
 /// The identity of a peer: a restarted process may come back under the address of its predecessor.
-pub(super) type Key = (EndpointUid, SocketAddr);
+/// The terms belong to it too, because a process can claim to be another one: its claim, which it
+/// never proves, must not set the sizes of that one's packets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Key {
+    endpoint: EndpointUid,
+    addr: SocketAddr,
+    buffer: u32,
+    data_size: u32,
+    foreign: bool,
+}
 
 /// One peer, for sending.
 #[derive(Clone, Debug)]
@@ -42,7 +51,7 @@ pub(super) struct Peer {
     pub(super) data_size: u32,
     /// Its packets stay in this kernel: no network lies on the path.
     pub(super) loopback: bool,
-    /// The last connection over which the peer was added came from another address.
+    /// The connection over which the peer was added is from another address.
     pub(super) foreign: bool,
 }
 
@@ -109,14 +118,26 @@ impl Peers {
         self.offered.remove(&pending.0)
     }
 
-    /// Counts one use of the peer `key`, which is made from `peer` if it is new.
+    /// Counts one use of the endpoint at `addr` as `peer`, which is new unless it is in use on the
+    /// same terms.
     ///
     /// `None` if there are too many peers.
-    pub(super) fn add(&mut self, key: Key, peer: Peer) -> Option<PeerId> {
+    pub(super) fn add(
+        &mut self,
+        endpoint: EndpointUid,
+        addr: SocketAddr,
+        peer: Peer,
+    ) -> Option<PeerId> {
+        let key = Key {
+            endpoint,
+            addr,
+            buffer: peer.max_packet,
+            data_size: peer.data_size,
+            foreign: peer.foreign,
+        };
         if let Some(&index) = self.by_key.get(&key) {
             let slot = &mut self.slots[index as usize];
             slot.uses = slot.uses.checked_add(1)?;
-            slot.peer.foreign = peer.foreign;
             return Some(id(index, slot.generation));
         }
         let index = self.take_slot(key, peer)?;

@@ -91,7 +91,7 @@ impl UdpTx {
         let mut peer = Peer::new(addr, self.shape, terms.buffer, data_size);
         peer.foreign = Socket::is_foreign(info, addr.ip());
         self.peers
-            .add((info.endpoint, addr), peer)
+            .add(info.endpoint, addr, peer)
             .ok_or(ConnectError::TooManyPeers)
     }
 

@@ -135,3 +135,36 @@ fn the_last_session_with_a_dead_peer_removes_it() {
         [disconnects(2), Step::Release { peer }]
     );
 }
+
+/// Another nexus says that its endpoint is that of the first, and answers nothing.
+#[test]
+fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
+    let mut handshake = fresh();
+    let at = |host| PeerIdentity {
+        remote: Some(std::net::IpAddr::from([10, 0, 0, host])),
+        ..identity(1)
+    };
+    for (number, host) in [(0, 9), (1, 1)] {
+        bring(&mut handshake, number, At::Asked);
+        let (key, via, peer) = (key(number), VIA, at(host));
+        handshake.on_event(Event::Found { key, via, peer }).unwrap();
+        assert_eq!(steps(&mut handshake), [Step::Offer { key, via, peer }]);
+        handshake.on_offered(key, VIA, Ok((u64::from(number), side(number))));
+        steps(&mut handshake);
+    }
+    // And one end under two addresses, which the transport takes for one peer, leaves nothing.
+    for (number, host) in [(20, 1), (21, 2)] {
+        let (peer, side) = (PeerId(4), side(number));
+        handshake.on_answered(ConnectTicket(1), &at(host), Answer::Granted { peer, side });
+    }
+    steps(&mut handshake);
+    for number in [0, 1] {
+        let ended = closed(CloseReason::Disconnected, None, true);
+        handshake.on_ended(key(number), &ended);
+    }
+    for number in [20, 21] {
+        let ended = closed(CloseReason::Disconnected, Some(4), true);
+        handshake.on_ended(key(number), &ended);
+    }
+    assert!(handshake.is_idle());
+}

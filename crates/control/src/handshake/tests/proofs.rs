@@ -1,6 +1,8 @@
 //! Sessions that wait for the proof of an address: those that the peer has asked for, and those
 //! that it has granted.
 
+use dunlin_core::Challenged;
+
 use super::*;
 use crate::types::Proving;
 
@@ -227,4 +229,72 @@ fn an_offer_is_void_in_no_stage_of_a_proof() {
     let mut handshake = granted();
     handshake.on_event(void(0, false)).unwrap_err();
     assert_eq!(unproven(&handshake), [PEER]);
+}
+
+/// A challenge of the peer for a session of this side.
+fn challenged(handshake: &mut Tested, key: SessionKey) -> Vec<Taken> {
+    handshake.on_challenged(&Challenged {
+        session: key.session,
+        token: key.token,
+        secret: SECRET,
+    });
+    steps(handshake)
+}
+
+fn proves(key: SessionKey) -> Vec<Taken> {
+    let secret = SECRET;
+    vec![Step::Command(Command::Prove { key, secret })]
+}
+
+#[test]
+fn three_challenges_of_each_offer_are_answered() {
+    let mut handshake = fresh();
+    bring(&mut handshake, 0, At::Offered);
+    for _ in 0..2 {
+        for _ in 0..3 {
+            assert_eq!(challenged(&mut handshake, key(0)), proves(key(0)));
+        }
+        for _ in 0..100 {
+            assert_eq!(challenged(&mut handshake, key(0)), []);
+        }
+        // The peer refuses the session for want of a proof, and is asked again.
+        handshake.on_event(void(0, false)).unwrap();
+        handshake.on_event(found(0, 1)).unwrap();
+        handshake.on_offered(key(0), VIA, Ok((1, side(0))));
+        steps(&mut handshake);
+    }
+}
+
+#[test]
+fn three_challenges_for_an_open_session_are_answered_until_it_ends() {
+    let mut handshake = fresh();
+    let (peer, side) = (PEER, side(9));
+    handshake.on_answered(TICKET, &identity(1), Answer::Granted { peer, side });
+    steps(&mut handshake);
+    for _ in 0..2 {
+        for count in 0..100 {
+            let expected = if count < 3 { proves(key(9)) } else { vec![] };
+            assert_eq!(challenged(&mut handshake, key(9)), expected);
+        }
+        let ended = closed(CloseReason::Disconnected, Some(PEER.0), false);
+        handshake.on_ended(key(9), &ended);
+        assert!(handshake.is_idle(), "the count goes with the session");
+        steps(&mut handshake);
+    }
+}
+
+#[test]
+fn a_challenge_for_a_session_that_no_peer_is_making_is_not_answered() {
+    for at in [At::Asked, At::Waiting, At::Offering, At::Completing] {
+        let mut handshake = fresh();
+        bring(&mut handshake, 0, at);
+        assert_eq!(challenged(&mut handshake, key(0)), [], "{at:?}");
+    }
+    let mut handshake = granted();
+    assert_eq!(challenged(&mut handshake, key(0)), []);
+    // Nor is one for an earlier attempt of the session.
+    bring(&mut handshake, 1, At::Offered);
+    let token = Token(1);
+    let old = SessionKey { token, ..key(1) };
+    assert_eq!(challenged(&mut handshake, old), []);
 }

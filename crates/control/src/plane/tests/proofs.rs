@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_wire::control::Features;
+use dunlin_wire::control::{Connect, Features};
 use dunlin_wire::{SessionNum, Token};
 
+use super::endpoints::side_of;
+use super::hostile::{frame, hello};
 use super::*;
 use crate::types::Proving;
-use crate::{PeerIdentity, SessionKey};
+use crate::{Origin, PeerIdentity, SessionKey, Side};
 
 /// A request for a session.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +190,9 @@ fn a_client_learns_that_its_address_was_not_proven() {
     assert_eq!(world.seen(client, key), Some(failed));
     world.run(timeout.times(2));
     assert!(!world.nodes[server].caution.ended[0]);
-    assert!(world.plane(server).proofs.is_empty());
+    let plane = world.plane(server);
+    assert!(plane.proofs.is_empty() && plane.unproven.is_empty());
+    assert_eq!(plane.endpoints[&FIRST].pending, 0);
 }
 
 #[test]
@@ -276,4 +280,87 @@ fn a_process_of_an_old_release_gets_no_proof_and_none_is_asked_of_it() {
         .on_command(Command::Prove { key, secret }, now);
     world.run(SOON);
     assert_eq!(world.nodes[server].caution.ended, [], "it was not sent");
+}
+
+/// A flood of requests for addresses that prove nothing.
+fn flood(world: &mut World, server: usize, hosts: &[u8], links: usize) {
+    for host in hosts {
+        let origin = Origin::of_host(std::net::Ipv4Addr::new(10, 9, 9, *host).into());
+        for _ in 0..links {
+            let stream = world.raw_from(server, origin);
+            world.write(stream, frame(&Message::Hello(hello(1))));
+            for attempt in 0..PER_LINK {
+                let (attempt, target) = (AttemptId(attempt), FIRST);
+                let side: Side<u64> = side_of(world.session(server, 0), Vec::new());
+                side.send_as(EndpointUid([*host; 16]), false, |client, _| {
+                    let connect = Connect {
+                        attempt,
+                        target,
+                        client,
+                    };
+                    world.write(stream, frame(&Message::Connect(connect)));
+                    true
+                });
+            }
+        }
+    }
+    world.run(Nanos::from_millis(1));
+}
+
+/// Requests of each connection of a flood.
+const PER_LINK: u64 = 4;
+const UNPROVEN: usize = 16;
+
+/// A server that has as many places for unproven requests as for others.
+fn small() -> (World, usize) {
+    let mut world = World::new(7);
+    world.config.max_pending_per_endpoint = UNPROVEN;
+    world.config.max_unproven = UNPROVEN;
+    let server = world.node(1, 1);
+    world.nodes[server].caution.on = true;
+    (world, server)
+}
+
+#[test]
+fn requests_that_prove_nothing_keep_no_place_of_others() {
+    let (mut world, server) = small();
+    flood(&mut world, server, &[1], UNPROVEN / 2);
+    assert!(world.plane(server).counters().busy_refusals > 0);
+    // This one needs no proof.
+    world.nodes[server].caution.on = false;
+    let client = world.node(2, 1);
+    let key = world.connect(client, server, FIRST, PATIENCE);
+    world.run(SOON);
+    assert!(is_open(world.seen(client, key)));
+}
+
+#[test]
+fn an_origin_that_proves_nothing_makes_room_for_a_peer_that_does() {
+    for hosts in [&[1][..], &[1, 2], &[1, 2, 3]] {
+        let (mut world, server) = small();
+        flood(&mut world, server, hosts, UNPROVEN / 2);
+        let client = world.node(2, 1);
+        let key = world.connect(client, server, FIRST, PATIENCE);
+        world.run(SOON);
+        assert!(is_open(world.seen(client, key)), "{hosts:?}");
+    }
+}
+
+#[test]
+fn the_places_of_requests_come_back_with_connections_and_endpoints() {
+    for removed in [true, false] {
+        let (mut world, server) = small();
+        flood(&mut world, server, &[1, 2], UNPROVEN / 2);
+        assert!(!world.plane(server).unproven.is_empty());
+        if removed {
+            let now = world.now;
+            world.plane(server).remove_endpoint(FIRST, now);
+        }
+        // They acknowledge no heartbeat.
+        world.run(world.config.heartbeat.timeout);
+        let plane = world.plane(server);
+        assert!(plane.unproven.is_empty() && plane.proofs.is_empty());
+        let pending = plane.endpoints.values().map(|endpoint| endpoint.pending);
+        assert_eq!(pending.sum::<usize>(), 0);
+    }
 }

@@ -383,7 +383,10 @@ impl World {
             }
             if quiet {
                 let planes = self.nodes.iter().filter_map(|node| node.plane.as_ref());
-                planes.for_each(Plane::check_times);
+                for plane in planes {
+                    plane.check_times();
+                    plane.check_sessions();
+                }
                 return;
             }
         }

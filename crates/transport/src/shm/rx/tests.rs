@@ -2,7 +2,7 @@
 //! are in use.
 
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
-use dunlin_msgbuf::BufRef;
+use dunlin_msgbuf::{BufRef, Pool, PoolConfig};
 
 use crate::connect::{Arm, Connect, EndpointUid, PeerInfo};
 use crate::shm::ffi;
@@ -189,4 +189,45 @@ fn a_doorbell_that_rings_always_delays_no_other_peer() {
         b.rx.bell.ring(3);
     });
     assert!(bursts < SOON, "{bursts}");
+}
+
+/// Every second burst shows nothing but references of one peer, whatever the numbers of those are.
+#[test]
+fn references_put_off_no_look_at_parked_rings() {
+    for first in 0..2 {
+        let mut b = open();
+        let mut ends: Vec<_> = (1..=16).map(|n| connect_to(&mut b, n)).collect();
+        for _ in 0..200 + first {
+            assert_eq!(b.rx.burst(), 0);
+        }
+        let mut pool = Pool::new(PoolConfig::default()).expect("the default works");
+        let large = pool.alloc(30_000).expect("it is small enough");
+        let reference = |peer| TxItem {
+            data: large.lend(),
+            ..item(peer, 9)
+        };
+        let (flood, quiet) = (0, 12);
+        for _ in 0..SOON {
+            let (a, peer) = &mut ends[flood];
+            a.tx.burst(&[reference(*peer)]);
+        }
+        let (a, peer) = &mut ends[quiet];
+        a.tx.burst(&[item(*peer, 7)]);
+        a.tx.settle();
+        let mut bursts = 0;
+        loop {
+            zero(&b);
+            let (a, peer) = &mut ends[flood];
+            if bursts % 2 == 0 {
+                a.tx.burst(&[item(*peer, 8)]);
+            }
+            let shown = b.rx.burst();
+            if (0..shown).any(|index| b.rx.frame(index).bytes[0] == 7) {
+                break;
+            }
+            bursts += 1;
+            assert!(bursts < SOON, "it is not looked at");
+        }
+        assert!(!b.rx.waiting.is_empty(), "each turn was one of references");
+    }
 }

@@ -12,7 +12,7 @@ const SHAPE: Shape = Shape {
     segment: true,
 };
 
-fn key(n: u16) -> Key {
+fn name(n: u16) -> (EndpointUid, SocketAddr) {
     (
         EndpointUid([n.to_le_bytes()[0]; 16]),
         SocketAddr::from(([127, 0, 0, 1], 1 + n)),
@@ -31,7 +31,8 @@ fn info(n: u8) -> PeerInfo {
 }
 
 fn add(peers: &mut Peers, n: u16) -> Option<PeerId> {
-    peers.add(key(n), Peer::new(key(n).1, SHAPE, 65536, 1440))
+    let (endpoint, addr) = name(n);
+    peers.add(endpoint, addr, Peer::new(addr, SHAPE, 65536, 1440))
 }
 
 #[test]
@@ -67,15 +68,45 @@ fn removal_ends_all_uses() {
 #[test]
 fn a_restarted_endpoint_under_the_same_address_is_another_peer() {
     let mut peers = Peers::new(10);
-    let addr = key(1).1;
+    let addr = name(1).1;
     let old = add(&mut peers, 1).unwrap();
-    let reborn = (EndpointUid([99; 16]), addr);
+    let reborn = EndpointUid([99; 16]);
     let new = peers
-        .add(reborn, Peer::new(addr, SHAPE, 65536, 1440))
+        .add(reborn, addr, Peer::new(addr, SHAPE, 65536, 1440))
         .unwrap();
     assert_ne!(old, new);
     peers.remove(old);
     assert!(peers.get(new).is_some());
+}
+
+/// The claim comes first, and goes last or first.
+#[test]
+fn a_claim_that_is_not_proven_changes_no_packet_of_the_peer_it_names() {
+    let (endpoint, addr) = name(1);
+    let claim = Peer {
+        foreign: true,
+        ..Peer::new(addr, SHAPE, 100, 40)
+    };
+    for foreign in [false, true] {
+        let mut peers = Peers::new(10);
+        let claimed = peers.add(endpoint, addr, claim.clone()).unwrap();
+        let honest = Peer {
+            foreign,
+            ..Peer::new(addr, SHAPE, 65536, 1440)
+        };
+        let id = peers.add(endpoint, addr, honest.clone()).unwrap();
+        let again = peers.add(endpoint, addr, honest.clone()).unwrap();
+        assert_eq!(id, again, "its own sessions share it");
+        peers.add(endpoint, addr, claim.clone()).unwrap();
+        let kept = peers.get(id).unwrap();
+        assert_eq!((kept.shape, kept.data_size), (honest.shape, 1440));
+        assert_eq!(
+            (kept.max_packet, kept.foreign),
+            (65536.min(MAX_DATAGRAM_BYTES), foreign)
+        );
+        peers.remove(claimed);
+        assert!(peers.get(id).is_some());
+    }
 }
 
 #[test]
@@ -125,9 +156,9 @@ fn a_peer_with_small_buffers_gets_small_datagrams() {
     assert!(!Peer::new(far, SHAPE, 1000, 900).loopback);
     let near = "[::ffff:127.0.0.1]:9".parse().expect("an address");
     assert!(Peer::new(near, SHAPE, 1000, 900).loopback);
-    let peer = Peer::new(key(1).1, SHAPE, 1000, 900);
+    let peer = Peer::new(name(1).1, SHAPE, 1000, 900);
     assert_eq!((peer.shape.datagram, peer.max_packet), (1000, 1000));
-    let peer = Peer::new(key(1).1, SHAPE, u32::MAX, 1440);
+    let peer = Peer::new(name(1).1, SHAPE, u32::MAX, 1440);
     assert_eq!(
         (peer.shape.datagram, peer.max_packet),
         (1472, MAX_DATAGRAM_BYTES)
@@ -136,7 +167,7 @@ fn a_peer_with_small_buffers_gets_small_datagrams() {
 
 #[test]
 fn datagrams_have_room_for_a_full_packet_so_that_several_are_one_message() {
-    let peer = Peer::new(key(1).1, SHAPE, u32::MAX, 16_320);
+    let peer = Peer::new(name(1).1, SHAPE, u32::MAX, 16_320);
     assert_eq!(peer.shape.datagram, 16_320 + 24);
 }
 
@@ -173,7 +204,7 @@ proptest! {
             }
             for (n, (id, _)) in &model {
                 let peer = peers.get(*id);
-                prop_assert_eq!(peer.map(|peer| peer.addr), Some(RawAddr::new(key(*n).1)));
+                prop_assert_eq!(peer.map(|peer| peer.addr), Some(RawAddr::new(name(*n).1)));
             }
         }
     }

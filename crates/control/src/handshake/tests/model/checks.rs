@@ -41,7 +41,9 @@ impl Model {
                 (Stands::Waiting(at, _), Some(Stage::Waiting { peer, .. })) => {
                     peer.endpoint == uid(*at)
                 }
-                (Stands::Offering(at, _), Some(Stage::Offering { uid: to, .. })) => *to == uid(*at),
+                (Stands::Offering(at, _), Some(Stage::Offering { other, .. })) => {
+                    *other == end(*at)
+                }
                 (Stands::Offered(_, offer), Some(Stage::Offered { pending, .. })) => {
                     offer == pending
                 }
@@ -49,7 +51,7 @@ impl Model {
                     Stands::Completing(_, over) | Stands::Opening(_, over),
                     Some(Stage::Completing { ended, .. }),
                 ) => *over == ended.is_some(),
-                (Stands::Proving(at), Some(Stage::Proving { uid: by, .. })) => *by == uid(*at),
+                (Stands::Proving(at), Some(Stage::Proving { other, .. })) => *other == end(*at),
                 _ => false,
             };
             assert!(fits, "session {number}: {stands:?} is {entry:?}");
