@@ -4,7 +4,7 @@
 //! Invariant: no code here waits for an answer, so a server that does not answer delays no
 //! attacker. Used by tests of nexus, and by the attackers of `cargo xtask hostile`.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use dunlin_wire::control::{
@@ -78,6 +78,8 @@ pub fn greeted(address: SocketAddr) -> io::Result<TcpStream> {
 pub struct Flood {
     /// The connections, with the bytes that each has taken.
     streams: Vec<(TcpStream, usize)>,
+    /// The server to connect to again, when it has ended a connection.
+    again: Option<SocketAddr>,
     question: usize,
     /// Whole questions, so that a connection that takes half of one continues at that place.
     many: Box<[u8]>,
@@ -85,10 +87,26 @@ pub struct Flood {
 }
 
 impl Flood {
+    /// Asks over this number of connections, and makes another for each that the server ends: it
+    /// ends those that acknowledge no heartbeat.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub fn lasting(server: SocketAddr, count: usize, question: &[u8]) -> io::Result<Self> {
+        let streams = (0..count)
+            .map(|_| greeted(server))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            again: Some(server),
+            ..Self::new(streams, question)
+        })
+    }
+
     /// Asks over these connections.
     pub fn new(streams: Vec<TcpStream>, question: &[u8]) -> Self {
         Self {
             streams: streams.into_iter().map(|stream| (stream, 0)).collect(),
+            again: None,
             question: question.len(),
             many: question.repeat(MOST_AT_ONCE).into_boxed_slice(),
             answers: vec![0; ANSWERS],
@@ -100,14 +118,27 @@ impl Flood {
     pub fn turn(&mut self, reads: bool, most: usize) -> usize {
         let mut taken = 0;
         for (stream, sent) in &mut self.streams {
-            if reads {
-                let _ = stream.read(&mut self.answers);
-            }
+            let came = if reads {
+                stream.read(&mut self.answers)
+            } else {
+                Ok(1)
+            };
             let at = *sent % self.question;
             let some = &self.many[at..at + most.min(MOST_AT_ONCE)];
-            let written = stream.write(some).unwrap_or(0);
+            let went = stream.write(some);
+            let written = *went.as_ref().unwrap_or(&0);
             *sent += written;
             taken += written;
+            let has_ended = |result: &io::Result<usize>| match result {
+                Ok(count) => *count == 0,
+                Err(error) => error.kind() != ErrorKind::WouldBlock,
+            };
+            if let Some(server) = self.again
+                && (has_ended(&came) || has_ended(&went))
+                && let Ok(fresh) = greeted(server)
+            {
+                (*stream, *sent) = (fresh, 0);
+            }
         }
         taken
     }

@@ -116,8 +116,7 @@ fn lives_through(
 /// Sessions of others live through questions without end, and new ones are made during them.
 fn lives_through_questions(count: usize, question: &[u8]) {
     let attack = |address, over: &AtomicBool| {
-        let streams = (0..count).map(|_| greeted(address).unwrap());
-        let mut flood = Flood::new(streams.collect(), question);
+        let mut flood = Flood::lasting(address, count, question).unwrap();
         while !over.load(Ordering::Relaxed) {
             flood.turn(true, MOST_AT_ONCE);
         }
@@ -137,6 +136,12 @@ fn twenty_readers_of_counters_end_no_session() {
 #[test]
 fn sixty_askers_for_endpoints_end_no_session() {
     lives_through_questions(60, &lookup());
+}
+
+/// Nearly as many connections as a server takes, each with questions at all times.
+#[test]
+fn five_hundred_askers_for_endpoints_end_no_session() {
+    lives_through_questions(500, &lookup());
 }
 
 /// The answers to these questions have no way back, so the control thread does not work them out.

@@ -11,6 +11,9 @@ use dunlin_transport::udp::Udp;
 use super::child::{Named, Server};
 use super::{REVERSE, SLOW, endpoint, exchange, finish, issue};
 
+/// The longest of these handlers takes a minute.
+const LIMIT: Duration = Duration::from_secs(75);
+
 /// A handler that takes the requested milliseconds, called by a process whose failure timeout is
 /// `timeout`.
 fn slow_handler<T: Named>(says: &str, timeout: Duration) {
@@ -22,7 +25,7 @@ fn slow_handler<T: Named>(says: &str, timeout: Duration) {
     let mut rpc = endpoint::<T>(&nexus);
     let session = rpc.connect_blocking(server.address).unwrap();
     issue(&mut rpc, session, SLOW, says.as_bytes());
-    let done = finish(&mut rpc, Duration::from_secs(20));
+    let done = finish(&mut rpc, LIMIT);
     assert_eq!(done.result, Ok(()));
     assert_eq!(done.response.data(), [7; 2]);
     assert!(rpc.counters().inquiries > 0, "it was asked after");
@@ -42,6 +45,11 @@ fn a_handler_of_more_than_a_second_does_not_fail_its_session_over_shared_memory(
 #[test]
 fn a_handler_of_many_timeouts_does_not_fail_its_session() {
     slow_handler::<Udp>("6000 2", Duration::from_millis(500));
+}
+
+#[test]
+fn a_handler_of_a_minute_does_not_fail_its_session() {
+    slow_handler::<Shm>("60000 2", Duration::from_secs(1));
 }
 
 #[test]
