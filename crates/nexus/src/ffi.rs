@@ -247,22 +247,6 @@ pub(crate) fn descriptor_limit() -> usize {
     usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
 }
 
-/// Raises that limit as far as the system allows, and returns it.
-#[cfg(test)]
-pub(crate) fn raise_descriptor_limit() -> usize {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` lives until both calls return.
-    unsafe {
-        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        limit.rlim_cur = limit.rlim_max;
-        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-    }
-    descriptor_limit()
-}
-
 /// Takes ownership of the descriptor that a system call returned, unless it failed.
 fn owned(fd: c_int) -> io::Result<OwnedFd> {
     if fd < 0 {

@@ -13,6 +13,7 @@
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
 //! | [`random`] | numbers from a seed |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
+//! | [`descriptors`] | as many open files as a test needs |
 //! | [`user`] | a thread whose sockets are those of another user |
 //!
 //! Invariant: nothing here reads a clock or draws a number that its caller did not seed.
@@ -21,6 +22,7 @@ pub mod allocations;
 pub mod clock;
 pub mod corpus;
 pub mod counting;
+pub mod descriptors;
 pub mod forger;
 pub mod life;
 pub mod network;

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use dunlin_wire::control::{
-    Accept, AttemptId, BootId, Connect, EndpointIndex, EndpointUid, Features, Hello, Incarnation,
-    Lookup, Message, Offer, Offers, RefuseCode, SessionSide, TransportKind, frame_len,
+    Accept, AttemptId, BootId, Connect, EndpointIndex, EndpointUid, Features, GoodbyeReason, Hello,
+    Incarnation, Lookup, Message, Offer, Offers, RefuseCode, SessionSide, TransportKind, frame_len,
 };
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
@@ -26,8 +26,6 @@ pub(super) struct Stranger {
     stream: TcpStream,
     read: Vec<u8>,
     attempts: u64,
-    /// Bytes that it has sent.
-    sent: usize,
 }
 
 /// A session that the server has granted, by its name in packets to the server, and their address.
@@ -41,28 +39,58 @@ pub(super) struct Granted {
 impl Stranger {
     /// Says hello to a nexus, with these abilities.
     pub(super) fn greet(address: SocketAddr, features: Features) -> Self {
-        let mut stranger = Self {
-            stream: connect(address),
-            read: Vec::new(),
-            attempts: 0,
-            sent: 0,
-        };
-        stranger.say(&Message::Hello(Hello {
-            min_version: 1,
-            max_version: 1,
-            features,
-            boot_id: BootId([5; 16]),
-            incarnation: Incarnation(9),
-            port: 0,
-            unix_name: "",
-        }));
+        let mut stranger = Self::connected(address);
+        stranger.say(&hello(9, features));
         stranger
     }
 
+    /// A process with a number of its own, which says hello and asks for a session whose packets go
+    /// to `to`, all at once.
+    pub(super) fn rush(address: SocketAddr, number: u64, to: SocketAddr) -> Self {
+        let mut stranger = Self::connected(address);
+        let mut said = frame(&hello(number, Features::default()));
+        said.extend(stranger.request(to));
+        // The server may have sent it away already.
+        let _ = stranger.stream.write_all(&said);
+        stranger
+    }
+
+    fn connected(address: SocketAddr) -> Self {
+        Self {
+            stream: connect(address),
+            read: Vec::new(),
+            attempts: 0,
+        }
+    }
+
+    /// Waits for the answer to its last request: true if it is a goodbye because of too many
+    /// connections, and false if it is a session.
+    pub(super) fn is_sent_away(&mut self) -> bool {
+        let reason = GoodbyeReason::TooManyConnections;
+        loop {
+            match Message::decode(&self.next()).unwrap() {
+                Message::Accept(_) => return false,
+                Message::Goodbye { reason: given } if given == reason => return true,
+                Message::HelloAck(_) | Message::Found(_) | Message::Heartbeat { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// Whether the server still answers it.
+    pub(super) fn is_alive(&mut self) -> bool {
+        self.say(&Message::Heartbeat { counter: 1 });
+        loop {
+            match Message::decode(&self.next()).unwrap() {
+                Message::HeartbeatAck { counter: 1 } => return true,
+                Message::Goodbye { .. } => return false,
+                _ => {}
+            }
+        }
+    }
+
     pub(super) fn say(&mut self, message: &Message<'_>) {
-        let frame = frame(message);
-        self.sent += frame.len();
-        self.stream.write_all(&frame).unwrap();
+        self.stream.write_all(&frame(message)).unwrap();
     }
 
     /// Asks for a session whose packets go to `to`, and waits for the answer.
@@ -73,18 +101,24 @@ impl Stranger {
 
     /// Asks for a session whose packets go to `to`. Returns the bytes that this took.
     pub(super) fn begin(&mut self, to: SocketAddr) -> usize {
+        let request = self.request(to);
+        self.stream.write_all(&request).unwrap();
+        request.len()
+    }
+
+    /// The messages that ask for a session.
+    fn request(&mut self, to: SocketAddr) -> Vec<u8> {
         self.attempts += 1;
         let attempt = AttemptId(self.attempts);
         let target = EndpointIndex(0);
-        self.say(&Message::Lookup(Lookup { attempt, target }));
-        let before = self.sent;
+        let lookup = frame(&Message::Lookup(Lookup { attempt, target }));
         let offer = offer_of(to);
         let offers = [Offer {
             kind: TransportKind::UDP,
             fds: 0,
             bytes: &offer,
         }];
-        self.say(&Message::Connect(Connect {
+        let connect = frame(&Message::Connect(Connect {
             attempt,
             target,
             client: SessionSide {
@@ -99,7 +133,7 @@ impl Stranger {
                 offers: Offers::new(&offers).unwrap(),
             },
         }));
-        self.sent - before
+        [lookup, connect].concat()
     }
 
     /// The answer to its last request.
@@ -151,6 +185,18 @@ impl Stranger {
             self.read.extend_from_slice(&bytes[..count]);
         }
     }
+}
+
+fn hello(incarnation: u64, features: Features) -> Message<'static> {
+    Message::Hello(Hello {
+        min_version: 1,
+        max_version: 1,
+        features,
+        boot_id: BootId([5; 16]),
+        incarnation: Incarnation(incarnation),
+        port: 0,
+        unix_name: "",
+    })
 }
 
 /// The UDP offer of an endpoint at this address.
