@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use dunlin_control::PlaneCounters;
 use dunlin_core::{Rng, Session};
 use dunlin_nexus::{Nexus, Rpc};
-use dunlin_testkit::stranger::{frame, hello, lookup};
+use dunlin_testkit::stranger::{frame, heartbeat, hello, lookup};
 use dunlin_transport::udp::Udp;
-use dunlin_wire::control::{GoodbyeReason, Message};
+use dunlin_wire::control::{GoodbyeReason, Message, frame_len};
 
 use super::child::Server;
 use super::{App, REVERSE, endpoint, exchange};
@@ -178,6 +178,43 @@ fn a_peer_that_asks_and_never_reads_is_cut_off() {
             start.elapsed() < Duration::from_secs(10),
             "it is served for ever"
         );
+    }
+    scene.check();
+}
+
+/// The number of heartbeats among the bytes that have come over a connection and that its process
+/// has not read.
+fn heartbeats(stream: &TcpStream) -> u64 {
+    let mut bytes = [0; 4096];
+    let came = stream.peek(&mut bytes).unwrap_or(0);
+    let (mut rest, mut count) = (&bytes[..came], 0);
+    while let Ok(Some(len)) = frame_len(rest) {
+        let message = Message::decode(&rest[..len]);
+        count += u64::from(matches!(message, Ok(Message::Heartbeat { .. })));
+        rest = &rest[len..];
+    }
+    count
+}
+
+/// It acknowledges as many heartbeats as have come, by the counters that they would have if the
+/// server counted them from 0 or from 1.
+#[test]
+fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
+    let mut scene = Scene::new();
+    for first in 0..2 {
+        let mut stream = connect(scene.address());
+        stream.write_all(&frame(&hello(1))).unwrap();
+        let (begun, mut guessed) = (Instant::now(), 0);
+        // It asks, too, in order to see whether the server still takes its messages.
+        while stream.write_all(&heartbeat()).is_ok() {
+            while guessed < heartbeats(&stream) {
+                let counter = first + guessed;
+                let _ = stream.write_all(&frame(&Message::HeartbeatAck { counter }));
+                guessed += 1;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(4), "it seems to live");
+            std::thread::sleep(Duration::from_millis(25));
+        }
     }
     scene.check();
 }

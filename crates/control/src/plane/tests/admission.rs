@@ -1,7 +1,7 @@
 //! Limits and shares of connections: a flood from one origin locks out no other, and ends no
 //! connection that works.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use dunlin_core::Nanos;
 use dunlin_wire::control::{AttemptId, Connect, EndpointUid, GoodbyeReason, Message};
@@ -91,6 +91,28 @@ fn an_origin_with_a_session_on_every_place_makes_room_for_another() {
     assert!(was_sent_away(&mut world, *newest));
     assert!(older.iter().all(|stream| !world.is_closed(*stream)));
     assert_eq!(world.plane(server).counters().share_evicted, 1);
+}
+
+/// A host can take any address of its IPv6 network, and the processes of a host share its UNIX
+/// socket.
+#[test]
+fn a_network_and_a_process_have_one_share_each() {
+    let network = |number| Origin::of_host(Ipv6Addr::new(0xfd79, 0, 0, 1, 0, 0, 0, number).into());
+    let other = Origin::of_host(Ipv6Addr::new(0xfd79, 0, 0, 2, 0, 0, 0, 1).into());
+    let process = |_| Origin::Process(8);
+    let cases: [(&dyn Fn(u16) -> Origin, _); 2] =
+        [(&network, other), (&process, Origin::Process(9))];
+    for (origin, newcomer) in cases {
+        let (mut world, server) = full_server(46);
+        let streams: Vec<_> = (0..u16::try_from(LIMIT).unwrap())
+            .map(|number| with_session(&mut world, server, origin(number)))
+            .collect();
+        let late = with_session(&mut world, server, newcomer);
+        assert!(!world.is_closed(late), "{newcomer:?}");
+        let closed = streams.iter().filter(|stream| world.is_closed(**stream));
+        assert_eq!(closed.count(), 1, "it has made room");
+        assert_eq!(world.plane(server).counters().share_evicted, 1);
+    }
 }
 
 #[test]
