@@ -24,7 +24,7 @@ use crate::listeners::{Listeners, Next, TCP, UNIX};
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::InsightTcp;
 use crate::publisher::values;
-use crate::stream::{Broken, Stream};
+use crate::stream::{Broken, READ_TURN, Stream};
 use crate::streams::{LINKS, Streams};
 
 const BELL: u64 = 0;
@@ -205,6 +205,7 @@ impl Reactor {
 
     fn on_stream(&mut self, link: LinkId, ready: Ready) {
         let now = self.clock.now();
+        let turn = self.streams.turn(link);
         let Some(stream) = self.streams.get_mut(link) else {
             return;
         };
@@ -218,7 +219,10 @@ impl Reactor {
             } else {
                 self.broken.push(link);
             }
-        } else if ready.readable && hand_over(stream, &mut self.plane, link, now).is_err() {
+        } else if ready.readable
+            && turn > 0
+            && hand_over((stream, turn), &mut self.plane, link, now).is_err()
+        {
             self.broken.push(link);
         }
         self.flush(link);
@@ -245,7 +249,7 @@ impl Reactor {
                 }
                 plane.has_link(link)
             };
-            let more = |_: &usize| stream.read(&mut take) == Ok(true);
+            let more = |_: &usize| stream.read(READ_TURN, &mut take) == Ok(true);
             let _turns = (0..LAST_TURNS).take_while(more).count();
         }
         self.plane.on_closed(link, now);
@@ -372,15 +376,15 @@ impl Reactor {
     }
 }
 
-/// Gives the input of a stream to the plane, for one turn, while the plane wants it. True if there
-/// may be more.
+/// Gives the input of a stream to the plane, for one turn of this number of bytes, while the plane
+/// wants it. True if there may be more.
 fn hand_over(
-    stream: &mut Stream,
+    (stream, turn): (&mut Stream, usize),
     plane: &mut Plane<OwnedFd>,
     link: LinkId,
     now: Nanos,
 ) -> Result<bool, Broken> {
-    stream.read(|frame, fds| {
+    stream.read(turn, |frame, fds| {
         events::on_frame(link, frame);
         plane.on_frame(link, frame, fds, now);
         plane.has_link(link)

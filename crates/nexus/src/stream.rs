@@ -3,7 +3,7 @@
 //!
 //! Invariants: nothing blocks; a peer can make the input grow to [`MAX_FRAME`], the output to
 //! [`MAX_WAITING`] and the answers of one turn, and input and output together hold at most
-//! [`MAX_FDS`] descriptors; one turn reads [`READ_TURN`] bytes; a stream that failed stays failed.
+//! [`MAX_FDS`] descriptors; one turn reads [`READ_TURN`] bytes at most; a stream that failed stays failed.
 //! Called by `streams.rs`.
 
 mod output;
@@ -27,7 +27,7 @@ pub(crate) const MAX_WAITING: usize = 256 << 10;
 /// Bytes that are read from one stream in a turn, before the others have theirs: 73 of the shortest
 /// messages. The answers take most of the time, up to 4 KiB for each question of 18 bytes; 57 of
 /// these are copied and sent in a tenth of a millisecond.
-const READ_TURN: usize = 1024;
+pub(crate) const READ_TURN: usize = 1024;
 
 /// One connection.
 #[derive(Debug)]
@@ -83,13 +83,18 @@ impl Stream {
     /// bytes wait to be sent. It then reads no acknowledgements of heartbeats either, so a peer
     /// that never reads is declared failed in time.
     pub(crate) const fn wants(&self, most: usize) -> Interest {
-        if self.connecting || self.output.len() > most {
+        if self.connecting || self.has_more_waiting_than(most) {
             Interest::Write
         } else if self.output.is_empty() {
             Interest::Read
         } else {
             Interest::ReadWrite
         }
+    }
+
+    /// Whether the peer has left so much unread that none of its questions is read.
+    pub(crate) const fn has_more_waiting_than(&self, most: usize) -> bool {
+        self.output.len() > most
     }
 
     /// Bytes that wait to be sent.
@@ -104,15 +109,16 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads up to [`READ_TURN`] bytes, and gives each whole frame to `on_frame`, with the
+    /// Reads up to `turn` bytes, at most [`READ_TURN`], and gives each whole frame to `on_frame`, with the
     /// descriptors that came with it or before it; `on_frame` takes those that belong to the frame
     /// and returns whether to go on. True if there may be more.
     pub(crate) fn read(
         &mut self,
+        turn: usize,
         mut on_frame: impl FnMut(&[u8], &mut Vec<OwnedFd>) -> bool,
     ) -> Result<bool, Broken> {
         let mut chunk = [0; READ_TURN];
-        let got = match socket::receive(self.fd.as_fd(), &mut chunk, &mut self.fds) {
+        let got = match socket::receive(self.fd.as_fd(), &mut chunk[..turn], &mut self.fds) {
             Ok(0) => return Err(Broken),
             Ok(got) => got,
             Err(error) if is_of_now(&error) => return Ok(false),

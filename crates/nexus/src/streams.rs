@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use dunlin_control::LinkId;
 
 use crate::ffi::Epoll;
-use crate::stream::{Broken, MAX_WAITING, Stream};
+use crate::stream::{Broken, MAX_WAITING, READ_TURN, Stream};
 
 /// Tokens of the epoll from this one on are links.
 pub(crate) const LINKS: u64 = 16;
@@ -22,6 +22,10 @@ const MAX_WAITING_IN_ALL: usize = 16 << 20;
 
 /// See [`MAX_WAITING_IN_ALL`]. One answer of the longest kind fits.
 const SCARCE: usize = 4 << 10;
+
+/// Bytes that a connection may read in its turn at such a time: the answers to a whole turn of
+/// questions would be 230 KiB for each connection. To one of this length there are two at most.
+const SCARCE_TURN: usize = 32;
 
 /// The connections.
 #[derive(Debug, Default)]
@@ -59,6 +63,17 @@ impl Streams {
         self.streams.get_mut(&link)
     }
 
+    /// Bytes that a connection may read in its turn; none if too many wait to be sent. The kernel
+    /// may have found it readable before these were queued.
+    pub(crate) fn turn(&self, link: LinkId) -> usize {
+        let (stream, most) = (self.streams.get(&link), most(self.waiting));
+        match stream.is_some_and(|stream| !stream.has_more_waiting_than(most)) {
+            true if most == SCARCE => SCARCE_TURN,
+            true => READ_TURN,
+            false => 0,
+        }
+    }
+
     /// Queues a frame; drops it if the connection is gone.
     pub(crate) fn queue(
         &mut self,
@@ -82,12 +97,7 @@ impl Streams {
         let flushed = stream.flush();
         self.waiting -= before - stream.waiting();
         flushed?;
-        let most = if self.waiting > MAX_WAITING_IN_ALL {
-            SCARCE
-        } else {
-            MAX_WAITING
-        };
-        let wants = stream.wants(most);
+        let wants = stream.wants(most(self.waiting));
         if wants != stream.interest {
             stream.interest = wants;
             let modified = epoll.modify(stream.raw(), link.0 + LINKS, wants);
@@ -100,5 +110,15 @@ impl Streams {
     pub(crate) fn is_empty(&self) -> bool {
         debug_assert!(!self.streams.is_empty() || self.waiting == 0);
         self.streams.is_empty()
+    }
+}
+
+/// The number of bytes of a connection that may wait while its questions are read, if `in_all` wait
+/// over all of them.
+const fn most(in_all: usize) -> usize {
+    if in_all > MAX_WAITING_IN_ALL {
+        SCARCE
+    } else {
+        MAX_WAITING
     }
 }

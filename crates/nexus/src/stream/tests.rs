@@ -22,7 +22,7 @@ fn pair() -> (UnixStream, Stream) {
 /// All frames that can be read now.
 fn frames(stream: &mut Stream) -> Result<Vec<Vec<u8>>, Broken> {
     let mut frames = Vec::new();
-    while stream.read(|frame, _| {
+    while stream.read(READ_TURN, |frame, _| {
         frames.push(frame.to_vec());
         true
     })? {}
@@ -74,7 +74,7 @@ fn a_stream_that_sends_without_end_gives_the_others_their_turn() {
     while theirs.write_all(&frame).is_ok() {}
     let mut turn = || {
         let mut found = 0;
-        let read = stream.read(|_, _| {
+        let read = stream.read(READ_TURN, |_, _| {
             found += 1;
             true
         });
@@ -99,7 +99,7 @@ fn descriptors_stay_with_their_frame() {
     // frame before its descriptors.
     let mut expected = [1, 0, 2].into_iter();
     while expected.len() > 0 {
-        let read = stream.read(|_, fds| {
+        let read = stream.read(READ_TURN, |_, fds| {
             fds.drain(..expected.next().unwrap());
             true
         });
@@ -182,7 +182,7 @@ fn descriptors_leave_with_their_frame_when_the_socket_was_full() {
     let mut reader = Stream::new(theirs.into(), false);
     let mut came = Vec::new();
     while reader
-        .read(|_, fds| {
+        .read(READ_TURN, |_, fds| {
             came.push(fds.drain(..).count());
             true
         })
@@ -203,7 +203,7 @@ fn a_receiver_can_stop_in_the_middle() {
         .unwrap();
     let mut seen = 0;
     stream
-        .read(|_, _| {
+        .read(READ_TURN, |_, _| {
             seen += 1;
             false
         })

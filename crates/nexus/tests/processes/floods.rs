@@ -1,18 +1,23 @@
 //! Peers that ask without end, and read the answers or do not: the control thread serves others as
 //! quickly as ever, and its memory stays small.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use dunlin_testkit::stranger::{Flood, MOST_AT_ONCE, greeted, heartbeat, insight_read, lookup};
+use dunlin_testkit::stranger::{
+    Flood, MOST_AT_ONCE, frame, greeted, heartbeat, hello, insight_read, lookup,
+};
 use dunlin_transport::udp::Udp;
 
 use super::REVERSE;
 use super::child::Server;
+use super::crowds::visit;
 use super::exchange;
 use super::hostile::Scene;
+use super::relay::{ask, connect_unix};
 
 /// Peers that never read their answers. The kernel takes some megabytes of answers for each before
 /// any wait in the server, so they are few.
@@ -27,6 +32,13 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// Bytes of buffers that a link may cost before the server reads no more of it: 256 KiB, in a
 /// buffer that grows by doubling, and the bytes that were read but not handled.
 const COST_KIB: usize = 2 * 256 + 64;
+
+/// Connections over the UNIX socket, whose buffers in the kernel are small and of one size, with
+/// more questions than are answered before a link's own limit, and what they may cost together: the
+/// total of the process, in buffers that grow by doubling, and a little for each.
+const MANY_DEAF: usize = 300;
+const QUESTIONS: usize = 200;
+const TOTAL_KIB: usize = 40 << 10;
 
 /// Connections that end at the same time, with as many questions unread as the kernel keeps for the
 /// server. To answer them all takes it longer than the failure timeout.
@@ -78,6 +90,43 @@ fn a_peer_that_does_not_read_costs_what_is_counted() {
         let most = DEAF * COST_KIB + (2 << 10);
         assert!(grown < most, "{grown} KiB for {DEAF} peers");
     }
+}
+
+/// Waits until a process's greatest memory stays as it is.
+fn settled_peak(process: u32) -> usize {
+    let (begun, mut last) = (Instant::now(), 0);
+    loop {
+        let now = peak(process);
+        if now == last {
+            return now;
+        }
+        assert!(begun.elapsed() < LONGEST, "it grows without end");
+        last = now;
+        std::thread::sleep(SILENCE);
+    }
+}
+
+/// Without a limit for all of them, they would cost 256 KiB each.
+#[test]
+fn peers_that_do_not_read_cost_together_no_more_than_the_total() {
+    // They acknowledge no heartbeat, and stay for the whole test.
+    let server = Server::start_limited::<Udp>("127.0.0.1:0", "timeout=60000");
+    let before = peak(server.id());
+    let unix = ask(server.address).unix_name;
+    let questions = [frame(&hello(1)), insight_read().repeat(QUESTIONS)].concat();
+    let deaf = (0..MANY_DEAF).map(|_| {
+        let mut stream = connect_unix(&unix);
+        stream.write_all(&questions).unwrap();
+        stream
+    });
+    let deaf: Vec<_> = deaf.collect();
+    let times: Vec<_> = (0..5).map(|_| visit(server.address)).collect();
+    let grown = settled_peak(server.id()) - before;
+    eprintln!("{grown} KiB for {MANY_DEAF} peers; new sessions took {times:?}");
+    assert!(grown < TOTAL_KIB, "{grown} KiB for {MANY_DEAF} peers");
+    let quickest = *times.iter().min().unwrap();
+    assert!(quickest < Duration::from_millis(100), "{times:?}");
+    drop(deaf);
 }
 
 /// Ends a flood, also when the test fails meanwhile.

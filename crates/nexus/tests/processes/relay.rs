@@ -20,9 +20,9 @@ const MAX_FDS: usize = 16;
 
 /// The server, as it names itself.
 #[derive(Clone, Debug)]
-struct Truth {
+pub(super) struct Truth {
     incarnation: Incarnation,
-    unix_name: String,
+    pub(super) unix_name: String,
 }
 
 /// Passes on connections to the server at this address, at `tcp`.
@@ -34,8 +34,7 @@ pub(super) fn run(tcp: &TcpListener, server: SocketAddr) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for client in unix.incoming() {
-                let there = UnixAddr::from_abstract_name(truth.unix_name.trim_start_matches('\0'));
-                let server = UnixStream::connect_addr(&there.unwrap()).unwrap();
+                let server = connect_unix(&truth.unix_name);
                 pass(client.unwrap().into(), server.into(), truth, name);
             }
         });
@@ -46,8 +45,14 @@ pub(super) fn run(tcp: &TcpListener, server: SocketAddr) {
     });
 }
 
+/// Connects to a process at its UNIX socket, by the name that it has said.
+pub(super) fn connect_unix(name: &str) -> UnixStream {
+    let address = UnixAddr::from_abstract_name(name.trim_start_matches('\0'));
+    UnixStream::connect_addr(&address.unwrap()).unwrap()
+}
+
 /// The names that a server says to any stranger.
-fn ask(server: SocketAddr) -> Truth {
+pub(super) fn ask(server: SocketAddr) -> Truth {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.write_all(&frame(&hello(1))).unwrap();
     let mut input = vec![0; MAX_FRAME];
