@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -85,6 +86,24 @@ impl Server {
     pub(super) fn bell_writer(server: SocketAddr, byte: u8) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("bell {} {server} {byte}", Shm::NAME))
+    }
+
+    /// Starts a process that reads all packets of the server with this process id.
+    pub(super) fn reader(server: u32) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("reader {} 127.0.0.1:0 {server}", Shm::NAME))
+    }
+
+    /// Starts a process of another user, which looks for all that it can read of a server: its
+    /// counters file at `file`, and its socket of this name.
+    pub(super) fn stranger(server: &Self, file: &Path, name: &str) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        let (shm, address, process) = (Shm::NAME, server.address, server.id());
+        let (file, name) = (file.display(), name.trim_start_matches('\0'));
+        Self::spawn(
+            this,
+            format!("stranger {shm} {address} {process} {file} {name}"),
+        )
     }
 
     /// Starts a client that makes one call, disconnects, and stays.
@@ -225,6 +244,8 @@ fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
         "client" => ask::<T>(address),
         "visitor" => visit::<T>(address),
         "relay" => relay(address),
+        "reader" => super::traced::read(limits[0].parse().unwrap()),
+        "stranger" => super::traced::look_as_stranger(address, limits),
         "bell" => write_bells(address, limits[0].parse().unwrap()),
         "liar" => lie(address, limits[0].parse().unwrap()),
         _ => load::<T>(address),

@@ -21,6 +21,7 @@ mod relay;
 mod sessions;
 mod slow;
 mod stranger;
+mod traced;
 mod unmapped;
 
 use std::time::{Duration, Instant};
