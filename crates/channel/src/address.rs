@@ -21,7 +21,6 @@ pub(crate) struct Open {
     pub(crate) since: Nanos,
     pub(crate) endpoint: u32,
     pub(crate) window: u32,
-    pub(crate) precise: bool,
 }
 
 /// One link.
@@ -67,7 +66,6 @@ impl Link {
             since: now,
             endpoint: opened.endpoint,
             window: opened.window,
-            precise: opened.precise,
         });
     }
 

@@ -61,12 +61,6 @@ impl Addresses {
         self.all.get(id).map_or(0, Address::outstanding)
     }
 
-    pub(crate) fn is_precise(&self, link: LinkId) -> bool {
-        let link = self.links.get(link);
-        let open = link.and_then(Link::open);
-        open.is_some_and(|open| open.precise)
-    }
-
     /// True if a request may go over this link now.
     pub(crate) fn may_send(&self, link: LinkId) -> bool {
         let link = self.links.get(link).filter(|link| link.open().is_some());

@@ -100,7 +100,6 @@ pub(crate) struct Attempt {
     pub(crate) call: Option<CallId>,
     pub(crate) address: AddressId,
     pub(crate) link: LinkId,
-    pub(crate) precise: bool,
     /// The driver has taken it.
     pub(crate) is_out: bool,
     /// The driver has issued it, so it may leave at any moment.
@@ -219,11 +218,14 @@ impl Calls {
 
     /// Notes that the driver has issued an attempt.
     pub(crate) fn on_issued(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempts.get_mut(id) else {
-            return;
-        };
-        attempt.is_issued = true;
-        if let Some(call) = attempt.call.and_then(|call| self.calls.get_mut(call)) {
+        if let Some(attempt) = self.attempts.get_mut(id) {
+            attempt.is_issued = true;
+        }
+    }
+
+    /// Notes that an attempt at the call was transmitted, and has ended.
+    pub(crate) fn on_sent(&mut self, id: CallId) {
+        if let Some(call) = self.calls.get_mut(id) {
             (call.unsent, call.patient_until) = (0, None);
         }
     }
@@ -238,9 +240,9 @@ impl Calls {
     }
 
     /// Notes that an attempt goes over another link.
-    pub(crate) fn on_move(&mut self, id: AttemptId, link: LinkId, precise: bool) {
+    pub(crate) fn on_move(&mut self, id: AttemptId, link: LinkId) {
         if let Some(attempt) = self.attempts.get_mut(id) {
-            (attempt.link, attempt.precise) = (link, precise);
+            attempt.link = link;
         }
     }
 

@@ -15,16 +15,28 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether the handler ran. A server that is not `precise` sends any code for any reason, so
-    /// its refusals prove nothing.
-    pub const fn ran(&self, precise: bool) -> Ran {
+    /// The fault of an attempt that the endpoint took, and that ended with `error`.
+    pub const fn of(error: RpcError) -> Self {
+        match error.transmitted() {
+            true => Self::Sent(error),
+            false => Self::NotSent(error),
+        }
+    }
+
+    /// Whether the handler ran.
+    pub const fn ran(&self) -> Ran {
         match self {
             Self::NotTaken(_) | Self::NotSent(_) => Ran::No,
-            Self::Sent(error @ RpcError::Rejected(_)) => match error.ran() {
-                Ran::No if !precise => Ran::Unknown,
-                ran => ran,
-            },
             Self::Sent(error) => error.ran(),
+        }
+    }
+
+    /// The same fault, if the server kept the rules of error codes.
+    #[cfg(feature = "mutants")]
+    pub(crate) const fn believed(&self) -> Self {
+        match *self {
+            Self::Sent(RpcError::Rejected(code, _)) => Self::Sent(RpcError::rejected(code, true)),
+            fault => fault,
         }
     }
 
@@ -38,8 +50,8 @@ impl Fault {
         match self {
             Self::NotTaken(CallErrorKind::NoSession) => Some(CloseReason::Disconnected),
             Self::NotSent(error) | Self::Sent(error) => match error {
-                RpcError::PeerFailed => Some(CloseReason::PeerFailed),
-                RpcError::SessionClosed(reason) => Some(*reason),
+                RpcError::PeerFailed(_) => Some(CloseReason::PeerFailed),
+                RpcError::SessionClosed(reason, _) => Some(*reason),
                 _ => None,
             },
             Self::NotTaken(_) => None,

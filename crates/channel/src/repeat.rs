@@ -5,8 +5,8 @@
 //! |---|---|
 //! | was not taken: no session; was never transmitted | at once, free of charge |
 //! | was not taken: the link's backlog is full | after a pause, free of charge |
-//! | `SHUTTING_DOWN` of a precise server | at once, free of charge |
-//! | `OVERLOADED` of a precise server | after a pause, from the budget |
+//! | `SHUTTING_DOWN` of a server that keeps the rules of codes | at once, free of charge |
+//! | `OVERLOADED` of such a server | after a pause, from the budget |
 //! | ended without an answer, so that it may have run; the call is idempotent | likewise |
 //! | anything else | never |
 
@@ -24,29 +24,28 @@ pub(crate) enum Repeat {
     Paid,
 }
 
-pub(crate) fn repeat(fault: &Fault, idempotent: bool, precise: bool) -> Repeat {
+pub(crate) fn repeat(fault: &Fault, idempotent: bool) -> Repeat {
     match fault {
-        Fault::NotTaken(CallErrorKind::TooLarge { .. } | CallErrorKind::WrongEndpoint) => {
-            Repeat::Never
-        }
+        Fault::NotTaken(CallErrorKind::TooLarge { .. } | CallErrorKind::WrongEndpoint)
+        | Fault::NotSent(RpcError::TooLarge { .. }) => Repeat::Never,
         Fault::NotTaken(CallErrorKind::Overloaded) => Repeat::Later,
         Fault::NotTaken(CallErrorKind::NoSession) => Repeat::AtOnce,
         // These faults end the call itself.
         Fault::NotSent(error) | Fault::Sent(error) if is_ours(error) => Repeat::Never,
         Fault::NotSent(_) => Repeat::AtOnce,
-        Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN)) if precise => Repeat::AtOnce,
-        Fault::Sent(RpcError::Rejected(ErrorCode::OVERLOADED)) if precise => Repeat::Paid,
-        Fault::Sent(RpcError::Rejected(ErrorCode::OVERLOADED | ErrorCode::SHUTTING_DOWN)) => {
+        Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN, Ran::No)) => Repeat::AtOnce,
+        Fault::Sent(RpcError::Rejected(ErrorCode::OVERLOADED, Ran::No)) => Repeat::Paid,
+        Fault::Sent(RpcError::Rejected(ErrorCode::OVERLOADED | ErrorCode::SHUTTING_DOWN, _)) => {
             when(idempotent)
         }
-        Fault::Sent(RpcError::Rejected(_) | RpcError::ResponseTooLarge { .. }) => Repeat::Never,
+        Fault::Sent(RpcError::Rejected(..) | RpcError::ResponseTooLarge { .. }) => Repeat::Never,
         Fault::Sent(error) if error.ran() == Ran::No => Repeat::AtOnce,
         Fault::Sent(_) => when(idempotent),
     }
 }
 
 const fn is_ours(error: &RpcError) -> bool {
-    matches!(error, RpcError::DeadlinePassed | RpcError::Cancelled)
+    matches!(error, RpcError::DeadlinePassed(_) | RpcError::Cancelled(_))
 }
 
 const fn when(idempotent: bool) -> Repeat {

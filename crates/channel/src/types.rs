@@ -30,9 +30,6 @@ pub struct Opened {
     pub endpoints: u32,
     /// Requests that the link has under way at once; further ones wait in it.
     pub window: u32,
-    /// The server uses error codes exactly as `docs/protocol.md` defines them, so they prove
-    /// something.
-    pub precise: bool,
     /// The server drains already.
     pub draining: bool,
 }

@@ -96,7 +96,8 @@ impl Identity {
             features: Features::INQUIRY
                 .and(Features::FOREIGN)
                 .and(Features::NONCE)
-                .and(Features::PROOF),
+                .and(Features::PROOF)
+                .and(Features::CODES),
             boot_id: self.boot_id,
             incarnation: self.incarnation,
             port: self.port,

@@ -1,6 +1,7 @@
 //! A call as its user sees it: its options, its name, and its end.
 
 use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::Ran;
 
 use crate::error::RpcError;
 use crate::handle::Session;
@@ -31,4 +32,23 @@ pub struct Done {
     pub request: MsgBuf,
     /// The response, or the untouched buffer if `result` is an error.
     pub response: MsgBuf,
+}
+
+impl Done {
+    /// Whether a packet of the request may have left this side: the session gave the call a slot. A
+    /// call that only waited in the backlog, or for its session to open, is not transmitted.
+    pub const fn transmitted(&self) -> bool {
+        match &self.result {
+            Ok(()) => true,
+            Err(error) => error.transmitted(),
+        }
+    }
+
+    /// Whether the handler ran.
+    pub const fn ran(&self) -> Ran {
+        match &self.result {
+            Ok(()) => Ran::Yes,
+            Err(error) => error.ran(),
+        }
+    }
 }

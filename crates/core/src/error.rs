@@ -11,16 +11,22 @@ use crate::config::ConfigError;
 /// Why a call ended without a response. Every call ends with exactly one of the two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RpcError {
-    /// The deadline passed first. The server may or may not have run the handler.
-    DeadlinePassed,
-    /// This side cancelled the call. The server may or may not have run the handler.
-    Cancelled,
-    /// The peer was declared failed. The server may or may not have run the handler.
-    PeerFailed,
-    /// The session was reset or closed. The server may or may not have run the handler.
-    SessionClosed(CloseReason),
+    /// The deadline passed first.
+    DeadlinePassed(Ran),
+    /// This side cancelled the call.
+    Cancelled(Ran),
+    /// The peer was declared failed.
+    PeerFailed(Ran),
+    /// The session was refused, reset or closed.
+    SessionClosed(CloseReason, Ran),
     /// The server answered with an error code.
-    Rejected(ErrorCode),
+    Rejected(ErrorCode, Ran),
+    /// The request is larger than the server takes, as this side learnt when the session opened.
+    /// Until then the call had waited.
+    TooLarge {
+        /// Most bytes that the session takes.
+        limit: u32,
+    },
     /// The response is larger than the buffer that was given for it.
     ResponseTooLarge {
         /// Bytes of the response.
@@ -28,23 +34,56 @@ pub enum RpcError {
     },
 }
 
+/// Calls that end well store nothing of an error but that there is none, so what an error knows
+/// costs them nothing; a larger one would make every [`Done`](crate::Done) larger.
+const _: () = assert!(size_of::<Result<(), RpcError>>() == 8);
+
 impl RpcError {
-    /// Whether the handler ran, as far as this error alone shows. It trusts the server's code: see
-    /// [`ErrorCode::ran`].
+    /// The server has answered with `code`. Unless it keeps the rules of codes (rule W13), its
+    /// handlers send any code, so no code proves that they did not run.
+    pub const fn rejected(code: ErrorCode, keeps_rules: bool) -> Self {
+        let ran = match code.ran() {
+            Ran::No if !keeps_rules => Ran::Unknown,
+            ran => ran,
+        };
+        Self::Rejected(code, ran)
+    }
+
+    /// The same end of a call of which no packet has left.
+    pub(crate) const fn before_transmission(self) -> Self {
+        match self {
+            Self::DeadlinePassed(_) => Self::DeadlinePassed(Ran::No),
+            Self::Cancelled(_) => Self::Cancelled(Ran::No),
+            Self::PeerFailed(_) => Self::PeerFailed(Ran::No),
+            Self::SessionClosed(reason, _) => Self::SessionClosed(reason, Ran::No),
+            Self::TooLarge { .. } | Self::Rejected(..) | Self::ResponseTooLarge { .. } => self,
+        }
+    }
+
+    /// Whether the handler ran.
     pub const fn ran(&self) -> Ran {
         match self {
-            Self::DeadlinePassed | Self::Cancelled | Self::PeerFailed => Ran::Unknown,
-            // Requests leave only through open sessions.
-            Self::SessionClosed(CloseReason::Refused | CloseReason::ConnectTimeout) => Ran::No,
-            Self::SessionClosed(
-                CloseReason::Disconnected
-                | CloseReason::PeerFailed
-                | CloseReason::Reset
-                | CloseReason::EndpointClosed
-                | CloseReason::Inconsistent(_),
-            ) => Ran::Unknown,
-            Self::Rejected(code) => code.ran(),
+            Self::DeadlinePassed(ran)
+            | Self::Cancelled(ran)
+            | Self::PeerFailed(ran)
+            | Self::SessionClosed(_, ran)
+            | Self::Rejected(_, ran) => *ran,
+            Self::TooLarge { .. } => Ran::No,
             Self::ResponseTooLarge { .. } => Ran::Yes,
+        }
+    }
+
+    /// Whether a packet of the request may have left this side. If none has, the handler has not
+    /// run; the reverse does not hold.
+    pub const fn transmitted(&self) -> bool {
+        match self {
+            // Without an answer, the only proof that a handler did not run is that nothing left.
+            Self::DeadlinePassed(ran)
+            | Self::Cancelled(ran)
+            | Self::PeerFailed(ran)
+            | Self::SessionClosed(_, ran) => !matches!(ran, Ran::No),
+            Self::TooLarge { .. } => false,
+            Self::Rejected(..) | Self::ResponseTooLarge { .. } => true,
         }
     }
 }
@@ -52,11 +91,17 @@ impl RpcError {
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DeadlinePassed => f.write_str("the deadline passed before the response came"),
-            Self::Cancelled => f.write_str("the call was cancelled"),
-            Self::PeerFailed => f.write_str("the peer has failed; connect again"),
-            Self::SessionClosed(reason) => write!(f, "the session is closed: {reason}"),
-            Self::Rejected(code) => write!(f, "the server rejected the request: {code}"),
+            Self::DeadlinePassed(_) => f.write_str("the deadline passed before the response came"),
+            Self::Cancelled(_) => f.write_str("the call was cancelled"),
+            Self::PeerFailed(_) => f.write_str("the peer has failed; connect again"),
+            Self::SessionClosed(reason, _) => write!(f, "the session is closed: {reason}"),
+            Self::Rejected(code, _) => write!(f, "the server rejected the request: {code}"),
+            Self::TooLarge { limit } => {
+                write!(
+                    f,
+                    "the request is too large: the session takes {limit} bytes"
+                )
+            }
             Self::ResponseTooLarge { size } => {
                 write!(
                     f,

@@ -3,5 +3,6 @@
 pub(crate) mod background;
 pub(crate) mod batch;
 pub(crate) mod context;
+pub(crate) mod refusal;
 pub(crate) mod request;
 pub(crate) mod table;

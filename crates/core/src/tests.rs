@@ -31,6 +31,7 @@ pub(crate) fn open_session(terms: &Terms) -> (Sessions, Session) {
         data_size: terms.data_size,
         max_message: terms.max_message,
         first_req: terms.first_req,
+        keeps_code_rules: true,
     };
     let mut sessions = Sessions::new(1, 1, EndpointNum::chosen(1));
     let index = sessions.begin(terms, false, None).expect("room");

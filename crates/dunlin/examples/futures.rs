@@ -87,7 +87,7 @@ fn ask(nexus: &Nexus, front: SocketAddr) -> anyhow::Result<()> {
         // Here the error is the code that the server returned; the msgbuf comes back with it.
         let refused = cx.call(session, PUT, cx.buf(0)?).await;
         let failed = refused.err().map(|failed| failed.error);
-        let expected = AsyncError::Rpc(RpcError::Rejected(ErrorCode::application(1)));
+        let expected = AsyncError::Rpc(RpcError::rejected(ErrorCode::application(1), true));
         anyhow::ensure!(failed == Some(expected), "{failed:?}");
         // Dropping the call that loses the race cancels it.
         let patience = cx.sleep(Duration::from_secs(5));

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dunlin::{
-    Auto, DeferredRequest, Done, Nexus, ReqType, Rpc, RpcError, Session, SessionEvent, Tag,
+    Auto, DeferredRequest, Done, Nexus, Ran, ReqType, Rpc, RpcError, Session, SessionEvent, Tag,
 };
 
 const ECHO: ReqType = ReqType(1);
@@ -59,7 +59,7 @@ fn main() -> anyhow::Result<()> {
         killed.elapsed() < FAILURE_TIMEOUT + Duration::from_millis(500),
         "too late"
     );
-    let failed = |done: &Done| done.result == Err(RpcError::PeerFailed);
+    let failed = |done: &Done| done.result == Err(RpcError::PeerFailed(Ran::Unknown));
     anyhow::ensure!(ended.iter().all(failed), "with another error");
 
     // A session belongs to one life of its server. The new server knows nothing of it, so that no

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dunlin::{
-    Auto, CallErrorKind, ConnectError, ConnectFailure, Done, ErrorCode, Nexus, NexusBuilder, Open,
-    RefuseCode, ReqType, Rpc, RpcError, Session, Shm, Tag, Udp,
+    Auto, CallErrorKind, ConnectError, ConnectFailure, Done, Nexus, NexusBuilder, Open, RefuseCode,
+    ReqType, Rpc, RpcError, Session, Shm, Tag, Udp,
 };
 
 const ECHO: ReqType = ReqType(1);
@@ -182,7 +182,9 @@ fn what_waits_for_a_session_and_is_too_large_for_it_ends() {
         let session = rpc.connect(server.address()).unwrap();
         call(&mut rpc, session, BEYOND_UDP + 1);
         let done = ended(&mut rpc, PATIENCE).expect("its end");
-        assert_eq!(done.result, Err(RpcError::Rejected(ErrorCode::TOO_LARGE)));
+        let limit = BEYOND_UDP;
+        assert_eq!(done.result, Err(RpcError::TooLarge { limit }));
+        assert!(!done.transmitted());
         exchange(&mut rpc, session, BEYOND_UDP);
     };
     with_endpoint(|| endpoint.build(()).unwrap(), task);

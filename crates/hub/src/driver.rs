@@ -18,6 +18,7 @@ use dunlin_mailbox::Slot;
 use dunlin_msgbuf::{AllocError, MAX_MESSAGE, MsgBuf};
 use dunlin_nexus::Rpc;
 use dunlin_transport::auto::Auto;
+use dunlin_wire::Ran;
 
 use crate::board::Board;
 use crate::error::ChannelError;
@@ -164,7 +165,7 @@ impl Driver {
             Ok(()) => (Outcome::Answered, Some(done.response)),
             Err(error) => {
                 around.rpc.cx_again().recycle([done.response]);
-                (Outcome::Failed(Fault::Sent(error)), None)
+                (Outcome::Failed(Fault::of(error)), None)
             }
         };
         around.rpc.cx_again().recycle([done.request]);
@@ -294,7 +295,9 @@ impl Driver {
         let seat = self.seats.get(attempt.call.index());
         let seat = seat.and_then(Option::as_ref);
         let seat = seat.filter(|seat| seat.id == attempt.call);
-        let slot = seat.ok_or(Fault::NotSent(RpcError::Cancelled))?.slot;
+        let slot = seat
+            .ok_or(Fault::NotSent(RpcError::Cancelled(Ran::No)))?
+            .slot;
         let rpc = &mut *around.rpc;
         let (req_type, request, room) = around.mailbox.with(slot, |letter| {
             let request = rpc.cx().copy(&letter.body);
@@ -355,7 +358,7 @@ impl Driver {
             Some(issued) => {
                 let _ = around.rpc.cx().cancel(issued);
             }
-            None => self.never_sent(id, RpcError::Cancelled, around.now),
+            None => self.never_sent(id, RpcError::Cancelled(Ran::No), around.now),
         }
     }
 

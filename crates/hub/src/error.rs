@@ -85,7 +85,7 @@ impl ChannelError {
     /// The end of a call whose thread has panicked.
     pub(crate) const fn abandoned() -> Self {
         Self::Call {
-            error: Error::GONE,
+            error: Error::gone(Ran::Unknown),
             ran: Ran::Unknown,
         }
     }
@@ -97,8 +97,8 @@ impl ChannelError {
             Why::NoServer if matches!(ran, Ran::No) => return Self::NoServer(reasons()),
             Why::Closed if matches!(ran, Ran::No) => return Self::Closed,
             Why::NoServer => Error::NoSession,
-            Why::Closed => Error::GONE,
-            Why::DeadlinePassed => Error::Rpc(RpcError::DeadlinePassed),
+            Why::Closed => Error::gone(ran),
+            Why::DeadlinePassed => Error::Rpc(RpcError::DeadlinePassed(ran)),
             Why::Attempt(Fault::NotTaken(kind)) => Error::Refused(kind),
             Why::Attempt(Fault::NotSent(error) | Fault::Sent(error)) => Error::Rpc(error),
         };
@@ -174,3 +174,6 @@ impl From<HubError> for ChannelError {
         Self::Hub(Box::new(error))
     }
 }
+
+#[cfg(test)]
+mod tests;

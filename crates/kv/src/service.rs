@@ -6,7 +6,7 @@
 //! the batch has ready; for others, the endpoint makes room of their length. No handler allocates,
 //! panics on any bytes, or copies more than a slice of a value.
 
-use dunlin_core::{Batch, BatchItem, Cx, Register, Request as Incoming};
+use dunlin_core::{Batch, BatchItem, Cx, Refuse, Register, Request as Incoming};
 use dunlin_store::{BATCH, Key};
 use dunlin_wire::ErrorCode;
 
@@ -73,7 +73,7 @@ fn on_keyed<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
                 }
                 Err(_) => {
                     partition.on_malformed();
-                    item.reject(ErrorCode::UNDECODABLE);
+                    item.refuse(cx, ErrorCode::UNDECODABLE);
                 }
             }
             if count == BATCH {
@@ -130,7 +130,7 @@ fn on_multi<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
         }
         Err(_) => {
             partition.on_malformed();
-            request.reject(cx, ErrorCode::UNDECODABLE);
+            request.refuse(cx, ErrorCode::UNDECODABLE);
         }
     }
 }
@@ -139,7 +139,7 @@ fn on_whole<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
     let (partition, now) = (app.partition(), cx.now());
     let Ok(whole) = Whole::decode(request.data()) else {
         partition.on_malformed();
-        return request.reject(cx, ErrorCode::UNDECODABLE);
+        return request.refuse(cx, ErrorCode::UNDECODABLE);
     };
     match partition.run_whole(whole, now) {
         WholeReply::Figures(figures) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dunlin_core::{CallId, CallOptions, Cx, Nanos, Session, Tag};
 use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::ReqType;
+use dunlin_wire::{Ran, ReqType};
 
 use dunlin_service::Error;
 
@@ -157,7 +157,7 @@ impl Call {
         Failed {
             request: request.take().expect("a refused call gives it back"),
             response: response.take(),
-            error: state.refused.take().unwrap_or(Error::GONE),
+            error: state.refused.take().unwrap_or(Error::gone(Ran::No)),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use dunlin_core::{Nanos, Request, Session, Ticket};
+use dunlin_core::{Cx, Nanos, Refuse, Request, Session, Ticket};
 use dunlin_msgbuf::MsgBuf;
-use dunlin_service::{Error, IncomingRequest};
+use dunlin_service::{Error, IncomingRequest, Refusal};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::state::State;
@@ -139,25 +139,34 @@ impl OwnedRequest {
         Ok(())
     }
 
-    /// Answers with an error code.
+    /// Answers with an error code. Codes of the application ([`ErrorCode::application`]) reach the
+    /// client as they are, [`ErrorCode::OVERLOADED`] as [`ErrorCode::REFUSED`], and other codes of
+    /// the protocol as [`ErrorCode::HANDLER_FAILED`].
     ///
     /// # Errors
     /// If the endpoint is gone.
-    pub fn reject(mut self, code: ErrorCode) -> Result<(), Error> {
-        let parts = self.parts_mut();
-        let state = parts.state.as_deref().expect(HERE);
-        let ticket = &mut parts.ticket;
-        let rejected = state.with(|cx| {
-            // Not earlier: if the endpoint is in use, dropping this request must still answer it.
-            if let Some(ticket) = ticket.take() {
-                let _ = cx.reject(ticket, code);
-            }
-        });
-        rejected.ok_or(Error::Unavailable)
+    pub fn reject(self, code: ErrorCode) -> Result<(), Error> {
+        self.end_by(|cx, ticket| {
+            let _ = cx.reject(ticket, code);
+        })
     }
 }
 
 impl OwnedRequest {
+    /// Ends the request without a response.
+    fn end_by(mut self, end: impl FnOnce(&mut Cx<'_>, Ticket)) -> Result<(), Error> {
+        let parts = self.parts_mut();
+        let state = parts.state.as_deref().expect(HERE);
+        let ticket = &mut parts.ticket;
+        let ended = state.with(|cx| {
+            // Not earlier: if the endpoint is in use, dropping this request must still answer it.
+            if let Some(ticket) = ticket.take() {
+                end(cx, ticket);
+            }
+        });
+        ended.ok_or(Error::Unavailable)
+    }
+
     #[inline]
     fn parts(&self) -> &Parts {
         self.0.as_deref().expect(HERE)
@@ -239,6 +248,10 @@ impl IncomingRequest for OwnedRequest {
 
     fn reject(self, code: ErrorCode) -> Result<(), Error> {
         self.reject(code)
+    }
+
+    fn refuse(self, why: Refusal) -> Result<(), Error> {
+        self.end_by(|cx, ticket| ticket.refuse(cx, why.code()))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::task::Context;
 
-use dunlin_core::{Cx, Done, Request, SessionEvent, Ticket, TimerToken};
+use dunlin_core::{Cx, Done, Refuse, Request, SessionEvent, Ticket, TimerToken};
 use dunlin_wire::ErrorCode;
 
 use crate::executor::Executor;
@@ -42,7 +42,7 @@ impl Tasks {
 pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
     let Ok(body) = cx.copy(request.data()) else {
-        return request.reject(cx, ErrorCode::OVERLOADED);
+        return request.refuse(cx, ErrorCode::OVERLOADED);
     };
     let owned = OwnedRequest::new(state, &request, request.ticket(cx), body);
     let waiting = executor.begin(owned, state, cx);

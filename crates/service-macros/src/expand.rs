@@ -110,7 +110,7 @@ fn async_server(service: &Service) -> TokenStream {
             ) -> ::core::result::Result<(), #krate::Error> {
                 match request.req_type().0 & !#krate::META {
                     #(#arms)*
-                    _ => request.reject(#krate::core::ErrorCode::UNKNOWN_TYPE),
+                    _ => request.refuse(#krate::Refusal::UnknownMethod),
                 }
             }
         }
@@ -136,7 +136,7 @@ fn answer_arm(service: &Service, method: &Method) -> TokenStream {
             };
             match value {
                 Some(value) => #krate::answer::<#marker, R>(request, &value),
-                None => request.reject(#krate::core::ErrorCode::UNDECODABLE),
+                None => request.refuse(#krate::Refusal::Undecodable),
             }
         }
     }

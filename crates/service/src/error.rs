@@ -6,7 +6,7 @@ use std::fmt;
 
 use dunlin_core::{CallErrorKind, CloseReason, HandleError, RpcError};
 use dunlin_msgbuf::{AllocError, MsgBuf};
-use dunlin_wire::ErrorCode;
+use dunlin_wire::{ErrorCode, Ran};
 
 use crate::codec::{DecodeError, EncodeError};
 
@@ -34,10 +34,10 @@ pub enum Failure<E> {
     /// The method answered with its own error.
     Method(E),
     /// The server has no such method: it is older, or newer and has dropped it.
-    UnknownMethod,
+    UnknownMethod(Ran),
     /// The server could not decode the request: the two sides have versions that do not fit
     /// together.
-    BadRequest,
+    BadRequest(Ran),
     /// The client could not decode the response: the two sides have versions that do not fit
     /// together.
     BadResponse(DecodeError),
@@ -58,7 +58,18 @@ pub struct NotSent {
 
 impl Error {
     /// The endpoint is gone.
-    pub const GONE: Self = Self::Rpc(RpcError::SessionClosed(CloseReason::EndpointClosed));
+    pub const fn gone(ran: Ran) -> Self {
+        Self::Rpc(RpcError::SessionClosed(CloseReason::EndpointClosed, ran))
+    }
+
+    /// Whether the handler ran.
+    pub const fn ran(&self) -> Ran {
+        match self {
+            Self::Rpc(error) => error.ran(),
+            Self::Refused(kind) => kind.ran(),
+            Self::Memory(_) | Self::NoSession | Self::WrongEndpoint | Self::Unavailable => Ran::No,
+        }
+    }
 
     /// Whether the call ended because the session was closed, or its peer failed.
     pub const fn is_closed(&self) -> bool {
@@ -66,25 +77,30 @@ impl Error {
             self,
             Self::NoSession
                 | Self::Refused(CallErrorKind::NoSession)
-                | Self::Rpc(RpcError::PeerFailed | RpcError::SessionClosed(_))
+                | Self::Rpc(RpcError::PeerFailed(_) | RpcError::SessionClosed(..))
         )
     }
 }
 
 impl<E> Failure<E> {
+    /// Whether the method ran.
+    pub const fn ran(&self) -> Ran {
+        match self {
+            Self::Method(_) | Self::BadResponse(_) => Ran::Yes,
+            Self::UnknownMethod(ran) | Self::BadRequest(ran) => *ran,
+            Self::BadValue => Ran::No,
+            Self::Call(error) => error.ran(),
+        }
+    }
+
     /// Whether the server may have run the method without the client knowing it. Before you repeat
     /// such a call, decide whether the method may run twice.
     pub const fn is_uncertain(&self) -> bool {
-        matches!(
-            self,
-            Self::BadResponse(_)
-                | Self::Call(Error::Rpc(
-                    RpcError::DeadlinePassed
-                        | RpcError::Cancelled
-                        | RpcError::PeerFailed
-                        | RpcError::SessionClosed(_)
-                ))
-        )
+        match self {
+            // It ran, and its value is lost.
+            Self::BadResponse(_) => true,
+            other => matches!(other.ran(), Ran::Unknown),
+        }
     }
 }
 
@@ -93,8 +109,8 @@ impl Failure<Infallible> {
     pub fn widen<E>(self) -> Failure<E> {
         match self {
             Self::Method(never) => match never {},
-            Self::UnknownMethod => Failure::UnknownMethod,
-            Self::BadRequest => Failure::BadRequest,
+            Self::UnknownMethod(ran) => Failure::UnknownMethod(ran),
+            Self::BadRequest(ran) => Failure::BadRequest(ran),
             Self::BadResponse(error) => Failure::BadResponse(error),
             Self::BadValue => Failure::BadValue,
             Self::Call(error) => Failure::Call(error),
@@ -105,8 +121,10 @@ impl Failure<Infallible> {
 impl<E> From<Error> for Failure<E> {
     fn from(error: Error) -> Self {
         match error {
-            Error::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE)) => Self::UnknownMethod,
-            Error::Rpc(RpcError::Rejected(ErrorCode::UNDECODABLE)) => Self::BadRequest,
+            Error::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE, ran)) => {
+                Self::UnknownMethod(ran)
+            }
+            Error::Rpc(RpcError::Rejected(ErrorCode::UNDECODABLE, ran)) => Self::BadRequest(ran),
             other => Self::Call(other),
         }
     }
@@ -170,8 +188,8 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Method(error) => error.fmt(f),
-            Self::UnknownMethod => f.write_str("the server has no such method"),
-            Self::BadRequest => f.write_str("the server could not decode the request"),
+            Self::UnknownMethod(_) => f.write_str("the server has no such method"),
+            Self::BadRequest(_) => f.write_str("the server could not decode the request"),
             Self::BadResponse(error) => write!(f, "the response is not what it should be: {error}"),
             Self::BadValue => EncodeError.fmt(f),
             Self::Call(error) => error.fmt(f),
@@ -188,3 +206,6 @@ impl fmt::Display for NotSent {
 }
 
 impl std::error::Error for NotSent {}
+
+#[cfg(test)]
+mod tests;

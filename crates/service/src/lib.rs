@@ -58,7 +58,7 @@ pub use codec::{Codec, DecodeError, EncodeError};
 pub use dunlin_service_macros::service;
 pub use error::{Error, Failure, NotSent};
 pub use frame::{Context, META};
-pub use link::{AsyncService, IncomingRequest, Link, Unary, answer, notify, open};
+pub use link::{AsyncService, IncomingRequest, Link, Refusal, Unary, answer, notify, open};
 pub use method::{Method, ViewOf};
 pub use outcome::{Fallible, Outcome, Plain, ValueOf};
 

@@ -75,11 +75,36 @@ pub trait IncomingRequest {
     /// If the endpoint is gone.
     fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error>;
 
-    /// Answers with an error code.
+    /// Answers with an error code, as one of the handler's.
     ///
     /// # Errors
     /// If the endpoint is gone.
     fn reject(self, code: ErrorCode) -> Result<(), Error>;
+
+    /// Answers for a method that does not run.
+    ///
+    /// # Errors
+    /// If the endpoint is gone.
+    fn refuse(self, why: Refusal) -> Result<(), Error>;
+}
+
+/// Why no method runs for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The service has no method of this number.
+    UnknownMethod,
+    /// The request is not a valid message of the method.
+    Undecodable,
+}
+
+impl Refusal {
+    /// The code that the client gets.
+    pub const fn code(self) -> ErrorCode {
+        match self {
+            Self::UnknownMethod => ErrorCode::UNKNOWN_TYPE,
+            Self::Undecodable => ErrorCode::UNDECODABLE,
+        }
+    }
 }
 
 /// A service whose methods are futures, as the attribute makes it.

@@ -4,8 +4,8 @@
 use std::convert::Infallible;
 
 use dunlin_core::{
-    CallError, CallErrorKind, CallId, CallOptions, Cx, DeferredRequest, DispatchFn, Done, Register,
-    Request, Session, Tag,
+    CallError, CallErrorKind, CallId, CallOptions, Cx, DeferredRequest, DispatchFn, Done, Refuse,
+    Register, Request, Session, Tag,
 };
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
@@ -88,7 +88,7 @@ pub fn serve<M: Method, App>(
 /// Tells the client that its request could not be decoded.
 #[cold]
 pub fn reject_undecodable(request: Request<'_>, cx: &mut Cx<'_>) {
-    request.reject(cx, ErrorCode::UNDECODABLE);
+    request.refuse(cx, ErrorCode::UNDECODABLE);
 }
 
 /// Issues a call with msgbufs from the pool. The completion gets them, and [`response`] reads it.

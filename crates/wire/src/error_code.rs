@@ -43,7 +43,8 @@ impl ErrorCode {
     pub const SHUTTING_DOWN: Self = Self(9);
     /// The handler ran, and there was no memory for its response.
     pub const NO_RESPONSE_MEMORY: Self = Self(10);
-    /// The handler itself refused the request, because it is overloaded.
+    /// The handler itself refused the request, because it is overloaded: it has rejected the
+    /// request with [`Self::OVERLOADED`].
     pub const REFUSED: Self = Self(11);
 
     const APPLICATION: u32 = 0x1_0000;
@@ -52,6 +53,12 @@ impl ErrorCode {
     #[inline]
     pub const fn application(code: u16) -> Self {
         Self(Self::APPLICATION | code as u32)
+    }
+
+    /// Whether this is one of the protocol's own codes, or reserved for one.
+    #[inline]
+    pub const fn is_protocols(self) -> bool {
+        self.0 < Self::APPLICATION
     }
 
     /// The application's code, if this is one.
@@ -65,9 +72,10 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the handler ran, if the server uses these codes as described here. If a server sends
-    /// `OVERLOADED` when it has no memory for a response, or lets handlers send any code, a code
-    /// that means [`Ran::No`] proves nothing.
+    /// Whether the handler ran, if the server keeps the rules of these codes (rule W13). Servers of
+    /// earlier releases do not: they send `OVERLOADED` also for a response without memory, and let
+    /// handlers send any code, so there a code that means [`Ran::No`] proves nothing. The error of
+    /// a call knows which server it was: its own `ran` is exact.
     pub const fn ran(self) -> Ran {
         match self {
             Self::UNKNOWN_TYPE

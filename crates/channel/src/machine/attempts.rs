@@ -34,7 +34,7 @@ impl Machine {
         let Some(call) = attempt.call else { return };
         match outcome {
             Outcome::Answered => self.on_answer(call, id, now),
-            Outcome::Failed(fault) => self.on_failure(call, &attempt, fault, now),
+            Outcome::Failed(fault) => self.on_failure(call, fault, now),
         }
     }
 
@@ -55,7 +55,7 @@ impl Machine {
             return None;
         }
         self.addresses.on_move(attempt.link, to);
-        self.calls.on_move(id, to, self.addresses.is_precise(to));
+        self.calls.on_move(id, to);
         Some(to)
     }
 
@@ -64,8 +64,8 @@ impl Machine {
         if let Some(reason) = fault.closes() {
             self.on_closed(attempt.link, reason, now);
         }
-        let drains = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
-        if *fault == drains && attempt.precise {
+        let drains = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
+        if *fault == drains {
             let link = attempt.link;
             self.with_addresses(now, |all, around| all.on_shutting_down(link, around));
         }
@@ -80,11 +80,11 @@ impl Machine {
         self.finish(call, CallEnd::Answered(attempt));
     }
 
-    fn on_failure(&mut self, id: CallId, attempt: &Attempt, fault: Fault, now: Nanos) {
-        let ran = fault.ran(attempt.precise);
+    fn on_failure(&mut self, id: CallId, fault: Fault, now: Nanos) {
+        let ran = fault.ran();
         #[cfg(feature = "mutants")]
         let ran = match self.config.shows(Mutant::AnyServerBelieved) {
-            true => fault.ran(true),
+            true => fault.believed().ran(),
             false => ran,
         };
         #[cfg(feature = "mutants")]
@@ -93,8 +93,9 @@ impl Machine {
         }
         self.calls.on_ran(id, ran);
         let is_unsent = fault.is_unsent();
-        if is_unsent {
-            self.calls.on_unsent(id, now + self.config.patience);
+        match is_unsent {
+            true => self.calls.on_unsent(id, now + self.config.patience),
+            false => self.calls.on_sent(id),
         }
         let Some(call) = self.calls.get(id) else {
             return;
@@ -108,7 +109,7 @@ impl Machine {
         let has_failed_often = call.unsent() >= self.config.attempts();
         let is_bounded = is_unsent && has_failed_often && !call.is_patient(now);
         let has_more = call.begun() < self.config.attempts() && !is_bounded;
-        let how = match repeat(&fault, idempotent, attempt.precise) {
+        let how = match repeat(&fault, idempotent) {
             Repeat::AtOnce if has_failed_often => Repeat::Later,
             how => how,
         };
@@ -210,7 +211,6 @@ impl Machine {
             call: Some(id),
             address,
             link,
-            precise: self.addresses.is_precise(link),
             is_out: false,
             is_issued: false,
         };
@@ -310,16 +310,16 @@ impl Machine {
 #[cfg(feature = "mutants")]
 impl Machine {
     fn mutated(&self, how: Repeat, has_more: bool, fault: &Fault) -> (Repeat, bool) {
-        let no_memory = Fault::Sent(RpcError::Rejected(ErrorCode::NO_RESPONSE_MEMORY));
+        let no_memory = Fault::Sent(RpcError::rejected(ErrorCode::NO_RESPONSE_MEMORY, true));
         let how = match how {
             Repeat::Never if self.config.shows(Mutant::NoMemoryRepeated) && *fault == no_memory => {
                 Repeat::Paid
             }
             Repeat::Never if self.config.shows(Mutant::RepeatAfterLostAnswer) => {
-                repeat(fault, true, true)
+                repeat(&fault.believed(), true)
             }
             Repeat::Never if self.config.shows(Mutant::AnyServerBelieved) => {
-                repeat(fault, false, true)
+                repeat(&fault.believed(), false)
             }
             how => how,
         };

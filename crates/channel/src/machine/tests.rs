@@ -1,7 +1,7 @@
 //! Stories of the machine, one for each test, told by its actions.
 
 use dunlin_core::{CallErrorKind, CloseReason, RpcError};
-use dunlin_wire::ErrorCode;
+use dunlin_wire::{ErrorCode, Ran};
 
 use super::*;
 use crate::{AttemptId, Fault, LinkId, Opened, Outcome};
@@ -12,7 +12,6 @@ const OPENED: Opened = Opened {
     endpoint: 0,
     endpoints: 1,
     window: 8,
-    precise: true,
     draining: false,
 };
 
@@ -86,7 +85,7 @@ fn a_call_that_may_have_run_is_not_repeated() {
     let (mut machine, _) = open(&["a", "b"], Config::DEFAULT);
     call(&mut machine, false, MILLI);
     let (attempt, _) = sent(&mut machine, MILLI);
-    let fault = Fault::Sent(RpcError::PeerFailed);
+    let fault = Fault::Sent(RpcError::PeerFailed(Ran::Unknown));
     machine.on_end(attempt, Outcome::Failed(fault), MILLI);
     let why = Why::Attempt(fault);
     let ran = Ran::Unknown;
@@ -98,7 +97,7 @@ fn an_idempotent_one_goes_to_another_server() {
     let (mut machine, _) = open(&["a", "b"], Config::DEFAULT);
     call(&mut machine, true, MILLI);
     let (attempt, first) = sent(&mut machine, MILLI);
-    let fault = Fault::Sent(RpcError::PeerFailed);
+    let fault = Fault::Sent(RpcError::PeerFailed(Ran::Unknown));
     machine.on_end(attempt, Outcome::Failed(fault), MILLI);
     assert_eq!(machine.poll(MILLI), None, "it pauses");
     let then = machine.next_wakeup().expect("until a time");
@@ -118,7 +117,7 @@ fn a_server_that_shuts_down_is_left_at_once_and_let_go_at_its_last_call() {
         calls.push(sent(&mut machine, MILLI));
     }
     calls.retain(|(_, link)| *link == links[0]);
-    let gone = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
+    let gone = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
     machine.on_end(calls[0].0, Outcome::Failed(gone), MILLI);
     assert_eq!(sent(&mut machine, MILLI).1, links[1]);
     for _ in 0..20 {
@@ -145,7 +144,7 @@ fn a_late_refusal_says_nothing_about_the_process_that_came_after() {
         panic!("no connect")
     };
     machine.on_opened(link, &OPENED, then);
-    let gone = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
+    let gone = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
     machine.on_end(attempt, Outcome::Failed(gone), then);
     assert_eq!(sent(&mut machine, then).1, link);
     assert_eq!(machine.counters().drains, 0);

@@ -4,32 +4,39 @@ use dunlin_core::CloseReason;
 
 use super::*;
 
-fn closed(reason: CloseReason) -> RpcError {
-    RpcError::SessionClosed(reason)
+fn closed(ran: Ran) -> RpcError {
+    RpcError::SessionClosed(CloseReason::Reset, ran)
+}
+
+fn failed(ran: Ran) -> RpcError {
+    RpcError::PeerFailed(ran)
+}
+
+fn cancelled(ran: Ran) -> RpcError {
+    RpcError::Cancelled(ran)
+}
+
+fn late(ran: Ran) -> RpcError {
+    RpcError::DeadlinePassed(ran)
+}
+
+fn codes() -> impl Iterator<Item = ErrorCode> {
+    (0..=12)
+        .chain([0x1_0000, 0x1_FFFF, 0x2_0000])
+        .map(ErrorCode)
 }
 
 fn errors() -> Vec<RpcError> {
-    use CloseReason::*;
-    let plain = [
-        RpcError::DeadlinePassed,
-        RpcError::Cancelled,
-        RpcError::PeerFailed,
+    let mut errors = vec![
         RpcError::ResponseTooLarge { size: 1 },
+        RpcError::TooLarge { limit: 1 },
     ];
-    let reasons = [
-        Disconnected,
-        PeerFailed,
-        Reset,
-        Refused,
-        ConnectTimeout,
-        EndpointClosed,
-    ];
-    let codes = (0..=12)
-        .chain([0x1_0000, 0x1_FFFF, 0x2_0000])
-        .map(ErrorCode);
-    let mut errors = Vec::from(plain);
-    errors.extend(reasons.map(closed));
-    errors.extend(codes.map(RpcError::Rejected));
+    for ran in [Ran::No, Ran::Unknown] {
+        errors.extend([closed(ran), failed(ran), cancelled(ran), late(ran)]);
+    }
+    for keeps_rules in [true, false] {
+        errors.extend(codes().map(|code| RpcError::rejected(code, keeps_rules)));
+    }
     errors
 }
 
@@ -41,87 +48,90 @@ fn faults() -> Vec<Fault> {
         CallErrorKind::TooLarge { limit: 1 },
     ];
     let mut faults: Vec<Fault> = kinds.map(Fault::NotTaken).into();
-    faults.extend(errors().into_iter().map(Fault::NotSent));
-    faults.extend(errors().into_iter().map(Fault::Sent));
+    faults.extend(errors().into_iter().map(Fault::of));
     faults
 }
 
 #[test]
 fn each_line_of_the_table() {
-    use CloseReason::{ConnectTimeout, Disconnected, Reset};
-    use Fault::{NotSent, NotTaken, Sent};
+    use Fault::NotTaken;
     use Repeat::{AtOnce, Later, Never, Paid};
-    let code = |code| Sent(RpcError::Rejected(code));
-    // The fault; whether a precise server's is repeated, for a call that may run twice and for one
-    // that may not; and the same for another server.
+    let code = |code| Fault::of(RpcError::rejected(code, true));
+    let claim = |code| Fault::of(RpcError::rejected(code, false));
+    let unsent = |end: fn(Ran) -> RpcError| Fault::of(end(Ran::No));
+    let sent = |end: fn(Ran) -> RpcError| Fault::of(end(Ran::Unknown));
+    // The fault, and whether it is repeated, for a call that may run twice and for one that may
+    // not. A claim is the code of a server that does not keep the rules.
     let table = [
-        (NotTaken(CallErrorKind::NoSession), [AtOnce; 2], [AtOnce; 2]),
-        (NotTaken(CallErrorKind::Overloaded), [Later; 2], [Later; 2]),
+        (NotTaken(CallErrorKind::NoSession), [AtOnce; 2]),
+        (NotTaken(CallErrorKind::Overloaded), [Later; 2]),
+        (NotTaken(CallErrorKind::WrongEndpoint), [Never; 2]),
+        (NotTaken(CallErrorKind::TooLarge { limit: 1 }), [Never; 2]),
+        (Fault::of(RpcError::TooLarge { limit: 1 }), [Never; 2]),
         (
-            NotTaken(CallErrorKind::WrongEndpoint),
-            [Never; 2],
+            Fault::of(RpcError::ResponseTooLarge { size: 1 }),
             [Never; 2],
         ),
-        (
-            NotTaken(CallErrorKind::TooLarge { limit: 1 }),
-            [Never; 2],
-            [Never; 2],
-        ),
-        (NotSent(RpcError::PeerFailed), [AtOnce; 2], [AtOnce; 2]),
-        (NotSent(closed(Reset)), [AtOnce; 2], [AtOnce; 2]),
-        (NotSent(RpcError::DeadlinePassed), [Never; 2], [Never; 2]),
-        (NotSent(RpcError::Cancelled), [Never; 2], [Never; 2]),
-        (Sent(closed(ConnectTimeout)), [AtOnce; 2], [AtOnce; 2]),
-        (Sent(RpcError::PeerFailed), [Paid, Never], [Paid, Never]),
-        (Sent(closed(Disconnected)), [Paid, Never], [Paid, Never]),
-        (Sent(RpcError::DeadlinePassed), [Never; 2], [Never; 2]),
-        (code(ErrorCode::SHUTTING_DOWN), [AtOnce; 2], [Paid, Never]),
-        (code(ErrorCode::OVERLOADED), [Paid; 2], [Paid, Never]),
-        (code(ErrorCode::NO_RESPONSE_MEMORY), [Never; 2], [Never; 2]),
-        (code(ErrorCode::REFUSED), [Never; 2], [Never; 2]),
-        (code(ErrorCode::HANDLER_FAILED), [Never; 2], [Never; 2]),
-        (code(ErrorCode::RESPONSE_GONE), [Never; 2], [Never; 2]),
-        (code(ErrorCode::UNKNOWN_TYPE), [Never; 2], [Never; 2]),
-        (code(ErrorCode::application(4)), [Never; 2], [Never; 2]),
+        (unsent(failed), [AtOnce; 2]),
+        (unsent(closed), [AtOnce; 2]),
+        (unsent(late), [Never; 2]),
+        (unsent(cancelled), [Never; 2]),
+        (sent(failed), [Paid, Never]),
+        (sent(closed), [Paid, Never]),
+        (sent(late), [Never; 2]),
+        (sent(cancelled), [Never; 2]),
+        (code(ErrorCode::SHUTTING_DOWN), [AtOnce; 2]),
+        (claim(ErrorCode::SHUTTING_DOWN), [Paid, Never]),
+        (code(ErrorCode::OVERLOADED), [Paid; 2]),
+        (claim(ErrorCode::OVERLOADED), [Paid, Never]),
+        (code(ErrorCode::NO_RESPONSE_MEMORY), [Never; 2]),
+        (code(ErrorCode::REFUSED), [Never; 2]),
+        (code(ErrorCode::HANDLER_FAILED), [Never; 2]),
+        (code(ErrorCode::RESPONSE_GONE), [Never; 2]),
+        (code(ErrorCode::UNKNOWN_TYPE), [Never; 2]),
+        (claim(ErrorCode::UNKNOWN_TYPE), [Never; 2]),
+        (code(ErrorCode::application(4)), [Never; 2]),
     ];
-    for (fault, precise, other) in table {
-        assert_eq!(
-            [true, false].map(|twice| repeat(&fault, twice, true)),
-            precise,
-            "{fault:?}"
-        );
-        assert_eq!(
-            [true, false].map(|twice| repeat(&fault, twice, false)),
-            other,
-            "{fault:?}"
-        );
+    for (fault, expected) in table {
+        let found = [true, false].map(|twice| repeat(&fault, twice));
+        assert_eq!(found, expected, "{fault:?}");
     }
 }
 
 #[test]
 fn a_call_that_may_not_run_twice_is_repeated_only_if_it_has_not_run() {
     for fault in faults() {
-        for precise in [true, false] {
-            let is_repeated = repeat(&fault, false, precise) != Repeat::Never;
-            assert!(!is_repeated || fault.ran(precise) == Ran::No, "{fault:?}");
-        }
+        let is_repeated = repeat(&fault, false) != Repeat::Never;
+        assert!(!is_repeated || fault.ran() == Ran::No, "{fault:?}");
     }
 }
 
 #[test]
 fn what_ran_is_never_repeated() {
     for fault in faults() {
-        for precise in [true, false] {
-            let is_repeated = repeat(&fault, true, precise) != Repeat::Never;
-            assert!(!is_repeated || fault.ran(precise) != Ran::Yes, "{fault:?}");
-        }
+        let is_repeated = repeat(&fault, true) != Repeat::Never;
+        assert!(!is_repeated || fault.ran() != Ran::Yes, "{fault:?}");
     }
 }
 
 #[test]
-fn a_server_that_is_not_precise_proves_nothing_by_a_code() {
-    for code in (0..=12).map(ErrorCode) {
-        let fault = Fault::Sent(RpcError::Rejected(code));
-        assert_ne!(fault.ran(false), Ran::No, "{code}");
+fn no_code_of_a_server_without_rules_proves_that_nothing_ran() {
+    for code in codes() {
+        let fault = Fault::of(RpcError::rejected(code, false));
+        assert_ne!(fault.ran(), Ran::No, "{code}");
     }
+}
+
+#[test]
+fn an_error_says_whether_its_request_was_transmitted() {
+    let ends = [closed, failed, cancelled, late];
+    for end in ends {
+        assert_eq!(Fault::of(end(Ran::No)), Fault::NotSent(end(Ran::No)));
+        assert_eq!(Fault::of(end(Ran::Unknown)), Fault::Sent(end(Ran::Unknown)));
+    }
+    let unsent = RpcError::TooLarge { limit: 1 };
+    assert_eq!(Fault::of(unsent), Fault::NotSent(unsent));
+    // The server has the request, although no handler ran.
+    let refused = RpcError::rejected(ErrorCode::OVERLOADED, true);
+    assert_eq!(Fault::of(refused), Fault::Sent(refused));
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use dunlin_core::{CallErrorKind, CloseReason, Nanos, RpcError};
+use dunlin_wire::Ran;
 
 use crate::world::draw::Draw;
 use crate::world::driver::{Attempt, BACKLOG, Call, Event, Link};
@@ -114,7 +115,7 @@ impl World {
             return Err("attempts are under way there".to_owned());
         }
         for attempt in there {
-            let error = RpcError::SessionClosed(CloseReason::Disconnected);
+            let error = RpcError::SessionClosed(CloseReason::Disconnected, Ran::Unknown);
             let end = Outcome::Failed(Fault::Sent(error));
             self.on_driver_at(self.now, Event::Ends(attempt, end));
         }
@@ -188,7 +189,7 @@ impl World {
             if let Some(link) = link {
                 link.backlog.retain(|other| *other != attempt);
             }
-            let gone = Outcome::Failed(Fault::NotSent(RpcError::Cancelled));
+            let gone = Outcome::Failed(Fault::NotSent(RpcError::Cancelled(Ran::Unknown)));
             self.on_driver_at(self.now, Event::Ends(attempt, gone));
         }
         Ok(())
@@ -252,7 +253,6 @@ impl World {
             endpoint: entry.endpoint,
             endpoints: server.endpoints,
             window: u32::try_from(server.window).expect("it is small"),
-            precise: server.precise,
             draining: false,
         };
         self.driver.machine.on_opened(link, &opened, self.now);
@@ -276,8 +276,8 @@ impl World {
         }
         for (attempt, is_sent) in ended {
             let error = match reason {
-                CloseReason::PeerFailed => RpcError::PeerFailed,
-                reason => RpcError::SessionClosed(reason),
+                CloseReason::PeerFailed => RpcError::PeerFailed(Ran::Unknown),
+                reason => RpcError::SessionClosed(reason, Ran::Unknown),
             };
             let fault = match is_sent {
                 true => Fault::Sent(error),
@@ -307,7 +307,7 @@ impl World {
             return self.run_late(attempt, &entry);
         }
         if entry.is_dropped {
-            let error = RpcError::Rejected(dunlin_wire::ErrorCode::CANCELLED);
+            let error = RpcError::rejected(dunlin_wire::ErrorCode::CANCELLED, true);
             let end = Outcome::Failed(Fault::Sent(error));
             self.on_driver_at(self.now + Nanos(1000), Event::Ends(attempt, end));
             return Ok(());

@@ -93,7 +93,8 @@ impl World {
     pub(super) fn serve(&mut self, at: usize) -> (Outcome, Nanos, bool) {
         let server = &self.servers[at];
         let takes = self.rng.micros(1, server.takes_us);
-        let code = |code| Outcome::Failed(fault::Fault::Sent(RpcError::Rejected(code)));
+        let precise = server.precise;
+        let code = |code| Outcome::Failed(fault::Fault::Sent(RpcError::rejected(code, precise)));
         if server.is_draining {
             return (code(ErrorCode::SHUTTING_DOWN), Nanos(1000), false);
         }

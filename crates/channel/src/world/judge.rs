@@ -81,16 +81,14 @@ impl World {
         attempt: &Attempt,
         outcome: &Outcome,
     ) {
-        let precise = self.driver.links.get(&attempt.link);
-        let precise = precise.is_none_or(|link| self.servers[link.server].precise);
         let driver = &mut self.driver;
         let is_last = driver.attempts.values().all(|it| it.call != attempt.call);
         let call = &mut driver.calls[attempt.call];
-        let shutting_down = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
+        let shutting_down = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
         match outcome {
             Outcome::Answered => call.answered_by = Some(id),
             Outcome::Failed(Fault::NotSent(_) | Fault::NotTaken(_)) => call.is_free = is_last,
-            Outcome::Failed(fault) => call.is_free = *fault == shutting_down && precise && is_last,
+            Outcome::Failed(fault) => call.is_free = *fault == shutting_down && is_last,
         }
         if is_last && call.end.is_none() {
             call.idle = Some(self.now);

@@ -61,6 +61,7 @@ fn side(number: u32) -> Side<u32> {
         data_size: 1024,
         max_message: 4096,
         first_req: ReqNum(0),
+        keeps_code_rules: true,
     };
     let transports = Vec::new();
     Side { offer, transports }

@@ -283,7 +283,10 @@ impl<F> Plane<F> {
         side: &SessionSide<'_>,
         fds: &mut Vec<F>,
     ) -> Result<Side<F>, GoodbyeReason> {
-        let carries_fds = self.links.get(&link).is_some_and(|link| link.carries_fds);
+        let link = self.links.get(&link);
+        let carries_fds = link.is_some_and(|link| link.carries_fds);
+        let peer = link.and_then(|link| link.peer.as_ref());
+        let features = peer.map_or_else(Features::default, |peer| peer.features);
         let offers = side.offers.as_slice().iter();
         let offers = offers.filter(|offer| carries_fds || offer.fds == 0);
         let count: usize = offers.clone().map(|offer| usize::from(offer.fds)).sum();
@@ -298,7 +301,7 @@ impl<F> Plane<F> {
         });
         Ok(Side {
             transports: transports.collect(),
-            offer: offer_in(side),
+            offer: offer_in(side, features),
         })
     }
 
@@ -453,7 +456,7 @@ fn side_of<'a>(
     })
 }
 
-fn offer_in(side: &SessionSide<'_>) -> SessionOffer {
+fn offer_in(side: &SessionSide<'_>, features: Features) -> SessionOffer {
     SessionOffer {
         session: side.session,
         token: side.token,
@@ -462,5 +465,6 @@ fn offer_in(side: &SessionSide<'_>) -> SessionOffer {
         data_size: side.data_size,
         max_message: side.max_message,
         first_req: side.first_req,
+        keeps_code_rules: features.has(Features::CODES),
     }
 }

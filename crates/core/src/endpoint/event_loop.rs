@@ -273,7 +273,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 if let Some(answered) = core.on_answer(session, header, packet.data) {
                     // Built in place: moving it right after it was written stalls.
                     self.call_user(|app, handlers, cx| {
-                        let done = cx.core.calls.finish(answered, header, packet.data);
+                        let (calls, sessions) = (&mut cx.core.calls, &cx.core.sessions);
+                        let keeps_rules = |session| sessions.keeps_code_rules(session);
+                        let done = calls.finish(answered, header, packet.data, keeps_rules);
                         (handlers.completion)(app, done, cx);
                     });
                 }

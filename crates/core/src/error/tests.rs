@@ -6,21 +6,42 @@ use dunlin_wire::{ErrorCode, Ran};
 use super::{CallErrorKind, CloseReason, RpcError};
 use crate::law::Law;
 
-/// The line of an error, without a wildcard.
-fn expected(error: &RpcError) -> Ran {
-    match error {
-        RpcError::DeadlinePassed => Ran::Unknown,
-        RpcError::Cancelled => Ran::Unknown,
-        RpcError::PeerFailed => Ran::Unknown,
-        RpcError::SessionClosed(CloseReason::Disconnected) => Ran::Unknown,
-        RpcError::SessionClosed(CloseReason::PeerFailed) => Ran::Unknown,
-        RpcError::SessionClosed(CloseReason::Reset) => Ran::Unknown,
-        RpcError::SessionClosed(CloseReason::Refused) => Ran::No,
-        RpcError::SessionClosed(CloseReason::ConnectTimeout) => Ran::No,
-        RpcError::SessionClosed(CloseReason::EndpointClosed) => Ran::Unknown,
-        RpcError::SessionClosed(CloseReason::Inconsistent(_)) => Ran::Unknown,
-        RpcError::Rejected(code) => code.ran(),
-        RpcError::ResponseTooLarge { .. } => Ran::Yes,
+/// The line of an error, without a wildcard: whether the handler ran, and whether a packet left.
+fn expected(error: &RpcError) -> (Ran, bool) {
+    match *error {
+        RpcError::DeadlinePassed(ran)
+        | RpcError::Cancelled(ran)
+        | RpcError::PeerFailed(ran)
+        | RpcError::SessionClosed(
+            CloseReason::Disconnected
+            | CloseReason::PeerFailed
+            | CloseReason::Reset
+            | CloseReason::Refused
+            | CloseReason::ConnectTimeout
+            | CloseReason::EndpointClosed
+            | CloseReason::Inconsistent(_),
+            ran,
+        ) => (ran, ran != Ran::No),
+        RpcError::Rejected(_, ran) => (ran, true),
+        RpcError::TooLarge { .. } => (Ran::No, false),
+        RpcError::ResponseTooLarge { .. } => (Ran::Yes, true),
+    }
+}
+
+/// The line of a code of the protocol; a code without one is reserved, or the application's.
+fn of_code(code: ErrorCode) -> Ran {
+    match code {
+        ErrorCode::UNKNOWN_TYPE
+        | ErrorCode::TOO_LARGE
+        | ErrorCode::OVERLOADED
+        | ErrorCode::UNDECODABLE
+        | ErrorCode::SHUTTING_DOWN => Ran::No,
+        ErrorCode::RESPONSE_TOO_LARGE | ErrorCode::NO_RESPONSE_MEMORY | ErrorCode::REFUSED => {
+            Ran::Yes
+        }
+        ErrorCode::HANDLER_FAILED | ErrorCode::RESPONSE_GONE | ErrorCode::CANCELLED => Ran::Unknown,
+        code if code.as_application().is_some() => Ran::Yes,
+        _ => Ran::Unknown,
     }
 }
 
@@ -36,19 +57,38 @@ const CLOSED: [CloseReason; 7] = [
 
 #[test]
 fn every_error_of_a_call_says_if_the_handler_ran() {
-    let plain = [
-        RpcError::DeadlinePassed,
-        RpcError::Cancelled,
-        RpcError::PeerFailed,
+    let mut errors = vec![
         RpcError::ResponseTooLarge { size: 9 },
+        RpcError::TooLarge { limit: 9 },
     ];
-    let closed = CLOSED.map(RpcError::SessionClosed);
-    let codes = (0..=12)
-        .chain([0x1_0000, 0x1_FFFF, 0x2_0000])
-        .map(ErrorCode);
-    let rejected = codes.map(RpcError::Rejected);
-    for error in plain.into_iter().chain(closed).chain(rejected) {
-        assert_eq!(error.ran(), expected(&error), "{error:?}");
+    for ran in [Ran::No, Ran::Unknown] {
+        let plain = [
+            RpcError::DeadlinePassed,
+            RpcError::Cancelled,
+            RpcError::PeerFailed,
+        ];
+        errors.extend(plain.map(|error| error(ran)));
+        errors.extend(CLOSED.map(|reason| RpcError::SessionClosed(reason, ran)));
+    }
+    for error in errors {
+        let found = (error.ran(), error.transmitted());
+        assert_eq!(found, expected(&error), "{error:?}");
+    }
+}
+
+#[test]
+fn a_code_is_proof_if_the_server_keeps_the_rules() {
+    let codes = (0..=20).chain([0x1_0000, 0x1_FFFF, 0x2_0000]);
+    for code in codes.map(ErrorCode) {
+        let error = RpcError::rejected(code, true);
+        assert_eq!((error.ran(), error.transmitted()), (of_code(code), true));
+        assert_eq!(error, RpcError::Rejected(code, of_code(code)));
+        let claim = RpcError::rejected(code, false);
+        let proof = match of_code(code) {
+            Ran::No => Ran::Unknown,
+            ran => ran,
+        };
+        assert_eq!((claim.ran(), claim.transmitted()), (proof, true), "{code}");
     }
 }
 

@@ -13,6 +13,7 @@ use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::handle::RequestId;
+use crate::handler::refusal::of_handler;
 
 /// A handler that runs in a worker thread.
 pub(crate) type BackgroundFn = Arc<dyn Fn(BackgroundRequest<'_>) + Send + Sync>;
@@ -139,8 +140,8 @@ impl BackgroundRequest<'_> {
         Ok(())
     }
 
-    /// Answers with an error code.
+    /// Answers with an error code; see [`Request::reject`](crate::Request::reject).
     pub fn reject(self, code: ErrorCode) {
-        self.job.outcome = Outcome::Rejected(code);
+        self.job.outcome = Outcome::Rejected(of_handler(code));
     }
 }

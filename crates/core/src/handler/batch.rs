@@ -9,6 +9,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::handle::{RequestIdx, Session};
 use crate::handler::context::Cx;
+use crate::handler::refusal::{Refuse, of_handler};
 use crate::handler::request::DeferredRequest;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,9 +105,9 @@ impl<'a> BatchItem<'a> {
         Ok(())
     }
 
-    /// Answers with an error code.
+    /// Answers with an error code; see [`Request::reject`](crate::Request::reject).
     pub fn reject(self, code: ErrorCode) {
-        self.entry.answer = Answer::Reject(code);
+        self.entry.answer = Answer::Reject(of_handler(code));
     }
 
     /// Keeps the request to be answered later. With the `cx` of another endpoint it is not kept,
@@ -117,5 +118,11 @@ impl<'a> BatchItem<'a> {
             self.entry.answer = Answer::Deferred;
         }
         deferred
+    }
+}
+
+impl Refuse for BatchItem<'_> {
+    fn refuse(self, _: &mut Cx<'_>, code: ErrorCode) {
+        self.entry.answer = Answer::Reject(code);
     }
 }

@@ -12,6 +12,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 use crate::call::{CallOptions, Tag};
 use crate::error::{CallError, CloseReason, HandleError};
 use crate::handle::{CallId, RequestId, RequestIdx, Session, Ticket, TimerToken};
+use crate::handler::refusal::of_handler;
 use crate::handler::request::{DeferredRequest, DroppedList};
 use crate::protocol::Core;
 use crate::rng::Rng;
@@ -157,13 +158,13 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Answers a kept request with an error code.
+    /// Answers a kept request with an error code; see [`Request::reject`](crate::Request::reject).
     ///
     /// # Errors
     /// As for [`Self::reply`].
     pub fn reject(&mut self, ticket: Ticket, code: ErrorCode) -> Result<(), HandleError> {
         let inbound = self.kept(ticket)?;
-        self.core.server().reject(inbound, code);
+        self.core.server().reject(inbound, of_handler(code));
         Ok(())
     }
 
@@ -204,7 +205,7 @@ impl Cx<'_> {
 
     /// The unanswered request of a ticket.
     #[inline]
-    fn kept(&self, ticket: Ticket) -> Result<RequestIdx, HandleError> {
+    pub(crate) fn kept(&self, ticket: Ticket) -> Result<RequestIdx, HandleError> {
         let id = self.core.sessions.request_of(ticket)?;
         self.core.requests.find(id).ok_or(HandleError::Ended)
     }

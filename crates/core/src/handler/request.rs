@@ -12,6 +12,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::handle::{RequestId, RequestIdx, Session, Ticket};
 use crate::handler::context::Cx;
+use crate::handler::refusal::of_handler;
 
 /// A request whose data lies in the RX frame (zero copy, eRPC §4.2.3).
 ///
@@ -74,10 +75,12 @@ impl<'a> Request<'a> {
         self.reply(cx, bytes.len(), |out| out.copy_from_slice(bytes));
     }
 
-    /// Answers with an error code.
+    /// Answers with an error code. Codes of the application ([`ErrorCode::application`]) reach the
+    /// client as they are, [`ErrorCode::OVERLOADED`] as [`ErrorCode::REFUSED`], and other codes of
+    /// the protocol as [`ErrorCode::HANDLER_FAILED`]: they would say that no handler ran.
     pub fn reject(self, cx: &mut Cx<'_>, code: ErrorCode) {
         if cx.core.sessions.is_home(self.session) {
-            cx.core.server().reject(self.inbound, code);
+            cx.core.server().reject(self.inbound, of_handler(code));
         }
     }
 
@@ -142,10 +145,10 @@ impl DeferredRequest {
         self.reply(cx, bytes.len(), |out| out.copy_from_slice(bytes));
     }
 
-    /// Answers with an error code.
+    /// Answers with an error code; see [`Request::reject`].
     pub fn reject(mut self, cx: &mut Cx<'_>, code: ErrorCode) {
         if let Some(idx) = self.find(cx) {
-            cx.core.server().reject(idx, code);
+            cx.core.server().reject(idx, of_handler(code));
             self.dropped = None;
         }
     }

@@ -2,7 +2,7 @@
 //! their sessions and the pacer.
 
 use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::{ErrorCode, Header, ReqType};
+use dunlin_wire::{Header, Ran, ReqType};
 
 use crate::call::{CallOptions, Tag};
 use crate::client::calls::answers::{Answer, Answered};
@@ -111,9 +111,9 @@ impl Core {
 
     /// Ends the calls that waited for the peer's answer and are larger than it accepts.
     pub(crate) fn end_too_large(&mut self, session: SessionIdx) {
-        let limit = self.sessions.at(session).terms().max_message as usize;
-        while let Some(idx) = self.calls.first_too_large(session, limit) {
-            self.abort(idx, RpcError::Rejected(ErrorCode::TOO_LARGE));
+        let limit = self.sessions.at(session).terms().max_message;
+        while let Some(idx) = self.calls.first_too_large(session, limit as usize) {
+            self.abort(idx, RpcError::TooLarge { limit });
         }
     }
 
@@ -239,7 +239,7 @@ impl Core {
     pub(crate) fn cancel(&mut self, id: CallId) -> Result<(), HandleError> {
         self.sessions.check(id.session())?;
         let idx = self.calls.find(id).ok_or(HandleError::Ended)?;
-        self.abort(idx, RpcError::Cancelled);
+        self.abort(idx, RpcError::Cancelled(Ran::Unknown));
         Ok(())
     }
 
@@ -255,8 +255,8 @@ impl Core {
     /// were issued, then the backlog.
     pub(crate) fn end_calls(&mut self, session: SessionIdx, reason: CloseReason) {
         let error = match reason {
-            CloseReason::PeerFailed => RpcError::PeerFailed,
-            other => RpcError::SessionClosed(other),
+            CloseReason::PeerFailed => RpcError::PeerFailed(Ran::Unknown),
+            other => RpcError::SessionClosed(other, Ran::Unknown),
         };
         for at in self.sessions.at(session).slots().iter() {
             if let Some(idx) = self.calls.call_at(at) {
@@ -282,7 +282,7 @@ impl Core {
         match self.calls.find_due(idx, blame, sessions, context) {
             Overdue::Not(due) => due,
             Overdue::Deadline => {
-                self.abort(idx, RpcError::DeadlinePassed);
+                self.abort(idx, RpcError::DeadlinePassed(Ran::Unknown));
                 now
             }
             Overdue::InParts(deadline) => match self.inquirer().look_at_progress(idx) {

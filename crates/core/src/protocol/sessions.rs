@@ -185,6 +185,7 @@ impl Core {
                 .map(|idx| self.transfers.credits_of(idx, &self.calls))
                 .sum(),
             backlog: self.calls.waiting(index),
+            keeps_code_rules: line.keeps_code_rules(),
             max_message: terms.max_message,
             data_size: terms.data_size,
             receiving: self.reassembly.bytes_of(index),

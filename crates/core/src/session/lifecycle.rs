@@ -27,6 +27,8 @@ pub struct SessionOffer {
     pub max_message: u32,
     /// Start of the request numbers.
     pub first_req: ReqNum,
+    /// This side keeps the rules of error codes (rule W13).
+    pub keeps_code_rules: bool,
 }
 
 /// A change of a session.
@@ -148,6 +150,8 @@ pub struct SessionInfo {
     pub credits_held: u32,
     /// Calls that wait for a slot or a credit.
     pub backlog: u32,
+    /// The peer keeps the rules of error codes, so that they prove whether a handler ran.
+    pub keeps_code_rules: bool,
     /// Largest message in bytes.
     pub max_message: u32,
     /// Most data bytes in a packet: a message that is not larger is a single packet.

@@ -184,6 +184,7 @@ impl Line {
         self.data_size = self.data_size.min(other.data_size);
         let limit = self.max_message.min(other.max_message);
         self.max_message = largest_message(limit, self.data_size);
+        self.marks.set(Marks::CODES, other.keeps_code_rules);
         self.state = State::Open;
         self.settle();
     }
@@ -235,6 +236,11 @@ impl Line {
         self.marks.has(Marks::ACCEPTED)
     }
 
+    /// Whether the peer's error codes prove whether a handler ran (rule W13).
+    pub(crate) fn keeps_code_rules(&self) -> bool {
+        self.marks.has(Marks::CODES)
+    }
+
     pub(crate) fn remote(&self) -> (SessionNum, Token) {
         (self.remote, self.remote_token)
     }
@@ -262,6 +268,7 @@ impl Line {
             data_size: terms.data_size,
             max_message: terms.max_message,
             first_req: terms.first_req,
+            keeps_code_rules: true,
         }
     }
 }

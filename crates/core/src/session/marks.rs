@@ -19,6 +19,8 @@ impl Marks {
     pub(super) const ASKS: u8 = 16;
     /// No network lies on the way to the peer.
     pub(super) const NEAR: u8 = 32;
+    /// The peer keeps the rules of error codes (rule W13).
+    pub(super) const CODES: u8 = 64;
 
     #[inline]
     pub(super) const fn has(self, mark: u8) -> bool {

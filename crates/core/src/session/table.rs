@@ -93,6 +93,14 @@ impl Sessions {
         &self.lines[index.0 as usize]
     }
 
+    /// Whether the peer of a session keeps the rules of error codes (rule W13). Not inlined: only
+    /// calls that fail ask for it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn keeps_code_rules(&self, session: Session) -> bool {
+        self.at(session.index()).keeps_code_rules()
+    }
+
     #[inline]
     pub(crate) fn at_mut(&mut self, index: SessionIdx) -> &mut Line {
         &mut self.lines[index.0 as usize]

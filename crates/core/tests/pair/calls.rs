@@ -2,7 +2,7 @@
 
 use dunlin_core::{CallErrorKind, Config, Nanos, RpcError, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
-use dunlin_wire::{ErrorCode, Flags, PacketType};
+use dunlin_wire::{ErrorCode, Flags, PacketType, Ran};
 
 #[test]
 fn a_call_is_answered_with_two_packets() {
@@ -133,7 +133,10 @@ fn a_deadline_completes_at_once_and_the_slot_waits_for_the_server() {
     pair.call_for(HOLD, b"slow", 1, Some(Nanos::from_millis(1)));
     pair.run();
     pair.pass(Nanos::from_millis(3));
-    assert_eq!(pair.done(), [(Tag(1), Err(RpcError::DeadlinePassed))]);
+    assert_eq!(
+        pair.done(),
+        [(Tag(1), Err(RpcError::DeadlinePassed(Ran::Unknown)))]
+    );
     // The server still has the request: the only slot must not be used. One cancellation
     // reaches its handler, however often the client sends it.
     pair.call(ECHO, b"next", 2);
@@ -158,7 +161,10 @@ fn cancelling_a_request_that_never_arrived_uses_its_number_up() {
     assert!(pair.client.rpc.cx().cancel(id).is_ok());
     assert!(pair.client.rpc.cx().cancel(id).is_err());
     pair.run();
-    assert_eq!(pair.done(), [(Tag(1), Err(RpcError::Cancelled))]);
+    assert_eq!(
+        pair.done(),
+        [(Tag(1), Err(RpcError::Cancelled(Ran::Unknown)))]
+    );
     // The request comes after its cancellation: it must not run.
     pair.server.inbox.borrow_mut().push_back(request);
     pair.run();
@@ -290,11 +296,11 @@ fn rejections_carry_their_code() {
     pair.run();
     assert_eq!(
         pair.done()[0].1,
-        Err(RpcError::Rejected(ErrorCode::application(42)))
+        Err(RpcError::rejected(ErrorCode::application(42), true))
     );
     assert_eq!(
         pair.done()[1].1,
-        Err(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE))
+        Err(RpcError::rejected(ErrorCode::UNKNOWN_TYPE, true))
     );
     pair.assert_clean();
 }

@@ -9,7 +9,7 @@ use dunlin_testkit::pair::*;
 use dunlin_testkit::wire::{Wire, deliver};
 use dunlin_wire::{ErrorCode, HEADER_LEN, Header, PacketType};
 
-const FAILED: RpcError = RpcError::Rejected(ErrorCode::HANDLER_FAILED);
+const FAILED: RpcError = RpcError::rejected(ErrorCode::HANDLER_FAILED, true);
 
 #[test]
 fn a_panic_ends_one_request_and_not_the_endpoint() {
@@ -195,7 +195,7 @@ fn background_failures_are_typed() {
     pair.run();
     let mut done = pair.done().to_vec();
     done.sort_by_key(|(tag, _)| *tag);
-    let too_large = RpcError::Rejected(ErrorCode::RESPONSE_TOO_LARGE);
+    let too_large = RpcError::rejected(ErrorCode::RESPONSE_TOO_LARGE, true);
     assert_eq!(
         done,
         [
@@ -215,7 +215,7 @@ fn a_full_queue_of_jobs_is_overload() {
         pair.call(BACKGROUND, b"x", tag);
     }
     pair.run();
-    let overloaded = Err(RpcError::Rejected(ErrorCode::OVERLOADED));
+    let overloaded = Err(RpcError::rejected(ErrorCode::OVERLOADED, true));
     assert_eq!(
         pair.done()
             .iter()
@@ -267,7 +267,7 @@ fn a_batch_handler_gets_the_burst_at_once() {
     assert_eq!(done[2].1, Err(FAILED));
     assert_eq!(
         done[3].1,
-        Err(RpcError::Rejected(ErrorCode::application(1)))
+        Err(RpcError::rejected(ErrorCode::application(1), true))
     );
     assert_eq!(done[4].1, Ok(b"e".to_vec()));
     pair.assert_clean();

@@ -242,7 +242,7 @@ fn send_astray(pair: Pair) -> Pair {
         }
         outer.run();
         let done = &outer.server.rpc.app().done;
-        let failed = Err(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
+        let failed = Err(RpcError::rejected(ErrorCode::HANDLER_FAILED, true));
         assert_eq!(done.len(), 4, "{how}");
         assert!(
             done.iter().all(|(_, end)| *end == failed),

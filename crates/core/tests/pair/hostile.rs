@@ -5,7 +5,7 @@ use dunlin_testkit::pair::*;
 use dunlin_wire::{Bitmap, ErrorCode, Flags, Header, PacketType, PktNum, ReqNum};
 
 const GIGABYTE: u32 = 1 << 30;
-const OVERLOADED: RpcError = RpcError::Rejected(ErrorCode::OVERLOADED);
+const OVERLOADED: RpcError = RpcError::rejected(ErrorCode::OVERLOADED, true);
 
 /// The first packet of a large request on a session that the server has accepted.
 fn first_packet(to: &SessionOffer, req: u32, size: u32) -> Vec<u8> {

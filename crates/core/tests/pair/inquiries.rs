@@ -5,7 +5,7 @@ use dunlin_core::{Account, Config, Nanos, Question, Report, RpcError, SessionOpt
 use dunlin_testkit::forger::{Forger, KINDS};
 use dunlin_testkit::pair::{DATA_SIZE, ECHO, HOLD, Pair, deliver};
 use dunlin_wire::control::Fate;
-use dunlin_wire::{PacketType, ReqNum};
+use dunlin_wire::{PacketType, Ran, ReqNum};
 
 const TIMEOUT: Nanos = Nanos::from_secs(1);
 const STEP: Nanos = Nanos::from_millis(10);
@@ -62,7 +62,10 @@ fn together(pair: &mut Pair) {
 }
 
 fn assert_failed(pair: &Pair) {
-    assert_eq!(pair.done(), [(Tag(1), Err(RpcError::PeerFailed))]);
+    assert_eq!(
+        pair.done(),
+        [(Tag(1), Err(RpcError::PeerFailed(Ran::Unknown)))]
+    );
 }
 
 #[test]
@@ -117,7 +120,10 @@ fn a_deadline_ends_the_call_of_a_handler_that_never_returns() {
     let away = |pair: &mut Pair, _: &Question| account(pair, &Account::Away(TIMEOUT));
     let ended = end_within(&mut pair, TIMEOUT.times(5), alone, away).unwrap();
     assert!(ended < deadline + STEP.times(2), "{ended:?}");
-    assert_eq!(pair.done(), [(Tag(1), Err(RpcError::DeadlinePassed))]);
+    assert_eq!(
+        pair.done(),
+        [(Tag(1), Err(RpcError::DeadlinePassed(Ran::Unknown)))]
+    );
     // The slot stays taken until the handler returns or the session ends.
     pair.client.rpc.app_mut().done.clear();
     assert_eq!(end_within(&mut pair, TIMEOUT.times(20), alone, away), None);
@@ -278,7 +284,7 @@ fn a_way_on_which_nearly_all_is_lost_is_no_failure() {
         pair.client.inbox.borrow_mut().extend(sent);
     };
     end_within(&mut pair, TIMEOUT.times(20), trickle, attend);
-    let failed = Err(RpcError::PeerFailed);
+    let failed = Err(RpcError::PeerFailed(Ran::Unknown));
     assert!(pair.done().iter().all(|(_, result)| *result != failed));
     assert_eq!(pair.client.rpc.session_count(), 1);
 }

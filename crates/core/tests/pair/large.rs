@@ -2,7 +2,7 @@
 
 use dunlin_core::{CallOptions, Config, Nanos, Rng, RpcError, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
-use dunlin_wire::{ErrorCode, Header, PacketType, PktNum};
+use dunlin_wire::{ErrorCode, Header, PacketType, PktNum, Ran};
 
 /// Bytes that show their position.
 fn pattern(len: usize) -> Vec<u8> {
@@ -89,10 +89,16 @@ fn every_kind_of_handler_gets_large_requests() {
         (HOLD, Ok(vec![7; 6000])),
         (
             BATCH,
-            Err(RpcError::Rejected(ErrorCode::RESPONSE_TOO_LARGE)),
+            Err(RpcError::rejected(ErrorCode::RESPONSE_TOO_LARGE, true)),
         ),
-        (PANIC, Err(RpcError::Rejected(ErrorCode::HANDLER_FAILED))),
-        (UNKNOWN, Err(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE))),
+        (
+            PANIC,
+            Err(RpcError::rejected(ErrorCode::HANDLER_FAILED, true)),
+        ),
+        (
+            UNKNOWN,
+            Err(RpcError::rejected(ErrorCode::UNKNOWN_TYPE, true)),
+        ),
     ] {
         let mut pair = Pair::new();
         let mut request = pair.client.rpc.buf(data.len()).unwrap();
@@ -196,7 +202,7 @@ fn a_cancelled_transfer_gives_everything_back() {
         );
         pass_with(&mut pair, 200, |_| {});
         let results: Vec<_> = pair.done().iter().filter(|done| done.0 == Tag(1)).collect();
-        assert_eq!(results, [&(Tag(1), Err(RpcError::Cancelled))]);
+        assert_eq!(results, [&(Tag(1), Err(RpcError::Cancelled(Ran::Unknown)))]);
         call(&mut pair, ECHO, b"after", 3);
         pass_with(&mut pair, 100, |_| {});
         assert_eq!(pair.done().last().unwrap().1, Ok(b"after".to_vec()));
@@ -215,7 +221,7 @@ fn a_budget_refuses_what_it_cannot_hold_and_comes_back() {
         call(&mut pair, ECHO, &pattern(60_000), tag);
     }
     pass_with(&mut pair, 100, |_| {});
-    let overloaded = Err(RpcError::Rejected(ErrorCode::OVERLOADED));
+    let overloaded = Err(RpcError::rejected(ErrorCode::OVERLOADED, true));
     let refused = pair.done().iter().filter(|done| done.1 == overloaded);
     assert_eq!((refused.count(), pair.done().len()), (2, 3));
     call(&mut pair, ECHO, &pattern(60_000), 9);
@@ -332,7 +338,10 @@ fn a_silent_peer_fails_in_the_middle_of_a_message() {
     while pair.done().is_empty() {
         pass_with(&mut pair, 1, Vec::clear);
     }
-    assert_eq!(pair.done(), [(Tag(1), Err(RpcError::PeerFailed))]);
+    assert_eq!(
+        pair.done(),
+        [(Tag(1), Err(RpcError::PeerFailed(Ran::Unknown)))]
+    );
     // A second of silence, and another in which the server's process is silent too.
     let took = pair.clock.read().since(begin);
     assert!(took < Nanos::from_millis(2500), "{took:?}");

@@ -14,6 +14,7 @@ mod loss;
 mod memory;
 mod paced;
 mod packets;
+mod proofs;
 mod references;
 mod regressions;
 mod sessions;

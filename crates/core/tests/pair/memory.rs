@@ -5,7 +5,8 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, ReqType};
 
-const OVERLOADED: RpcError = RpcError::Rejected(ErrorCode::OVERLOADED);
+const OVERLOADED: RpcError = RpcError::rejected(ErrorCode::OVERLOADED, true);
+const NO_MEMORY: RpcError = RpcError::rejected(ErrorCode::NO_RESPONSE_MEMORY, true);
 
 /// A pair of endpoints with little memory.
 fn pair() -> Pair {
@@ -43,13 +44,20 @@ fn recovers(pair: &mut Pair, taken: Vec<MsgBuf>, req_type: ReqType) {
 }
 
 #[test]
-fn a_request_whose_answer_has_no_room_is_overload() {
-    for req_type in [ECHO, BATCH, BACKGROUND] {
+fn a_request_whose_answer_has_no_room_is_overload_unless_its_handler_ran() {
+    // A batch and a job have room for their answers before they run.
+    let ends = [
+        (ECHO, NO_MEMORY, 1),
+        (BATCH, OVERLOADED, 0),
+        (BACKGROUND, OVERLOADED, 0),
+    ];
+    for (req_type, error, runs) in ends {
         let mut pair = pair();
         let taken = use_up(&mut pair);
         pair.call(req_type, b"x", 1);
         pair.run();
-        assert_eq!(pair.done(), [(Tag(1), Err(OVERLOADED))], "{req_type:?}");
+        assert_eq!(pair.done(), [(Tag(1), Err(error))], "{req_type:?}");
+        assert_eq!(pair.ran(), runs, "{req_type:?}");
         recovers(&mut pair, taken, req_type);
     }
 }

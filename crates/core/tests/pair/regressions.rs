@@ -2,7 +2,7 @@
 
 use dunlin_core::{Config, Nanos, Request, RpcError, SessionOptions, Tag, TimerToken};
 use dunlin_testkit::pair::*;
-use dunlin_wire::{ErrorCode, PacketType, ReqType};
+use dunlin_wire::{ErrorCode, PacketType, Ran, ReqType};
 use std::cell::Cell;
 
 thread_local! {
@@ -65,7 +65,7 @@ fn cancelling_in_the_backlog_leaves_nothing_to_wake_up_for() {
     p.run();
     p.call_for(ECHO, b"x", 2, Some(Nanos::from_millis(1)));
     p.pass(Nanos::from_millis(3));
-    assert_eq!(p.done(), [(Tag(2), Err(RpcError::DeadlinePassed))]);
+    assert_eq!(p.done(), [(Tag(2), Err(RpcError::DeadlinePassed(Ran::No)))]);
     let h = p.server.rpc.app_mut().held.pop().unwrap();
     {
         let (_, mut cx) = p.server.rpc.with();
@@ -415,7 +415,7 @@ fn a_held_request_is_answered_only_by_its_own_endpoint() {
         h.reply_bytes(&mut cx, b"for client");
     } // wrong endpoint
     p.run();
-    let failed = Err(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
+    let failed = Err(RpcError::rejected(ErrorCode::HANDLER_FAILED, true));
     assert_eq!(
         p.done(),
         [(Tag(1), failed)],

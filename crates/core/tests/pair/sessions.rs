@@ -6,6 +6,7 @@ use dunlin_core::{
     Tag,
 };
 use dunlin_testkit::pair::*;
+use dunlin_wire::Ran;
 
 #[test]
 fn both_sides_learn_of_a_session() {
@@ -74,7 +75,10 @@ fn a_refused_session_ends_its_calls() {
     pair.run();
     assert_eq!(
         pair.done(),
-        [(Tag(1), Err(RpcError::SessionClosed(CloseReason::Refused)))]
+        [(
+            Tag(1),
+            Err(RpcError::SessionClosed(CloseReason::Refused, Ran::No))
+        )]
     );
     pair.assert_clean();
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use dunlin_core::{Nanos, RpcError};
 use dunlin_testkit::pair::*;
-use dunlin_wire::{PacketType, ReqType};
+use dunlin_wire::{PacketType, Ran, ReqType};
 
 /// Takes [`LONG`].
 const SLOW: ReqType = ReqType(50);
@@ -148,7 +148,10 @@ fn a_slow_request_that_is_cancelled_while_it_waits_does_not_run() {
     pair.run();
     assert_eq!(pair.ran(), ran);
     let (tag, result) = pair.done().last().unwrap();
-    assert_eq!((tag.0, result), (1, &Err(RpcError::Cancelled)));
+    assert_eq!(
+        (tag.0, result),
+        (1, &Err(RpcError::Cancelled(Ran::Unknown)))
+    );
     // The answer to the other request was lost above.
     pair.assert_clean();
     assert_eq!(pair.ran(), ran);

@@ -57,8 +57,7 @@ fn a_response_without_room_and_a_type_without_a_handler_are_errors() {
     let error = block_on(channel.call(ECHO, &[7; 100]).room(10)).unwrap_err();
     assert_eq!(error.ran(), dunlin::Ran::Yes, "{error}");
     let error = block_on(channel.call(ReqType(77), b"")).unwrap_err();
-    // The server has not declared that its codes prove whether a handler ran.
-    assert_eq!(error.ran(), dunlin::Ran::Unknown, "{error}");
+    assert_eq!(error.ran(), dunlin::Ran::No, "{error}");
 }
 
 #[test]

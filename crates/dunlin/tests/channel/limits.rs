@@ -70,7 +70,7 @@ fn without_patience_a_call_fails_at_once() {
 
 fn assert_late(end: Result<dunlin::Answer, ChannelError>, ran: Ran) {
     let error = end.map(|_| ()).unwrap_err();
-    let late = AsyncError::Rpc(RpcError::DeadlinePassed);
+    let late = AsyncError::Rpc(RpcError::DeadlinePassed(ran));
     assert!(
         matches!(error, ChannelError::Call { error, ran: it } if error == late && it == ran),
         "{error}"

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use dunlin::{
-    ConnectError, Done, EndpointBuilder, Nexus, ReqType, Rpc, RpcError, Session, SessionEvent, Tag,
+    ConnectError, Done, EndpointBuilder, Nexus, Ran, ReqType, Rpc, RpcError, Session, SessionEvent,
+    Tag,
 };
 
 use crate::Named;
@@ -129,9 +130,16 @@ impl<T: Named> Client<T> {
     }
 }
 
-/// All of them ended because the peer has failed.
-pub(crate) fn assert_peer_failed(done: &[Done]) {
+/// All of them ended because the peer has failed. Returns how many never left this side, so that
+/// they have provably not run.
+pub(crate) fn assert_peer_failed(done: &[Done]) -> usize {
     for done in done {
-        assert_eq!(done.result, Err(RpcError::PeerFailed), "{:?}", done.tag);
+        let ran = match done.transmitted() {
+            true => Ran::Unknown,
+            false => Ran::No,
+        };
+        let failed = Err(RpcError::PeerFailed(ran));
+        assert_eq!(done.result, failed, "{:?}", done.tag);
     }
+    done.iter().filter(|done| !done.transmitted()).count()
 }

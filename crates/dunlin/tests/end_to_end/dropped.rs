@@ -65,7 +65,7 @@ fn dropped_elsewhere<T: Named>() -> Vec<Duration> {
         .map(|_| {
             client.call(session, HOLD, b"", 0);
             let done = client.finish(1, PATIENCE).remove(0);
-            let failed = RpcError::Rejected(ErrorCode::HANDLER_FAILED);
+            let failed = RpcError::rejected(ErrorCode::HANDLER_FAILED, true);
             assert_eq!(done.result, Err(failed));
             dropped.recv().unwrap().elapsed()
         })

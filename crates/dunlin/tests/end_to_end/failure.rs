@@ -89,7 +89,11 @@ fn stopped<T: Named>() {
         .filter(|done| done.result.is_err())
         .collect();
     assert!(failed.len() >= CALLS / 2);
-    assert_peer_failed(&failed);
+    let unsent = assert_peer_failed(&failed);
+    assert!(
+        unsent > 0,
+        "a session has fewer slots than there were calls"
+    );
     client.rpc.run_for(STOPPED.saturating_sub(begin.elapsed()));
     assert_eq!(client.rpc.session_count(), 0);
     server.signal(libc::SIGCONT);
@@ -100,6 +104,12 @@ fn stopped<T: Named>() {
     }
     let stats = client.stats_at_rest(session);
     assert_eq!(stats.twice, 0, "a request ran twice: {stats:?}");
+    // Each exchange counts too.
+    let marked = usize::try_from(stats.marked).unwrap();
+    assert!(
+        marked + unsent <= CALLS + 200,
+        "one ran that had not left: {stats:?}"
+    );
     assert_eq!(stats.sessions, 1);
 }
 

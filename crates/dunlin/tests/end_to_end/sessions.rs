@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use dunlin::{
-    Auto, CallErrorKind, CloseReason, ConnectError, HandleError, Nexus, RpcError, SessionEvent,
-    Shm, Tag, Udp,
+    Auto, CallErrorKind, CloseReason, ConnectError, HandleError, Nexus, Ran, RpcError,
+    SessionEvent, Shm, Tag, Udp,
 };
 
 use crate::Named;
@@ -44,7 +44,10 @@ fn disconnect<T: Named>() {
     assert!(client.rpc.disconnect(session).is_ok());
     let done = client.finish(1, PATIENCE).remove(0);
     let reason = CloseReason::Disconnected;
-    assert_eq!(done.result, Err(RpcError::SessionClosed(reason)));
+    assert_eq!(
+        done.result,
+        Err(RpcError::SessionClosed(reason, Ran::Unknown))
+    );
     client.run_within(PATIENCE, "the event", |heard| heard.events.len() == 2);
     assert_eq!(
         client.rpc.app().events,
@@ -72,7 +75,7 @@ fn disconnected_by_the_server<T: Named>() {
     client.call(session, LEAVE, b"", 2);
     for done in client.finish(2, PATIENCE) {
         assert!(
-            matches!(done.result, Err(RpcError::SessionClosed(_))),
+            matches!(done.result, Err(RpcError::SessionClosed(..))),
             "{done:?}"
         );
     }

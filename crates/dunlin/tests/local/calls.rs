@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dunlin::{AsyncError, CallErrorKind, ErrorCode, ReqType, RpcError, Session};
+use dunlin::{AsyncError, CallErrorKind, ErrorCode, Ran, ReqType, RpcError, Session};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{Either, join_all, select};
@@ -78,7 +78,10 @@ fn a_deadline_ends_a_call_and_gives_its_msgbufs_back() {
             local.block_on(|cx| async move {
                 let call = cx.call(session, NEVER, cx.copy(b"late").unwrap());
                 let failed = call.deadline(Duration::from_millis(20)).await.unwrap_err();
-                assert_eq!(failed.error, AsyncError::Rpc(RpcError::DeadlinePassed));
+                assert_eq!(
+                    failed.error,
+                    AsyncError::Rpc(RpcError::DeadlinePassed(Ran::Unknown))
+                );
                 assert_eq!(failed.request.data(), b"late");
                 assert!(failed.response.is_some());
             });
@@ -129,7 +132,7 @@ fn refused_calls_give_their_msgbufs_back() {
                     .call(session, ReqType(99), cx.copy(b"?").unwrap())
                     .await
                     .unwrap_err();
-                let unknown = AsyncError::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE));
+                let unknown = AsyncError::Rpc(RpcError::rejected(ErrorCode::UNKNOWN_TYPE, true));
                 assert_eq!(reject.error, unknown);
                 assert_eq!(reject.request.data(), b"?");
                 let small = cx.call(session, ECHO, cx.copy(&[7; 100]).unwrap()).room(10);

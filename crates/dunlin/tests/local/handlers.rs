@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dunlin::{AsyncError, Caller, ErrorCode, Local, OwnedRequest, RpcError, Session, Shm};
+use dunlin::{AsyncError, Caller, ErrorCode, Local, OwnedRequest, Ran, RpcError, Session, Shm};
 use futures::future::Either;
 
 use crate::{ECHO, FORGET, NESTED, NEVER, PANIC, beside, client, echo};
@@ -67,7 +67,7 @@ fn a_panic_ends_one_request() {
         |address| {
             let (mut local, session) = client(address);
             local.block_on(|cx| async move {
-                let failed = AsyncError::Rpc(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
+                let failed = AsyncError::Rpc(RpcError::rejected(ErrorCode::HANDLER_FAILED, true));
                 for _ in 0..3 {
                     for (req_type, word) in [(PANIC, "panic"), (FORGET, "panic"), (FORGET, "drop")]
                     {
@@ -121,7 +121,7 @@ fn a_future_that_panics_is_dropped_with_what_it_holds() {
                     let call = cx.call(session, PANIC, cx.copy(body.as_bytes()).unwrap());
                     call.deadline(Duration::from_secs(5)).await
                 });
-                let failed = AsyncError::Rpc(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
+                let failed = AsyncError::Rpc(RpcError::rejected(ErrorCode::HANDLER_FAILED, true));
                 assert_eq!(call.unwrap_err().error, failed);
             }
         },
@@ -179,7 +179,10 @@ fn the_future_of_a_handler_goes_when_its_client_gives_up() {
             local.block_on(|cx| async move {
                 let call = cx.call(session, NEVER, cx.copy(b"x").unwrap());
                 let late = call.deadline(Duration::from_millis(1)).await.unwrap_err();
-                assert_eq!(late.error, AsyncError::Rpc(RpcError::DeadlinePassed));
+                assert_eq!(
+                    late.error,
+                    AsyncError::Rpc(RpcError::DeadlinePassed(Ran::Unknown))
+                );
                 wait_for_dropped(&cx, session, 1).await;
                 let call = cx.call(session, NEVER, cx.copy(b"x").unwrap());
                 let nap = cx.sleep(Duration::from_millis(1));

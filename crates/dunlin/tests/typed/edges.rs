@@ -14,7 +14,7 @@ use crate::{
     serve_poll,
 };
 
-const FAILED: AsyncError = AsyncError::Rpc(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
+const FAILED: AsyncError = AsyncError::Rpc(RpcError::rejected(ErrorCode::HANDLER_FAILED, true));
 
 /// A server gets the time that is left when the request arrives, by its own clock, which started
 /// long before.

@@ -1,7 +1,7 @@
 //! Old clients with new servers, and the reverse: the promises of `docs/services.md`.
 
 use dunlin::service::{Context, DecodeError, Failure, Fixed, Growing, Grown, Postcard};
-use dunlin::{AsyncError, CloseReason, Cx, Local, RpcError, Session, Shm, service};
+use dunlin::{AsyncError, CloseReason, Cx, Local, Ran, RpcError, Session, Shm, service};
 use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -148,11 +148,11 @@ fn an_old_client_works_with_a_new_server() {
             // it does not know.
             assert_eq!(old.weigh(&ITEM).await, Ok(ITEM));
             // This server requires a field that the client lacks.
-            assert_eq!(old.strict(&ITEM).await, Err(Failure::BadRequest));
+            assert_eq!(old.strict(&ITEM).await, Err(Failure::BadRequest(Ran::No)));
             let note = Note {
                 text: "word".into(),
             };
-            assert_eq!(old.note(&note).await, Err(Failure::BadRequest));
+            assert_eq!(old.note(&note).await, Err(Failure::BadRequest(Ran::No)));
         });
     });
 }
@@ -172,7 +172,10 @@ fn a_new_client_works_with_an_old_server() {
             assert_eq!(new.fails(&ITEM2).await, Err(Failure::BadResponse(short)));
             let (text, author) = ("word".into(), "me".into());
             assert_eq!(new.note(&Note2 { text, author }).await, Ok(4));
-            assert_eq!(new.added(&ITEM2).await, Err(Failure::UnknownMethod));
+            assert_eq!(
+                new.added(&ITEM2).await,
+                Err(Failure::UnknownMethod(Ran::No))
+            );
         });
     });
 }
@@ -182,7 +185,7 @@ fn errors_grow_like_values() {
     with_new(|mut local, session| {
         local.block_on(|cx| async move {
             let old = OldClient::new(cx.clone(), session);
-            assert_eq!(old.fails(&ITEM).await, Err(Failure::BadRequest));
+            assert_eq!(old.fails(&ITEM).await, Err(Failure::BadRequest(Ran::No)));
             let new = NewClient::new(cx, session);
             assert_eq!(new.fails(&ITEM2).await, Err(Failure::Method(ITEM2)));
             assert_eq!(new.weigh(&ITEM2).await, Ok(ITEM2));
@@ -193,14 +196,17 @@ fn errors_grow_like_values() {
 #[test]
 fn every_failure_says_what_it_is() {
     let failures: [(Failure<u8>, &str); 4] = [
-        (Failure::UnknownMethod, "the server has no such method"),
         (
-            Failure::BadRequest,
+            Failure::UnknownMethod(Ran::No),
+            "the server has no such method",
+        ),
+        (
+            Failure::BadRequest(Ran::No),
             "the server could not decode the request",
         ),
         (Failure::Method(3), "3"),
         (
-            Failure::Call(AsyncError::Rpc(RpcError::PeerFailed)),
+            Failure::Call(AsyncError::Rpc(RpcError::PeerFailed(Ran::Unknown))),
             "the peer has failed; connect again",
         ),
     ];
@@ -218,13 +224,13 @@ fn a_failure_is_uncertain_if_the_handler_may_have_run() {
     let reason = CloseReason::EndpointClosed;
     let failures: [(Failure<u8>, bool); 10] = [
         (Failure::BadResponse(DecodeError::Malformed), true),
-        (rpc(RpcError::DeadlinePassed), true),
-        (rpc(RpcError::Cancelled), true),
-        (rpc(RpcError::PeerFailed), true),
-        (rpc(RpcError::SessionClosed(reason)), true),
+        (rpc(RpcError::DeadlinePassed(Ran::Unknown)), true),
+        (rpc(RpcError::Cancelled(Ran::Unknown)), true),
+        (rpc(RpcError::PeerFailed(Ran::Unknown)), true),
+        (rpc(RpcError::SessionClosed(reason, Ran::Unknown)), true),
         (Failure::Method(3), false),
-        (Failure::UnknownMethod, false),
-        (Failure::BadRequest, false),
+        (Failure::UnknownMethod(Ran::No), false),
+        (Failure::BadRequest(Ran::No), false),
         (Failure::BadValue, false),
         (Failure::Call(AsyncError::NoSession), false),
     ];

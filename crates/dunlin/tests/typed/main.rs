@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use dunlin::service::{Codec, Context, DecodeError, EncodeError, Failure, Fixed, Postcard, ViewOf};
 use dunlin::{
-    AsyncError, Caller, Cx, Done, Local, Nanos, Nexus, Rpc, RpcError, Session, Shm, Tag, Tasks,
-    service,
+    AsyncError, Caller, Cx, Done, Local, Nanos, Nexus, Ran, Rpc, RpcError, Session, Shm, Tag,
+    Tasks, service,
 };
 use dunlin_testkit::counting::Counting;
 use futures::channel::oneshot;
@@ -299,7 +299,7 @@ async fn use_everything(cx: Caller, session: Session) {
         .unwrap_err();
     assert_eq!(
         late,
-        Failure::Call(AsyncError::Rpc(RpcError::DeadlinePassed))
+        Failure::Call(AsyncError::Rpc(RpcError::DeadlinePassed(Ran::Unknown)))
     );
     assert!(late.is_uncertain());
     for _ in 0..10 {

@@ -13,8 +13,8 @@ async fn send(cx: &Caller, session: Session, req_type: u16, bytes: &[u8]) -> Asy
 
 /// Sends truncated and random messages, with and without metadata, to one method of each codec.
 async fn send_nonsense(cx: Caller, session: Session) {
-    let undecodable = AsyncError::Rpc(RpcError::Rejected(ErrorCode::UNDECODABLE));
-    let unknown = AsyncError::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE));
+    let undecodable = AsyncError::Rpc(RpcError::rejected(ErrorCode::UNDECODABLE, true));
+    let unknown = AsyncError::Rpc(RpcError::rejected(ErrorCode::UNKNOWN_TYPE, true));
     for method in [10, 13] {
         for (meta, bytes) in [
             (0, &[][..]),

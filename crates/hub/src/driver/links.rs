@@ -7,6 +7,7 @@ use std::time::Duration;
 use dunlin_channel::{AddressId, AddressView, AttemptId, LinkId, Opened, Reason};
 use dunlin_core::{CloseReason, RpcError, Session};
 use dunlin_nexus::{ConnectError, ConnectOptions};
+use dunlin_wire::Ran;
 
 use super::{Around, Driver, put};
 use crate::board::{AddressState, ChannelState};
@@ -158,9 +159,7 @@ impl Driver {
             endpoint,
             endpoints: 1,
             window: info.window,
-            // No server says yet that it uses error codes as the protocol has them, nor that it
-            // drains.
-            precise: false,
+            // No server says yet that it drains.
             draining: false,
         };
         self.machine.on_opened(id, &opened, around.now);
@@ -180,7 +179,8 @@ impl Driver {
         self.links.on_error(link.address, error);
         self.machine.on_closed(id, reason, around.now);
         for attempt in link.waiting {
-            self.never_sent(attempt, RpcError::SessionClosed(reason), around.now);
+            let closed = RpcError::SessionClosed(reason, Ran::No);
+            self.never_sent(attempt, closed, around.now);
         }
     }
 
@@ -235,7 +235,7 @@ impl Driver {
             around.sessions.remove(&link.session);
             // It may have ended, with the news of it still to come.
             let _ = around.rpc.disconnect(link.session);
-            let closed = RpcError::SessionClosed(CloseReason::Disconnected);
+            let closed = RpcError::SessionClosed(CloseReason::Disconnected, Ran::No);
             for attempt in link.waiting {
                 self.never_sent(attempt, closed, around.now);
             }

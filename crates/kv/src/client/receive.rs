@@ -211,13 +211,14 @@ impl Client {
                 call.room = size as usize;
                 self.try_place(place, cx);
             }
-            RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE) => {
+            RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _) => {
                 self.fail(place, Error::Incompatible, cx);
             }
-            RpcError::Rejected(ErrorCode::TOO_LARGE | ErrorCode::RESPONSE_TOO_LARGE) => {
+            RpcError::TooLarge { .. }
+            | RpcError::Rejected(ErrorCode::TOO_LARGE | ErrorCode::RESPONSE_TOO_LARGE, _) => {
                 self.fail(place, Error::MessageTooLong, cx);
             }
-            RpcError::DeadlinePassed if call.is_read => {
+            RpcError::DeadlinePassed(_) if call.is_read => {
                 self.fail(place, Error::DeadlinePassed, cx);
             }
             _ if error.ran() == Ran::No || self.may_repeat(place) => self.try_later(place, cx),
@@ -243,7 +244,7 @@ impl Client {
     ) {
         let call = self.calls.remove(place);
         cx.recycle(call.request);
-        if error == RpcError::Rejected(ErrorCode::UNKNOWN_TYPE) {
+        if matches!(error, RpcError::Rejected(ErrorCode::UNKNOWN_TYPE, _)) {
             self.end_all(Error::Incompatible, cx);
         }
         self.give_up(session, cx);

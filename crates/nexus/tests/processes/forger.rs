@@ -8,7 +8,7 @@ use dunlin_core::{CallOptions, RpcError, Tag};
 use dunlin_nexus::{ConnectOptions, Nexus, Rpc};
 use dunlin_testkit::forger::{Forger, KINDS};
 use dunlin_transport::udp::Udp;
-use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
+use dunlin_wire::{Flags, Header, PacketType, PktNum, Ran, ReqNum};
 
 use super::child::Server;
 use super::{App, REVERSE, SLOW, exchange, run_within, serve_all};
@@ -134,7 +134,7 @@ fn a_call_whose_response_a_forger_begins_ends() {
         !rpc.app().done.is_empty()
     });
     let done = rpc.app_mut().done.pop().unwrap();
-    assert_eq!(done.result, Err(RpcError::PeerFailed));
+    assert_eq!(done.result, Err(RpcError::PeerFailed(Ran::Unknown)));
     assert!(
         begun.elapsed() > Duration::from_secs(1),
         "it was asked after"

@@ -139,7 +139,7 @@ fn finish<T: Open>(rpc: &mut Rpc<T, App>, limit: Duration) -> Done {
 }
 
 fn ended_by_failure(result: Result<(), RpcError>) -> bool {
-    matches!(result, Err(RpcError::PeerFailed))
+    matches!(result, Err(RpcError::PeerFailed(_)))
 }
 
 #[test]

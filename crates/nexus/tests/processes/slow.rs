@@ -7,6 +7,7 @@ use dunlin_core::{CallOptions, RpcError, Tag};
 use dunlin_nexus::Nexus;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
+use dunlin_wire::Ran;
 
 use super::child::{Named, Server};
 use super::{REVERSE, SLOW, endpoint, exchange, finish, issue};
@@ -66,7 +67,7 @@ fn a_deadline_ends_the_call_of_a_handler_that_hangs() {
     rpc.call_with(session, SLOW, request, response, Tag(0), options)
         .unwrap();
     let done = finish(&mut rpc, Duration::from_secs(4));
-    assert_eq!(done.result, Err(RpcError::DeadlinePassed));
+    assert_eq!(done.result, Err(RpcError::DeadlinePassed(Ran::Unknown)));
     assert!(begun.elapsed() > Duration::from_millis(2_400));
     // The process lives, so its session does.
     rpc.run_for(Duration::from_millis(1_500));

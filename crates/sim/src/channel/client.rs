@@ -36,7 +36,6 @@ struct Attempt {
     link: LinkId,
     call: dunlin_core::CallId,
     is_cancelled: bool,
-    is_precise: bool,
 }
 
 /// A session that is open.
@@ -44,7 +43,6 @@ struct Link {
     session: Session,
     server: usize,
     is_draining: bool,
-    is_precise: bool,
 }
 
 pub(super) struct Client {
@@ -189,7 +187,6 @@ impl Client {
             session,
             server,
             is_draining: false,
-            is_precise: opened.precise,
         };
         self.links.insert(link, entry);
         self.machine.on_opened(link, opened, self.now);
@@ -351,7 +348,7 @@ impl Client {
         let Some(entry) = self.links.get(&link) else {
             return self.violate(format!("a request goes over {link:?}, which is not open"));
         };
-        let (session, is_precise) = (entry.session, entry.is_precise);
+        let session = entry.session;
         if !self.may_be_picked(entry) {
             self.violate(format!(
                 "a request goes to a server that drains or left: {link:?}"
@@ -382,14 +379,12 @@ impl Client {
                         link,
                         call,
                         is_cancelled: false,
-                        is_precise,
                     },
                 );
             }
             Err(refused) => {
-                self.ledger.borrow_mut().refuse(name);
                 let fault = Fault::NotTaken(refused.kind);
-                self.on_end(id, name, Outcome::Failed(fault), is_precise);
+                self.on_end(id, name, Outcome::Failed(fault));
             }
         }
     }
@@ -420,9 +415,9 @@ impl Client {
                 }
                 Outcome::Answered
             }
-            Err(error) => Outcome::Failed(Fault::Sent(error)),
+            Err(error) => Outcome::Failed(Fault::of(error)),
         };
-        self.on_end(attempt.id, attempt.name, outcome, attempt.is_precise);
+        self.on_end(attempt.id, attempt.name, outcome);
         if self.rng.chance(self.plan.cancels) {
             self.drop_call(attempt.name);
         }
@@ -439,12 +434,15 @@ impl Client {
         }
     }
 
-    fn on_end(&mut self, id: AttemptId, name: usize, outcome: Outcome, is_precise: bool) {
-        let shutting_down = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
+    fn on_end(&mut self, id: AttemptId, name: usize, outcome: Outcome) {
+        let shutting_down = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
         let is_free = match outcome {
             Outcome::Answered => false,
-            Outcome::Failed(Fault::NotTaken(_) | Fault::NotSent(_)) => true,
-            Outcome::Failed(fault) => is_precise && fault == shutting_down,
+            Outcome::Failed(Fault::NotTaken(_) | Fault::NotSent(_)) => {
+                self.ledger.borrow_mut().take_back(name);
+                true
+            }
+            Outcome::Failed(fault) => fault == shutting_down,
         };
         if self.attempts.values().all(|attempt| attempt.name != name) {
             self.ledger.borrow_mut().idle(name, self.now, is_free);

@@ -94,8 +94,9 @@ impl Ledger {
         self.violate(what);
     }
 
-    /// Notes that the endpoint has not taken a request. Such a request does not count.
-    pub(super) fn refuse(&mut self, name: usize) {
+    /// Notes that a request has never left: the endpoint has not taken it, or its session has ended
+    /// while it waited. Such a request does not count as an attempt.
+    pub(super) fn take_back(&mut self, name: usize) {
         self.calls[name].attempts -= 1;
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_core::{Cx, DeferredRequest, Endpoint, Nanos, Request, TimerToken};
+use dunlin_core::{Cx, DeferredRequest, Endpoint, Nanos, Refuse, Request, TimerToken};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use super::ledger::Shared;
@@ -73,27 +73,31 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
         .first_chunk()
         .map(|name| u64::from_le_bytes(*name))
     else {
-        return req.reject(cx, ErrorCode::UNDECODABLE);
+        return req.refuse(cx, ErrorCode::UNDECODABLE);
     };
     if app.is_draining {
-        return req.reject(cx, ErrorCode::SHUTTING_DOWN);
+        return req.refuse(cx, ErrorCode::SHUTTING_DOWN);
     }
     let refuses = app.rng.chance(app.plan.refuses);
     // The codes of a server that is not precise do not tell whether the request ran.
     if refuses && (app.plan.precise || app.rng.one_in(2)) {
-        return req.reject(cx, ErrorCode::OVERLOADED);
+        return req.refuse(cx, ErrorCode::OVERLOADED);
     }
     app.ledger.borrow_mut().run(index(name));
     if refuses {
-        return req.reject(cx, ErrorCode::OVERLOADED);
+        return req.refuse(cx, ErrorCode::OVERLOADED);
     }
     if app.rng.chance(app.plan.fails) {
         let codes = [
             ErrorCode::application(1),
-            ErrorCode::NO_RESPONSE_MEMORY,
-            ErrorCode::REFUSED,
+            ErrorCode::OVERLOADED,
+            ErrorCode::SHUTTING_DOWN,
             ErrorCode::HANDLER_FAILED,
         ];
+        if app.rng.one_in(4) {
+            return req.refuse(cx, ErrorCode::NO_RESPONSE_MEMORY);
+        }
+        // Whatever a handler rejects with, no code may say that it did not run.
         return req.reject(cx, *app.rng.pick(&codes));
     }
     let takes = Nanos(app.rng.exponential(app.plan.takes.0));

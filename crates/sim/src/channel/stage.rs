@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use dunlin_channel::{LinkId, Opened};
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Account, CloseReason, Endpoint, Nanos, Report, Session, SessionOptions};
+use dunlin_core::{
+    Account, CloseReason, Endpoint, Nanos, Report, Session, SessionOffer, SessionOptions,
+};
 
 use super::client::Client;
 use super::desk::{Desk, Order};
@@ -205,7 +207,6 @@ impl Stage {
         match self.make(client, server) {
             Some((near, far)) => {
                 let life = self.world.life(PortId(server));
-                let precise = self.server(server).is_some_and(|it| it.app().is_precise());
                 self.sessions.push(Made {
                     client,
                     link,
@@ -220,7 +221,6 @@ impl Stage {
                     endpoint: 0,
                     endpoints: 1,
                     window: 8,
-                    precise,
                     draining: false,
                 };
                 if let Some(client) = self.client(client) {
@@ -245,11 +245,13 @@ impl Stage {
         let mut near = self.client(client)?.rpc().lifecycle();
         let session = near.open(&options).ok()?;
         let offer = near.offer_of(session)?;
-        let (far, answer) = self
-            .server(server)?
-            .lifecycle()
-            .accept(peer(client.0), &offer)
-            .ok()?;
+        let rpc = self.server(server)?;
+        let keeps_code_rules = rpc.app().is_precise();
+        let (far, answer) = rpc.lifecycle().accept(peer(client.0), &offer).ok()?;
+        let answer = SessionOffer {
+            keeps_code_rules,
+            ..answer
+        };
         let mut near = self.client(client)?.rpc().lifecycle();
         near.opened(session, peer(server), &answer).ok()?;
         Some((session, far))

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dunlin_core::{HandleError, Nanos, RpcError};
-use dunlin_wire::ErrorCode;
+use dunlin_wire::{ErrorCode, Ran};
 
 use super::message::Kind;
 use crate::world::ProcessId;
@@ -226,6 +226,7 @@ impl Ledger {
             cancelled: false,
             runs: 0,
             ended: false,
+            never_runs: false,
         });
         self.calls.len() as u64 - 1
     }
@@ -257,7 +258,9 @@ impl Ledger {
             return false;
         };
         call.runs = call.runs.saturating_add(1);
-        let problem = if call.runs > 1 {
+        let problem = if call.never_runs {
+            "runs after an end that says that it does not"
+        } else if call.runs > 1 {
             "ran more than once"
         } else if call.to != at {
             "ran at the wrong process"
@@ -323,6 +326,7 @@ impl Ledger {
             call.judge(name, &result, response, now, strict, allowed)
         };
         let kind = call.kind;
+        call.never_runs |= result.is_err_and(|error| error.ran() == Ran::No);
         self.end(name);
         if let Some(problem) = problem {
             self.violate(format!(
@@ -382,10 +386,10 @@ impl Ledger {
         let counts = &mut self.counts;
         let counter = match result {
             Ok(()) => &mut counts.succeeded,
-            Err(RpcError::DeadlinePassed) => &mut counts.expired,
-            Err(RpcError::Cancelled) => &mut counts.cancelled,
-            Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)) => &mut counts.gone,
-            Err(RpcError::Rejected(_) | RpcError::ResponseTooLarge { .. }) => &mut counts.rejected,
+            Err(RpcError::DeadlinePassed(_)) => &mut counts.expired,
+            Err(RpcError::Cancelled(_)) => &mut counts.cancelled,
+            Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE, _)) => &mut counts.gone,
+            Err(RpcError::Rejected(..) | RpcError::ResponseTooLarge { .. }) => &mut counts.rejected,
             Err(_) => &mut counts.failed,
         };
         *counter += 1;

@@ -5,7 +5,7 @@
 //! and errors have a reason.
 
 use dunlin_core::{Done, Nanos, RpcError, Session};
-use dunlin_wire::{ErrorCode, Header, PacketType, SessionNum, Token};
+use dunlin_wire::{ErrorCode, Header, PacketType, Ran, SessionNum, Token};
 
 use super::letter::{LETTER_LEN, Letter, Mode, write_answer};
 use super::net::{DATA_SIZE, MAX_MESSAGE, REFERRED_LEN};
@@ -268,6 +268,15 @@ fn judge(
     open: bool,
 ) -> Result<(), &'static str> {
     let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
+    match done.ran() {
+        Ran::No => need(call.runs == 0, "it ran, and its end denies that")?,
+        // Without a letter, a request's run has no name.
+        Ran::Yes => need(
+            call.runs != 0 || call.terms.len < LETTER_LEN,
+            "no handler ran",
+        )?,
+        Ran::Unknown => {}
+    }
     match done.result {
         Ok(()) => {
             // A request that is too short to have content gets an empty answer.
@@ -282,16 +291,17 @@ fn judge(
             need(done.response.data() == expected, "the answer is wrong")?;
             need(!says || call.runs != 0, "no handler ran")
         }
-        Err(RpcError::DeadlinePassed) => {
+        Err(RpcError::DeadlinePassed(_)) => {
             need(call.terms.deadline <= now, "the deadline is to come")
         }
-        Err(RpcError::Cancelled) => need(call.cancelled, "it was not cancelled"),
-        Err(RpcError::PeerFailed | RpcError::SessionClosed(_)) => need(!open, "it is open"),
+        Err(RpcError::TooLarge { .. }) => Err("its session was open"),
+        Err(RpcError::Cancelled(_)) => need(call.cancelled, "it was not cancelled"),
+        Err(RpcError::PeerFailed(_) | RpcError::SessionClosed(..)) => need(!open, "it is open"),
         Err(RpcError::ResponseTooLarge { size }) => need(
             size == u32::from(call.terms.answer_len) && size as usize > call.terms.room,
             "the response fits",
         ),
-        Err(RpcError::Rejected(code)) => need(may_reject(call, code), "no reason to reject"),
+        Err(RpcError::Rejected(code, _)) => need(may_reject(call, code), "no reason to reject"),
     }
 }
 
@@ -305,9 +315,9 @@ fn may_reject(call: &CallRecord, code: ErrorCode) -> bool {
             u32::from(call.terms.answer_len) > limit
         }
         // While a large request arrives, its sender may stop, or the budget may be used up.
-        ErrorCode::OVERLOADED => {
-            matches!(call.terms.kind, BACKGROUND | NESTED) || call.terms.len >= REFERRED_LEN
-        }
+        ErrorCode::OVERLOADED => call.terms.kind == BACKGROUND || call.terms.len >= REFERRED_LEN,
+        ErrorCode::NO_RESPONSE_MEMORY => call.terms.len >= REFERRED_LEN,
+        ErrorCode::REFUSED => call.terms.kind == NESTED,
         // A panic ends all items of its batch.
         ErrorCode::HANDLER_FAILED => {
             call.terms.kind == BATCH

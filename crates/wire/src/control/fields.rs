@@ -29,6 +29,8 @@ impl Features {
     pub const NONCE: Self = Self(4);
     /// The process answers challenges (rule C13).
     pub const PROOF: Self = Self(8);
+    /// The process keeps the rules of error codes (rule W13).
+    pub const CODES: Self = Self(16);
 
     /// The abilities that both have.
     pub const fn and(self, other: Self) -> Self {

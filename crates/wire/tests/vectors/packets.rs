@@ -112,6 +112,18 @@ fn responses() -> Named {
             changed(err, |h| h.size = ErrorCode::CANCELLED.0),
         ),
         (
+            "err-shutting-down",
+            changed(err, |h| h.size = ErrorCode::SHUTTING_DOWN.0),
+        ),
+        (
+            "err-no-response-memory",
+            changed(err, |h| h.size = ErrorCode::NO_RESPONSE_MEMORY.0),
+        ),
+        (
+            "err-refused",
+            changed(err, |h| h.size = ErrorCode::REFUSED.0),
+        ),
+        (
             "err-application",
             changed(err, |h| h.size = ErrorCode::application(404).0),
         ),

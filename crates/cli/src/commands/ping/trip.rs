@@ -146,7 +146,7 @@ impl<T: Configurable> Pinger<T> {
         let outcome = match done.result {
             Ok(()) if done.response.data() == done.request.data() => Outcome::Answered(span),
             Ok(()) => Outcome::Wrong,
-            Err(RpcError::Rejected(code)) => Outcome::Refused(span, code),
+            Err(RpcError::Rejected(code, _)) => Outcome::Refused(span, code),
             Err(error) => Outcome::Lost(error.to_string()),
         };
         self.bufs = Some((done.request, done.response));

@@ -135,6 +135,7 @@ pub(super) fn side_of(key: SessionKey, fds: Vec<u64>) -> Side<u64> {
         data_size: 1440,
         max_message: 1440,
         first_req: ReqNum(0),
+        keeps_code_rules: true,
     };
     Side {
         offer,

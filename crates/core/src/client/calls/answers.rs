@@ -77,7 +77,8 @@ impl Calls {
         match &mut call.bufs {
             Some(bufs) if !unfinished => bufs.request.revoke(),
             _ => {
-                self.finish_later(answered, header, data, context);
+                let keeps_rules = line.keeps_code_rules();
+                self.finish_later(answered, header, data, keeps_rules, context);
                 return Answer::Taken;
             }
         }
@@ -124,6 +125,7 @@ impl Calls {
         answered: Answered,
         header: &Header,
         data: &[u8],
+        keeps_rules: bool,
         context: &mut Context,
     ) {
         let call = self.at(answered.idx);
@@ -133,13 +135,20 @@ impl Calls {
         }
         let tx_end = call.tx_end;
         self.note_answered(answered.idx, context);
-        let done = self.finish(answered, header, data);
+        let done = self.finish(answered, header, data, |_| keeps_rules);
         context.end(done, tx_end);
     }
 
-    /// The completion of an answered call, whose slot is free again already.
+    /// The completion of an answered call, whose slot is free again already. `keeps_rules` tells,
+    /// if the server answers with a code, whether that proves anything (rule W13).
     #[inline(always)]
-    pub(crate) fn finish(&mut self, answered: Answered, header: &Header, data: &[u8]) -> Done {
+    pub(crate) fn finish(
+        &mut self,
+        answered: Answered,
+        header: &Header,
+        data: &[u8],
+        keeps_rules: impl FnOnce(Session) -> bool,
+    ) -> Done {
         let call = self.at_mut(answered.idx);
         let mut ended = Ended {
             session: answered.session,
@@ -157,12 +166,10 @@ impl Calls {
             return ended.done(Ok(()));
         }
         let error = match is_response {
-            true => RpcError::ResponseTooLarge {
-                size: u32::try_from(data.len()).unwrap_or(u32::MAX),
-            },
-            false => RpcError::Rejected(ErrorCode(header.size)),
+            true => Failed::TooLarge(data.len()),
+            false => Failed::Rejected(header.size),
         };
-        ended.done(Err(error))
+        failed(ended, error, keeps_rules)
     }
 
     /// Takes the times from an answer: the residence of the request and, if it asked for a sample
@@ -246,4 +253,24 @@ impl Calls {
         call.attempts = 0;
         call.sent = now;
     }
+}
+
+/// Why an answer is no response to the user.
+enum Failed {
+    TooLarge(usize),
+    Rejected(u32),
+}
+
+/// The completion of a call that has failed. Not inlined: the registers that it needs would cost
+/// each iteration a store.
+#[cold]
+#[inline(never)]
+fn failed(ended: Ended, error: Failed, keeps_rules: impl FnOnce(Session) -> bool) -> Done {
+    let error = match error {
+        Failed::TooLarge(len) => RpcError::ResponseTooLarge {
+            size: u32::try_from(len).unwrap_or(u32::MAX),
+        },
+        Failed::Rejected(code) => RpcError::rejected(ErrorCode(code), keeps_rules(ended.session)),
+    };
+    ended.done(Err(error))
 }

@@ -1,13 +1,24 @@
 //! Calls that end without an answer: cancelled, past their deadline, or with their session (rules
 //! S6 and S11). Completions are queued for the loop.
 
-use super::{CallState, Calls, Ended};
+use super::{Call, CallState, Calls, Ended};
 use crate::call::Done;
 use crate::context::Context;
 use crate::error::RpcError;
 use crate::handle::CallIdx;
 use crate::session::line::Line;
 use crate::transport::TxSeq;
+
+impl Call {
+    /// The error of a call that ends without an answer. One that never had a slot was never
+    /// transmitted.
+    fn proved(&self, error: RpcError) -> RpcError {
+        match self.state {
+            CallState::Queued => error.before_transmission(),
+            _ => error,
+        }
+    }
+}
 
 impl Calls {
     /// Completes a call to the user before the server has answered (rule S6). The caller has ended
@@ -20,6 +31,7 @@ impl Calls {
         context: &mut Context,
     ) {
         let (state, tx_end) = (self.at(idx).state, self.at(idx).tx_end);
+        let error = self.at(idx).proved(error);
         let Some(done) = self.take_done(idx, Err(error), line) else {
             return;
         };
@@ -70,6 +82,7 @@ impl Calls {
         context: &mut Context,
     ) {
         let call = self.at(idx);
+        let error = call.proved(error);
         let tx_end = match call.state {
             CallState::Queued => TxSeq(0),
             _ => call.tx_end,

@@ -1,7 +1,7 @@
 //! The client's calls alone, with a session, a pacer and a context, and no endpoint: calls one by
 //! one, and a long random history against a model.
 
-use dunlin_wire::{Flags, Header, PacketType, ReqNum, SessionNum, Token};
+use dunlin_wire::{Flags, Header, PacketType, Ran, ReqNum, SessionNum, Token};
 use proptest::prelude::*;
 
 use super::answers::Answer;
@@ -102,7 +102,7 @@ impl Client {
         match answer {
             Answer::Ends(answered) => {
                 let header = header(PacketType::Resp, req);
-                Some(self.calls.finish(answered, &header, &[7; 4]))
+                Some(self.calls.finish(answered, &header, &[7; 4], |_| true))
             }
             _ => None,
         }
@@ -110,8 +110,12 @@ impl Client {
 
     fn abort(&mut self, idx: CallIdx) -> Option<Done> {
         let line = self.sessions.at_mut(self.session.index());
-        self.calls
-            .abort(idx, RpcError::Cancelled, line, &mut self.context);
+        self.calls.abort(
+            idx,
+            RpcError::Cancelled(Ran::Unknown),
+            line,
+            &mut self.context,
+        );
         self.context.held.pop_ending()
     }
 
@@ -199,7 +203,7 @@ fn a_cancelled_call_keeps_slot_and_credit_until_the_server_has_answered() {
     let (id, _) = client.issue(5, 4);
     let (idx, req) = (id.index(), client.calls.req_of(id.index()));
     let done = client.abort(idx).expect("its completion");
-    assert_eq!(done.result, Err(RpcError::Cancelled));
+    assert_eq!(done.result, Err(RpcError::Cancelled(Ran::Unknown)));
     assert_eq!(client.calls.find(id), None);
     assert_eq!(client.line().in_flight(), 1);
     client.check();

@@ -53,7 +53,7 @@ impl Requests {
             None => false,
         };
         if !fits && !self.grow_response(idx, len, context) {
-            return self.reject(idx, ErrorCode::OVERLOADED, sessions, context);
+            return self.reject(idx, ErrorCode::NO_RESPONSE_MEMORY, sessions, context);
         }
         let request = self.at_mut(idx);
         if let Some(response) = &mut request.response {

@@ -25,6 +25,7 @@ fn offer() -> SessionOffer {
         data_size: 512,
         max_message: 2048,
         first_req: ReqNum(0),
+        keeps_code_rules: true,
     }
 }
 

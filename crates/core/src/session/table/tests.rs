@@ -24,6 +24,7 @@ fn answer(window: u32, credits: u32) -> SessionOffer {
         data_size: 1024,
         max_message: 4096,
         first_req: TERMS.first_req,
+        keeps_code_rules: true,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Called by the ledger for every completion.
 
 use dunlin_core::{CloseReason, Nanos, RpcError};
-use dunlin_wire::ErrorCode;
+use dunlin_wire::{ErrorCode, Ran};
 
 use super::{Allowed, NESTED_FAILED, Phase, REJECTED};
 use crate::cluster::message::{Kind, is_answer_of};
@@ -27,6 +27,8 @@ pub(super) struct Call {
     pub(super) cancelled: bool,
     pub(super) runs: u8,
     pub(super) ended: bool,
+    /// Its end has proved that it did not run, and will not.
+    pub(super) never_runs: bool,
 }
 
 impl Call {
@@ -42,29 +44,47 @@ impl Call {
     ) -> Option<String> {
         let fine = match result {
             Ok(()) => return self.judge_response(name, response),
-            Err(RpcError::DeadlinePassed) => {
+            // All sessions of a world take the same.
+            Err(RpcError::TooLarge { .. }) => false,
+            Err(RpcError::DeadlinePassed(_)) => {
                 self.deadline.is_some_and(|span| now >= self.issued + span)
             }
-            Err(RpcError::Cancelled) => self.cancelled,
+            Err(RpcError::Cancelled(_)) => self.cancelled,
             // A connect may miss its deadline.
-            Err(RpcError::SessionClosed(CloseReason::ConnectTimeout)) => true,
-            Err(RpcError::SessionClosed(CloseReason::Refused)) if allowed.shortage => true,
-            Err(RpcError::PeerFailed) => !must_succeed && !trusted,
-            Err(RpcError::SessionClosed(_)) => !must_succeed,
+            Err(RpcError::SessionClosed(CloseReason::ConnectTimeout, _)) => true,
+            Err(RpcError::SessionClosed(CloseReason::Refused, _)) if allowed.shortage => true,
+            Err(RpcError::PeerFailed(_)) => !must_succeed && !trusted,
+            Err(RpcError::SessionClosed(..)) => !must_succeed,
             // A large message takes longer than a short hold, even without loss.
-            Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)) => {
+            Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE, _)) => {
                 allowed.forgetting && (!must_succeed || self.parts.1)
             }
-            Err(RpcError::Rejected(ErrorCode::OVERLOADED)) if allowed.shortage => true,
-            Err(RpcError::Rejected(ErrorCode::OVERLOADED)) if self.parts.0 && self.runs == 0 => {
+            Err(RpcError::Rejected(ErrorCode::OVERLOADED, _)) if allowed.shortage => true,
+            Err(RpcError::Rejected(ErrorCode::NO_RESPONSE_MEMORY, _)) if allowed.shortage => true,
+            Err(RpcError::Rejected(ErrorCode::OVERLOADED, _)) if self.parts.0 && self.runs == 0 => {
                 allowed.forgetting || self.works_in_background()
             }
-            Err(RpcError::Rejected(code)) => self.may_be_rejected(*code),
+            Err(RpcError::Rejected(code, _)) => self.may_be_rejected(*code),
             Err(RpcError::ResponseTooLarge { size }) => {
                 *size == self.answer_len && self.answer_len > self.room && self.runs == 1
             }
         };
-        (!fine).then(|| "ended in a way that nothing explains".to_owned())
+        match result {
+            _ if !fine => Some("ended in a way that nothing explains".to_owned()),
+            Err(error) => self.judge_ran(error.ran()),
+            Ok(()) => None,
+        }
+    }
+
+    /// Compares what the end of the call proves with what has happened.
+    fn judge_ran(&self, ran: Ran) -> Option<String> {
+        let is_true = match ran {
+            Ran::No => self.runs == 0,
+            // The runs of empty requests have no names.
+            Ran::Yes => self.runs == 1 || self.kind == Kind::Empty,
+            Ran::Unknown => true,
+        };
+        (!is_true).then(|| format!("ran {} times, and its end says {ran:?}", self.runs))
     }
 
     fn judge_response(&self, name: u64, response: &[u8]) -> Option<String> {

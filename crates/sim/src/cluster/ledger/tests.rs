@@ -1,7 +1,7 @@
 //! The ledger finds each fault that it is there to find.
 
 use dunlin_core::{CloseReason, Nanos, RpcError};
-use dunlin_wire::ErrorCode;
+use dunlin_wire::{ErrorCode, Ran};
 
 use super::{Allowed, Issue, Ledger, Phase, Shared};
 use crate::cluster::message::{Kind, answer_of};
@@ -88,10 +88,10 @@ fn running_twice_elsewhere_or_without_a_caller_is_seen() {
 fn ends_that_nothing_explains_are_seen() {
     let wrong = [
         Ok(()),
-        Err(RpcError::DeadlinePassed),
-        Err(RpcError::Cancelled),
-        Err(RpcError::Rejected(ErrorCode::HANDLER_FAILED)),
-        Err(RpcError::Rejected(ErrorCode::CANCELLED)),
+        Err(RpcError::DeadlinePassed(Ran::Unknown)),
+        Err(RpcError::Cancelled(Ran::Unknown)),
+        Err(RpcError::rejected(ErrorCode::HANDLER_FAILED, true)),
+        Err(RpcError::rejected(ErrorCode::CANCELLED, true)),
         Err(RpcError::ResponseTooLarge { size: 8 }),
     ];
     for result in wrong {
@@ -101,9 +101,9 @@ fn ends_that_nothing_explains_are_seen() {
         );
     }
     let allowed = [
-        Err(RpcError::PeerFailed),
-        Err(RpcError::SessionClosed(CloseReason::Reset)),
-        Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)),
+        Err(RpcError::PeerFailed(Ran::Unknown)),
+        Err(RpcError::SessionClosed(CloseReason::Reset, Ran::Unknown)),
+        Err(RpcError::rejected(ErrorCode::RESPONSE_GONE, true)),
     ];
     for result in allowed {
         assert_eq!(
@@ -115,11 +115,39 @@ fn ends_that_nothing_explains_are_seen() {
 }
 
 #[test]
+fn an_end_that_says_whether_the_handler_ran_is_true() {
+    let cancelled = |ran| Err(RpcError::Cancelled(ran));
+    let late = verdict(|ledger, call| {
+        ledger.cancel(call);
+        end(ledger, call, cancelled(Ran::No));
+        ledger.execute(Some(call), Kind::Echo, SERVER);
+    });
+    assert!(late.is_some_and(|what| what.contains("says that it does not")));
+    let ends = [
+        (true, Ran::No, true),
+        (true, Ran::Yes, false),
+        (true, Ran::Unknown, false),
+        (false, Ran::No, false),
+        (false, Ran::Yes, true),
+    ];
+    for (runs, ran, is_lie) in ends {
+        let verdict = verdict(|ledger, call| {
+            if runs {
+                ledger.execute(Some(call), Kind::Echo, SERVER);
+            }
+            ledger.cancel(call);
+            end(ledger, call, cancelled(ran));
+        });
+        assert_eq!(verdict.is_some(), is_lie, "{runs} {ran:?}: {verdict:?}");
+    }
+}
+
+#[test]
 fn the_calm_allows_no_failures() {
     let verdict = verdict(|ledger, _| {
         (ledger.phase, ledger.lossy) = (Phase::Calm, false);
         let call = issue(ledger, Kind::Echo, (false, false));
-        end(ledger, call, Err(RpcError::PeerFailed));
+        end(ledger, call, Err(RpcError::PeerFailed(Ran::Unknown)));
     });
     assert!(verdict.is_some());
 }
@@ -159,7 +187,7 @@ fn large_messages_are_given_up_only_where_endpoints_forget() {
         end(
             &mut ledger,
             call,
-            Err(RpcError::Rejected(ErrorCode::OVERLOADED)),
+            Err(RpcError::rejected(ErrorCode::OVERLOADED, true)),
         );
         ledger.take_violation()
     };
@@ -172,7 +200,7 @@ fn large_messages_are_given_up_only_where_endpoints_forget() {
 fn no_process_is_dead_once_all_have_answered() {
     let verdict = verdict(|ledger, call| {
         ledger.trusted_from = Nanos(1050);
-        end(ledger, call, Err(RpcError::PeerFailed));
+        end(ledger, call, Err(RpcError::PeerFailed(Ran::Unknown)));
     });
     assert!(verdict.is_some());
 }

@@ -1,0 +1,71 @@
+//! Each error of a channel states whether the call ran. The list is complete: without a line for a
+//! new variant, this does not compile.
+
+use super::*;
+
+/// The line of an error, without a wildcard.
+fn expected(error: &ChannelError) -> Ran {
+    match error {
+        ChannelError::NoServer(_)
+        | ChannelError::Full
+        | ChannelError::Address(_)
+        | ChannelError::NoAddress
+        | ChannelError::Endpoint
+        | ChannelError::Closed
+        | ChannelError::Hub(_) => Ran::No,
+        ChannelError::Call { ran, .. } => *ran,
+    }
+}
+
+fn errors() -> Vec<ChannelError> {
+    let thread = HubError::Thread(io::ErrorKind::OutOfMemory.into());
+    let mut errors = vec![
+        ChannelError::NoServer(Reasons::default()),
+        ChannelError::Full,
+        ChannelError::Address("nowhere".to_owned()),
+        ChannelError::NoAddress,
+        ChannelError::Endpoint,
+        ChannelError::Closed,
+        thread.into(),
+        ChannelError::abandoned(),
+    ];
+    for ran in [Ran::No, Ran::Yes, Ran::Unknown] {
+        let error = Error::NoSession;
+        errors.push(ChannelError::Call { error, ran });
+    }
+    errors
+}
+
+#[test]
+fn every_error_says_if_the_call_ran() {
+    for error in errors() {
+        assert_eq!(error.ran(), expected(&error), "{error:?}");
+    }
+    assert_eq!(ChannelError::abandoned().ran(), Ran::Unknown);
+}
+
+#[test]
+fn the_end_of_a_call_says_whether_any_attempt_ran() {
+    let reasons = || Reasons::default();
+    for ran in [Ran::No, Ran::Yes, Ran::Unknown] {
+        let whys = [
+            Why::Closed,
+            Why::DeadlinePassed,
+            Why::NoServer,
+            Why::Attempt(Fault::of(RpcError::PeerFailed(Ran::No))),
+            Why::Attempt(Fault::of(RpcError::PeerFailed(Ran::Unknown))),
+        ];
+        for why in whys {
+            let error = ChannelError::of(Failure { why, ran }, reasons);
+            assert_eq!(error.ran(), ran, "{error}");
+        }
+    }
+    // The deadline is that of the call, so its error knows what all attempts have proved.
+    let why = Why::DeadlinePassed;
+    let ran = Ran::No;
+    let end = ChannelError::of(Failure { why, ran }, reasons);
+    let ChannelError::Call { error, .. } = end else {
+        panic!("it is a call's: {end}");
+    };
+    assert_eq!(error.ran(), Ran::No);
+}
