@@ -1,7 +1,6 @@
 //! The handle of a channel, and how one is opened.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use crate::inbox::Post;
 use crate::letter::Mailbox;
 use crate::orders::Order;
 use crate::outgoing::Outgoing;
+use crate::places::{Place, Places};
 use crate::plan::{ChannelOptions, Plan};
 
 /// A client of one or more servers, for async programs: any task of any runtime calls, and a thread
@@ -49,8 +49,7 @@ struct Inner {
     post: Arc<Post>,
     board: Arc<Board>,
     options: ChannelOptions,
-    /// Slots that its calls hold.
-    calls: AtomicUsize,
+    places: Arc<Places>,
     /// Its threads end with the last channel.
     hub: Hub,
 }
@@ -131,7 +130,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Calls that have not ended; a further one fails with [`ChannelError::Full`].
+    /// Calls that have not ended, or whose requests a server may still hold after their deadlines
+    /// or drops; a further one fails with [`ChannelError::Full`].
     pub fn queue(mut self, calls: usize) -> Self {
         self.options.queue = calls;
         self
@@ -162,7 +162,7 @@ impl ChannelBuilder {
                 post,
                 board,
                 options: self.options,
-                calls: AtomicUsize::new(0),
+                places: Places::new(self.options.queue),
                 hub,
             }),
         })
@@ -247,32 +247,17 @@ impl Channel {
         &self.inner.post.mailbox
     }
 
-    /// A slot for a call. `None`: the channel has as many calls as it may have.
-    pub(crate) fn hold(&self) -> Option<Slot> {
-        let calls = &self.inner.calls;
-        let has_room = calls.fetch_add(1, Ordering::Relaxed) < self.inner.options.queue;
-        let slot = has_room.then(|| self.mailbox().hold()).flatten();
-        if slot.is_none() {
-            calls.fetch_sub(1, Ordering::Relaxed);
-        }
-        slot
+    /// A slot and a place for a call. `None`: the channel has as many calls as it may have.
+    pub(crate) fn hold(&self) -> Option<(Slot, Place)> {
+        let place = self.inner.places.take()?;
+        Some((self.mailbox().hold()?, place))
     }
 
     /// A call that was never posted does not need its slot any more.
     pub(crate) fn take_back(&self, slot: Slot) {
         self.mailbox()
             .with(slot, |letter| drop(letter.on_dropped()));
-        self.release(slot);
-    }
-
-    pub(crate) fn release(&self, slot: Slot) {
         self.mailbox().release(slot);
-        self.inner.calls.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn give_up(&self, slot: Slot) {
-        self.mailbox().give_up(slot);
-        self.inner.calls.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Called by `thread.rs`.
 
+mod held;
 mod links;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::error::ChannelError;
 use crate::inbox::Inbox;
 use crate::letter::Mailbox;
 use crate::plan::Plan;
+use held::Held;
 use links::Links;
 
 /// Things of the thread that its channels use.
@@ -65,6 +67,7 @@ pub(crate) struct Driver {
     seats: Vec<Option<Seat>>,
     /// By the index of the attempt.
     attempts: Vec<Option<Attempt>>,
+    held: Held,
     links: Links,
     /// The version of the machine that the board shows.
     shown: Option<u64>,
@@ -87,6 +90,7 @@ impl Driver {
             board,
             seats: Vec::new(),
             attempts: Vec::new(),
+            held: Held::new(),
             shown: None,
             wait: None,
             wants_names: false,
@@ -157,7 +161,7 @@ impl Driver {
 
     /// A call of the endpoint has ended.
     pub(crate) fn on_done(&mut self, index: usize, done: Done, around: &mut Around<'_>) {
-        let attempt = self.attempts.get_mut(index).and_then(Option::take);
+        let attempt = self.attempts.get(index).copied().flatten();
         let Some(attempt) = attempt else {
             return around.rpc.cx_again().recycle([done.request, done.response]);
         };
@@ -177,6 +181,21 @@ impl Driver {
             (Some(seat), Some(response)) => seat.response = Some(response),
             (_, response) => around.rpc.cx_again().recycle(response),
         }
+        if !self.hold(index, &attempt, around) {
+            self.on_ended(index, &attempt, outcome, around);
+        }
+    }
+
+    /// No server has anything of an attempt any more.
+    fn on_ended(
+        &mut self,
+        index: usize,
+        attempt: &Attempt,
+        outcome: Outcome,
+        around: &mut Around<'_>,
+    ) {
+        self.attempts[index] = None;
+        self.return_place(index, attempt.call, around);
         self.machine.on_end(attempt.id, outcome, around.now);
         self.links.on_done(attempt.link);
         self.issue_waiting(attempt.link, around);
@@ -269,6 +288,7 @@ impl Driver {
         let issued = self.try_issue(index, &attempt, around);
         match issued {
             Ok(issued) => {
+                self.take_place(index, attempt.call, around);
                 self.machine.on_issued(attempt.id);
                 self.links.on_issue(attempt.link);
                 self.attempts[index] = Some(Attempt {
@@ -356,6 +376,8 @@ impl Driver {
         match attempt.and_then(|attempt| attempt.issued) {
             // Its end comes as any other does, or has come.
             Some(issued) => {
+                let (index, call) = (id.index(), attempt.expect("it was issued").call);
+                self.take_place(index, call, around);
                 let _ = around.rpc.cx().cancel(issued);
             }
             None => self.never_sent(id, RpcError::Cancelled(Ran::No), around.now),

@@ -7,6 +7,7 @@ use dunlin_wire::ReqType;
 
 use crate::error::ChannelError;
 use crate::orders::Doorbell;
+use crate::places::Place;
 use dunlin_mailbox as mailbox;
 
 /// Slots keep the memory of a request for the next one, up to this many bytes: 4 MiB for a channel
@@ -24,6 +25,8 @@ pub(crate) struct Letter {
     pub(crate) terms: Terms,
     pub(crate) body: Vec<u8>,
     pub(crate) end: Option<Result<MsgBuf, ChannelError>>,
+    /// The place of the call, unless an attempt at it has that.
+    place: Option<Place>,
 }
 
 /// The mailbox of an endpoint's thread.
@@ -38,13 +41,15 @@ impl Default for Letter {
             terms: Terms::default(),
             body: Vec::new(),
             end: None,
+            place: None,
         }
     }
 }
 
 impl Letter {
     /// A request is written into the slot.
-    pub(crate) fn on_call(&mut self, channel: u32, req_type: ReqType, body: &[u8]) {
+    pub(crate) fn on_call(&mut self, channel: u32, place: Place, req_type: ReqType, body: &[u8]) {
+        self.place = Some(place);
         self.channel = channel;
         self.req_type = req_type;
         self.end = None;
@@ -58,10 +63,26 @@ impl Letter {
         self.shrink();
     }
 
+    /// The call is sent: its place goes to the attempt.
+    pub(crate) fn take_place(&mut self) -> Option<Place> {
+        self.place.take()
+    }
+
+    /// An attempt has ended, and a server holds nothing of it.
+    pub(crate) fn return_place(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
+    /// The caller takes the end.
+    pub(crate) fn on_seen(&mut self) -> Option<Result<MsgBuf, ChannelError>> {
+        self.place = None;
+        self.end.take()
+    }
+
     /// The caller has dropped the call, which may have ended.
     pub(crate) fn on_dropped(&mut self) -> Option<Result<MsgBuf, ChannelError>> {
         self.shrink();
-        self.end.take()
+        self.on_seen()
     }
 
     fn shrink(&mut self) {
@@ -73,6 +94,7 @@ impl Letter {
 
 impl mailbox::Letter for Letter {
     fn on_closed(&mut self) {
+        self.place = None;
         self.on_end(Err(ChannelError::Closed));
     }
 }

@@ -7,6 +7,7 @@
 //! | `channel.rs`, `outgoing.rs` | the handle, and a call as a future |
 //! | `hub.rs` | the nexus and endpoint threads |
 //! | `letter.rs`, `orders.rs`, `board.rs` | between callers and a thread: calls, orders, states |
+//! | `places.rs` | how many calls a channel has |
 //! | `inbox.rs` | what a thread finds |
 //! | `thread.rs` | a turn of a thread |
 //! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, sessions |
@@ -27,6 +28,7 @@ mod inbox;
 mod letter;
 mod orders;
 mod outgoing;
+mod places;
 mod plan;
 mod thread;
 

@@ -58,19 +58,22 @@ pub struct Answer(MsgBuf);
 
 impl Outgoing {
     pub(crate) fn new(channel: Channel, req_type: ReqType, body: &[u8]) -> Self {
-        let slot = channel.hold();
-        let call = Self {
-            deadline: channel.deadline(),
-            stage: slot.map_or(Stage::Refused(Refusal::Full), Stage::New),
-            channel,
+        let stage = match channel.hold() {
+            None => Stage::Refused(Refusal::Full),
+            Some((slot, place)) => {
+                channel.mailbox().with(slot, |letter| {
+                    letter.on_call(channel.id(), place, req_type, body);
+                    letter.room = ROOM;
+                    letter.terms = Terms::default();
+                });
+                Stage::New(slot)
+            }
         };
-        let id = call.channel.id();
-        call.write(|letter| {
-            letter.on_call(id, req_type, body);
-            letter.room = ROOM;
-            letter.terms = Terms::default();
-        });
-        call
+        Self {
+            deadline: channel.deadline(),
+            stage,
+            channel,
+        }
     }
 
     /// Ends the call if it has no answer this long after its first poll, repeats included.
@@ -139,8 +142,8 @@ impl Outgoing {
         if mailbox.poll_end(slot, context).is_pending() {
             return Poll::Pending;
         }
-        let end = mailbox.with(slot, |letter| letter.end.take());
-        self.channel.release(slot);
+        let end = mailbox.with(slot, Letter::on_seen);
+        mailbox.release(slot);
         self.stage = Stage::Over;
         Poll::Ready(end.expect("a call that has ended says how").map(Answer))
     }
@@ -170,7 +173,7 @@ impl Drop for Outgoing {
     fn drop(&mut self) {
         match self.stage {
             Stage::New(slot) => self.channel.take_back(slot),
-            Stage::Posted(slot) => self.channel.give_up(slot),
+            Stage::Posted(slot) => self.channel.mailbox().give_up(slot),
             Stage::Refused(_) | Stage::Over => {}
         }
     }

@@ -16,8 +16,8 @@ const LOOKUP: Nanos = Nanos::from_secs(30);
 pub struct ChannelOptions {
     /// Endpoint threads of a hub.
     pub threads: usize,
-    /// Calls of one channel that have not ended; a further one fails with
-    /// [`ChannelError::Full`].
+    /// Calls of one channel that have not ended, or whose requests a server may still hold; a
+    /// further one fails with [`ChannelError::Full`].
     pub queue: usize,
     /// Time for which a call waits for a server to be ready; zero: it fails at once.
     pub patience: Duration,

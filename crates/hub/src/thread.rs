@@ -36,6 +36,8 @@ pub(crate) struct Thread {
     running: Vec<Running>,
     /// Channels that something happened to.
     touched: Vec<u32>,
+    /// Channels whose ended calls a server may still hold.
+    holding: Vec<u32>,
     /// Kept to be used again.
     done: Vec<Done>,
     seed: u64,
@@ -59,6 +61,7 @@ impl Thread {
             sessions: BTreeMap::new(),
             running: Vec::new(),
             touched: Vec::new(),
+            holding: Vec::new(),
             done: Vec::new(),
             seed,
             is_stopped: false,
@@ -78,6 +81,7 @@ impl Thread {
         self.on_orders(now);
         self.on_done(now);
         self.on_events(now);
+        self.on_held(now);
         self.on_mail(now);
         if self.rpc.app().wakeup <= now {
             let due = |(id, driver): (&u32, &Driver)| (driver.next_wakeup() <= now).then_some(*id);
@@ -210,11 +214,35 @@ impl Thread {
                 self.rpc.cx_again().recycle([done.request, done.response]);
                 continue;
             }
-            self.touch(channel, now, |driver, around| {
+            let holds = self.touch(channel, now, |driver, around| {
+                let held = driver.holds();
                 driver.on_done(index, done, around);
+                driver.holds() && !held
             });
+            if holds == Some(true) {
+                self.holding.push(channel);
+            }
         }
         self.done = all;
+    }
+
+    /// Looks at requests that servers may still hold.
+    fn on_held(&mut self, now: Nanos) {
+        let mut at = 0;
+        while let Some(channel) = self.holding.get(at).copied() {
+            let checked = self.with(channel, now, |driver, around| {
+                let have_ended = driver.check_held(around);
+                (have_ended, driver.holds())
+            });
+            let (have_ended, holds) = checked.unwrap_or_default();
+            if have_ended {
+                self.touched.push(channel);
+            }
+            match holds {
+                true => at += 1,
+                false => drop(self.holding.swap_remove(at)),
+            }
+        }
     }
 
     fn on_events(&mut self, now: Nanos) {

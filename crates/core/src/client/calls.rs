@@ -281,6 +281,15 @@ impl Calls {
         live.then_some(id.index())
     }
 
+    /// Whether the call that an identifier names has ended at this side, but not at the server, which
+    /// has not answered (rule S6).
+    pub(crate) fn is_unanswered(&self, id: CallId) -> bool {
+        let call = self.table.get(id.index());
+        call.is_some_and(|call| {
+            call.generation == id.generation() && call.state == CallState::Zombie
+        })
+    }
+
     /// The session of a call that is not free.
     #[inline]
     pub(crate) fn session_of(&self, idx: CallIdx) -> SessionIdx {

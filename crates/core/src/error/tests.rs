@@ -97,6 +97,7 @@ fn a_call_that_was_not_taken_did_not_run() {
     let kinds = [
         CallErrorKind::Overloaded,
         CallErrorKind::NoSession,
+        CallErrorKind::WrongEndpoint,
         CallErrorKind::TooLarge { limit: 4 },
     ];
     for kind in kinds {

@@ -122,6 +122,13 @@ impl Cx<'_> {
         self.core.cancel(call)
     }
 
+    /// Whether a call that was cancelled, or whose deadline has passed, still has its slot, because
+    /// the server has not answered (rule S6). False once the session has ended, and for a call of
+    /// another endpoint.
+    pub fn is_unanswered(&self, call: CallId) -> bool {
+        self.core.sessions.is_home(call.session()) && self.core.calls.is_unanswered(call)
+    }
+
     /// Ends a session. Its calls complete with an error, and its peer learns that it is over.
     ///
     /// # Errors

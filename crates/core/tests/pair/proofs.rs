@@ -61,6 +61,32 @@ fn a_deadline_and_a_cancellation_know_whether_the_call_had_a_slot() {
     assert_eq!(pair.ran(), 2);
 }
 
+#[test]
+fn a_call_that_was_given_up_is_unanswered_until_the_server_has_answered() {
+    for is_cancelled in [true, false] {
+        let mut pair = Pair::new();
+        let deadline = (!is_cancelled).then_some(Nanos::from_millis(1));
+        let call = pair.call_for(HOLD, b"slow", 1, deadline);
+        pair.run();
+        assert!(!pair.client.rpc.cx().is_unanswered(call), "its user waits");
+        if is_cancelled {
+            pair.client.rpc.cx().cancel(call).unwrap();
+        }
+        pair.pass(Nanos::from_millis(3));
+        assert_eq!(pair.done().len(), 1);
+        assert!(pair.client.rpc.cx().is_unanswered(call));
+        let held = pair.server.rpc.app_mut().held.pop().unwrap();
+        held.reply_bytes(&mut pair.server.rpc.cx(), b"too late");
+        pair.pass(Nanos::from_millis(30));
+        assert!(!pair.client.rpc.cx().is_unanswered(call));
+    }
+    // A call that waited for a slot leaves nothing at the server.
+    let mut pair = busy();
+    let waiting = pair.call(ECHO, b"second", 2);
+    pair.client.rpc.cx().cancel(waiting).unwrap();
+    assert!(!pair.client.rpc.cx().is_unanswered(waiting));
+}
+
 /// A pair whose client has a second session with the server, which does not keep the rules of
 /// codes.
 fn with_older_server() -> Pair {

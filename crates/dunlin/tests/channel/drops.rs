@@ -45,8 +45,21 @@ fn a_call_is_dropped_at_each_stage() {
         }
         // Dropped on its way to the endpoint's thread, or shortly after.
         for _ in 0..200 {
-            poll_and_drop(channel.call(HOLD, b""));
+            until(|| {
+                let mut call = pin!(channel.call(HOLD, b""));
+                // Ready if the server still holds as many as the channel may have.
+                block_on(poll_fn(|context| {
+                    Poll::Ready(call.as_mut().poll(context).is_pending())
+                }))
+            });
         }
+        // All places of the channel are free again, once the server has let go of all requests.
+        let all_are_free = || {
+            let calls = (0..8).map(|_| channel.call(ECHO, b"all"));
+            let ends = block_on(futures::future::join_all(calls));
+            ends.iter().all(Result::is_ok)
+        };
+        until(all_are_free);
         // Dropped after its end, which the task has not seen.
         for _ in 0..20 {
             let mut call = Box::pin(channel.call(ECHO, b"unseen"));
@@ -58,7 +71,7 @@ fn a_call_is_dropped_at_each_stage() {
             drop(poll);
             block_on(channel.call(ECHO, b"seen")).unwrap();
         }
-        // All places of the channel are free again.
+        until(all_are_free);
         let calls: Vec<_> = (0..8).map(|_| channel.call(ECHO, b"all")).collect();
         for end in block_on(futures::future::join_all(calls)) {
             assert_eq!(end.unwrap().data(), b"all");

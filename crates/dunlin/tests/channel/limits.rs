@@ -1,12 +1,13 @@
 //! A full channel, patience, deadlines, and addresses without a server.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use dunlin::{AsyncError, Channel, ChannelError, Ran, RpcError};
 use futures::future::{join, join_all};
 
 use crate::server::{Role, Server};
-use crate::{ECHO, HOLD, WAYS, Way, block_on};
+use crate::{ECHO, HOLD, WAYS, Way, block_on, until};
 
 /// An address at which no server listens.
 const NOWHERE: &str = "127.0.0.1:1";
@@ -20,12 +21,19 @@ fn a_full_channel_says_so_and_takes_calls_again() {
     let channel = Way::Shm.channel(server.address).queue(3).open().unwrap();
     let short = |_| channel.call(HOLD, b"").deadline(Duration::from_millis(100));
     let ends = block_on(join_all((0..5).map(short)));
+    // The server lets go of requests whose deadline has passed.
     let full = |end: &&Result<_, ChannelError>| matches!(end, Err(ChannelError::Full));
     assert_eq!(ends.iter().filter(full).count(), 2);
     assert!(ends.iter().filter(full).all(|end| match end {
         Err(error) => error.ran() == Ran::No,
         Ok(_) => false,
     }));
+    until(|| server.seen.given_up.load(Ordering::Relaxed) == 3);
+    until(|| {
+        block_on(join_all((0..3).map(|_| channel.call(ECHO, b""))))
+            .iter()
+            .all(Result::is_ok)
+    });
     // A call takes a place when it is made, before its first poll.
     let made = [0; 3].map(|_| channel.call(HOLD, b""));
     let end = block_on(channel.call(ECHO, b"one too many"));

@@ -10,6 +10,7 @@ mod limits;
 mod process;
 mod runtime;
 mod server;
+mod stuck;
 
 use std::pin::pin;
 use std::sync::Arc;

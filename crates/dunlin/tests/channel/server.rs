@@ -13,7 +13,10 @@ use crate::{ECHO, HOLD, Way};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Answers,
+    /// Answers none, and gives up those that their clients give up.
     Holds,
+    /// Answers none until the test lets it, whatever their clients do.
+    Keeps,
 }
 
 /// Counts that the test reads.
@@ -24,6 +27,8 @@ pub(crate) struct Seen {
     /// Requests that their client gave up.
     pub(crate) given_up: AtomicUsize,
     pub(crate) sessions: AtomicUsize,
+    /// Set by the test: a server that keeps requests answers them.
+    pub(crate) may_answer: AtomicBool,
 }
 
 struct App {
@@ -95,7 +100,7 @@ pub(crate) fn serve(
                 let body = request.data().to_vec();
                 request.reply_bytes(cx, &body);
             }
-            Role::Holds => {
+            Role::Holds | Role::Keeps => {
                 let ticket = request.ticket(cx);
                 app.held.push((ticket, request.defer(cx)));
             }
@@ -103,7 +108,8 @@ pub(crate) fn serve(
     });
     rpc.on_given_up(|app, ticket, _| {
         app.seen.given_up.fetch_add(1, Ordering::Relaxed);
-        app.held.retain(|(held, _)| *held != ticket);
+        let keeps = app.role == Role::Keeps;
+        app.held.retain(|(held, _)| keeps || *held != ticket);
     });
     rpc.on_session(|app, event, _| {
         match event {
@@ -113,5 +119,12 @@ pub(crate) fn serve(
         };
     });
     started(nexus.address());
-    rpc.run_until(|_| stopped.load(Ordering::Relaxed));
+    rpc.run_until(|rpc| {
+        if rpc.app().seen.may_answer.load(Ordering::Relaxed) {
+            for (_, request) in std::mem::take(&mut rpc.app_mut().held) {
+                request.reply_bytes(&mut rpc.cx(), b"late");
+            }
+        }
+        stopped.load(Ordering::Relaxed)
+    });
 }

@@ -215,7 +215,7 @@ fn reach_follows_the_peer_and_shows_ipv4_as_such() {
     let mut peers = Peers::new(10);
     let mapped = "[::ffff:10.0.0.9]:70".parse().unwrap();
     let peer = Peer::new(mapped, SHAPE, 1500, 1440);
-    let id = peers.add((EndpointUid([1; 16]), mapped), peer).unwrap();
+    let id = peers.add(EndpointUid([1; 16]), mapped, peer).unwrap();
     let reach = peers.reach(id).unwrap();
     assert_eq!(reach.address, "10.0.0.9:70".parse().unwrap());
     assert_eq!(

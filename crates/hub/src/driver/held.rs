@@ -1,0 +1,101 @@
+//! Requests that a server may still hold although their calls have ended at this side: cancelled,
+//! or past their deadlines (rule S6). Each keeps its place in the channel's limit, in its session's
+//! window, and in the outstanding requests by which a server is picked, until the server has
+//! answered or the session has ended. So a server that is stuck never looks idle.
+
+use dunlin_channel::{CallId, Fault, Outcome};
+use dunlin_core::RpcError;
+use dunlin_mailbox::Slot;
+use dunlin_wire::Ran;
+
+use super::{Around, Attempt, Driver, put};
+use crate::places::Place;
+
+#[derive(Debug)]
+pub(super) struct Held {
+    /// By the index of the attempt: the place of its call.
+    places: Vec<Option<Place>>,
+    /// The indexes of attempts whose calls have ended at this side alone.
+    attempts: Vec<usize>,
+}
+
+impl Held {
+    pub(super) const fn new() -> Self {
+        Self {
+            places: Vec::new(),
+            attempts: Vec::new(),
+        }
+    }
+}
+
+impl Driver {
+    /// True if a server may still hold a request whose call has ended.
+    pub(crate) const fn holds(&self) -> bool {
+        !self.held.attempts.is_empty()
+    }
+
+    /// Ends what servers have let go of; true if there was something.
+    pub(crate) fn check_held(&mut self, around: &mut Around<'_>) -> bool {
+        let before = self.held.attempts.len();
+        let mut at = 0;
+        while let Some(index) = self.held.attempts.get(at).copied() {
+            let attempt = self.attempts[index].expect("it is held");
+            if is_held(&attempt, around) {
+                at += 1;
+                continue;
+            }
+            self.held.attempts.swap_remove(at);
+            // Its call has ended, or ends for the same reason at its deadline.
+            let ended = Fault::Sent(RpcError::Cancelled(Ran::Unknown));
+            self.on_ended(index, &attempt, Outcome::Failed(ended), around);
+        }
+        self.held.attempts.len() != before
+    }
+
+    /// Keeps an attempt that has ended at this side, if its server may still hold it.
+    pub(super) fn hold(
+        &mut self,
+        index: usize,
+        attempt: &Attempt,
+        around: &mut Around<'_>,
+    ) -> bool {
+        let is_held = is_held(attempt, around);
+        if is_held {
+            self.held.attempts.push(index);
+        }
+        is_held
+    }
+
+    /// Gives an attempt the place of its call, unless another attempt has it.
+    pub(super) fn take_place(&mut self, index: usize, call: CallId, around: &mut Around<'_>) {
+        if self.held.places.get(index).is_some_and(Option::is_some) {
+            return;
+        }
+        let slot = self.slot_of(call);
+        let place = slot.and_then(|slot| around.mailbox.with(slot, |letter| letter.take_place()));
+        if let Some(place) = place {
+            put(&mut self.held.places, index, place);
+        }
+    }
+
+    /// Gives the place of an attempt back to its call, or frees it.
+    pub(super) fn return_place(&mut self, index: usize, call: CallId, around: &mut Around<'_>) {
+        let place = self.held.places.get_mut(index).and_then(Option::take);
+        if let (Some(place), Some(slot)) = (place, self.slot_of(call)) {
+            around
+                .mailbox
+                .with(slot, |letter| letter.return_place(place));
+        }
+    }
+
+    /// The slot of a call that has not ended.
+    fn slot_of(&self, call: CallId) -> Option<Slot> {
+        let seat = self.seats.get(call.index())?.as_ref();
+        seat.filter(|seat| seat.id == call).map(|seat| seat.slot)
+    }
+}
+
+fn is_held(attempt: &Attempt, around: &mut Around<'_>) -> bool {
+    let issued = attempt.issued;
+    issued.is_some_and(|call| around.rpc.cx_again().is_unanswered(call))
+}
