@@ -2,8 +2,8 @@
 //! a server may still hold its request. So the limit of the channel's calls bounds also what stuck
 //! servers hold.
 //!
-//! A place goes with its call: from the caller's handle into the slot of the mailbox, to the attempt
-//! that is sent, and back to the slot when that ends. Its drop frees it.
+//! A place goes with its call: from the caller's handle into the slot of the mailbox, to the
+//! attempt that is sent, and back to the slot when that ends. Its drop frees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,8 +3,8 @@
 //!
 //! Invariants: nothing blocks; a peer can make the input grow to [`MAX_FRAME`], the output to
 //! [`MAX_WAITING`] and the answers of one turn, and input and output together hold at most
-//! [`MAX_FDS`] descriptors; one turn reads [`READ_TURN`] bytes at most; a stream that failed stays failed.
-//! Called by `streams.rs`.
+//! [`MAX_FDS`] descriptors; one turn reads [`READ_TURN`] bytes at most; a stream that failed stays
+//! failed. Called by `streams.rs`.
 
 mod output;
 
@@ -109,9 +109,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads up to `turn` bytes, at most [`READ_TURN`], and gives each whole frame to `on_frame`, with the
-    /// descriptors that came with it or before it; `on_frame` takes those that belong to the frame
-    /// and returns whether to go on. True if there may be more.
+    /// Reads up to `turn` bytes, at most [`READ_TURN`], and gives each whole frame to `on_frame`,
+    /// with the descriptors that came with it or before it; `on_frame` takes those that belong to
+    /// the frame and returns whether to go on. True if there may be more.
     pub(crate) fn read(
         &mut self,
         turn: usize,

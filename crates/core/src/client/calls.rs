@@ -281,8 +281,8 @@ impl Calls {
         live.then_some(id.index())
     }
 
-    /// Whether the call that an identifier names has ended at this side, but not at the server, which
-    /// has not answered (rule S6).
+    /// Whether the call that an identifier names has ended at this side, but not at the server,
+    /// which has not answered (rule S6).
     pub(crate) fn is_unanswered(&self, id: CallId) -> bool {
         let call = self.table.get(id.index());
         call.is_some_and(|call| {

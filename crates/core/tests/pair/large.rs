@@ -85,20 +85,12 @@ fn requests_and_responses_of_every_size_arrive_whole() {
 #[test]
 fn every_kind_of_handler_gets_large_requests() {
     let data = pattern(5000);
+    let refused = |code| Err(RpcError::rejected(code, true));
     for (req_type, answer) in [
         (HOLD, Ok(vec![7; 6000])),
-        (
-            BATCH,
-            Err(RpcError::rejected(ErrorCode::RESPONSE_TOO_LARGE, true)),
-        ),
-        (
-            PANIC,
-            Err(RpcError::rejected(ErrorCode::HANDLER_FAILED, true)),
-        ),
-        (
-            UNKNOWN,
-            Err(RpcError::rejected(ErrorCode::UNKNOWN_TYPE, true)),
-        ),
+        (BATCH, refused(ErrorCode::RESPONSE_TOO_LARGE)),
+        (PANIC, refused(ErrorCode::HANDLER_FAILED)),
+        (UNKNOWN, refused(ErrorCode::UNKNOWN_TYPE)),
     ] {
         let mut pair = Pair::new();
         let mut request = pair.client.rpc.buf(data.len()).unwrap();
