@@ -166,6 +166,11 @@ mod os {
         }
         if let Some(fd) = &fd {
             seal(fd);
+            // A forked child is another process, and would share the memory: it could change a
+            // request while a handler of its parent reads it. If a kernel refuses, the memory still
+            // works.
+            // SAFETY: the whole of the new mapping.
+            unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) };
         }
         Some(Mapping {
             base: NonNull::new(base.cast())?,

@@ -88,6 +88,12 @@ impl Server {
         Self::spawn(this, format!("bell {} {server} {byte}", Shm::NAME))
     }
 
+    /// Starts a process that calls itself, and forks while its handler runs.
+    pub(super) fn forker() -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("forker {} 127.0.0.1:0", Shm::NAME))
+    }
+
     /// Starts a process that reads all packets of the server with this process id.
     pub(super) fn reader(server: u32) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
@@ -244,6 +250,7 @@ fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
         "client" => ask::<T>(address),
         "visitor" => visit::<T>(address),
         "relay" => relay(address),
+        "forker" => fork(),
         "reader" => super::traced::read(limits[0].parse().unwrap()),
         "stranger" => super::traced::look_as_stranger(address, limits),
         "bell" => write_bells(address, limits[0].parse().unwrap()),
@@ -360,6 +367,12 @@ fn lie(relay: SocketAddr, server: u32) {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     say(&format!("address {}", nexus.address()));
     super::liar::run(&nexus, relay, server);
+}
+
+fn fork() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    say(&format!("address {}", nexus.address()));
+    super::forked::run(&nexus);
 }
 
 fn write_bells(server: SocketAddr, byte: u8) {

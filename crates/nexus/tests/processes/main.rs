@@ -11,6 +11,7 @@ mod crowds;
 mod failure;
 mod floods;
 mod forger;
+mod forked;
 mod hostile;
 mod idle;
 mod liar;

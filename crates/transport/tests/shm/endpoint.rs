@@ -100,6 +100,18 @@ impl End {
         self.tx.counters().tx_packets > sent
     }
 
+    /// Sends a packet without data, and uses no msgbuf; true if there was room for it.
+    pub(crate) fn send_bare(&mut self, peer: PeerId) -> bool {
+        let sent = self.tx.counters().tx_packets;
+        self.tx.burst(&[TxItem {
+            peer,
+            inline_len: 24,
+            inline: [0; MAX_INLINE],
+            data: BufRef::EMPTY,
+        }]);
+        self.tx.counters().tx_packets > sent
+    }
+
     /// The numbers of the packets that a burst shows; panics if one is not what was sent.
     pub(crate) fn poll(&mut self) -> Vec<u64> {
         (0..self.rx.burst())
