@@ -48,7 +48,8 @@ pub struct Config {
     pub seed: crate::Seed,
     /// The version that the first write gets. A server that restarts must give one that it has
     /// never used, such as the time in nanoseconds; otherwise a client's compare-and-set could hit
-    /// another item.
+    /// another item. The stamps of long values begin there too: a get that goes on after the
+    /// restart finds no slice of another value.
     pub first_version: u64,
 }
 

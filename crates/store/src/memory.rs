@@ -26,7 +26,10 @@ type Bytes = memmap2::MmapMut;
 ///
 /// ```
 /// let mut region = dunlin_store::Region::new(1 << 20)?;
-/// region.touch(|done| println!("{done} bytes are ours"));
+/// region.touch(|done| {
+///     println!("{done} bytes are ours");
+///     true
+/// });
 /// assert_eq!(region.len(), 1 << 20);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -58,15 +61,19 @@ impl Region {
 
     /// Writes to each page once, so that the table does not wait for the kernel later. Calls
     /// `progress` now and then, and at the end, with the number of bytes that are done.
-    pub fn touch(&mut self, mut progress: impl FnMut(usize)) {
+    /// It stops early if `progress` returns false. Returns whether all memory is touched.
+    pub fn touch(&mut self, mut progress: impl FnMut(usize) -> bool) -> bool {
         let mut done = 0;
         for piece in self.bytes.chunks_mut(REPORT) {
             for page in piece.chunks_mut(SMALL_PAGE) {
                 page[0] = 0;
             }
             done += piece.len();
-            progress(done);
+            if !progress(done) {
+                break;
+            }
         }
+        done == self.bytes.len()
     }
 
     /// The eight bytes at `at`.

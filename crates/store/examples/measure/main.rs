@@ -67,7 +67,7 @@ fn usage() -> Outcome {
 /// Makes a table with all of its memory touched.
 fn table(memory: usize, mode: Mode) -> Result<Table, Box<dyn std::error::Error>> {
     let mut region = Region::new(memory)?;
-    region.touch(|_| ());
+    region.touch(|_| true);
     let config = Config {
         mode,
         seed: Seed::new([0x5eed, 1]),

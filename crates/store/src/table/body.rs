@@ -87,7 +87,7 @@ impl Table {
             mode: config.mode,
             seed: config.seed,
             next_version: config.first_version,
-            next_stamp: 0,
+            next_stamp: config.first_version,
             epoch: 0,
             flush_at: None,
             swept: 0,

@@ -50,6 +50,41 @@ fn a_cache_never_runs_out_of_memory_and_the_oldest_leave() {
 }
 
 #[test]
+fn a_table_that_starts_anew_gives_no_stamp_that_the_one_before_gave() {
+    let stamp = |first_version| {
+        let seed = Seed::new([11, 12]);
+        let config = Config {
+            mode: Mode::Store,
+            seed,
+            first_version,
+        };
+        let mut table = Table::new(Region::new(1 << 20).unwrap(), config).unwrap();
+        set(&mut table, 1, &[7; 100_000]).unwrap();
+        let bytes = name(1);
+        let key = table.key(&bytes).unwrap();
+        table.get(&key, NOW).unwrap().stamp().unwrap()
+    };
+    assert_ne!(stamp(1000), stamp(2000));
+}
+
+#[test]
+fn memory_is_touched_to_the_end_or_as_far_as_the_caller_wants() {
+    let mut region = Region::new(256 << 20).unwrap();
+    let mut parts = 0;
+    let all = region.touch(|_| {
+        parts += 1;
+        true
+    });
+    assert!(all && parts > 2, "{parts}");
+    let mut seen = 0;
+    let some = region.touch(|done| {
+        seen = done;
+        false
+    });
+    assert!(!some && seen < 256 << 20, "{seen}");
+}
+
+#[test]
 fn a_cache_loses_nothing_before_its_log_wraps() {
     let mut table = table(Mode::Cache, 8 << 20);
     let mut number = 0;
