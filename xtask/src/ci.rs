@@ -148,6 +148,11 @@ fn untimed() -> Vec<Step> {
              -- differential:: life:: check::",
         ),
         sh(
+            "histories",
+            10,
+            "cargo test -p dunlin-kv --features mutants --test history",
+        ),
+        sh(
             "channels",
             15,
             "cargo test -p dunlin-channel --features mutants --lib world:: && \

@@ -44,6 +44,7 @@ pub use wire::{
 /// Names of the table that programs need for a server and for writes.
 pub mod store {
     pub use dunlin_store::{
-        Config, Delta, MAX_KEY, MAX_VALUE, Mode, Region, Seed, SizeError, Table, Verb, route,
+        Config, Delta, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode, Region, Seed, SizeError, Table, Verb,
+        route,
     };
 }

@@ -50,6 +50,9 @@ pub struct Partition {
     /// Requests are run whatever their map.
     #[cfg(feature = "mutants")]
     takes_any_map: bool,
+    /// Slices are read whatever the stamp of their value.
+    #[cfg(feature = "mutants")]
+    takes_any_stamp: bool,
 }
 
 impl Partition {
@@ -70,6 +73,8 @@ impl Partition {
             records: Vec::new(),
             #[cfg(feature = "mutants")]
             takes_any_map: false,
+            #[cfg(feature = "mutants")]
+            takes_any_stamp: false,
         }
     }
 
@@ -77,6 +82,12 @@ impl Partition {
     #[cfg(feature = "mutants")]
     pub fn take_any_map(&mut self) {
         self.takes_any_map = true;
+    }
+
+    /// Plants the bug that slices of a value that was overwritten meanwhile are read on.
+    #[cfg(feature = "mutants")]
+    pub fn take_any_stamp(&mut self) {
+        self.takes_any_stamp = true;
     }
 
     /// Its number in the map.
@@ -164,9 +175,14 @@ impl Partition {
     /// The part of a long value that begins at `from`.
     fn slice(&mut self, key: &Key<'_>, stamp: u64, from: u32, now: Seconds) -> Reply<'_> {
         let from = from as usize;
+        #[cfg(feature = "mutants")]
+        let is_any = self.takes_any_stamp;
+        #[cfg(not(feature = "mutants"))]
+        let is_any = false;
         let item = self.table.peek(key, now);
         let is_it = |item: &Item<'_>| {
-            item.stamp() == Some(Stamp::from_number(stamp)) && from < item.value().len()
+            let is_same = item.stamp() == Some(Stamp::from_number(stamp));
+            (is_same || is_any) && from < item.value().len()
         };
         match item.filter(is_it) {
             Some(item) => Reply::Slice(item.value(), from),

@@ -5,6 +5,7 @@
 //!   ▲──────────────┴────────────┴─────closed, refused──┴──────────────────┘
 //! ```
 //! A lane that goes down pauses, longer after each failure in a row, before it is wished for again.
+//! One whose endpoint is not in the server's map any more stays down.
 
 use dunlin_core::{Nanos, Session};
 
@@ -27,8 +28,11 @@ struct Lane {
     endpoint: u16,
     state: State,
     failures: u32,
+    /// The map has its endpoint, or it is the first.
+    is_needed: bool,
 }
 
+/// The lanes. The first is that to the endpoint that is asked first; it stays, whatever the map.
 #[derive(Debug)]
 pub(super) struct Lanes(Vec<Lane>);
 
@@ -38,6 +42,15 @@ impl Lane {
             endpoint,
             state: State::Down(Nanos::ZERO),
             failures: 0,
+            is_needed: true,
+        }
+    }
+
+    /// When it is due; `None`: it has a session, or is not needed.
+    const fn due(&self) -> Option<Nanos> {
+        match self.state {
+            State::Down(at) if self.is_needed => Some(at),
+            _ => None,
         }
     }
 
@@ -64,18 +77,27 @@ impl Lanes {
         Self(vec![Lane::new(first)])
     }
 
-    /// Adds lanes for endpoints that have none.
-    pub(super) fn want(&mut self, endpoints: impl Iterator<Item = u16>) {
+    /// Has a lane for each endpoint of a map, and needs no others.
+    pub(super) fn need(&mut self, endpoints: impl Iterator<Item = u16>) {
+        for lane in self.0.iter_mut().skip(1) {
+            lane.is_needed = false;
+        }
         for endpoint in endpoints {
-            if self.0.iter().all(|lane| lane.endpoint != endpoint) {
-                self.0.push(Lane::new(endpoint));
+            match self.0.iter_mut().find(|lane| lane.endpoint == endpoint) {
+                Some(lane) => lane.is_needed = true,
+                None => self.0.push(Lane::new(endpoint)),
             }
         }
     }
 
+    /// Whether this is the session to the endpoint that is asked first.
+    pub(super) fn is_first(&self, session: Session) -> bool {
+        self.0[0].session() == Some(session)
+    }
+
     /// An endpoint whose lane is due.
     pub(super) fn wish(&mut self, now: Nanos) -> Option<u16> {
-        let is_due = |lane: &&mut Lane| matches!(lane.state, State::Down(at) if at <= now);
+        let is_due = |lane: &&mut Lane| lane.due().is_some_and(|at| at <= now);
         let lane = self.0.iter_mut().find(is_due)?;
         lane.state = State::Wanted;
         Some(lane.endpoint)
@@ -83,10 +105,7 @@ impl Lanes {
 
     /// When the next wish is due.
     pub(super) fn next_wish(&self) -> Nanos {
-        let due = self.0.iter().filter_map(|lane| match lane.state {
-            State::Down(at) => Some(at),
-            _ => None,
-        });
+        let due = self.0.iter().filter_map(Lane::due);
         due.min().unwrap_or(Nanos::MAX)
     }
 

@@ -30,6 +30,9 @@ pub struct Client {
     pub(super) next_deadline: Nanos,
     /// When calls that have failed are tried again; [`Nanos::MAX`]: there are none.
     pub(super) retry_at: Nanos,
+    /// The key and item of the latest get, for a planted bug.
+    #[cfg(feature = "mutants")]
+    pub(super) read: Option<(Vec<u8>, super::end::Item)>,
 }
 
 impl Client {
@@ -47,6 +50,8 @@ impl Client {
             is_stirred: false,
             next_deadline: Nanos::MAX,
             retry_at: Nanos::MAX,
+            #[cfg(feature = "mutants")]
+            read: None,
         }
     }
 

@@ -34,6 +34,8 @@ pub enum Mutant {
     RepeatedWrite,
     /// The map of the first server is used for ever.
     OldMap,
+    /// A get ends with the item of the get before, if that had the same key.
+    OldRead,
 }
 
 impl Options {

@@ -69,6 +69,8 @@ impl Client {
             }
             Ok(Answer::Found(_)) => {
                 let found = Found::new(response).expect("it was just decoded");
+                #[cfg(feature = "mutants")]
+                let found = self.old_read(place, found);
                 return self.succeed(place, Reply::Found(found), cx);
             }
             Ok(Answer::Refused(Status::MapChanged)) => {
@@ -126,7 +128,7 @@ impl Client {
         let map = self.old_map(map);
         self.lanes.on_greeted(session, map.tag());
         if self.map.as_ref() != Some(&map) {
-            self.lanes.want(map.endpoints());
+            self.lanes.need(map.endpoints());
             self.map = Some(map);
             self.regroup(cx);
         }
@@ -138,6 +140,22 @@ impl Client {
     fn old_map(&self, map: Map) -> Map {
         let is_planted = self.shows(super::options::Mutant::OldMap);
         self.map.clone().filter(|_| is_planted).unwrap_or(map)
+    }
+
+    /// The item of the get before, if that had the same key and the bug is planted.
+    #[cfg(feature = "mutants")]
+    fn old_read(&mut self, place: u32, found: Found) -> Found {
+        let request = self.calls.get_mut(place).request.as_ref();
+        match request.map(|request| Request::decode(request.data())) {
+            Some(Ok((_, request)))
+                if self.options.mutant == Some(super::options::Mutant::OldRead) =>
+            {
+                let (key, item) = (request.key().to_vec(), found.into_item());
+                let old = self.read.replace((key.clone(), item.clone()));
+                Found::joined(old.filter(|old| old.0 == key).map_or(item, |old| old.1))
+            }
+            _ => found,
+        }
     }
 
     /// A value is longer than an answer: its slices follow one by one.
@@ -244,7 +262,10 @@ impl Client {
     ) {
         let call = self.calls.remove(place);
         cx.recycle(call.request);
-        if matches!(error, RpcError::Rejected(ErrorCode::UNKNOWN_TYPE, _)) {
+        let is_stranger = matches!(error, RpcError::Rejected(ErrorCode::UNKNOWN_TYPE, _));
+        // Another endpoint may have had a partition before its server came back with fewer; the
+        // first one's next map shows that.
+        if is_stranger && self.lanes.is_first(session) {
             self.end_all(Error::Incompatible, cx);
         }
         self.give_up(session, cx);

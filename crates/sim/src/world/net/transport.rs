@@ -55,7 +55,7 @@ struct Half {
 
 impl SimTransport {
     /// An endpoint at `port`, as a process there begins: frames for an earlier one are gone.
-    pub(crate) fn endpoint<App>(
+    pub fn endpoint<App>(
         net: &NetHandle,
         port: PortId,
         app: App,

@@ -1,0 +1,55 @@
+//! Histories of many simulated clients under loss and restarts, and whether each key behaves like a
+//! register that one operation at a time changes (linearizability). Planted bugs must be found.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `record.rs` | the operations with their times and outcomes |
+//! | `model.rs` | one key, as it should behave |
+//! | `search.rs` | the search for an order that explains a history |
+//! | `nodes.rs` | the simulated processes |
+//! | `stage.rs` | sessions, restarts, and the run of a seed |
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod model;
+mod nodes;
+mod record;
+mod search;
+mod stage;
+
+use stage::{Bug, run_seed};
+
+/// The seeds of a run without bugs.
+const SEEDS: u64 = 150;
+/// The seeds among which a planted bug must show.
+#[cfg(feature = "mutants")]
+const BUG_SEEDS: u64 = 60;
+
+#[test]
+fn every_history_has_an_order() {
+    let mut sum = stage::Sum::default();
+    for seed in 0..SEEDS {
+        match run_seed(seed, Bug::None) {
+            Ok(seen) => sum = sum.plus(seen),
+            Err(what) => panic!("seed {seed}: {what}"),
+        }
+    }
+    println!("{sum:?}");
+    // The runs must have had in them what they are meant to try.
+    assert!(
+        sum.restarts > SEEDS && sum.operations > 100 * SEEDS,
+        "{sum:?}"
+    );
+    assert!(sum.unknown > SEEDS / 4 && sum.found > 20 * SEEDS, "{sum:?}");
+    assert!(sum.expired > SEEDS && sum.differs > SEEDS, "{sum:?}");
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn every_planted_bug_is_found() {
+    for (bug, message) in Bug::PLANTED {
+        let found = (0..BUG_SEEDS).find_map(|seed| run_seed(seed, bug).err());
+        let what = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
+        assert!(what.contains(message), "{bug:?}: {what}");
+    }
+}

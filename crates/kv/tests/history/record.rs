@@ -1,0 +1,129 @@
+//! The operations of a run, with their times and outcomes, which clients record for the search; and
+//! the values of keys.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dunlin_core::Nanos;
+
+/// The number of keys of a run.
+pub(crate) const KEYS: usize = 12;
+
+/// The values that a key has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Decimal digits alone, so that the server can count.
+    Counter,
+    /// One packet.
+    Short,
+    /// Several slices, read one after the other.
+    Long,
+}
+
+/// The kind of a key.
+pub(crate) const fn kind(key: usize) -> Kind {
+    match key {
+        0..5 => Kind::Counter,
+        5..10 => Kind::Short,
+        _ => Kind::Long,
+    }
+}
+
+/// The value of a key that a write of `number` leaves. Every part of it shows the number, so a
+/// value that is put together from two writes has no number.
+pub(crate) fn value_of(key: usize, number: u64) -> Vec<u8> {
+    let len = match kind(key) {
+        Kind::Counter => return number.to_string().into_bytes(),
+        Kind::Short => 64,
+        // More than two slices. All values of the key have the same length, so a mixture of two
+        // is not noticed by its length.
+        Kind::Long => 150_000,
+    };
+    let part = format!("{number:>15} ").into_bytes();
+    part.into_iter().cycle().take(len).collect()
+}
+
+/// The number of the write that has left this value; `None`: no write leaves such a value.
+pub(crate) fn number_of(key: usize, value: &[u8]) -> Option<u64> {
+    let first = value.get(..value.len().min(16))?;
+    let number = std::str::from_utf8(first).ok()?.trim().parse().ok()?;
+    let is_it = match kind(key) {
+        // One that was counted down may have spaces after it.
+        Kind::Counter => value.len() <= 20,
+        _ => value == value_of(key, number),
+    };
+    is_it.then_some(number)
+}
+
+/// An operation on a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    Get,
+    /// Number and lifetime in seconds.
+    Set(u64, u32),
+    Add(u64),
+    /// Number and version.
+    Cas(u64, u64),
+    /// Adds one.
+    Count,
+    Delete,
+    /// The server stops, and everything is gone.
+    Lose,
+}
+
+/// The result of an operation that has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// Number and version.
+    Found(u64, u64),
+    /// There was no item.
+    Absent,
+    /// There was one.
+    Present,
+    /// It had another version.
+    Differs,
+    /// Its version now.
+    Written(u64),
+    /// Number and version now.
+    Counted(u64, u64),
+    Done,
+    /// It may or may not have happened.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    pub(crate) key: usize,
+    pub(crate) action: Action,
+    pub(crate) begin: Nanos,
+    /// [`Nanos::MAX`] if its outcome is unknown.
+    pub(crate) end: Nanos,
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) violation: Option<String>,
+    numbers: u64,
+}
+
+pub(crate) type Shared = Rc<RefCell<Record>>;
+
+impl Record {
+    /// A number that no other write of the run has.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        // Counters go up from it without reaching the next.
+        self.numbers * 10_007
+    }
+
+    pub(crate) fn violate(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+}
+
+/// The bytes of a key.
+pub(crate) fn key_bytes(key: usize) -> Vec<u8> {
+    format!("key-{key}").into_bytes()
+}
