@@ -6,10 +6,13 @@ mod echo;
 mod echo_server;
 mod headers;
 mod info;
+#[cfg(feature = "kv")]
+mod kv;
 mod options;
 mod ping;
 mod sim;
 mod stats;
+mod target;
 mod top;
 mod trace;
 
@@ -24,6 +27,9 @@ pub(crate) enum Command {
     Ping(ping::Args),
     /// The features of this machine, and how to get those that it lacks
     Info(info::Args),
+    /// Serves keys and values, and uses such a server
+    #[cfg(feature = "kv")]
+    Kv(kv::Args),
     /// Runs a scenario in the simulator
     Sim(sim::Args),
     /// Shows what a running process counts and measures
@@ -44,6 +50,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::EchoServer(args) => echo_server::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Info(args) => info::run(&args),
+        #[cfg(feature = "kv")]
+        Command::Kv(args) => kv::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),

@@ -27,6 +27,8 @@ Examples:
   dunlin info                         what this machine offers, and what it lacks
   dunlin echo-server                  a server, and in another terminal:
   dunlin ping 127.0.0.1:31850
+  dunlin kv serve                     a key-value server, and in another terminal:
+  dunlin kv set name dunlin
   dunlin config                       every option
   dunlin stats                        the processes that run, and what they do
   dunlin bench                        latency, rate and idling

@@ -11,8 +11,16 @@ use harness::signal::Interrupted;
 /// [`Interrupted`] if the reader has closed the pipe, as `head` does: that ends a command silently,
 /// like Ctrl-C. Otherwise the system's error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes that need not be text, like [`print`].
+///
+/// # Errors
+/// Those of [`print`].
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Interrupted.into()),
         other => Ok(other?),
     }

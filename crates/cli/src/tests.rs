@@ -58,7 +58,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     // Text far to the right of a command explains it.
     let rest = rest.split("  ").next().unwrap_or_default();
     let rest = rest.split(" #").next().unwrap_or_default();
-    let rest = rest.split([';', '|', '>']).next().unwrap_or_default();
+    let rest = rest.split([';', '|', '<', '>']).next().unwrap_or_default();
     let stands_for_several = rest.contains(['[', '…']) || rest.contains("...");
     let words = rest.split_whitespace().map(|word| match word {
         "COMMAND" => "bench".to_owned(),
@@ -80,6 +80,7 @@ fn refusal(line: &str) -> Option<String> {
     let is_fine = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
         ErrorKind::MissingRequiredArgument => is_name,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => is_name,
         _ => false,
     };
     (!is_fine).then(|| error.to_string())
@@ -101,10 +102,12 @@ fn commands_on_pages_exist() {
 #[test]
 fn examples_in_help_exist() {
     let command = Args::command();
-    let texts = std::iter::once(&command).chain(command.get_subcommands());
+    let mut texts = vec![&command];
     let mut count = 0;
-    for help in texts.filter_map(|it| it.get_after_help()) {
-        for line in help.to_string().lines() {
+    while let Some(command) = texts.pop() {
+        texts.extend(command.get_subcommands());
+        let help = command.get_after_help().map(ToString::to_string);
+        for line in help.iter().flat_map(|text| text.lines()) {
             count += usize::from(arguments(line).is_some());
             let refusal = refusal(line).unwrap_or_default();
             assert!(refusal.is_empty(), "{line}\n{refusal}");

@@ -62,6 +62,10 @@ pub use dunlin_settings as settings;
 #[cfg(feature = "settings")]
 pub use dunlin_settings::Settings;
 
+/// The key-value service: its protocol, handlers and client.
+#[cfg(feature = "kv")]
+pub use dunlin_kv as kv;
+
 /// Typed services: the attribute's traits, codecs, and errors.
 pub use dunlin_service as service;
 pub use dunlin_service::Error as AsyncError;

@@ -33,7 +33,7 @@ const BELL: u64 = 0;
 const ACCEPT_TURN: usize = 64;
 
 /// Turns for the bytes that came before the end of a connection.
-const LAST_TURNS: usize = 256;
+const LAST_TURNS: usize = 64;
 
 /// Waits between two reports of time while input keeps coming.
 const MAX_WAITS: u32 = 16;

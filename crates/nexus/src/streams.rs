@@ -24,7 +24,7 @@ const MAX_WAITING_IN_ALL: usize = 16 << 20;
 const SCARCE: usize = 4 << 10;
 
 /// Bytes that a connection may read in its turn at such a time: the answers to a whole turn of
-/// questions would be 57 KiB for each connection. To one of this length there are two at most.
+/// questions would be 230 KiB for each connection. To one of this length there are two at most.
 const SCARCE_TURN: usize = 32;
 
 /// The connections.

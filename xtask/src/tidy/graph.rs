@@ -206,7 +206,7 @@ const RULES: &[Rule] = &[
     ),
     Rule {
         libraries: Some(&[]),
-        optional: &["dunlin-hub", "dunlin-settings"],
+        optional: &["dunlin-hub", "dunlin-kv", "dunlin-settings"],
         ..rule("dunlin", UNDER_FACE)
     },
     rule("dunlin-proto-example", &["dunlin"]),

@@ -5,14 +5,15 @@
 mod tally;
 mod trip;
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::bail;
 use dunlin::settings::Configurable;
-use dunlin::{Auto, ConnectOptions, DEFAULT_PORT, Settings, Shm, Udp};
+use dunlin::{Auto, ConnectOptions, Settings, Shm, Udp};
 
 use crate::commands::echo::{EndpointArgs, Over, span};
+use crate::commands::target::resolve;
 use harness::signal;
 use tally::Tally;
 use trip::{Outcome, Pinger};
@@ -132,21 +133,6 @@ fn advise(error: anyhow::Error, args: &Args) -> anyhow::Error {
          would",
         args.options.transport.name()
     ))
-}
-
-/// The address of a host, with the usual port if none is given.
-fn resolve(address: &str) -> anyhow::Result<SocketAddr> {
-    let bare = address.trim_start_matches('[').trim_end_matches(']');
-    let found = match bare.parse::<IpAddr>() {
-        Ok(ip) => return Ok(SocketAddr::new(ip, DEFAULT_PORT)),
-        Err(_) if !address.contains(':') => (address, DEFAULT_PORT).to_socket_addrs(),
-        Err(_) => address.to_socket_addrs(),
-    };
-    let mut found =
-        found.with_context(|| format!("`{address}` is not a HOST:PORT that can be resolved"))?;
-    found
-        .next()
-        .ok_or_else(|| anyhow!("{address} has no address"))
 }
 
 fn deadline(text: &str) -> Result<Duration, String> {

@@ -51,8 +51,6 @@ pub struct Page {
     nexus: usize,
     blocks: usize,
     trace: usize,
-    /// By column of a row: whether it belongs to the address of a peer.
-    is_address: [bool; Row::NAMES.len()],
     /// By block: whether an endpoint has taken it.
     taken: Mutex<Vec<bool>>,
     /// Sequence word of the nexus's block, which its control thread writes.
@@ -113,7 +111,6 @@ impl Page {
             nexus,
             blocks,
             trace,
-            is_address: Row::NAMES.map(|name| COLUMNS.contains(&name)),
             taken: Mutex::default(),
             nexus_sequence: AtomicU64::new(0),
         };
@@ -187,16 +184,11 @@ impl Page {
         let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
         let room = out.len().min(left);
         let len = self.read(offset, &mut out[..room]);
-        let mut at = usize::try_from(offset).unwrap_or(usize::MAX);
-        let mut rest = &mut out[..len];
-        while !rest.is_empty() {
-            let in_word = layout::WORD - at % layout::WORD;
-            let (part, others) = rest.split_at_mut(in_word.min(rest.len()));
+        let first = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (byte, at) in out[..len].iter_mut().zip(first..) {
             if self.is_address(at / layout::WORD) {
-                part.fill(0);
+                *byte = 0;
             }
-            at += part.len();
-            rest = others;
         }
         len
     }
@@ -208,7 +200,8 @@ impl Page {
         };
         let row = (in_blocks % self.block_words).checked_sub(self.rows);
         let row = row.filter(|at| *at < layout::ROWS * Row::NAMES.len());
-        row.is_some_and(|at| self.is_address[at % Row::NAMES.len()])
+        let column = row.and_then(|at| Row::NAMES.get(at % Row::NAMES.len()));
+        column.is_some_and(|name| COLUMNS.contains(name))
     }
 
     /// The file, for reading it as other processes do.

@@ -248,14 +248,8 @@ fn a_client_at_its_own_address_does_not_wait_for_proofs_of_others() {
         };
         frames.iter().filter(is_busy).count()
     };
-    // The server may have read the client's few questions before the flood's many.
-    while strangers.iter_mut().map(busy).sum::<usize>() == 0 {
-        assert!(
-            begun.elapsed() < Duration::from_secs(9),
-            "no request is refused"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let busy: usize = strangers.iter_mut().map(busy).sum();
+    assert!(busy > 0, "the flood took all places");
 }
 
 /// Connections of this host leave with the router's address, and packets to another address of the

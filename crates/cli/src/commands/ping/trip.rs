@@ -1,7 +1,7 @@
 //! One ping: it sends a request with a number and a pattern, compares the answer byte by byte, and
 //! measures the time. Every wait ends: at the answer, at its deadline, or at a signal.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -12,6 +12,7 @@ use dunlin::{
 };
 
 use crate::commands::echo::ECHO;
+use crate::commands::target::bind_ip;
 use harness::signal;
 
 /// Time between two checks for a signal during a rest.
@@ -53,7 +54,9 @@ impl<T: Configurable> Pinger<T> {
     /// # Errors
     /// The system refuses, or `size` is more than a message may have.
     pub(super) fn open(settings: &Settings, to: SocketAddr, size: u32) -> anyhow::Result<Self> {
-        let nexus = settings.nexus().bind(SocketAddr::new(from(to.ip()), 0))?;
+        let nexus = settings
+            .nexus()
+            .bind(SocketAddr::new(bind_ip(to.ip()), 0))?;
         let mut rpc: Rpc<T, State> = settings.endpoint::<T>(&nexus).build(State::default())?;
         rpc.on_completion(|state, done, cx| state.done = Some((done, cx.now())));
         let size = usize::try_from(size)?;
@@ -162,15 +165,6 @@ impl<T: Configurable> Pinger<T> {
             }
             self.rpc.run_for(left.min(GLANCE));
         }
-    }
-}
-
-/// The address to bind so that packets reach `to` and come back.
-fn from(to: IpAddr) -> IpAddr {
-    match to {
-        _ if to.is_loopback() => to,
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 

@@ -1,0 +1,43 @@
+//! `dunlin kv`: the key-value service. `serve` runs a server until Ctrl-C; the other commands are
+//! one operation each on a server that runs. A signal ends those as it ends any process: an
+//! operation that waits for a server has nothing to tidy up.
+
+mod client;
+mod serve;
+mod show;
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin kv serve                                 a cache of 1 GiB at 127.0.0.1:31850
+  dunlin kv set name dunlin --ttl 60
+  dunlin kv get name
+  dunlin kv incr visits
+  dunlin kv stats --server 127.0.0.1:31850
+  dunlin kv serve --help                          more examples";
+
+/// The arguments of `dunlin kv`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Serves keys and values until Ctrl-C
+    Serve(serve::Args),
+    #[command(flatten)]
+    Client(client::Command),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Those of the command.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.command {
+        Command::Serve(args) => serve::run(args),
+        Command::Client(command) => client::run(command),
+    }
+}

@@ -1,0 +1,382 @@
+//! The commands that use a server: one operation each.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use dunlin::kv::store::{Delta, Verb};
+use dunlin::kv::{Connection, Error, Item, Options, Store};
+use dunlin::settings::Configurable;
+use dunlin::{Auto, Settings, Shm, Udp};
+use serde_json::{Value, json};
+
+use super::show;
+use crate::commands::echo::{EndpointArgs, Over, span};
+use crate::commands::target::{bind_ip, resolve};
+use crate::say::{print, print_bytes, with_causes};
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin kv get name                         its value; several keys: a line each, after the key
+  dunlin kv get name --json | jq .version
+  dunlin kv set name dunlin --ttl 60 --flags 7
+  dunlin kv set page - < page.html           the value from the standard input
+  dunlin kv add lock me --ttl 10             only if there is no item with this key
+  dunlin kv cas name 1042 other              only if the item has still this version
+  dunlin kv incr visits 5                    adds 5; --down subtracts
+  dunlin kv touch name 3600
+  dunlin kv delete name page
+  dunlin kv stats --server 10.0.0.2:31850
+  dunlin kv flush --after 30
+
+A value that begins with a dash comes after `--`. A write that fails has not happened, unless its
+message says that it may have.
+
+Exit codes: 0, it is done; 1, there is no such item, the server refuses, or none answers; 2, an
+option or the usage is wrong.";
+
+/// A command that uses a server.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Shows the values of keys
+    #[command(after_help = EXAMPLES)]
+    Get(GetArgs),
+    /// Writes an item
+    #[command(after_help = EXAMPLES)]
+    Set(WriteArgs),
+    /// Writes an item, if there is none
+    #[command(after_help = EXAMPLES)]
+    Add(WriteArgs),
+    /// Writes an item, if it has still the given version
+    #[command(after_help = EXAMPLES)]
+    Cas(CasArgs),
+    /// Deletes items
+    #[command(after_help = EXAMPLES)]
+    Delete(DeleteArgs),
+    /// Adds to a counter, or subtracts with --down
+    #[command(after_help = EXAMPLES)]
+    Incr(IncrArgs),
+    /// Changes when an item expires
+    #[command(after_help = EXAMPLES)]
+    Touch(TouchArgs),
+    /// Shows the figures of a server
+    #[command(after_help = EXAMPLES)]
+    Stats(ServerArgs),
+    /// Forgets all items
+    #[command(after_help = EXAMPLES)]
+    Flush(FlushArgs),
+}
+
+/// The server, and how to reach it.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServerArgs {
+    /// The server's nexus
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:31850")]
+    server: String,
+    /// How long to wait for the server and its answer
+    #[arg(long, value_name = "TIME", default_value = "5", value_parser = span)]
+    timeout: Duration,
+    #[command(flatten)]
+    endpoint: EndpointArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct GetArgs {
+    #[arg(value_name = "KEY", required = true)]
+    keys: Vec<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct WriteArgs {
+    key: String,
+    #[command(flatten)]
+    item: ItemArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CasArgs {
+    key: String,
+    /// The version that the item must have; `get --json` shows it
+    version: u64,
+    #[command(flatten)]
+    item: ItemArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// The content of a write.
+#[derive(Debug, clap::Args)]
+pub(super) struct ItemArgs {
+    /// The value; `-` reads it from the standard input
+    #[arg(allow_negative_numbers = true)]
+    value: String,
+    /// A number that is kept with the item
+    #[arg(long, value_name = "N", default_value = "0")]
+    flags: u32,
+    /// Seconds until the item expires; 0: never
+    #[arg(long, value_name = "SECONDS", default_value = "0")]
+    ttl: u32,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DeleteArgs {
+    #[arg(value_name = "KEY", required = true)]
+    keys: Vec<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct IncrArgs {
+    key: String,
+    /// By how much
+    #[arg(default_value = "1")]
+    by: u64,
+    /// Subtract, to 0 at least
+    #[arg(long)]
+    down: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TouchArgs {
+    key: String,
+    /// Seconds until the item expires; 0: never
+    ttl: u32,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct FlushArgs {
+    /// Seconds from now on; items that are written until then are forgotten too
+    #[arg(long, value_name = "SECONDS", default_value = "0")]
+    after: u32,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// The operation failed, or an option is wrong.
+pub(super) fn run(command: &Command) -> anyhow::Result<()> {
+    let server = command.server();
+    let settings = server.endpoint.settings()?;
+    match server.endpoint.transport {
+        Over::Auto => run_over::<Auto>(command, server, &settings),
+        Over::Shm => run_over::<Shm>(command, server, &settings),
+        Over::Udp => run_over::<Udp>(command, server, &settings),
+    }
+}
+
+impl Command {
+    const fn server(&self) -> &ServerArgs {
+        match self {
+            Self::Get(args) => &args.server,
+            Self::Set(args) | Self::Add(args) => &args.server,
+            Self::Cas(args) => &args.server,
+            Self::Delete(args) => &args.server,
+            Self::Incr(args) => &args.server,
+            Self::Touch(args) => &args.server,
+            Self::Stats(args) => args,
+            Self::Flush(args) => &args.server,
+        }
+    }
+}
+
+fn run_over<T: Configurable>(
+    command: &Command,
+    server: &ServerArgs,
+    settings: &Settings,
+) -> anyhow::Result<()> {
+    let mut kv = connect::<T>(server, settings)?;
+    operate(command, &mut kv, server.endpoint.json).map_err(|error| advise(error, server))
+}
+
+/// Says what to do about an error, where there is something.
+fn advise(error: anyhow::Error, server: &ServerArgs) -> anyhow::Error {
+    let at = &server.server;
+    let advice = match error.downcast_ref::<Error>() {
+        Some(Error::Unavailable) => format!(
+            "none answers at {at} over {}; start one with `dunlin kv serve --listen {at}`, or \
+             wait longer with --timeout",
+            server.endpoint.transport.name()
+        ),
+        Some(Error::DeadlinePassed) => "wait longer with --timeout".to_owned(),
+        Some(Error::VersionDiffers) => {
+            "another client has written it; `dunlin kv get KEY --json` shows its version".to_owned()
+        }
+        Some(Error::NoMemory) => {
+            "delete items, or restart it with more --memory or with --mode cache".to_owned()
+        }
+        Some(Error::TooLong) => {
+            "a value has at most 1 MiB, and in a cache a quarter of the partition".to_owned()
+        }
+        Some(Error::Incompatible) => format!("see which program listens at {at}"),
+        _ => return error,
+    };
+    anyhow!("{}; {advice}", with_causes(&error))
+}
+
+fn operate<T: Configurable>(
+    command: &Command,
+    kv: &mut Connection<T>,
+    json: bool,
+) -> anyhow::Result<()> {
+    match command {
+        Command::Get(args) => get(kv, &args.keys, json),
+        Command::Set(args) => store(kv, &args.key, &args.item, (Verb::Set, None), json),
+        Command::Add(args) => store(kv, &args.key, &args.item, (Verb::Add, None), json),
+        Command::Cas(args) => {
+            let when = (Verb::Set, Some(args.version));
+            store(kv, &args.key, &args.item, when, json)
+        }
+        Command::Delete(args) => {
+            for key in &args.keys {
+                kv.delete(key.as_bytes(), None)
+                    .map_err(|why| of(key, why))?;
+            }
+            done(json)
+        }
+        Command::Incr(args) => {
+            let delta = match args.down {
+                true => Delta::Down(args.by),
+                false => Delta::Up(args.by),
+            };
+            let counted = kv.count(args.key.as_bytes(), delta);
+            let (number, version) = counted.map_err(|why| of(&args.key, why))?;
+            match json {
+                true => line(&json!({ "number": number, "version": version })),
+                false => print(&format!("{number}\n")),
+            }
+        }
+        Command::Touch(args) => {
+            let touched = kv.touch(args.key.as_bytes(), args.ttl);
+            touched.map_err(|why| of(&args.key, why))?;
+            done(json)
+        }
+        Command::Stats(_) => stats(kv, json),
+        Command::Flush(args) => {
+            kv.flush(args.after)?;
+            done(json)
+        }
+    }
+}
+
+fn connect<T: Configurable>(
+    server: &ServerArgs,
+    settings: &Settings,
+) -> anyhow::Result<Connection<T>> {
+    let address = resolve(&server.server)?;
+    // A client listens at a port that the system chooses.
+    let own = SocketAddr::new(bind_ip(address.ip()), 0);
+    let nexus = settings.nexus().bind(own)?;
+    let options = Options {
+        deadline: server.timeout.into(),
+        ..Options::DEFAULT
+    };
+    let endpoint = settings.endpoint::<T>(&nexus);
+    let connect = settings.connect_options();
+    Ok(Connection::open_with(endpoint, address, options, connect)?)
+}
+
+/// An error, with its key.
+fn of(key: &str, error: Error) -> anyhow::Error {
+    anyhow!(error).context(format!("`{key}`"))
+}
+
+fn done(json: bool) -> anyhow::Result<()> {
+    match json {
+        true => line(&json!({ "done": true })),
+        false => Ok(()),
+    }
+}
+
+fn line(value: &Value) -> anyhow::Result<()> {
+    print(&format!("{value}\n"))
+}
+
+/// Shows items. One without an item is an error, after all others are shown.
+fn get<T: Configurable>(kv: &mut Connection<T>, keys: &[String], json: bool) -> anyhow::Result<()> {
+    let bytes: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+    let items = kv.get_many(&bytes)?;
+    let mut missing = Vec::new();
+    for (key, item) in keys.iter().zip(&items) {
+        match (json, item) {
+            (true, item) => line(&show::item(key, item.as_ref()))?,
+            (false, Some(item)) => write_value(key, item, keys.len() > 1)?,
+            (false, None) => {}
+        }
+        if item.is_none() {
+            missing.push(format!("`{key}`"));
+        }
+    }
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(anyhow!(
+            "there is no item with the key {}",
+            missing.join(", ")
+        )),
+    }
+}
+
+/// Writes a value as it is, and a line feed.
+fn write_value(key: &str, item: &Item, with_key: bool) -> anyhow::Result<()> {
+    let mut bytes = Vec::new();
+    if with_key {
+        bytes.extend_from_slice(key.as_bytes());
+        bytes.push(b'\t');
+    }
+    bytes.extend_from_slice(&item.value);
+    bytes.push(b'\n');
+    print_bytes(&bytes)
+}
+
+fn store<T: Configurable>(
+    kv: &mut Connection<T>,
+    key: &str,
+    item: &ItemArgs,
+    (verb, if_version): (Verb, Option<u64>),
+    json: bool,
+) -> anyhow::Result<()> {
+    let mut value = Vec::new();
+    match item.value.as_str() {
+        "-" => {
+            std::io::stdin().lock().read_to_end(&mut value)?;
+        }
+        text => value.extend_from_slice(text.as_bytes()),
+    }
+    let written = kv.store(&Store {
+        verb,
+        key: key.as_bytes(),
+        value: &value,
+        flags: item.flags,
+        lifetime: item.ttl,
+        if_version,
+    });
+    let version = written.map_err(|why| of(key, why))?;
+    match json {
+        true => line(&json!({ "version": version })),
+        false => Ok(()),
+    }
+}
+
+fn stats<T: Configurable>(kv: &mut Connection<T>, json: bool) -> anyhow::Result<()> {
+    let figures = kv.figures()?;
+    if !json {
+        return print(&show::table(&figures));
+    }
+    for (partition, figures) in figures.iter().enumerate() {
+        let mut object = show::object(figures);
+        object["partition"] = json!(partition);
+        line(&object)?;
+    }
+    Ok(())
+}

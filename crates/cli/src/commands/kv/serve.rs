@@ -1,0 +1,357 @@
+//! `dunlin kv serve`: one thread, endpoint and table for each partition, until Ctrl-C.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow, bail};
+use clap::ValueEnum;
+use dunlin::kv::store::{Config, Mode, Region, Seed, Table};
+use dunlin::kv::{Figures, MAX_PARTITIONS, Map, Partition, serve};
+use dunlin::settings::Configurable;
+use dunlin::{Auto, Nexus, Rpc, Settings, Shm, Udp};
+use harness::progress::Progress;
+use harness::signal::{self, Interrupted};
+use serde_json::json;
+
+use super::show;
+use crate::commands::echo::{EndpointArgs, Over};
+use crate::misuse::Misuse;
+use crate::say::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin kv serve                                     a cache of 1 GiB, one thread, 127.0.0.1:31850
+  dunlin kv serve --memory 16GiB --threads 4 --idle spin
+  dunlin kv serve --mode store --listen 0.0.0.0:31850
+  dunlin kv serve --listen 127.0.0.1:0 --json         at a port that is free
+
+A cache never refuses a write: its oldest items leave. A store keeps all items, and refuses writes
+when its memory is used. Threads share nothing: each has its part of the memory and of the keys.
+
+Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or the usage is wrong;
+130, Ctrl-C came before it served.";
+
+/// The arguments of `dunlin kv serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Memory for all items, such as `512MiB`; it is taken at the start
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    memory: usize,
+    /// Whether items leave when the memory is used, or writes fail
+    #[arg(long, value_enum, default_value = "cache")]
+    mode: ModeArg,
+    /// Threads, each with a partition of the keys
+    #[arg(long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u16).range(1..=MAX_PARTITIONS as i64))]
+    threads: u16,
+    /// Where to listen; without it, what `nexus.listen` says
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    #[command(flatten)]
+    endpoint: EndpointArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModeArg {
+    /// The oldest items leave
+    Cache,
+    /// Nothing leaves
+    Store,
+}
+
+/// Events of a partition's thread while it starts.
+enum Event {
+    /// It has touched further bytes of its memory.
+    Touched(usize),
+    /// It serves, or cannot.
+    Ready(anyhow::Result<()>),
+}
+
+/// The parts of a server that its threads share.
+struct Server<'a> {
+    nexus: &'a Nexus,
+    settings: &'a Settings,
+    map: &'a Map,
+    bytes: usize,
+    first_version: u64,
+}
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// It cannot listen there, there is no memory, or an option is wrong.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    signal::watch()?;
+    let mut settings = args.endpoint.settings()?;
+    if let Some(address) = &args.listen {
+        settings = settings.with_from("--listen", "nexus.listen", address)?;
+    }
+    check_memory(args)?;
+    let listen = settings.listen();
+    let bound = settings.nexus().exact_port(true).bind(listen.as_str());
+    let nexus = bound.with_context(|| {
+        format!("cannot serve at {listen}; --listen 127.0.0.1:0 takes a port that is free")
+    })?;
+    match args.endpoint.transport {
+        Over::Auto => serve_all::<Auto>(args, &settings, &nexus),
+        Over::Shm => serve_all::<Shm>(args, &settings, &nexus),
+        Over::Udp => serve_all::<Udp>(args, &settings, &nexus),
+    }
+}
+
+/// Refuses a memory that no table can have, or that the machine has not.
+fn check_memory(args: &Args) -> anyhow::Result<()> {
+    let least = dunlin::kv::store::MIN_MEMORY * usize::from(args.threads);
+    if args.memory < least {
+        return Err(Misuse(format!(
+            "--memory: {} bytes are too few; {} threads need {least} at least",
+            args.memory, args.threads
+        ))
+        .into());
+    }
+    let machine = std::fs::read_to_string("/proc/meminfo").ok();
+    if let Some(total) = machine.as_deref().and_then(total_memory)
+        && args.memory > total
+    {
+        return Err(Misuse(format!(
+            "--memory: {} bytes are more than the {total} of this machine",
+            args.memory
+        ))
+        .into());
+    }
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    if usize::from(args.threads) > processors {
+        eprintln!(
+            "dunlin: {} threads share {processors} processors; fewer are usually faster",
+            args.threads
+        );
+    }
+    Ok(())
+}
+
+/// The machine's memory in bytes, from the text of `/proc/meminfo`.
+fn total_memory(text: &str) -> Option<usize> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes = line
+        .trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<usize>()
+        .ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+fn serve_all<T: Configurable>(
+    args: &Args,
+    settings: &Settings,
+    nexus: &Nexus,
+) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let [tag, ..] = random()?;
+    #[expect(clippy::cast_possible_truncation, reason = "any 32 bits will do")]
+    let map = Map::new(tag as u32, mode(args.mode), 0..args.threads)?;
+    let server = Server {
+        nexus,
+        settings,
+        map: &map,
+        bytes: args.memory / usize::from(args.threads),
+        first_version: first_version()?,
+    };
+    let mut all = Vec::new();
+    thread::scope(|scope| {
+        let (tell, events) = channel();
+        let server = &server;
+        let threads: Vec<_> = (0..args.threads)
+            .map(|number| {
+                let tell = tell.clone();
+                scope.spawn(move || serve_one::<T>(server, number, &tell))
+            })
+            .collect();
+        drop(tell);
+        let greeted = wait_ready(args, &events).and_then(|()| greet(args, nexus.address()));
+        if greeted.is_err() {
+            signal::stop();
+        }
+        for thread in threads {
+            all.extend(
+                thread
+                    .join()
+                    .map_err(|_| anyhow!("a thread has panicked"))?,
+            );
+        }
+        greeted
+    })?;
+    report(args, &all, begin)
+}
+
+const fn mode(mode: ModeArg) -> Mode {
+    match mode {
+        ModeArg::Cache => Mode::Cache,
+        ModeArg::Store => Mode::Store,
+    }
+}
+
+/// Random words of the system.
+fn random() -> anyhow::Result<[u64; 2]> {
+    use std::io::Read;
+    let mut bytes = [0; 16];
+    let mut source = std::fs::File::open("/dev/urandom").context("the system's random numbers")?;
+    source.read_exact(&mut bytes)?;
+    let word = u128::from_le_bytes(bytes);
+    #[expect(clippy::cast_possible_truncation, reason = "halves of a word")]
+    Ok([word as u64, (word >> 64) as u64])
+}
+
+/// A version that no earlier process at this place has used: the time in nanoseconds. No table has
+/// had more than one write in each of them.
+fn first_version() -> anyhow::Result<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    Ok(u64::try_from(now.as_nanos())?)
+}
+
+/// Runs a partition until a signal comes, and returns its figures.
+fn serve_one<T: Configurable>(
+    server: &Server<'_>,
+    number: u16,
+    tell: &Sender<Event>,
+) -> Option<Figures> {
+    let made = make::<T>(server, number, tell);
+    // The receiver is gone if another thread has failed before.
+    let mut rpc = match made {
+        Ok(rpc) => {
+            let _ = tell.send(Event::Ready(Ok(())));
+            rpc
+        }
+        Err(error) => {
+            let context = format!("partition {number}");
+            let _ = tell.send(Event::Ready(Err(error.context(context))));
+            return None;
+        }
+    };
+    rpc.run_until(|_| signal::check().is_err());
+    Some(rpc.app().figures())
+}
+
+/// Makes the table in this thread, so that the memory is near its processor, and the endpoint.
+fn make<T: Configurable>(
+    server: &Server<'_>,
+    number: u16,
+    tell: &Sender<Event>,
+) -> anyhow::Result<Rpc<T, Partition>> {
+    let mut region = Region::new(server.bytes)
+        .with_context(|| format!("cannot get {} bytes of memory", server.bytes))?;
+    let mut before = 0;
+    let touched = region.touch(|done| {
+        let _ = tell.send(Event::Touched(done - before));
+        before = done;
+        signal::check().is_ok()
+    });
+    if !touched {
+        return Err(Interrupted.into());
+    }
+    let config = Config {
+        mode: server.map.mode(),
+        seed: Seed::new(random()?),
+        first_version: server.first_version,
+    };
+    let partition = Partition::new(Table::new(region, config)?, server.map.clone(), number);
+    let builder = server.settings.endpoint::<T>(server.nexus).index(number);
+    let mut rpc = builder.build(partition)?;
+    serve(&mut rpc);
+    Ok(rpc)
+}
+
+/// Waits until each partition serves, and shows how much memory is touched.
+fn wait_ready(args: &Args, events: &Receiver<Event>) -> anyhow::Result<()> {
+    const MIB: usize = 1 << 20;
+    let total = args.memory / MIB;
+    let progress = Progress::start(total as u64, 1);
+    let (mut touched, mut shown, mut ready) = (0, 0, 0);
+    while ready < args.threads {
+        match events.recv() {
+            Ok(Event::Touched(bytes)) => {
+                let before = touched / MIB;
+                touched += bytes;
+                progress.advance((touched / MIB - before) as u64);
+                // On a terminal there is a bar; elsewhere a line for each quarter.
+                if touched * 4 / args.memory > shown {
+                    shown = touched * 4 / args.memory;
+                    progress.line(&format!("{} of {total} MiB touched", touched / MIB));
+                }
+            }
+            Ok(Event::Ready(result)) => {
+                result?;
+                ready += 1;
+            }
+            Err(_) => bail!("a partition's thread has ended"),
+        }
+    }
+    Ok(())
+}
+
+fn greet(args: &Args, address: SocketAddr) -> anyhow::Result<()> {
+    let over = args.endpoint.transport.name();
+    let (memory, threads) = (args.memory, args.threads);
+    let mode = show::mode(mode(args.mode));
+    if args.endpoint.json {
+        let line = json!({
+            "listening": address.to_string(),
+            "transport": over,
+            "partitions": threads,
+            "memory": memory,
+            "mode": mode,
+        });
+        return print(&format!("{line}\n"));
+    }
+    let s = if threads == 1 { "" } else { "s" };
+    print(&format!(
+        "a {mode} of {memory} bytes at {address}, {threads} partition{s} over {over}\n\
+         to use it: dunlin kv set name dunlin --server {address}\n\
+         Ctrl-C ends it\n"
+    ))
+}
+
+fn report(args: &Args, all: &[Figures], begin: Instant) -> anyhow::Result<()> {
+    let sum = all.iter().fold(Figures::default(), |sum, it| sum.plus(*it));
+    let seconds = begin.elapsed().as_secs_f64();
+    if args.endpoint.json {
+        let line = json!({ "seconds": seconds, "figures": show::object(&sum) });
+        return print(&format!("{line}\n"));
+    }
+    print(&format!(
+        "\nserved {} requests in {seconds:.1} s: {} of {} gets have found an item, {} writes\n",
+        sum.requests, sum.hits, sum.gets, sum.writes
+    ))
+}
+
+/// A size in a flag: a number of bytes, or a number with a unit.
+///
+/// # Errors
+/// It is not a size.
+fn size(text: &str) -> Result<usize, String> {
+    let start = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(start);
+    let shift = match unit.trim() {
+        "" | "B" => 0,
+        "KiB" | "K" | "k" => 10,
+        "MiB" | "M" | "m" => 20,
+        "GiB" | "G" | "g" => 30,
+        "TiB" | "T" => 40,
+        _ => return Err(format!("`{unit}` is not a unit; use KiB, MiB, GiB or TiB")),
+    };
+    let number: usize = number
+        .trim()
+        .parse()
+        .map_err(|_| "not a number of bytes".to_owned())?;
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| "more than any machine has".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

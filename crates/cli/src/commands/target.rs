@@ -1,0 +1,33 @@
+//! The server that a client command names: its address, and the address of this side.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+use anyhow::{Context, anyhow};
+use dunlin::DEFAULT_PORT;
+
+/// The address of a host, with the usual port if none is given.
+///
+/// # Errors
+/// It cannot be resolved.
+pub(crate) fn resolve(address: &str) -> anyhow::Result<SocketAddr> {
+    let bare = address.trim_start_matches('[').trim_end_matches(']');
+    let found = match bare.parse::<IpAddr>() {
+        Ok(ip) => return Ok(SocketAddr::new(ip, DEFAULT_PORT)),
+        Err(_) if !address.contains(':') => (address, DEFAULT_PORT).to_socket_addrs(),
+        Err(_) => address.to_socket_addrs(),
+    };
+    let mut found =
+        found.with_context(|| format!("`{address}` is not a HOST:PORT that can be resolved"))?;
+    found
+        .next()
+        .ok_or_else(|| anyhow!("{address} has no address"))
+}
+
+/// The address to bind so that packets reach `to` and come back.
+pub(crate) fn bind_ip(to: IpAddr) -> IpAddr {
+    match to {
+        _ if to.is_loopback() => to,
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}

@@ -1,0 +1,257 @@
+//! `dunlin kv` as a user runs it: a server, and each command of a client.
+
+#![cfg(feature = "kv")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+fn dunlin(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
+    command
+        .args(args)
+        .env_remove("DUNLIN_CONFIG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Presses Ctrl-C.
+fn interrupt(child: &Child) {
+    let id = child.id().to_string();
+    let status = Command::new("kill").args(["-INT", &id]).status();
+    assert!(status.unwrap().success());
+}
+
+struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Self {
+        let all = [&["kv", "serve", "--listen", "127.0.0.1:0", "--json"], args].concat();
+        let mut child = dunlin(&all).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let greeting: Value = serde_json::from_str(&line).unwrap();
+        let address = greeting["listening"].as_str().unwrap().to_owned();
+        Self {
+            child,
+            out,
+            address,
+        }
+    }
+
+    /// Runs a command against this server.
+    fn run(&self, args: &[&str]) -> Output {
+        let all = [&["kv"], args, &["--server", &self.address]].concat();
+        dunlin(&all).output().unwrap()
+    }
+
+    /// The output of a command that must succeed.
+    fn text(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{args:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The message of a command that must fail.
+    fn failure(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn object(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.text(&[args, &["--json"]].concat())).unwrap()
+    }
+
+    /// Ends it by Ctrl-C, and returns its report.
+    fn end(mut self) -> Value {
+        interrupt(&self.child);
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        serde_json::from_str(&rest).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn each_command_does_its_work() {
+    let server = Server::start(&["--memory", "8MiB", "--threads", "2", "--mode", "store"]);
+    assert_eq!(
+        server.text(&["set", "name", "dunlin", "--flags", "7", "--ttl", "100"]),
+        ""
+    );
+    assert_eq!(server.text(&["get", "name"]), "dunlin\n");
+    let item = server.object(&["get", "name"]);
+    assert_eq!(
+        (&item["value"], &item["flags"]),
+        (&"dunlin".into(), &7.into())
+    );
+    let version = item["version"].to_string();
+    assert!(
+        server
+            .failure(&["add", "name", "x"])
+            .contains("there is an item with this key")
+    );
+    server.text(&["cas", "name", &version, "other"]);
+    assert!(
+        server
+            .failure(&["cas", "name", &version, "x"])
+            .contains("another version")
+    );
+    server.text(&["set", "n", "41"]);
+    assert_eq!(server.text(&["incr", "n"]), "42\n");
+    assert_eq!(server.text(&["incr", "n", "50", "--down"]), "0\n");
+    assert!(server.failure(&["incr", "name"]).contains("not a number"));
+    server.text(&["touch", "n", "1000"]);
+    assert_eq!(server.object(&["get", "n"])["ttl"], 1000);
+    let both = server.run(&["get", "name", "none", "n"]);
+    assert_eq!(both.status.code(), Some(1));
+    assert_eq!(both.stdout, b"name\tother\nn\t0 \n");
+    assert!(String::from_utf8(both.stderr).unwrap().contains("`none`"));
+    assert!(
+        server
+            .text(&["stats"])
+            .starts_with("items                       2")
+    );
+    server.text(&["delete", "n"]);
+    assert!(
+        server
+            .failure(&["delete", "n"])
+            .contains("there is no item with this key")
+    );
+    server.text(&["flush"]);
+    assert!(server.failure(&["get", "name"]).contains("`name`"));
+    let report = server.end();
+    assert!(
+        report["figures"]["requests"].as_u64().unwrap() > 10,
+        "{report}"
+    );
+}
+
+#[test]
+fn a_value_comes_from_the_standard_input_and_may_be_any_bytes() {
+    let server = Server::start(&["--memory", "8MiB", "--transport", "udp"]);
+    let value: Vec<u8> = (0..100_000_u32).map(|at| at.to_le_bytes()[0]).collect();
+    let args = [
+        "kv",
+        "set",
+        "page",
+        "-",
+        "--server",
+        &server.address,
+        "--transport",
+        "udp",
+    ];
+    let mut child = dunlin(&args).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&value).unwrap();
+    assert!(child.wait().unwrap().success());
+    let got = server.run(&["get", "page", "--transport", "udp"]);
+    assert!(got.stdout.strip_suffix(b"\n") == Some(&value));
+}
+
+#[test]
+fn wrong_usage_and_absent_servers_have_clear_errors() {
+    let code = |args: &[&str]| {
+        let output = dunlin(args).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), errors)
+    };
+    for memory in ["0", "1000000GiB"] {
+        let (status, errors) = code(&["kv", "serve", "--memory", memory]);
+        assert!(status == Some(2) && errors.contains("--memory"), "{errors}");
+    }
+    let taken = Server::start(&["--memory", "1MiB"]);
+    let (status, errors) = code(&[
+        "kv",
+        "serve",
+        "--memory",
+        "1MiB",
+        "--listen",
+        &taken.address,
+    ]);
+    assert!(
+        status == Some(1) && errors.contains("cannot serve at"),
+        "{errors}"
+    );
+    let address = taken.address.clone();
+    taken.end();
+    let (status, errors) = code(&["kv", "get", "k", "--server", &address, "--timeout", "0.2"]);
+    let advice = format!("dunlin kv serve --listen {address}");
+    assert!(
+        status == Some(1) && errors.contains("no server was ready") && errors.contains(&advice),
+        "{errors}"
+    );
+}
+
+#[test]
+fn each_command_has_help_with_examples_of_its_own() {
+    let commands = [
+        "serve", "get", "set", "add", "cas", "delete", "incr", "touch", "stats", "flush",
+    ];
+    for name in commands {
+        let output = dunlin(&["kv", name, "--help"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (usage, examples) = text.split_once("Examples:").unwrap();
+        assert!(
+            output.status.success() && usage.contains("--json"),
+            "{name}"
+        );
+        assert!(examples.contains(&format!("dunlin kv {name}")), "{name}");
+        assert!(examples.contains("Exit codes: 0"), "{name}");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_client_that_waits_and_a_server_that_starts() {
+    let absent = Server::start(&["--memory", "1MiB"]);
+    let address = absent.address.clone();
+    absent.end();
+    let args = ["kv", "get", "k", "--timeout", "100", "--server", &address];
+    let mut waiting = dunlin(&args).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(waiting.try_wait().unwrap().is_none(), "it waits");
+    interrupt(&waiting);
+    assert_eq!(waiting.wait().unwrap().signal(), Some(2));
+
+    let args = [
+        "kv",
+        "serve",
+        "--memory",
+        "512MiB",
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let mut starting = dunlin(&args).spawn().unwrap();
+    let mut errors = BufReader::new(starting.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert!(line.contains("MiB touched"), "{line}");
+    interrupt(&starting);
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).unwrap();
+    let mut out = String::new();
+    let mut stdout = starting.stdout.take().unwrap();
+    stdout.read_to_string(&mut out).unwrap();
+    // It may have begun to serve before the signal came.
+    let expected = if out.is_empty() { 130 } else { 0 };
+    assert_eq!(starting.wait().unwrap().code(), Some(expected), "{rest}");
+}
