@@ -36,6 +36,8 @@ dunlin_core::mutants! {
         AnyCallHedged = "any-call-hedged",
         /// A hedge is not cancelled when the other attempt has its answer.
         HedgeLeft = "hedge-left",
+        /// A notification that has left is sent again, if that is harmless.
+        NotificationRepeated = "notification-repeated",
         /// The end of an attempt counts for a later attempt with the same index.
         StaleEndBelieved = "stale-end-believed",
         /// An address that failed twice is not tried again.

@@ -8,7 +8,7 @@
 //! | `SHUTTING_DOWN` of a server that keeps the rules of codes | at once, free of charge |
 //! | `OVERLOADED` of such a server | after a pause, from the budget |
 //! | ended without an answer, so that it may have run; the call is idempotent | likewise |
-//! | anything else | never |
+//! | anything else; a notification that has left | never |
 
 use dunlin_core::{CallErrorKind, RpcError};
 use dunlin_wire::{ErrorCode, Ran};

@@ -11,6 +11,8 @@ use crate::handle::{AddressId, AttemptId, CallId, LinkId};
 pub struct Terms {
     /// It may run twice, and late.
     pub idempotent: bool,
+    /// It is a notification: once it has left, it is never sent again.
+    pub once: bool,
     /// When it ends at the latest.
     pub deadline: Option<Nanos>,
     /// The hash of its key, for [`Pick::Hash`](crate::Pick::Hash).

@@ -53,7 +53,7 @@ pub use dunlin_local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, 
 #[cfg(feature = "channel")]
 pub use dunlin_hub::{
     Answer, Channel, ChannelBuilder, ChannelError, ChannelOptions, ChannelState, Hub, HubBuilder,
-    HubError, Outgoing, Watch,
+    HubError, Outgoing, TypedCall, Watch,
 };
 
 /// Every option that an operator tunes, from a file, from the environment, and from the program.

@@ -181,6 +181,16 @@ impl Channel {
         Outgoing::new(self.clone(), req_type, body)
     }
 
+    /// Sends a request whose response is of no interest, and does not wait. It waits for a server
+    /// as calls do, and is sent again only if it has not left. With the last handle of the channel
+    /// it is lost, unless it has left.
+    ///
+    /// # Errors
+    /// [`ChannelError::Full`]; later failures show in the channel's state alone.
+    pub fn notify(&self, req_type: ReqType, body: &[u8]) -> Result<(), ChannelError> {
+        self.call(req_type, body).notify()
+    }
+
     /// Waits until a server is ready.
     ///
     /// # Errors

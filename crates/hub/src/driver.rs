@@ -24,7 +24,7 @@ use dunlin_wire::Ran;
 use crate::board::Board;
 use crate::error::ChannelError;
 use crate::inbox::Inbox;
-use crate::letter::Mailbox;
+use crate::letter::{self, Mailbox};
 use crate::plan::Plan;
 use held::Held;
 use links::Links;
@@ -118,10 +118,7 @@ impl Driver {
         around: &mut Around<'_>,
     ) -> Option<CallId> {
         let Ok(id) = self.machine.on_call(terms, around.now) else {
-            around
-                .mailbox
-                .with(slot, |letter| letter.on_end(Err(ChannelError::Full)));
-            around.mailbox.end(slot);
+            letter::end(around.mailbox, slot, Err(ChannelError::Full));
             return None;
         };
         let seat = Seat {
@@ -267,9 +264,7 @@ impl Driver {
             CallEnd::Answered(_) => Ok(seat.response.expect("it came before its end")),
             CallEnd::Failed(failure) => Err(ChannelError::of(failure, || self.state().reasons())),
         };
-        around.mailbox.with(seat.slot, |letter| letter.on_end(end));
-        // One that was dropped is found in the mailbox, with what it holds.
-        around.mailbox.end(seat.slot);
+        letter::end(around.mailbox, seat.slot, end);
     }
 
     /// Issues an attempt, or lets it wait for others of its link to end.
@@ -318,10 +313,12 @@ impl Driver {
         let slot = seat
             .ok_or(Fault::NotSent(RpcError::Cancelled(Ran::No)))?
             .slot;
+        let left = attempt.deadline.map(|end| end.since(around.now));
         let rpc = &mut *around.rpc;
         let (req_type, request, room) = around.mailbox.with(slot, |letter| {
-            let request = rpc.cx().copy(&letter.body);
-            (letter.req_type, request, letter.room)
+            let room = letter.room;
+            let (req_type, body) = letter.request(left);
+            (req_type, rpc.cx().copy(body), room)
         });
         let request = request.map_err(|error| no_memory(&error))?;
         let response = match rpc.buf(room) {
@@ -331,9 +328,7 @@ impl Driver {
                 return Err(no_memory(&error));
             }
         };
-        let options = CallOptions {
-            deadline: attempt.deadline.map(|end| end.since(around.now)),
-        };
+        let options = CallOptions { deadline: left };
         let tag = tag_of(self.id, index);
         let taken = rpc.call_with(session, req_type, request, response, tag, options);
         taken.map_err(|refused| {

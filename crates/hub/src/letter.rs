@@ -2,7 +2,10 @@
 //! the way back.
 
 use dunlin_channel::Terms;
+use dunlin_core::Nanos;
+use dunlin_mailbox::Slot;
 use dunlin_msgbuf::MsgBuf;
+use dunlin_service::{META, META_LEN, write_meta};
 use dunlin_wire::ReqType;
 
 use crate::error::ChannelError;
@@ -23,7 +26,11 @@ pub(crate) struct Letter {
     /// Bytes for the response.
     pub(crate) room: usize,
     pub(crate) terms: Terms,
-    pub(crate) body: Vec<u8>,
+    body: Vec<u8>,
+    /// The body begins with room for metadata: the call is typed.
+    has_room: bool,
+    /// No caller waits for the end.
+    pub(crate) is_notice: bool,
     pub(crate) end: Option<Result<MsgBuf, ChannelError>>,
     /// The place of the call, unless an attempt at it has that.
     place: Option<Place>,
@@ -40,6 +47,8 @@ impl Default for Letter {
             room: 0,
             terms: Terms::default(),
             body: Vec::new(),
+            has_room: false,
+            is_notice: false,
             end: None,
             place: None,
         }
@@ -47,14 +56,44 @@ impl Default for Letter {
 }
 
 impl Letter {
-    /// A request is written into the slot.
-    pub(crate) fn on_call(&mut self, channel: u32, place: Place, req_type: ReqType, body: &[u8]) {
+    /// A call has the slot; its request follows.
+    pub(crate) fn on_call(&mut self, channel: u32, place: Place, req_type: ReqType, room: usize) {
         self.place = Some(place);
         self.channel = channel;
         self.req_type = req_type;
+        self.room = room;
+        self.terms = Terms::default();
         self.end = None;
+        self.is_notice = false;
+    }
+
+    /// The request is a copy of these bytes.
+    pub(crate) fn on_body(&mut self, body: &[u8]) {
+        self.has_room = false;
         self.body.clear();
         self.body.extend_from_slice(body);
+    }
+
+    /// The request is a typed message of `len` bytes, which `write` encodes.
+    pub(crate) fn on_message(&mut self, len: usize, write: impl FnOnce(&mut [u8])) {
+        self.has_room = true;
+        self.body.clear();
+        self.body.resize(META_LEN + len, 0);
+        write(&mut self.body[META_LEN..]);
+    }
+
+    /// The request of an attempt that has the time `left`. A typed one tells it to the server.
+    pub(crate) fn request(&mut self, left: Option<Nanos>) -> (ReqType, &[u8]) {
+        if !self.has_room {
+            return (self.req_type, &self.body);
+        }
+        let Some(left) = left else {
+            return (self.req_type, &self.body[META_LEN..]);
+        };
+        if let Some(meta) = self.body.first_chunk_mut() {
+            write_meta(meta, left);
+        }
+        (ReqType(self.req_type.0 | META), &self.body)
     }
 
     /// The call ends, so the request is needed no longer.
@@ -89,6 +128,20 @@ impl Letter {
         if self.body.capacity() > KEPT {
             self.body = Vec::new();
         }
+    }
+}
+
+/// Ends a call that the thread has taken. One that was dropped is found in the mailbox, with what
+/// it holds.
+pub(crate) fn end(mailbox: &Mailbox, slot: Slot, end: Result<MsgBuf, ChannelError>) {
+    let is_notice = mailbox.with(slot, |letter| {
+        letter.on_end(end);
+        letter.is_notice
+    });
+    // After the end the slot is the caller's, and a notification has none.
+    if mailbox.end(slot) && is_notice {
+        mailbox.with(slot, |letter| drop(letter.on_seen()));
+        mailbox.release(slot);
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `channel.rs`, `outgoing.rs` | the handle, and a call as a future |
+//! | `channel.rs`, `outgoing.rs`, `typed.rs` | the handle, and a call as a future |
 //! | `hub.rs` | the nexus and endpoint threads |
 //! | `letter.rs`, `orders.rs`, `board.rs` | between callers and a thread: calls, orders, states |
 //! | `places.rs` | how many calls a channel has |
@@ -31,6 +31,7 @@ mod outgoing;
 mod places;
 mod plan;
 mod thread;
+mod typed;
 
 pub use board::{AddressState, ChannelState};
 pub use channel::{Channel, ChannelBuilder, Watch};
@@ -39,3 +40,4 @@ pub use error::{AddressError, ChannelError, HubError, Reasons};
 pub use hub::{Hub, HubBuilder};
 pub use outgoing::{Answer, Outgoing};
 pub use plan::ChannelOptions;
+pub use typed::TypedCall;

@@ -2,10 +2,9 @@
 
 use std::ops::Deref;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dunlin_channel::Terms;
 use dunlin_core::{Clock, Nanos};
 use dunlin_mailbox::Slot;
 use dunlin_msgbuf::MsgBuf;
@@ -58,22 +57,45 @@ pub struct Answer(MsgBuf);
 
 impl Outgoing {
     pub(crate) fn new(channel: Channel, req_type: ReqType, body: &[u8]) -> Self {
+        Self::begin(channel, req_type, ROOM, |letter| letter.on_body(body))
+    }
+
+    /// A call with a message of `len` bytes, which `write` encodes; without a slot it does not run.
+    pub(crate) fn typed(
+        channel: Channel,
+        req_type: ReqType,
+        room: usize,
+        len: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Self {
+        Self::begin(channel, req_type, room, |letter| {
+            letter.on_message(len, write)
+        })
+    }
+
+    fn begin(
+        channel: Channel,
+        req_type: ReqType,
+        room: usize,
+        write: impl FnOnce(&mut Letter),
+    ) -> Self {
         let stage = match channel.hold() {
             None => Stage::Refused(Refusal::Full),
             Some((slot, place)) => {
                 channel.mailbox().with(slot, |letter| {
-                    letter.on_call(channel.id(), place, req_type, body);
-                    letter.room = ROOM;
-                    letter.terms = Terms::default();
+                    letter.on_call(channel.id(), place, req_type, room);
                 });
                 Stage::New(slot)
             }
         };
-        Self {
+        let outgoing = Self {
             deadline: channel.deadline(),
             stage,
             channel,
-        }
+        };
+        // Now that the slot has an owner: an encoder may panic.
+        outgoing.write(write);
+        outgoing
     }
 
     /// Ends the call if it has no answer this long after its first poll, repeats included.
@@ -109,6 +131,25 @@ impl Outgoing {
             self.refuse(Refusal::Endpoint);
         }
         self
+    }
+
+    /// Sends the call, and does not wait for its end.
+    pub(crate) fn notify(mut self) -> Result<(), ChannelError> {
+        let slot = match self.stage {
+            Stage::Refused(why) => return Err(why.into()),
+            Stage::New(slot) => slot,
+            Stage::Posted(_) | Stage::Over => panic!("{OVER}"),
+        };
+        self.write(|letter| {
+            letter.is_notice = true;
+            letter.terms.once = true;
+            letter.terms.deadline = None;
+        });
+        // From here on the slot is the thread's.
+        self.stage = Stage::Over;
+        let mailbox = self.channel.mailbox();
+        mailbox.post(slot, &Context::from_waker(Waker::noop()));
+        Ok(())
     }
 
     fn write(&self, change: impl FnOnce(&mut Letter)) {
@@ -149,6 +190,15 @@ impl Outgoing {
     }
 }
 
+impl From<Refusal> for ChannelError {
+    fn from(why: Refusal) -> Self {
+        match why {
+            Refusal::Full => Self::Full,
+            Refusal::Endpoint => Self::Endpoint,
+        }
+    }
+}
+
 impl Future for Outgoing {
     type Output = Result<Answer, ChannelError>;
 
@@ -157,10 +207,7 @@ impl Future for Outgoing {
             Stage::New(slot) => self.post(slot, context),
             Stage::Refused(why) => {
                 self.stage = Stage::Over;
-                Poll::Ready(Err(match why {
-                    Refusal::Full => ChannelError::Full,
-                    Refusal::Endpoint => ChannelError::Endpoint,
-                }))
+                Poll::Ready(Err(why.into()))
             }
             Stage::Posted(slot) => self.poll_end(slot, context),
             Stage::Over => panic!("{OVER}"),

@@ -17,7 +17,7 @@ use dunlin_transport::auto::Auto;
 use crate::driver::{Around, Driver, place_of};
 use crate::error::ChannelError;
 use crate::inbox::{Inbox, Post};
-use crate::letter::Letter;
+use crate::letter::{self, Letter};
 use crate::orders::Order;
 use crate::plan::Plan;
 
@@ -185,7 +185,9 @@ impl Thread {
                 }
                 self.running[slot.index()] = Some((channel, id));
             }
-            None if !self.channels.contains_key(&channel) => self.end_closed(slot),
+            None if !self.channels.contains_key(&channel) => {
+                letter::end(&self.post.mailbox, slot, Err(ChannelError::Closed));
+            }
             None => {}
         }
     }
@@ -292,13 +294,6 @@ impl Thread {
         if spawned.is_err() {
             self.post.orders.send(Order::Names(channel, None));
         }
-    }
-
-    fn end_closed(&self, slot: Slot) {
-        self.post
-            .mailbox
-            .with(slot, |letter| letter.on_end(Err(ChannelError::Closed)));
-        self.post.mailbox.end(slot);
     }
 
     /// Ends calls and sessions, and tells the servers.

@@ -33,6 +33,7 @@ fn marker(service: &Service, method: &Method) -> TokenStream {
         marker,
         number,
         one_way,
+        idempotent,
         codec,
         request,
         ..
@@ -53,6 +54,7 @@ fn marker(service: &Service, method: &Method) -> TokenStream {
             const NUMBER: u16 = #number;
             const NAME: &'static str = #full_name;
             const ONE_WAY: bool = #one_way;
+            const IDEMPOTENT: bool = #idempotent;
             type Codec = #codec;
             type Request = #request;
             type Outcome = #outcome;
@@ -204,53 +206,74 @@ fn client(service: &Service) -> TokenStream {
         ..
     } = service;
     let client = format_ident!("{name}Client");
-    let doc = format!("Calls [`{name}`] on a session, from futures.");
-    let functions = methods.iter().map(|method| {
-        let Method {
-            docs,
-            name,
-            argument,
-            request,
-            one_way,
-            ..
-        } = method;
-        let marker = &method.marker;
-        if *one_way {
-            return quote! {
-                #(#docs)*
-                ///
-                /// # Errors
-                /// If it is not issued.
-                pub fn #name(
-                    &self,
-                    #argument: &#request,
-                ) -> ::core::result::Result<(), #krate::Failure<::core::convert::Infallible>> {
-                    #krate::notify::<L, #marker>(&self.link, self.session, #argument)
-                }
-            };
-        }
-        quote! {
-            #(#docs)*
-            pub fn #name<'a>(&'a self, #argument: &'a #request) -> #krate::Unary<'a, L, #marker> {
-                #krate::Unary::new(&self.link, self.session, #argument)
-            }
-        }
-    });
+    let doc = format!("Calls [`{name}`] from futures: on a session, or over a channel.");
+    let functions = methods.iter().map(|method| function(krate, method));
     quote! {
         #[doc = #doc]
         #[derive(Clone, Debug)]
-        #visibility struct #client<L> {
+        #visibility struct #client<L: #krate::Carrier> {
             link: L,
-            session: #krate::core::Session,
+            at: L::At,
         }
 
-        impl<L: #krate::Link> #client<L> {
+        impl<L: #krate::Carrier<At = #krate::core::Session>> #client<L> {
             /// A client on this session.
             pub const fn new(link: L, session: #krate::core::Session) -> Self {
-                Self { link, session }
+                Self { link, at: session }
             }
+        }
 
+        impl<L: #krate::Carrier<At = ()>> #client<L> {
+            /// A client over this channel.
+            pub const fn over(channel: L) -> Self {
+                Self { link: channel, at: () }
+            }
+        }
+
+        impl<L: #krate::Carrier> #client<L> {
             #(#functions)*
+        }
+    }
+}
+
+/// A client's function, which makes a call, or sends a notification.
+fn function(krate: &syn::Path, method: &Method) -> TokenStream {
+    let Method {
+        docs,
+        name,
+        argument,
+        request,
+        one_way,
+        ..
+    } = method;
+    let marker = &method.marker;
+    if *one_way {
+        return quote! {
+            #(#docs)*
+            ///
+            /// # Errors
+            /// If it is not issued.
+            pub fn #name(
+                &self,
+                #argument: &#request,
+            ) -> ::core::result::Result<
+                (),
+                #krate::Failure<
+                    ::core::convert::Infallible,
+                    <L as #krate::Carrier>::Error,
+                >,
+            > {
+                #krate::Carrier::typed_notify::<#marker>(&self.link, self.at, #argument)
+            }
+        };
+    }
+    quote! {
+        #(#docs)*
+        pub fn #name<'a>(
+            &'a self,
+            #argument: &'a #request,
+        ) -> <L as #krate::Carrier>::Typed<'a, #marker> {
+            #krate::Carrier::typed::<#marker>(&self.link, self.at, #argument)
         }
     }
 }

@@ -34,6 +34,7 @@ pub(crate) struct Method {
     pub(crate) marker: Ident,
     pub(crate) number: u16,
     pub(crate) one_way: bool,
+    pub(crate) idempotent: bool,
     pub(crate) codec: Type,
     pub(crate) argument: Ident,
     pub(crate) request: Type,
@@ -55,6 +56,7 @@ struct Options {
 /// The content of the parentheses of `#[method(...)]`.
 struct Numbered {
     number: LitInt,
+    idempotent: Option<Ident>,
     codec: Option<Type>,
 }
 
@@ -121,17 +123,31 @@ impl Parse for Options {
 
 impl Parse for Numbered {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let number = input.parse()?;
-        let mut codec = None;
-        if !input.is_empty() {
+        let mut numbered = Self {
+            number: input.parse()?,
+            idempotent: None,
+            codec: None,
+        };
+        while !input.is_empty() {
             input.parse::<Token![,]>()?;
+            if input.is_empty() {
+                break;
+            }
+            if is_idempotent(input) {
+                absent(numbered.idempotent.as_ref(), "`idempotent` stands twice")?;
+                numbered.idempotent = Some(input.parse()?);
+            } else {
+                absent(numbered.codec.as_ref(), "the codec is named twice")?;
+                numbered.codec = Some(parse_codec(input, "`codec = ...` or `idempotent`")?);
+            }
         }
-        if !input.is_empty() {
-            codec = Some(parse_codec(input, "`codec = ...`")?);
-            input.parse::<Option<Token![,]>>()?;
-        }
-        Ok(Self { number, codec })
+        Ok(numbered)
     }
+}
+
+fn is_idempotent(input: ParseStream<'_>) -> bool {
+    let word = input.fork().parse::<Ident>();
+    word.is_ok_and(|word| word == "idempotent")
 }
 
 fn parse_codec(input: ParseStream<'_>, expected: &str) -> Result<Type> {
@@ -165,7 +181,13 @@ impl Method {
             return Err(Error::new_spanned(name, what));
         };
         let one_way = attribute.path().is_ident("notify");
-        let Numbered { number, codec: own } = attribute.parse_args()?;
+        let Numbered {
+            number,
+            idempotent,
+            codec: own,
+        } = attribute.parse_args()?;
+        let repeated = idempotent.as_ref().filter(|_| one_way);
+        absent(repeated, "a notification is never repeated")?;
         let codec = own.or_else(|| codec.cloned()).ok_or_else(|| {
             let what = "the codec is missing: `#[service(codec = Fixed)]`, for example";
             Error::new_spanned(name, what)
@@ -182,6 +204,7 @@ impl Method {
             marker: marker(service, name),
             number: in_range(&number)?,
             one_way,
+            idempotent: idempotent.is_some(),
             codec,
             argument,
             request,
@@ -213,7 +236,7 @@ impl Method {
         };
         let is_taken =
             |it: &Self| is_of(&name, &it.name) || is_of(&it.name.unraw().to_string(), &self.name);
-        if ["new", "register"].contains(&&*name) || others.iter().any(is_taken) {
+        if ["new", "over", "register"].contains(&&*name) || others.iter().any(is_taken) {
             return refuse(format!(
                 "a function that the attribute makes would have the name of `{name}`; choose \
                  another name"

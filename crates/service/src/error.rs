@@ -28,9 +28,10 @@ pub enum Error {
     Unavailable,
 }
 
-/// Why a typed call has no value. `E` is the method's own error.
+/// Why a typed call has no value. `E` is the method's own error, `C` the error of calls without
+/// types: [`Error`] on a session, `dunlin::ChannelError` over a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure<E> {
+pub enum Failure<E, C = Error> {
     /// The method answered with its own error.
     Method(E),
     /// The server has no such method: it is older, or newer and has dropped it.
@@ -44,7 +45,16 @@ pub enum Failure<E> {
     /// The request could not be encoded.
     BadValue,
     /// Anything else: deadlines, failures, overload.
-    Call(Error),
+    Call(C),
+}
+
+/// The error of a call without types.
+pub trait CallFailure {
+    /// Whether the handler ran.
+    fn ran(&self) -> Ran;
+
+    /// The error code with which the server answered, if it did.
+    fn code(&self) -> Option<ErrorCode>;
 }
 
 /// A typed call that was not issued.
@@ -82,9 +92,31 @@ impl Error {
     }
 }
 
-impl<E> Failure<E> {
+impl CallFailure for Error {
+    fn ran(&self) -> Ran {
+        self.ran()
+    }
+
+    fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Rpc(RpcError::Rejected(code, _)) => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+impl<E, C: CallFailure> Failure<E, C> {
+    /// The failure of a call that has failed without types.
+    pub fn of(error: C) -> Self {
+        match error.code() {
+            Some(ErrorCode::UNKNOWN_TYPE) => Self::UnknownMethod(error.ran()),
+            Some(ErrorCode::UNDECODABLE) => Self::BadRequest(error.ran()),
+            _ => Self::Call(error),
+        }
+    }
+
     /// Whether the method ran.
-    pub const fn ran(&self) -> Ran {
+    pub fn ran(&self) -> Ran {
         match self {
             Self::Method(_) | Self::BadResponse(_) => Ran::Yes,
             Self::UnknownMethod(ran) | Self::BadRequest(ran) => *ran,
@@ -95,7 +127,7 @@ impl<E> Failure<E> {
 
     /// Whether the server may have run the method without the client knowing it. Before you repeat
     /// such a call, decide whether the method may run twice.
-    pub const fn is_uncertain(&self) -> bool {
+    pub fn is_uncertain(&self) -> bool {
         match self {
             // It ran, and its value is lost.
             Self::BadResponse(_) => true,
@@ -104,9 +136,9 @@ impl<E> Failure<E> {
     }
 }
 
-impl Failure<Infallible> {
+impl<C> Failure<Infallible, C> {
     /// The same failure for any method, because it is not the method's own error.
-    pub fn widen<E>(self) -> Failure<E> {
+    pub fn widen<E>(self) -> Failure<E, C> {
         match self {
             Self::Method(never) => match never {},
             Self::UnknownMethod(ran) => Failure::UnknownMethod(ran),
@@ -120,17 +152,11 @@ impl Failure<Infallible> {
 
 impl<E> From<Error> for Failure<E> {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE, ran)) => {
-                Self::UnknownMethod(ran)
-            }
-            Error::Rpc(RpcError::Rejected(ErrorCode::UNDECODABLE, ran)) => Self::BadRequest(ran),
-            other => Self::Call(other),
-        }
+        Self::of(error)
     }
 }
 
-impl<E> From<EncodeError> for Failure<E> {
+impl<E, C> From<EncodeError> for Failure<E, C> {
     fn from(_: EncodeError) -> Self {
         Self::BadValue
     }
@@ -184,7 +210,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl<E: fmt::Display> fmt::Display for Failure<E> {
+impl<E: fmt::Display, C: fmt::Display> fmt::Display for Failure<E, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Method(error) => error.fmt(f),
@@ -197,7 +223,12 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for Failure<E> {}
+impl<E, C> std::error::Error for Failure<E, C>
+where
+    E: fmt::Debug + fmt::Display,
+    C: fmt::Debug + fmt::Display,
+{
+}
 
 impl fmt::Display for NotSent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,9 +15,9 @@ use crate::codec::DecodeError;
 pub const META: u16 = 0x8000;
 
 /// Bytes of the metadata that this version writes.
-pub(crate) const LEN: usize = 8;
+pub const META_LEN: usize = 8;
 
-const _: () = assert!(LEN == 8, "`write` says so");
+const _: () = assert!(META_LEN == 8, "`write` says so");
 
 /// Facts about a request that a handler gets with the message.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,8 @@ impl Context {
     }
 }
 
-/// Writes metadata.
-pub(crate) fn write(out: &mut [u8; LEN], deadline: Nanos) {
+/// Writes metadata: the time that the client still waits.
+pub fn write_meta(out: &mut [u8; META_LEN], deadline: Nanos) {
     let left_us = u32::try_from(deadline.0.div_ceil(1000)).unwrap_or(u32::MAX);
     *out = [8, 0, 0, 0, 0, 0, 0, 0];
     out[4..].copy_from_slice(&left_us.max(1).to_le_bytes());
@@ -46,11 +46,11 @@ pub(crate) fn write(out: &mut [u8; LEN], deadline: Nanos) {
 
 /// Splits a request into the time left and the message.
 pub(crate) fn read(bytes: &[u8]) -> Result<(Option<Nanos>, &[u8]), DecodeError> {
-    let len = bytes.first().map_or(LEN, |len| usize::from(*len));
-    if len < LEN {
+    let len = bytes.first().map_or(META_LEN, |len| usize::from(*len));
+    if len < META_LEN {
         return Err(DecodeError::Malformed);
     }
-    let (Some(meta), Some(message)) = (bytes.first_chunk::<LEN>(), bytes.get(len..)) else {
+    let (Some(meta), Some(message)) = (bytes.first_chunk::<META_LEN>(), bytes.get(len..)) else {
         return Err(DecodeError::TooShort {
             len: bytes.len(),
             needed: len,

@@ -35,10 +35,12 @@
 //! | `error.rs` | how typed calls fail |
 //! | `poll.rs` | stubs and glue on `Cx` |
 //! | `link.rs` | the same for futures, on any executor |
+//! | `carrier.rs` | where the calls of a client go: to a session, or over a channel |
 //!
 //! `docs/services.md` lists the changes that two versions of a service may have.
 #![forbid(unsafe_code)]
 
+mod carrier;
 mod codec;
 mod error;
 mod frame;
@@ -47,6 +49,7 @@ mod method;
 mod outcome;
 pub mod poll;
 
+pub use carrier::Carrier;
 #[cfg(feature = "fixed")]
 pub use codec::fixed::{Fixed, Growing, Grown};
 #[cfg(feature = "postcard")]
@@ -56,11 +59,11 @@ pub use codec::prost::Prost;
 pub use codec::{Codec, DecodeError, EncodeError};
 #[cfg(feature = "service")]
 pub use dunlin_service_macros::service;
-pub use error::{Error, Failure, NotSent};
-pub use frame::{Context, META};
+pub use error::{CallFailure, Error, Failure, NotSent};
+pub use frame::{Context, META, META_LEN, write_meta};
 pub use link::{AsyncService, IncomingRequest, Link, Refusal, Unary, answer, notify, open};
 pub use method::{Method, ViewOf};
-pub use outcome::{Fallible, Outcome, Plain, ValueOf};
+pub use outcome::{ErrorOf, Fallible, Outcome, Plain, SuccessOf, ValueOf};
 
 /// Names for the crates below, for the code that the attribute makes.
 pub mod core {

@@ -15,7 +15,7 @@ use crate::codec::{Codec, DecodeError};
 use crate::error::{Error, Failure};
 use crate::frame::{self, Context, META};
 use crate::method::{Method, ViewOf};
-use crate::outcome::{Outcome, ValueOf};
+use crate::outcome::{ErrorOf, Outcome, SuccessOf, ValueOf};
 use crate::poll;
 
 /// A client stub's access to an endpoint: `dunlin::Caller`.
@@ -171,11 +171,8 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
     }
 }
 
-type Success<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Success;
-type ErrorOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Error;
-
 impl<L: Link, M: Method> Future for Unary<'_, L, M> {
-    type Output = Result<Success<M>, Failure<ErrorOf<M>>>;
+    type Output = Result<SuccessOf<M>, Failure<ErrorOf<M>>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -188,7 +185,7 @@ impl<L: Link, M: Method> Future for Unary<'_, L, M> {
         };
         Pin::new(call).poll(context).map(|ended| {
             let reply = ended.map_err(|failed| Failure::from(failed.into()))?;
-            poll::read::<M>(reply.as_ref()).map(M::Outcome::to_owned)
+            poll::read::<M, Error>(reply.as_ref()).map(M::Outcome::to_owned)
         })
     }
 }

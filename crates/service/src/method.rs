@@ -14,6 +14,9 @@ pub trait Method: Sized + 'static {
     const NAME: &'static str;
     /// True if its response is empty, and the client does not wait for it.
     const ONE_WAY: bool;
+    /// True if it may run twice, and late: a channel repeats such a call after an end that leaves
+    /// open if it ran.
+    const IDEMPOTENT: bool = false;
     /// Converts its messages to bytes and back.
     type Codec: Codec<Self::Request>;
     /// Its argument.

@@ -43,6 +43,12 @@ pub trait Outcome<C> {
 /// The value that the handler of a method returns.
 pub type ValueOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Value;
 
+/// The value that a client of a method gets.
+pub type SuccessOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Success;
+
+/// The error of a method's own.
+pub type ErrorOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Error;
+
 /// The outcome of a method that cannot fail.
 #[derive(Debug)]
 pub struct Plain<T>(PhantomData<T>);

@@ -12,14 +12,14 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::codec::{Codec, DecodeError};
 use crate::error::{Error, Failure, NotSent};
-use crate::frame::{self, Context, META};
+use crate::frame::{self, Context, META, META_LEN, write_meta};
 use crate::method::{Method, ViewOf};
-use crate::outcome::{Outcome, ValueOf};
+use crate::outcome::{ErrorOf, Outcome, ValueOf};
 
 /// The result of a call: the value, in the form in which the client gets it, or a failure.
-pub type Response<'a, M> = Result<
+pub type Response<'a, M, C = Error> = Result<
     <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::View<'a>,
-    Failure<<<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Error>,
+    Failure<ErrorOf<M>, C>,
 >;
 
 /// Registers a handler for both request types of a method, without and with metadata.
@@ -145,14 +145,17 @@ pub fn call_with_bufs<M: Method>(
 #[inline]
 pub fn response<M: Method>(done: &Done) -> Response<'_, M> {
     match done.result {
-        Ok(()) => read::<M>(done.response.data()),
+        Ok(()) => read::<M, Error>(done.response.data()),
         Err(error) => Err(Error::Rpc(error).into()),
     }
 }
 
 /// Reads the bytes of a response.
+///
+/// # Errors
+/// They are the method's own error, or no response of it.
 #[inline]
-pub(crate) fn read<M: Method>(bytes: &[u8]) -> Response<'_, M> {
+pub fn read<M: Method, C>(bytes: &[u8]) -> Response<'_, M, C> {
     match M::Outcome::decode(bytes) {
         Ok(Ok(view)) => Ok(view),
         Ok(Err(error)) => Err(Failure::Method(error)),
@@ -177,7 +180,7 @@ pub(crate) fn len_of<M: Method>(
     options: &CallOptions,
 ) -> Result<usize, crate::EncodeError> {
     let meta = if options.deadline.is_some() {
-        frame::LEN
+        META_LEN
     } else {
         0
     };
@@ -193,7 +196,7 @@ pub(crate) fn encode<M: Method>(value: &M::Request, options: &CallOptions, out: 
             let (meta, message) = out
                 .split_first_chunk_mut()
                 .expect("the length counts the metadata");
-            frame::write(meta, deadline);
+            write_meta(meta, deadline);
             message
         }
     };

@@ -104,12 +104,16 @@ impl Machine {
         if call.live().next().is_some() && ran != Ran::Yes {
             return;
         }
-        let idempotent = call.terms().idempotent;
+        let terms = *call.terms();
+        let is_once = terms.once;
+        #[cfg(feature = "mutants")]
+        let is_once = is_once && !self.config.shows(Mutant::NotificationRepeated);
         // Attempts that were never transmitted do not count; patience bounds them.
         let has_failed_often = call.unsent() >= self.config.attempts();
         let is_bounded = is_unsent && has_failed_often && !call.is_patient(now);
         let has_more = call.begun() < self.config.attempts() && !is_bounded;
-        let how = match repeat(&fault, idempotent) {
+        let how = match repeat(&fault, terms.idempotent) {
+            _ if is_once && !is_unsent => Repeat::Never,
             Repeat::AtOnce if has_failed_often => Repeat::Later,
             how => how,
         };
@@ -222,7 +226,8 @@ impl Machine {
         let Some(call) = self.calls.get(id) else {
             return false;
         };
-        let may_hedge = call.terms().idempotent && call.begun() < self.config.attempts();
+        let may_run_twice = call.terms().idempotent && !call.terms().once;
+        let may_hedge = may_run_twice && call.begun() < self.config.attempts();
         #[cfg(feature = "mutants")]
         let may_hedge = may_hedge || self.config.shows(Mutant::AnyCallHedged);
         let after = self.config.hedge.filter(|_| may_hedge);

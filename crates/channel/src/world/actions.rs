@@ -17,10 +17,12 @@ impl World {
     pub(super) fn begin_call(&mut self) {
         let rng = &mut self.rng;
         let deadline = rng.percent(self.plan.deadlines);
+        let key = rng.next_u64();
         let terms = Terms {
             idempotent: rng.percent(self.plan.idempotent),
+            once: key.is_multiple_of(4),
             deadline: deadline.then(|| self.now + rng.micros(0, 400_000)),
-            key: Some(rng.next_u64()),
+            key: Some(key),
             endpoint: rng.percent(self.plan.endpoints).then(|| rng.below(3)),
         };
         let full = self.driver.machine.on_call(terms, self.now);

@@ -69,6 +69,9 @@ impl World {
     pub(super) fn judge_transmit(&mut self, call: usize) -> Result<(), String> {
         let call = &mut self.driver.calls[call];
         call.sends += 1;
+        if call.sends > 1 && call.terms.once {
+            return Err(format!("{:?} leaves again", call.id));
+        }
         match call.sends > self.plan.config.retry.attempts.min(3).into() {
             true => Err(format!("attempt {} at {:?}", call.sends, call.id)),
             false => Ok(()),

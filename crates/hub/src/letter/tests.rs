@@ -1,4 +1,4 @@
-//! The memory that slots keep.
+//! The memory that slots keep, and the bytes that attempts send.
 
 use dunlin_mailbox::Letter as _;
 
@@ -9,7 +9,8 @@ use crate::places::Places;
 fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
     let mut letter = Letter::default();
     let place = Places::new(1).take().expect("it is the first");
-    letter.on_call(0, place, ReqType(1), &vec![0; bytes]);
+    letter.on_call(0, place, ReqType(1), 0);
+    letter.on_body(&vec![0; bytes]);
     event(&mut letter);
     letter.body.capacity()
 }
@@ -25,4 +26,30 @@ fn a_slot_lets_a_large_request_go_however_its_call_ends() {
         assert_eq!(kept(1 << 20, end), 0);
         assert!(kept(1000, end) >= 1000, "the next one needs no memory");
     }
+}
+
+#[test]
+fn a_typed_request_has_metadata_only_if_its_attempt_has_a_deadline() {
+    let mut letter = Letter {
+        req_type: ReqType(7),
+        ..Letter::default()
+    };
+    letter.on_message(3, |out| out.copy_from_slice(b"abc"));
+    let attempts = [None, Some(5), None, Some(9)];
+    for left_us in attempts {
+        let left = left_us.map(Nanos::from_micros);
+        let expected = match left_us {
+            None => (ReqType(7), b"abc".to_vec()),
+            Some(left) => {
+                let meta = [8, 0, 0, 0, u8::try_from(left).unwrap(), 0, 0, 0];
+                (ReqType(7 | META), [&meta[..], b"abc"].concat())
+            }
+        };
+        let (req_type, body) = letter.request(left);
+        assert_eq!((req_type, body.to_vec()), expected);
+    }
+    // Of a request without types, every byte is the caller's.
+    letter.on_body(b"0123456789");
+    let (req_type, body) = letter.request(Some(Nanos::from_micros(5)));
+    assert_eq!((req_type, body), (ReqType(7), &b"0123456789"[..]));
 }

@@ -27,7 +27,7 @@ fn a_service_is_read_as_it_is_written() {
             /// Of the method.
             #[method(1)]
             fn get_all(key: u64) -> std::result::Result<Vec<u8>, Missing>;
-            #[method(0x7FFF, codec = Growing::<4>,)]
+            #[method(0x7FFF, idempotent, codec = Growing::<4>,)]
             fn r#type(nothing: ());
             #[notify(3,)]
             fn touch(key: [u8; 4]);
@@ -45,16 +45,21 @@ fn a_service_is_read_as_it_is_written() {
             .as_ref()
             .map_or_else(String::new, |it| text(it));
         let [codec, request, value] = [&it.codec, &it.request, &it.output.value].map(|it| text(it));
-        let one_way = it.one_way;
+        let kind = [(it.one_way, "one-way"), (it.idempotent, "idempotent")];
+        let kind = kind
+            .iter()
+            .filter(|(is_so, _)| *is_so)
+            .map(|(_, kind)| *kind);
+        let kind = kind.collect::<String>();
         let name = format!("{} {} {}", it.marker, it.number, it.argument);
-        format!("{name}: {codec} {request} {value} {error} {one_way}")
+        format!("{name}: {codec} {request} {value} {error} {kind}")
     });
     assert_eq!(
         read.collect::<Vec<_>>(),
         [
-            "KvGetAll 1 key: Postcard u64 Vec<u8> Missing false",
-            "KvType 32767 nothing: Growing::<4> () ()  false",
-            "KvTouch 3 key: Postcard [u8;4] ()  true",
+            "KvGetAll 1 key: Postcard u64 Vec<u8> Missing ",
+            "KvType 32767 nothing: Growing::<4> () ()  idempotent",
+            "KvTouch 3 key: Postcard [u8;4] ()  one-way",
         ]
     );
 }
@@ -115,7 +120,22 @@ fn numbers_are_explicit_and_in_range_and_never_used_twice() {
             "#[method(1)]",
             "method number 1 is `get` already; numbers are never used twice",
         ),
-        ("#[method(2, Fixed)]", "expected `codec = ...`"),
+        (
+            "#[method(2, Fixed)]",
+            "expected `codec = ...` or `idempotent`",
+        ),
+        (
+            "#[method(2, codec = Fixed, codec = Fixed)]",
+            "the codec is named twice",
+        ),
+        (
+            "#[method(2, idempotent, idempotent)]",
+            "`idempotent` stands twice",
+        ),
+        (
+            "#[notify(2, idempotent)]",
+            "a notification is never repeated",
+        ),
         (
             "#[inline] #[method(2)]",
             "this attribute has no meaning here",

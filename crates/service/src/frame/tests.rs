@@ -2,12 +2,12 @@
 
 use dunlin_core::Nanos;
 
-use super::{LEN, read, write};
+use super::{META_LEN, read, write_meta};
 use crate::codec::DecodeError;
 
 fn meta(deadline: Nanos) -> Vec<u8> {
-    let mut bytes = [0xAA; LEN];
-    write(&mut bytes, deadline);
+    let mut bytes = [0xAA; META_LEN];
+    write_meta(&mut bytes, deadline);
     bytes.to_vec()
 }
 
@@ -47,11 +47,14 @@ fn metadata_of_a_later_version_are_passed_over() {
 #[test]
 fn metadata_that_are_cut_or_impossible_are_refused() {
     let whole = meta(Nanos::from_micros(7));
-    for len in 0..LEN {
-        let needed = DecodeError::TooShort { len, needed: LEN };
+    for len in 0..META_LEN {
+        let needed = DecodeError::TooShort {
+            len,
+            needed: META_LEN,
+        };
         assert_eq!(read(&whole[..len]), Err(needed));
     }
-    for impossible in 0..LEN {
+    for impossible in 0..META_LEN {
         let mut bytes = whole.clone();
         bytes[0] = u8::try_from(impossible).unwrap();
         assert_eq!(read(&bytes), Err(DecodeError::Malformed));
@@ -61,7 +64,7 @@ fn metadata_that_are_cut_or_impossible_are_refused() {
     assert_eq!(
         read(&bytes),
         Err(DecodeError::TooShort {
-            len: LEN,
+            len: META_LEN,
             needed: 200
         })
     );

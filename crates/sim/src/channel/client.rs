@@ -238,10 +238,12 @@ impl Client {
         let own = rng
             .chance(plan.deadlines)
             .then(|| now + Nanos(rng.exponential(50_000_000)));
+        let key = rng.next_u64();
         let terms = Terms {
             idempotent: rng.chance(plan.idempotent),
+            once: key.is_multiple_of(4),
             deadline: own.or(plan.channel.deadline.map(|span| now + span)),
-            key: Some(rng.next_u64()),
+            key: Some(key),
             endpoint: None,
         };
         let Ok(call) = self.machine.on_call(terms, now) else {
@@ -444,6 +446,9 @@ impl Client {
             }
             Outcome::Failed(fault) => fault == shutting_down,
         };
+        if matches!(outcome, Outcome::Answered | Outcome::Failed(Fault::Sent(_))) {
+            self.ledger.borrow_mut().leave(name);
+        }
         if self.attempts.values().all(|attempt| attempt.name != name) {
             self.ledger.borrow_mut().idle(name, self.now, is_free);
         }

@@ -17,6 +17,8 @@ struct Call {
     terms: Terms,
     runs: u32,
     attempts: usize,
+    /// One of its attempts has left, and has ended.
+    has_left: bool,
     end: Option<CallEnd>,
     is_cancelled: bool,
     /// Since when none of its attempts is under way.
@@ -55,6 +57,7 @@ impl Ledger {
             terms,
             runs: 0,
             attempts: 0,
+            has_left: false,
             end: None,
             is_cancelled: false,
             idle: Some(now),
@@ -83,6 +86,8 @@ impl Ledger {
             "has too many attempts"
         } else if live > 0 && !call.terms.idempotent {
             "has two attempts at once, and may not run twice"
+        } else if call.terms.once && (live > 0 || call.has_left) {
+            "is a notification, and is sent again"
         } else if call.end.is_some() || call.is_cancelled {
             "is sent after its end"
         } else if deadline != call.terms.deadline {
@@ -92,6 +97,11 @@ impl Ledger {
         };
         let what = format!("call {name} {problem}: {call:?}");
         self.violate(what);
+    }
+
+    /// Notes the end of an attempt that may have left.
+    pub(super) fn leave(&mut self, name: usize) {
+        self.calls[name].has_left = true;
     }
 
     /// Notes that a request has never left: the endpoint has not taken it, or its session has ended

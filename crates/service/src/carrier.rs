@@ -1,0 +1,60 @@
+//! Where a typed client's calls go: [`Carrier`]. Each [`Link`] is one, on its sessions; a channel
+//! (`dunlin::Channel`) is another, which finds sessions by itself.
+
+use std::convert::Infallible;
+use std::fmt::Debug;
+
+use dunlin_core::Session;
+
+use crate::error::{CallFailure, Error, Failure};
+use crate::link::{self, Link, Unary};
+use crate::method::Method;
+use crate::outcome::{ErrorOf, SuccessOf};
+
+/// A way for typed calls.
+pub trait Carrier {
+    /// The place there that a client is for: a session; of a channel, nothing.
+    type At: Copy + Debug;
+    /// The error of a call without types.
+    type Error: CallFailure;
+    /// A call of a method, to be awaited.
+    type Typed<'a, M: Method>: Future<
+        Output = Result<SuccessOf<M>, Failure<ErrorOf<M>, Self::Error>>,
+    >
+    where
+        Self: 'a;
+
+    /// Makes a call.
+    fn typed<'a, M: Method>(&'a self, at: Self::At, value: &'a M::Request) -> Self::Typed<'a, M>;
+
+    /// Issues a call without waiting for its end.
+    ///
+    /// # Errors
+    /// If the value cannot be encoded, or the call is refused.
+    fn typed_notify<M: Method>(
+        &self,
+        at: Self::At,
+        value: &M::Request,
+    ) -> Result<(), Failure<Infallible, Self::Error>>;
+}
+
+impl<L: Link> Carrier for L {
+    type At = Session;
+    type Error = Error;
+    type Typed<'a, M: Method>
+        = Unary<'a, L, M>
+    where
+        L: 'a;
+
+    fn typed<'a, M: Method>(&'a self, at: Session, value: &'a M::Request) -> Unary<'a, L, M> {
+        Unary::new(self, at, value)
+    }
+
+    fn typed_notify<M: Method>(
+        &self,
+        at: Session,
+        value: &M::Request,
+    ) -> Result<(), Failure<Infallible>> {
+        link::notify::<L, M>(self, at, value)
+    }
+}
