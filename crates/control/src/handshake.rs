@@ -207,6 +207,8 @@ impl<F, P> Handshake<F, P> {
                 self.on_proven(proving, proven);
                 Ok(())
             }
+            // It is for the program.
+            Event::Serving { .. } => Ok(()),
         }
     }
 

@@ -12,13 +12,17 @@
 use std::net::{IpAddr, SocketAddr};
 
 use dunlin_core::Nanos;
-use dunlin_wire::control::{BootId, Features, GoodbyeReason, Hello, Incarnation};
+use dunlin_wire::control::{BootId, Features, GoodbyeReason, Hello, Incarnation, Serving};
 
 use super::config::PlaneConfig;
 use super::heartbeat::{Detector, Secret, Verdict};
 use super::places::Origin;
 use super::route::RouteId;
 use super::types::Identity;
+
+/// Times that each side may say over a connection what it serves (rule C14): each is an event for
+/// every session over it.
+const MAX_SAID: u8 = 8;
 
 /// The phase of a link.
 #[derive(Clone, Debug)]
@@ -81,6 +85,10 @@ pub(super) struct Link {
     pub(super) lookups: usize,
     /// Since when nothing has used it.
     pub(super) idle_since: Option<Nanos>,
+    /// The services of the process at the other end, if it has announced them.
+    pub(super) serving: Option<Serving>,
+    /// Times that this side and the other side have said what they serve.
+    said: [u8; 2],
 }
 
 /// This side of a hello.
@@ -154,6 +162,8 @@ impl Link {
             pending: 0,
             lookups: 0,
             idle_since: None,
+            serving: None,
+            said: [0; 2],
         }
     }
 
@@ -273,6 +283,27 @@ impl Link {
         }
     }
 
+    /// Whether this side may say this too. The last time is kept for the news that it drains.
+    pub(super) fn may_say_serving(&mut self, serving: Serving) -> bool {
+        let most = MAX_SAID - u8::from(!serving.draining);
+        count(&mut self.said[0], most)
+    }
+
+    /// Notes that the other side has said what it serves. `None`: nothing has changed.
+    ///
+    /// # Errors
+    /// The reason to close: it has said so too often.
+    pub(super) fn on_serving(
+        &mut self,
+        serving: Serving,
+    ) -> Result<Option<Serving>, GoodbyeReason> {
+        if !count(&mut self.said[1], MAX_SAID) {
+            return Err(GoodbyeReason::BadMessage);
+        }
+        let is_new = self.serving.replace(serving) != Some(serving);
+        Ok(is_new.then_some(serving))
+    }
+
     pub(super) const fn is_up(&self) -> bool {
         matches!(self.phase, Phase::Up(_))
     }
@@ -286,4 +317,11 @@ impl Link {
     pub(super) const fn is_unused(&self) -> bool {
         self.sessions == 0 && self.pending == 0
     }
+}
+
+/// Counts up to `most`; false after that.
+fn count(said: &mut u8, most: u8) -> bool {
+    let is_few = *said < most;
+    *said += u8::from(is_few);
+    is_few
 }

@@ -6,7 +6,7 @@
 //! UNIX socket, `plane/outgoing.rs` handles the sessions that this side asks for,
 //! `plane/incoming.rs` those that the other side asks for and the end of all of them,
 //! `plane/inquiries.rs` the questions about requests without an answer, and `plane/proofs.rs` the
-//! proofs of addresses.
+//! proofs of addresses, and `plane/serving.rs` what processes serve.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
@@ -16,6 +16,7 @@ mod inquiries;
 mod links;
 mod outgoing;
 mod proofs;
+mod serving;
 mod upgrade;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,7 +24,8 @@ use std::net::SocketAddr;
 
 use dunlin_core::{Nanos, Rng};
 use dunlin_wire::control::{
-    AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, Insight, MAX_FRAME, Message,
+    AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, Insight, MAX_FRAME,
+    Message, Serving,
 };
 
 use super::agenda::Agenda;
@@ -76,6 +78,8 @@ pub struct Plane<F> {
     last_id: u64,
     /// Where the search for "any endpoint" begins.
     next_any: EndpointIndex,
+    /// The services that this process has announced.
+    serving: Option<Serving>,
     #[cfg(feature = "mutants")]
     mutant: Option<crate::mutant::Mutant>,
 }
@@ -141,6 +145,7 @@ impl<F> Plane<F> {
             actions: VecDeque::new(),
             last_id: 0,
             next_any: EndpointIndex(0),
+            serving: None,
             #[cfg(feature = "mutants")]
             mutant: None,
         }
@@ -359,6 +364,7 @@ impl<F> Plane<F> {
             Message::Account(account) => self.on_account(link, account),
             Message::Nonce { nonce } => return self.on_nonce(link, *nonce, now),
             Message::Proof { secret } => self.on_proof(link, *secret),
+            Message::Serving(serving) => return self.on_serving(link, *serving),
             // The session was forgotten when `Disconnect` was sent.
             Message::DisconnectAck(_) => {}
             Message::Heartbeat { counter } => {

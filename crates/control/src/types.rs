@@ -7,8 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use dunlin_core::{Account, CloseReason, Nanos, SessionOffer};
 use dunlin_wire::control::{
-    BootId, EndpointIndex, EndpointUid, Fate, Features, Hello, Incarnation, RefuseCode, SessionRef,
-    TransportKind,
+    BootId, EndpointIndex, EndpointUid, Fate, Features, Hello, Incarnation, RefuseCode, Serving,
+    SessionRef, TransportKind,
 };
 use dunlin_wire::{ReqNum, SessionNum, Token, VERSION};
 
@@ -97,7 +97,8 @@ impl Identity {
                 .and(Features::FOREIGN)
                 .and(Features::NONCE)
                 .and(Features::PROOF)
-                .and(Features::CODES),
+                .and(Features::CODES)
+                .and(Features::SERVING),
             boot_id: self.boot_id,
             incarnation: self.incarnation,
             port: self.port,
@@ -341,6 +342,17 @@ pub enum Event<F> {
         proving: Proving,
         /// Packets reach the peer at its address.
         proven: bool,
+    },
+    /// The services of the process of a session's peer, right after [`Event::Accepted`] and after
+    /// each change. Processes that do not say it, as those of earlier releases, cause no such
+    /// event.
+    Serving {
+        /// The session at this side.
+        key: SessionKey,
+        /// The process of the peer.
+        process: Incarnation,
+        /// Its services.
+        serving: Serving,
     },
 }
 

@@ -56,6 +56,9 @@ pub use dunlin_hub::{
     HubError, Outgoing, TypedCall, Watch,
 };
 
+#[cfg(feature = "server")]
+pub use dunlin_server::{Drained, Running, ServeError, Server, ServerBuilder, ServerThread};
+
 /// Every option that an operator tunes, from a file, from the environment, and from the program.
 #[cfg(feature = "settings")]
 pub use dunlin_settings as settings;

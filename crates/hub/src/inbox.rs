@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use dunlin_core::{Done, Nanos, SessionEvent};
+use dunlin_nexus::PeerServing;
 
 use crate::letter::Mailbox;
 use crate::orders::Orders;
@@ -21,6 +22,8 @@ pub(crate) struct Inbox {
     post: Arc<Post>,
     pub(crate) done: Vec<Done>,
     pub(crate) events: Vec<SessionEvent>,
+    /// The services that servers have announced.
+    pub(crate) serving: Vec<PeerServing>,
     /// When the thread must not block any more.
     pub(crate) wakeup: Nanos,
 }
@@ -31,6 +34,7 @@ impl Inbox {
             post: Arc::clone(post),
             done: Vec::new(),
             events: Vec::new(),
+            serving: Vec::new(),
             wakeup: Nanos::MAX,
         }
     }

@@ -53,6 +53,7 @@ impl Thread {
         let mut rpc = builder.build(Inbox::new(post))?;
         rpc.on_completion(|inbox, done, _| inbox.done.push(done));
         rpc.on_session(|inbox, event, _| inbox.events.push(event));
+        rpc.on_serving(|inbox, serving, _| inbox.serving.push(serving));
         post.orders.doorbell.set(rpc.waker());
         Ok(Self {
             rpc,
@@ -80,6 +81,7 @@ impl Thread {
         let now = self.rpc.now();
         self.on_orders(now);
         self.on_done(now);
+        self.on_serving(now);
         self.on_events(now);
         self.on_held(now);
         self.on_mail(now);
@@ -243,6 +245,17 @@ impl Thread {
             match holds {
                 true => at += 1,
                 false => drop(self.holding.swap_remove(at)),
+            }
+        }
+    }
+
+    /// Takes what servers have said, which is before their sessions are ready.
+    fn on_serving(&mut self, now: Nanos) {
+        for news in std::mem::take(&mut self.rpc.app_mut().serving) {
+            if let Some((channel, link)) = self.sessions.get(&news.session).copied() {
+                self.touch(channel, now, |driver, _| {
+                    driver.on_serving(link, &news, now)
+                });
             }
         }
     }

@@ -141,7 +141,12 @@ fn on_event(event: &Event<OwnedFd>) {
             proving,
             proven: false,
         } => info!(?proving, "peer has not proven its address"),
+        Event::Serving { key, serving, .. } if serving.draining => {
+            let (endpoint, session) = parts(key);
+            info!(endpoint, session, "server drains");
+        }
         Event::Found { .. }
+        | Event::Serving { .. }
         | Event::Proven { .. }
         | Event::OfferVoid { .. }
         | Event::Inquired { .. }

@@ -29,6 +29,6 @@ pub use clock::TscClock;
 pub use error::{ConnectError, EndpointError, NexusError};
 pub use idle::Idle;
 pub use nexus::{DEFAULT_PORT, InsightTcp, Nexus, NexusBuilder};
-pub use rpc::{ConnectOptions, EndpointBuilder, Rpc};
+pub use rpc::{ConnectOptions, EndpointBuilder, PeerServing, Rpc, ServingFn};
 pub use transports::{Open, Opened, Reach};
 pub use workers::WorkerOptions;

@@ -15,7 +15,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dunlin_control::{AddError, Command, Event, PlaneCounters};
-use dunlin_wire::control::{EndpointIndex, EndpointUid};
+use dunlin_wire::control::{EndpointIndex, EndpointUid, Serving};
 
 use crate::doorbell::Doorbell;
 
@@ -40,6 +40,8 @@ pub(crate) enum Request {
     },
     /// An endpoint goes away.
     Remove(EndpointIndex),
+    /// The process serves something else from now on.
+    Serve(Serving),
     /// The counters.
     Counters(SyncSender<PlaneCounters>),
     /// The nexus ends.

@@ -18,7 +18,7 @@ use dunlin_core::{Job, Nanos};
 use dunlin_insight::Snapshot;
 use dunlin_insight::writer::Page;
 use dunlin_transport::networks::Networks;
-use dunlin_wire::control::{BootId, Incarnation};
+use dunlin_wire::control::{BootId, Incarnation, Serving};
 
 use crate::error::NexusError;
 use crate::ffi;
@@ -293,6 +293,14 @@ impl Nexus {
         let (answer, counters) = sync_channel(1);
         self.requests().send(Request::Counters(answer));
         counters.recv_timeout(Duration::from_secs(10)).ok()
+    }
+
+    /// Says to all peers what this process serves, and to later ones when they connect. While it
+    /// drains, it refuses sessions. `dunlin`'s `Server` does that for its endpoints; a nexus that
+    /// says nothing takes every session. A peer is informed eight times over a connection at most,
+    /// the last time only of a drain.
+    pub fn serve(&self, serving: Serving) {
+        self.requests().send(Request::Serve(serving));
     }
 
     /// The state that `dunlin stats` would show now. `None`: the process is hidden, or the system

@@ -294,6 +294,7 @@ impl Reactor {
                     self.plane.remove_endpoint(index, now);
                     self.endpoints.remove(&index);
                 }
+                Request::Serve(serving) => self.plane.serve(serving),
                 Request::Counters(answer) => {
                     let _ = answer.try_send(*self.plane.counters());
                 }

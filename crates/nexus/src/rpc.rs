@@ -21,10 +21,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use dunlin_control::{ConnectFailure, Event, Wish};
-use dunlin_core::{Endpoint as Engine, HandleError, Nanos, Progress, Session, SessionOptions};
+use dunlin_core::{Cx, Endpoint as Engine, HandleError, Nanos, Progress, Session, SessionOptions};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;
-use dunlin_wire::control::EndpointIndex;
+use dunlin_wire::control::{EndpointIndex, Serving};
 
 use crate::clock::TscClock;
 use crate::error::ConnectError;
@@ -44,6 +44,20 @@ const MAX_ADDRESSES: usize = 8;
 /// that asks for sessions as fast as they are refused keeps the mailbox full; the others' packets
 /// must not wait until it is empty.
 const MAX_EVENTS: usize = 16;
+
+/// The services of the process of a session's peer (rule C14).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerServing {
+    /// The session at this side.
+    pub session: Session,
+    /// The process: all sessions with it have the same number here.
+    pub process: u64,
+    /// Its services.
+    pub serving: Serving,
+}
+
+/// Called when the process of a session's peer says what it serves.
+pub type ServingFn<App> = fn(&mut App, PeerServing, &mut Cx<'_>);
 
 /// The options of a new session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +119,7 @@ pub struct Rpc<T: Open, App> {
     requests: Arc<Mailbox<Request>>,
     handshakes: Handshakes,
     index: EndpointIndex,
+    serving: ServingFn<App>,
     publisher: Publisher,
     /// Last: the control thread ends after all other fields are gone.
     nexus: Nexus,
@@ -288,6 +303,7 @@ impl<T: Open, App> Rpc<T, App> {
             let Some(event) = self.events.receive() else {
                 return;
             };
+            self.on_peer_serving(&event);
             let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
             if let Err(wrong) = self
                 .handshakes
@@ -297,6 +313,27 @@ impl<T: Open, App> Rpc<T, App> {
             }
         }
         self.events.doorbell.ring();
+    }
+
+    fn on_peer_serving(&mut self, event: &Event<OwnedFd>) {
+        let Event::Serving {
+            key,
+            process,
+            serving,
+        } = event
+        else {
+            return;
+        };
+        let named = self.engine.lifecycle();
+        if let Some(session) = named.session_named(key.session, key.token) {
+            let news = PeerServing {
+                session,
+                process: process.0,
+                serving: *serving,
+            };
+            let (app, mut cx) = self.engine.with();
+            (self.serving)(app, news, &mut cx);
+        }
     }
 
     /// Passes on core's reports: sessions that have ended at this side, or that have a question for

@@ -16,6 +16,7 @@ mod hello;
 mod inquiry;
 mod insight;
 mod offers;
+mod serving;
 mod session;
 
 pub use error::{ControlError, Field};
@@ -27,6 +28,7 @@ pub use hello::{Hello, MAX_UNIX_NAME};
 pub use inquiry::{Account, Fate, Fates, Inquiry, MAX_INQUIRED, Requests};
 pub use insight::{Insight, InsightRead, MAX_INSIGHT};
 pub use offers::{MAX_OFFER_BYTES, MAX_OFFER_FDS, MAX_OFFERS, Offer, Offers, TransportKind};
+pub use serving::Serving;
 pub use session::{
     Accept, Connect, Found, Lookup, MAX_DATA_SIZE, MAX_DETAIL, MAX_MESSAGE, MAX_PACKETS,
     MAX_WINDOW_LOG2, MIN_DATA_SIZE, Refuse, SessionRef, SessionSide,
@@ -113,6 +115,8 @@ pub enum Message<'a> {
         /// The eight bytes of the challenge, as a number.
         secret: u64,
     },
+    /// The services of the sender's process from now on (rule C14).
+    Serving(Serving),
 }
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
@@ -228,6 +232,7 @@ impl<'a> Message<'a> {
             Self::Account(_) => 17,
             Self::Nonce { .. } => 18,
             Self::Proof { .. } => 19,
+            Self::Serving(_) => 20,
         }
     }
 
@@ -265,6 +270,7 @@ impl<'a> Message<'a> {
             19 => Self::Proof {
                 secret: body.u64(Field::Secret)?,
             },
+            20 => Self::Serving(Serving::read(body)?),
             _ => return Err(ControlError::Type),
         })
     }
@@ -290,6 +296,7 @@ impl<'a> Message<'a> {
             Self::Account(account) => account.write(out),
             Self::Nonce { nonce } => out.u64(*nonce),
             Self::Proof { secret } => out.u64(*secret),
+            Self::Serving(serving) => serving.write(out),
         }
     }
 }

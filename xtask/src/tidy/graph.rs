@@ -56,6 +56,7 @@ const UNDER_FACE: &[&str] = &[
     "dunlin-service",
     "dunlin-local",
     "dunlin-hub",
+    "dunlin-server",
 ];
 
 /// Any crate may use it, but only in its tests, and so may a program that is a test.
@@ -194,6 +195,20 @@ const RULES: &[Rule] = &[
             ],
         )
     },
+    Rule {
+        libraries: Some(&["signal-hook"]),
+        ..rule(
+            "dunlin-server",
+            &[
+                "dunlin-wire",
+                "dunlin-core",
+                "dunlin-transport",
+                "dunlin-nexus",
+                "dunlin-service",
+                "dunlin-local",
+            ],
+        )
+    },
     rule(
         "dunlin-settings",
         &[
@@ -257,6 +272,7 @@ const SAFE: &[&str] = &[
     "crates/channel/src/lib.rs",
     "crates/mailbox/src/lib.rs",
     "crates/hub/src/lib.rs",
+    "crates/server/src/lib.rs",
     "crates/sim/src/lib.rs",
     "crates/scenario/src/lib.rs",
     "crates/service/src/lib.rs",

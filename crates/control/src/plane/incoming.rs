@@ -47,9 +47,9 @@ impl Open {
 impl<F> Plane<F> {
     pub(super) fn on_lookup(&mut self, link: LinkId, lookup: &Lookup) {
         let attempt = lookup.attempt;
-        let Some((target, uid)) = self.choose(lookup.target) else {
-            self.send_refusal(link, attempt, RefuseCode::NoSuchEndpoint);
-            return;
+        let (target, uid) = match self.choose(lookup.target) {
+            Ok(chosen) => chosen,
+            Err(code) => return self.send_refusal(link, attempt, code),
         };
         let found = Found {
             attempt,
@@ -305,22 +305,28 @@ impl<F> Plane<F> {
         })
     }
 
-    fn choose(&mut self, target: EndpointIndex) -> Option<(EndpointIndex, EndpointUid)> {
+    fn choose(
+        &mut self,
+        target: EndpointIndex,
+    ) -> Result<(EndpointIndex, EndpointUid), RefuseCode> {
+        self.takes(target)?;
+        let none = RefuseCode::NoSuchEndpoint;
         if target != EndpointIndex::ANY {
-            return self
-                .endpoints
-                .get(&target)
-                .map(|endpoint| (target, endpoint.uid));
+            let endpoint = self.endpoints.get(&target).ok_or(none)?;
+            return Ok((target, endpoint.uid));
         }
-        let after = self.endpoints.range(self.next_any..).next();
-        let (index, endpoint) = after.or_else(|| self.endpoints.first_key_value())?;
+        let end = self.end_of_any();
+        let begin = self.next_any.min(end);
+        let after = self.endpoints.range(begin..end).next();
+        let chosen = after.or_else(|| self.endpoints.range(..end).next());
+        let (index, endpoint) = chosen.ok_or(none)?;
         self.next_any = EndpointIndex(index.0.wrapping_add(1));
-        Some((*index, endpoint.uid))
+        Ok((*index, endpoint.uid))
     }
 
     /// Whether one more request for a session may wait for an endpoint.
     fn admit(&mut self, link: LinkId, target: EndpointIndex) -> Result<EndpointIndex, RefuseCode> {
-        let (index, _) = self.choose(target).ok_or(RefuseCode::NoSuchEndpoint)?;
+        let (index, _) = self.choose(target)?;
         let endpoint = self
             .endpoints
             .get_mut(&index)

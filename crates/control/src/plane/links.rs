@@ -122,6 +122,7 @@ impl<F> Plane<F> {
             self.links.entry(id).and_modify(|link| link.nexus = nexus);
         }
         self.say_hello(id, true);
+        self.say_serving(id);
         Ok(())
     }
 
@@ -138,6 +139,7 @@ impl<F> Plane<F> {
         let route = link.route;
         self.on_link_time(id);
         let route = route.ok_or(GoodbyeReason::BadMessage)?;
+        self.say_serving(id);
         self.on_link_up(id, route, now);
         Ok(())
     }

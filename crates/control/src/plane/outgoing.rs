@@ -203,6 +203,7 @@ impl<F> Plane<F> {
             return Ok(());
         }
         self.tell(key.endpoint, Event::Accepted { key, side });
+        self.tell_serving(link, key);
         self.finish_attempt(accept.attempt, now);
         Ok(())
     }

@@ -6,6 +6,7 @@ mod hostile;
 mod inquiries;
 mod proofs;
 mod random;
+mod serving;
 mod upgrade;
 mod world;
 

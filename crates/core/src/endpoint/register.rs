@@ -17,6 +17,14 @@ pub trait Register<App> {
     fn register_batch(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>);
 }
 
+impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
+    /// A type for which a second handler has taken the place of the first: services that were not
+    /// made for each other may have equal numbers.
+    pub const fn registered_twice(&self) -> Option<ReqType> {
+        self.engine.handlers.twice()
+    }
+}
+
 impl<T: Transport, C: Clock, App> Register<App> for Endpoint<T, C, App> {
     fn register(&mut self, req_type: ReqType, run: DispatchFn<App>) {
         self.on(req_type, run);

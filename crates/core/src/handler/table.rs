@@ -52,6 +52,8 @@ pub(crate) struct Handlers<App> {
     by_type: Vec<Option<Registered<App>>>,
     /// The dispatch handlers that were not slow.
     fast: Vec<Option<DispatchFn<App>>>,
+    /// A type for which a second handler has taken the place of the first.
+    twice: Option<ReqType>,
     pub(crate) completion: CompletionFn<App>,
     pub(crate) session: SessionFn<App>,
     pub(crate) timer: TimerFn<App>,
@@ -73,6 +75,7 @@ impl<App> Default for Handlers<App> {
         Self {
             by_type: Vec::new(),
             fast: Vec::new(),
+            twice: None,
             completion: |_, done, cx| cx.recycle([done.request, done.response]),
             session: |_, _, _| {},
             timer: |_, _, _| {},
@@ -88,11 +91,29 @@ impl<App> Handlers<App> {
             self.by_type.resize_with(index + 1, || None);
             self.fast.resize(index + 1, None);
         }
+        if self.by_type[index].is_some() {
+            self.twice = Some(req_type);
+        }
         self.by_type[index] = Some(Registered {
             handler,
             slow: false,
         });
         self.set_slow(req_type, false);
+    }
+
+    /// A type that was registered twice.
+    pub(crate) const fn twice(&self) -> Option<ReqType> {
+        self.twice
+    }
+
+    /// Lets one function run for every type that has a handler.
+    pub(crate) fn replace_all(&mut self, run: DispatchFn<App>) {
+        for (entry, fast) in self.by_type.iter_mut().zip(&mut self.fast) {
+            let Some(entry) = entry else { continue };
+            entry.handler = Handler::Dispatch(run);
+            entry.slow = false;
+            *fast = Some(run);
+        }
     }
 
     #[inline]

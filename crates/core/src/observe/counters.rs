@@ -41,6 +41,8 @@ pub struct Counters {
     pub handler_panics: u64,
     /// Requests that ended because their handler gave no answer.
     pub unanswered: u64,
+    /// Requests that were refused because this side drains.
+    pub turned_away: u64,
     /// Calls that waited for a slot or a credit.
     pub stalls: u64,
     /// Packets that waited in the timing wheel.
@@ -65,7 +67,7 @@ impl Counters {
     pub const OF_PATHS: &[&str] = &["tx_staged", "tx_unstaged", "rx_plain", "rx_declined"];
 
     /// Every field with its name, in the order above.
-    pub const fn named(&self) -> [(&'static str, u64); 25] {
+    pub const fn named(&self) -> [(&'static str, u64); 26] {
         let Self {
             rx_frames,
             rx_packets,
@@ -85,6 +87,7 @@ impl Counters {
             responses_resent,
             handler_panics,
             unanswered,
+            turned_away,
             stalls,
             paced,
             congestion_marks,
@@ -113,6 +116,7 @@ impl Counters {
             ("responses_resent", responses_resent),
             ("handler_panics", handler_panics),
             ("unanswered", unanswered),
+            ("turned_away", turned_away),
             ("stalls", stalls),
             ("paced", paced),
             ("congestion_marks", congestion_marks),

@@ -136,6 +136,11 @@ impl Stats {
         self.counters.responses_resent += 1;
     }
 
+    /// A request is refused because this side drains.
+    pub(crate) fn on_turned_away(&mut self) {
+        self.counters.turned_away += 1;
+    }
+
     pub(crate) fn on_unanswered(&mut self) {
         self.counters.unanswered += 1;
     }

@@ -296,6 +296,12 @@ impl Requests {
         })
     }
 
+    /// Requests that handlers have.
+    pub(crate) fn under_way(&self) -> usize {
+        let all = self.table.iter();
+        all.filter(|request| request.state.is_open()).count()
+    }
+
     /// The effect on reassembly of the end of the request.
     fn given_up(&self, idx: RequestIdx) -> Effect {
         self.partial(idx).map_or(Effect::None, Effect::GivenUp)

@@ -5,6 +5,7 @@
 mod backlog;
 mod calls;
 mod challenges;
+mod drain;
 mod handlers;
 mod handles;
 mod hostile;

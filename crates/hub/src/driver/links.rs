@@ -5,9 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use dunlin_channel::{AddressId, AddressView, AttemptId, LinkId, Opened, Reason};
-use dunlin_core::{CloseReason, RpcError, Session};
-use dunlin_nexus::{ConnectError, ConnectOptions};
+use dunlin_core::{CloseReason, Nanos, RpcError, Session};
+use dunlin_nexus::{ConnectError, ConnectOptions, PeerServing};
 use dunlin_wire::Ran;
+use dunlin_wire::control::Serving;
 
 use super::{Around, Driver, put};
 use crate::board::{AddressState, ChannelState};
@@ -27,6 +28,8 @@ struct Link {
     window: u32,
     issued: u32,
     waiting: VecDeque<AttemptId>,
+    /// The services that the server has announced.
+    serving: Option<PeerServing>,
 }
 
 #[derive(Debug)]
@@ -150,20 +153,35 @@ impl Driver {
             return;
         };
         link.window = info.window;
-        let (address, endpoint) = (link.address, link.endpoint);
+        let (address, endpoint, said) = (link.address, link.endpoint, link.serving);
         let view = self.machine.addresses().find(|view| view.id == address);
         let mut server = DefaultHasher::new();
         view.map(|view| view.name).hash(&mut server);
         let opened = Opened {
-            server: server.finish(),
+            // Two addresses of one process are one server, if that says what it serves.
+            server: said.map_or_else(|| server.finish(), |said| said.process),
             endpoint,
-            endpoints: 1,
+            endpoints: said.map_or(1, |said| said.serving.endpoints.into()),
             window: info.window,
-            // No server says yet that it drains.
-            draining: false,
+            draining: said.is_some_and(|said| said.serving.draining),
         };
         self.machine.on_opened(id, &opened, around.now);
         self.spread(id, around);
+    }
+
+    /// The server of a link has said what it serves, perhaps before the session is ready.
+    pub(crate) fn on_serving(&mut self, id: LinkId, said: &PeerServing, now: Nanos) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        link.serving = Some(*said);
+        if link.window > 0 {
+            let Serving {
+                draining,
+                endpoints,
+            } = said.serving;
+            self.machine.on_serving(id, draining, endpoints.into(), now);
+        }
     }
 
     /// The session of a link has ended, or was never made.
@@ -195,7 +213,7 @@ impl Driver {
         let Some(name) = view.map(|view| view.name.to_owned()) else {
             return;
         };
-        // No server says yet which of its endpoints serve; the first one does.
+        // The first endpoint serves, also at a server that does not say which do.
         let endpoint = endpoint.unwrap_or(0);
         let options = ConnectOptions {
             endpoint: Some(u16::try_from(endpoint).unwrap_or(u16::MAX - 1)),
@@ -213,6 +231,7 @@ impl Driver {
                     window: 0,
                     issued: 0,
                     waiting: VecDeque::new(),
+                    serving: None,
                 };
                 put(&mut self.links.all, id.index(), link);
             }

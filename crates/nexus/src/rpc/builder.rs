@@ -127,6 +127,7 @@ impl<T: Open> EndpointBuilder<T> {
             requests: Arc::clone(self.nexus.requests()),
             handshakes: Handshakes::new(index),
             index,
+            serving: |_, _, _| {},
             publisher,
             nexus: self.nexus,
         })

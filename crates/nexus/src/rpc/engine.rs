@@ -9,7 +9,7 @@ use dunlin_core::{
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::ReqType;
 
-use super::Rpc;
+use super::{Rpc, ServingFn};
 use crate::clock::TscClock;
 use crate::transports::Open;
 
@@ -74,6 +74,11 @@ impl<T: Open, App> Rpc<T, App> {
         run: impl Fn(BackgroundRequest<'_>) + Send + Sync + 'static,
     ) {
         self.engine.on_background(req_type, max_response, run);
+    }
+
+    /// A type for which a second handler has taken the place of the first.
+    pub const fn registered_twice(&self) -> Option<ReqType> {
+        self.engine.registered_twice()
     }
 
     /// Sets the continuation, which gets the end of every call. Without one, msgbufs go to the
@@ -270,6 +275,28 @@ impl<T: Open, App> Rpc<T, App> {
     /// The steps that are skipped now.
     pub fn bypasses(&self) -> Bypasses {
         self.engine.bypasses()
+    }
+}
+
+/// Drain (rule C14).
+impl<T: Open, App> Rpc<T, App> {
+    /// Answers all requests from now on with
+    /// [`SHUTTING_DOWN`](dunlin_wire::ErrorCode::SHUTTING_DOWN), before a handler has
+    /// them; those that handlers have go on. The counter `turned_away` counts them. Clients leave
+    /// by themselves if the nexus says that it drains ([`Nexus::serve`](crate::Nexus::serve)).
+    pub fn drain(&mut self) {
+        self.engine.drain();
+    }
+
+    /// Requests that handlers have and have not answered: deferred ones, and those of workers.
+    pub fn requests_under_way(&self) -> usize {
+        self.engine.requests_under_way()
+    }
+
+    /// Sets the function that gets what the process of a session's peer serves: after the session
+    /// has been granted, and after each change. Processes that do not say it are never reported.
+    pub fn on_serving(&mut self, run: ServingFn<App>) {
+        self.serving = run;
     }
 }
 

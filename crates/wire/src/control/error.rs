@@ -67,6 +67,10 @@ pub enum Field {
     Away,
     /// Fates of requests in an account.
     Fates,
+    /// Whether a process drains.
+    Draining,
+    /// Number of endpoints that serve.
+    Endpoints,
 }
 
 impl Field {
@@ -105,6 +109,8 @@ impl Field {
             Self::Requests => "requests",
             Self::Away => "away",
             Self::Fates => "fates",
+            Self::Draining => "draining",
+            Self::Endpoints => "endpoints",
         }
     }
 }

@@ -31,6 +31,8 @@ impl Features {
     pub const PROOF: Self = Self(8);
     /// The process keeps the rules of error codes (rule W13).
     pub const CODES: Self = Self(16);
+    /// The process knows what others serve (rule C14).
+    pub const SERVING: Self = Self(32);
 
     /// The abilities that both have.
     pub const fn and(self, other: Self) -> Self {

@@ -11,7 +11,7 @@ use crate::{ReqNum, SessionNum, Token, check};
 
 mod limits;
 
-const MESSAGE_TYPES: u8 = 19;
+const MESSAGE_TYPES: u8 = 20;
 
 /// The material of any message. Messages borrow from it.
 #[derive(Clone, Debug)]
@@ -152,14 +152,11 @@ impl Material {
         match self.kind {
             1 => Message::Hello(self.hello()),
             2 => Message::HelloAck(self.hello()),
-            3 => {
-                let target = EndpointIndex(self.small);
-                Message::Connect(Connect {
-                    attempt,
-                    target,
-                    client: self.side(),
-                })
-            }
+            3 => Message::Connect(Connect {
+                attempt,
+                target: EndpointIndex(self.small),
+                client: self.side(),
+            }),
             4 => Message::Accept(Accept {
                 attempt,
                 server: self.side(),
@@ -197,6 +194,10 @@ impl Material {
             17 => Message::Account(self.account(session)),
             18 => Message::Nonce { nonce: counter },
             19 => Message::Proof { secret: counter },
+            20 => Message::Serving(Serving {
+                draining: pick.is_multiple_of(2),
+                endpoints: self.small,
+            }),
             _ => {
                 let target = EndpointIndex(self.small - 1);
                 let endpoint = EndpointUid(self.id);

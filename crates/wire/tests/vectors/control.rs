@@ -3,8 +3,8 @@
 use dunlin_wire::control::{
     Accept, Account, AttemptId, BootId, Connect, EndpointIndex, EndpointUid, Fate, Fates, Features,
     Found, GoodbyeReason, Hello, Incarnation, Inquiry, Insight, InsightRead, Lookup, MAX_FRAME,
-    MAX_OFFER_BYTES, Message, Offer, Offers, Refuse, RefuseCode, Requests, ResetReason, SessionRef,
-    SessionSide, TransportKind, frame_len,
+    MAX_OFFER_BYTES, Message, Offer, Offers, Refuse, RefuseCode, Requests, ResetReason, Serving,
+    SessionRef, SessionSide, TransportKind, frame_len,
 };
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
@@ -270,6 +270,12 @@ fn inquiries() -> Named {
         }))
     };
     let fates: Vec<_> = (0x0102_0304..).map(ReqNum).zip(Fate::ALL).collect();
+    let serving = |draining, endpoints| {
+        encoded(&Message::Serving(Serving {
+            draining,
+            endpoints,
+        }))
+    };
     vec![
         ("inquiry", inquiry(1)),
         ("inquiry-about-64", inquiry(64)),
@@ -282,12 +288,15 @@ fn inquiries() -> Named {
                 secret: 0x0807_0605_0403_0201,
             }),
         ),
+        ("serving", serving(false, 4)),
+        ("serving-no-more", serving(true, 0)),
     ]
 }
 
 fn bad_inquiries() -> Named {
     let (count, away) = (BODY + 8, BODY + 8);
     vec![
+        ("bad-serving-2", with("serving", BODY, &[2])),
         ("bad-inquiry-of-0", with("inquiry", count, &[0])),
         ("bad-inquiry-of-65", with("inquiry-about-64", count, &[65])),
         ("bad-inquiry-short", with("inquiry", count, &[2])),

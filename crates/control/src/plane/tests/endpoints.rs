@@ -23,12 +23,11 @@ impl World {
         let now = self.now;
         match event {
             Event::Found { key, via, peer } => {
-                self.nodes[node].met.push(peer);
-                let fds = if peer.same_host {
-                    vec![self.fresh_fd()]
-                } else {
-                    Vec::new()
+                let fds = match peer.same_host {
+                    true => vec![self.fresh_fd()],
+                    false => Vec::new(),
                 };
+                self.nodes[node].met.push(peer);
                 let side = side_of(key, fds);
                 self.plane(node)
                     .on_command(Command::Offer { key, via, side }, now);
@@ -39,17 +38,18 @@ impl World {
             Event::Accepted { key, side } => {
                 let remote = (side.offer.session, side.offer.token);
                 self.keep_fds(node, &side);
-                if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
-                    assert_eq!(*seen, Seen::Connecting);
-                    *seen = Seen::Open { remote };
+                if self.nodes[node].seen.contains_key(&key) {
+                    self.on_outcome(node, key, Seen::Open { remote });
                     self.doubt(node, key);
                 }
             }
+            Event::Serving {
+                key,
+                process,
+                serving,
+            } => self.nodes[node].served.push((key, process, serving)),
             Event::ConnectFailed { key, failure } => {
-                if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
-                    assert_eq!(*seen, Seen::Connecting);
-                    *seen = Seen::Failed(failure);
-                }
+                self.on_outcome(node, key, Seen::Failed(failure));
             }
             Event::Incoming { ticket, peer, side } => {
                 self.keep_fds(node, &side);
@@ -84,6 +84,14 @@ impl World {
                     *seen = Seen::Closed(reason);
                 }
             }
+        }
+    }
+
+    /// An attempt to connect is over.
+    fn on_outcome(&mut self, node: usize, key: SessionKey, end: Seen) {
+        if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
+            assert_eq!(*seen, Seen::Connecting);
+            *seen = end;
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use dunlin_core::{Account, CloseReason, Nanos, Rng};
-use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation};
+use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation, Serving};
 use dunlin_wire::{SessionNum, Token};
 
 use super::endpoints::Seen;
@@ -24,6 +24,8 @@ pub(super) struct Node {
     /// Inquiries that its endpoints have got, and accounts.
     pub(super) inquired: Vec<SessionKey>,
     pub(super) accounts: Vec<Account>,
+    /// The services that peers have announced, with session and process.
+    pub(super) served: Vec<(SessionKey, Incarnation, Serving)>,
     pub(super) caution: Caution,
     /// Descriptors that arrived.
     pub(super) fds: Vec<u64>,
@@ -103,6 +105,7 @@ impl World {
             mute: false,
             inquired: Vec::new(),
             accounts: Vec::new(),
+            served: Vec::new(),
             caution: Caution::default(),
             fds: Vec::new(),
             met: Vec::new(),

@@ -1,6 +1,6 @@
 //! The fields of control messages, and errors, as lines of a vector.
 
-use dunlin_wire::control::{ControlError, Hello, Message, SessionRef, SessionSide};
+use dunlin_wire::control::{Account, ControlError, Hello, Message, SessionRef, SessionSide};
 
 use crate::text::Block;
 
@@ -65,12 +65,12 @@ pub(super) fn with_fields(block: Block, message: &Message<'_>) -> Block {
         }
         Message::Account(account) => {
             let block = with_session(block.with("type", "Account"), &account.session);
-            let block = block.with("away", account.away);
-            account.fates.iter().fold(block, |block, (request, fate)| {
-                let block = block.with("request", request.0);
-                block.with("fate", format!("{fate:?}"))
-            })
+            with_fates(block.with("away", account.away), account)
         }
+        Message::Serving(serving) => block
+            .with("type", "Serving")
+            .with("draining", serving.draining)
+            .with("endpoints", serving.endpoints),
         Message::Proof { secret } => block.with("type", "Proof").with("secret", secret),
         Message::Heartbeat { counter } => block.with("type", "Heartbeat").with("counter", counter),
         Message::HeartbeatAck { counter } => {
@@ -80,6 +80,13 @@ pub(super) fn with_fields(block: Block, message: &Message<'_>) -> Block {
             .with("type", "Goodbye")
             .with("reason", format!("{reason:?}")),
     }
+}
+
+fn with_fates(block: Block, account: &Account<'_>) -> Block {
+    account.fates.iter().fold(block, |block, (request, fate)| {
+        let block = block.with("request", request.0);
+        block.with("fate", format!("{fate:?}"))
+    })
 }
 
 fn with_hello(block: Block, hello: &Hello<'_>) -> Block {

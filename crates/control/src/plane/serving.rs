@@ -1,0 +1,81 @@
+//! The services that this process announces, and those of its peers (rule C14). A process that has
+//! said nothing takes every session; one that drains takes none.
+//!
+//! Called by `plane.rs`, and by `links.rs` and `outgoing.rs` when a connection or a session is
+//! made.
+
+use dunlin_wire::control::{EndpointIndex, Features, GoodbyeReason, Message, RefuseCode, Serving};
+
+use super::Plane;
+use crate::types::{Event, LinkId, SessionKey};
+
+impl<F> Plane<F> {
+    /// Says to all peers, now and when they connect, what this process serves. While it drains, it
+    /// refuses sessions; those that are open stay.
+    pub fn serve(&mut self, serving: Serving) {
+        self.serving = Some(serving);
+        let links: Vec<LinkId> = self.links.keys().copied().collect();
+        for link in links {
+            self.say_serving(link);
+        }
+    }
+
+    /// Says to a peer what this process serves, once both sides have said hello.
+    pub(super) fn say_serving(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.is_up()) else {
+            return;
+        };
+        let peer = link.peer.as_ref();
+        let knows = peer.is_some_and(|peer| peer.features.has(Features::SERVING));
+        if let Some(serving) = self.serving.filter(|_| knows)
+            && link.may_say_serving(serving)
+        {
+            self.send(id, &Message::Serving(serving), Vec::new());
+        }
+    }
+
+    /// The peer has said what it serves.
+    pub(super) fn on_serving(&mut self, id: LinkId, serving: Serving) -> Result<(), GoodbyeReason> {
+        let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
+        if link.on_serving(serving)?.is_some() {
+            let over = self.sessions.iter().filter(|(_, open)| open.link == id);
+            let keys: Vec<SessionKey> = over.map(|(key, _)| *key).collect();
+            for key in keys {
+                self.tell_serving(id, key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells an endpoint what the peer of one of its sessions serves.
+    pub(super) fn tell_serving(&mut self, id: LinkId, key: SessionKey) {
+        let link = self.links.get(&id);
+        let said = link.and_then(|link| Some((link.peer.as_ref()?.incarnation, link.serving?)));
+        if let Some((process, serving)) = said {
+            let event = Event::Serving {
+                key,
+                process,
+                serving,
+            };
+            self.tell(key.endpoint, event);
+        }
+    }
+
+    /// Whether this process takes a session with this endpoint, or with any.
+    pub(super) fn takes(&self, target: EndpointIndex) -> Result<(), RefuseCode> {
+        match self.serving {
+            Some(serving) if serving.draining => Err(RefuseCode::Closing),
+            Some(serving) if target == EndpointIndex::ANY && serving.endpoints == 0 => {
+                Err(RefuseCode::NoSuchEndpoint)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The endpoints among which the peer may be given any.
+    pub(super) fn end_of_any(&self) -> EndpointIndex {
+        let all = EndpointIndex::ANY;
+        let end = self.serving.map(|serving| EndpointIndex(serving.endpoints));
+        end.unwrap_or(all)
+    }
+}

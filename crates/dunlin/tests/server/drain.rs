@@ -1,0 +1,120 @@
+//! Drains under load: channels leave a server that drains, and no call is lost or runs twice.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dunlin::channel::State;
+use dunlin::{Channel, Running};
+
+use crate::service::{Book, WorkClient, Worker};
+use crate::{WAYS, Way, block_on, until};
+
+/// Calls under way at once.
+const TASKS: u64 = 40;
+
+/// The longest handler, in milliseconds.
+const LONGEST: u64 = 20;
+
+fn start(way: Way, at: &str, book: &Arc<Book>) -> Running {
+    let server = way.server().threads(2).service(Worker::server(book));
+    server.start(at).unwrap()
+}
+
+/// Calls without a pause until it is stopped; each must end with its value.
+struct Load {
+    stop: Arc<AtomicBool>,
+    calls: JoinHandle<u64>,
+}
+
+impl Load {
+    fn start(channel: Channel) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let stopped = Arc::clone(&stop);
+        let calls = std::thread::spawn(move || {
+            let work = WorkClient::over(channel);
+            let next = Cell::new(0);
+            let task = || async {
+                while !stopped.load(Ordering::Relaxed) {
+                    let job = next.get();
+                    next.set(job + 1);
+                    let value = work.run(&(job, job % (LONGEST + 1))).await;
+                    assert_eq!(value.unwrap_or_else(|error| panic!("{job}: {error}")), job);
+                }
+            };
+            block_on(futures::future::join_all((0..TASKS).map(|_| task())));
+            next.get()
+        });
+        Self { stop, calls }
+    }
+
+    /// Ends it; no job may have run twice.
+    fn check(self, book: &Book) {
+        self.stop.store(true, Ordering::Relaxed);
+        let calls = self.calls.join().unwrap();
+        let runs = book.runs.lock().unwrap();
+        assert_eq!(runs.len() as u64, calls);
+        assert!(runs.values().all(|count| *count == 1), "{runs:?}");
+    }
+}
+
+fn is_ready(channel: &Channel, address: &str) -> bool {
+    let addresses = channel.state().addresses;
+    let mut addresses = addresses.iter();
+    addresses.any(|it| it.address == address && it.state == State::Ready)
+}
+
+fn wait_for_more(book: &Book) {
+    let count = || book.runs.lock().unwrap().len();
+    let before = count();
+    until(|| count() >= before + 200);
+}
+
+#[test]
+fn servers_drain_in_turn_and_no_call_is_lost_or_runs_twice() {
+    for way in WAYS {
+        let book = Arc::<Book>::default();
+        let mut servers = [0, 1].map(|_| Some(start(way, "127.0.0.1:0", &book)));
+        let addresses = servers.each_ref().map(|server| {
+            let server = server.as_ref().unwrap();
+            server.address().to_string()
+        });
+        let channel = way.channel().address(&addresses[0]).address(&addresses[1]);
+        let channel = channel.open().unwrap();
+        let load = Load::start(channel.clone());
+        for round in 0..4 {
+            let at = round % 2;
+            until(|| is_ready(&channel, &addresses[at]));
+            wait_for_more(&book);
+            let begin = Instant::now();
+            let drained = servers[at].take().unwrap().drain();
+            let took = begin.elapsed();
+            assert_eq!(drained.cut_off, 0);
+            assert!(drained.finished > 0, "{way:?} {drained:?}");
+            // The longest handler takes 20 ms; the rest is for a machine that does other work.
+            assert!(
+                took < Duration::from_secs(2),
+                "{way:?}: {took:?}, {drained:?}"
+            );
+            // Another process at the same address, as after an upgrade.
+            servers[at] = Some(start(way, &addresses[at], &book));
+        }
+        load.check(&book);
+    }
+}
+
+#[test]
+fn an_idle_channel_leaves_a_server_that_drains() {
+    for way in WAYS {
+        let running = start(way, "127.0.0.1:0", &Arc::default());
+        let channel = way.open(running.address());
+        block_on(channel.ready()).unwrap();
+        let begin = Instant::now();
+        let drained = running.drain();
+        assert!(begin.elapsed() < Duration::from_secs(2), "{way:?}");
+        assert_eq!(drained, dunlin::Drained::default());
+        until(|| channel.state().state == State::Gone);
+    }
+}

@@ -1,0 +1,72 @@
+//! Servers over shared memory and UDP: how they start, which clients find them, and how they end:
+//! under load, by signals, and with requests that never finish.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod clients;
+mod drain;
+mod service;
+mod signals;
+mod start;
+
+use std::time::{Duration, Instant};
+
+use dunlin::{Channel, ChannelBuilder, Hub, Nexus, NexusBuilder, Server, ServerBuilder};
+
+/// No wait takes this long unless a test fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The transport between client and server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Shm,
+    Udp,
+}
+
+const WAYS: [Way; 2] = [Way::Shm, Way::Udp];
+
+impl Way {
+    fn nexus(self) -> NexusBuilder {
+        let builder = Nexus::builder().failure_timeout(Duration::from_millis(500));
+        builder.without_unix(self == Self::Udp)
+    }
+
+    fn server(self) -> ServerBuilder {
+        Server::builder().nexus(self.nexus())
+    }
+
+    /// A channel without addresses, whose hub is its own.
+    fn channel(self) -> ChannelBuilder {
+        let hub = Hub::builder().listen("127.0.0.1:0").nexus(self.nexus());
+        hub.start().unwrap().channel().patience(PATIENCE)
+    }
+
+    fn open(self, address: impl ToString) -> Channel {
+        self.channel().address(address.to_string()).open().unwrap()
+    }
+}
+
+/// Runs a future on tokio.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let ended = tokio::time::timeout(PATIENCE, future).await;
+        ended.expect("it never ends")
+    })
+}
+
+/// Waits until the condition holds.
+fn until(mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "it never comes to pass");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Not a test: the life of a process that a test starts.
+#[test]
+fn child() {
+    signals::main_if_asked();
+}

@@ -1,0 +1,112 @@
+//! The service of these tests, with a book of what ran.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use dunlin::service::{Context, Postcard};
+use dunlin::{Caller, Cx, ServerThread, service};
+
+#[service(codec = Postcard)]
+pub(crate) trait Work {
+    /// Takes some milliseconds, and returns the number of the job.
+    #[method(1)]
+    fn run(job: (u64, u64)) -> u64;
+
+    /// Never ends.
+    #[method(2)]
+    fn hang(nothing: ()) -> ();
+
+    /// The number of the thread.
+    #[method(3)]
+    fn thread(nothing: ()) -> usize;
+}
+
+/// The same numbers, for another purpose.
+#[service(codec = Postcard)]
+pub(crate) trait Other {
+    #[method(9)]
+    fn own(nothing: ()) -> ();
+    #[method(3)]
+    fn taken(nothing: ()) -> ();
+}
+
+/// The calls that have run, at all servers of a test.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    /// How often each job ran.
+    pub(crate) runs: Mutex<BTreeMap<u64, u32>>,
+    pub(crate) hangs: AtomicUsize,
+}
+
+impl Book {
+    fn enter(&self, job: u64) {
+        *self.runs.lock().unwrap().entry(job).or_default() += 1;
+    }
+}
+
+pub(crate) struct Worker {
+    cx: Caller,
+    index: usize,
+    book: Arc<Book>,
+}
+
+impl Worker {
+    pub(crate) fn server(
+        book: &Arc<Book>,
+    ) -> impl Fn(ServerThread) -> WorkServer<Self> + Send + Sync + 'static + use<> {
+        let book = Arc::clone(book);
+        move |thread| {
+            WorkServer(Self {
+                cx: thread.caller(),
+                index: thread.index(),
+                book: Arc::clone(&book),
+            })
+        }
+    }
+}
+
+impl Work for Worker {
+    async fn run(&self, (job, ms): (u64, u64), _: Context) -> u64 {
+        self.book.enter(job);
+        self.cx.sleep(Duration::from_millis(ms)).await;
+        job
+    }
+
+    async fn hang(&self, (): (), _: Context) {
+        self.book.hangs.fetch_add(1, Ordering::Relaxed);
+        std::future::pending().await
+    }
+
+    async fn thread(&self, (): (), _: Context) -> usize {
+        self.index
+    }
+}
+
+impl Other for () {
+    async fn own(&self, (): (), _: Context) {}
+
+    async fn taken(&self, (): (), _: Context) {}
+}
+
+/// The same service on the poll API, where no handler waits.
+pub(crate) struct Polled(pub(crate) usize);
+
+impl WorkPoll for Polled {
+    fn run(&mut self, (job, _): (u64, u64), _: &mut Cx<'_>, _: Context) -> u64 {
+        job
+    }
+
+    fn hang(&mut self, (): (), _: &mut Cx<'_>, _: Context) {}
+
+    fn thread(&mut self, (): (), _: &mut Cx<'_>, _: Context) -> usize {
+        self.0
+    }
+}
+
+impl OtherPoll for Polled {
+    fn own(&mut self, (): (), _: &mut Cx<'_>, _: Context) {}
+
+    fn taken(&mut self, (): (), _: &mut Cx<'_>, _: Context) {}
+}

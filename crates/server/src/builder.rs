@@ -1,0 +1,217 @@
+//! A server before its start: its services, threads and options.
+
+use std::fmt;
+use std::net::ToSocketAddrs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dunlin_local::{Local, OwnedRequest};
+use dunlin_nexus::{EndpointBuilder, Nexus, NexusBuilder, Rpc};
+use dunlin_service::AsyncService;
+use dunlin_transport::auto::Auto;
+
+use crate::error::ServeError;
+use crate::running::{Drained, Endpoint, Running, Times};
+use crate::signals::Caught;
+use crate::thread::{Make, OfFutures, OfPolls, ServerThread};
+
+/// The time that a drain may take, unless said otherwise.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A server is built and started: [`Server::builder`].
+#[derive(Debug)]
+pub enum Server {}
+
+/// Registers a service of futures with a thread's endpoint.
+type Serve = Arc<dyn Fn(&mut Local<Auto>, &ServerThread) + Send + Sync>;
+
+/// The services of a server.
+enum Services {
+    None,
+    Futures(Vec<Serve>),
+    Polls(Arc<Make>),
+    /// Of both kinds, or two states of the poll API.
+    Mixed,
+}
+
+/// Services on one endpoint a thread, before they start.
+///
+/// ```no_run
+/// use dunlin_server::Server;
+/// use dunlin_wire::ReqType;
+///
+/// // Serves until SIGINT or SIGTERM comes, and then drains.
+/// let drained = Server::builder()
+///     .threads(2)
+///     .poll(
+///         |_thread| 0_u64,
+///         |rpc| {
+///             rpc.on(ReqType(1), |count, request, cx| {
+///                 *count += 1;
+///                 request.reply_bytes(cx, &count.to_le_bytes());
+///             });
+///         },
+///     )
+///     .serve("127.0.0.1:31850")?;
+/// println!("{} requests were cut off", drained.cut_off);
+/// # Ok::<(), dunlin_server::ServeError>(())
+/// ```
+#[must_use]
+pub struct ServerBuilder {
+    threads: usize,
+    any_port: bool,
+    nexus: NexusBuilder,
+    endpoint: Arc<Endpoint>,
+    services: Services,
+    times: Times,
+}
+
+impl Server {
+    /// A server without services, with one thread.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder {
+            threads: 1,
+            any_port: false,
+            nexus: Nexus::builder(),
+            endpoint: Arc::new(|builder| builder),
+            services: Services::None,
+            times: Times {
+                delay: Duration::ZERO,
+                timeout: DRAIN_TIMEOUT,
+            },
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// Threads, each with an endpoint and its own services; at least one.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// If the port is taken, take one of the next hundred. Without it, that is an error.
+    pub fn any_port(mut self, any: bool) -> Self {
+        self.any_port = any;
+        self
+    }
+
+    /// Options of its nexus, but for the port.
+    pub fn nexus(mut self, nexus: NexusBuilder) -> Self {
+        self.nexus = nexus;
+        self
+    }
+
+    /// Options of its endpoints.
+    pub fn endpoint(
+        mut self,
+        change: impl Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto> + Send + Sync + 'static,
+    ) -> Self {
+        self.endpoint = Arc::new(change);
+        self
+    }
+
+    /// Adds a service of futures: `KvServer(service)`, which the attribute `service` makes. Each
+    /// thread makes its own; what they share is in an `Arc` that `make` has.
+    pub fn service<S: AsyncService<OwnedRequest>>(
+        mut self,
+        make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
+    ) -> Self {
+        let serve: Serve = Arc::new(move |local, thread| local.serve_typed(make(thread.clone())));
+        self.services = match self.services {
+            Services::None => Services::Futures(vec![serve]),
+            Services::Futures(mut all) => {
+                all.push(serve);
+                Services::Futures(all)
+            }
+            Services::Polls(_) | Services::Mixed => Services::Mixed,
+        };
+        self
+    }
+
+    /// Serves on the poll API: `state` makes the state of the thread with the given number, and
+    /// `on` registers its handlers (`KvPoll::register`).
+    pub fn poll<A: 'static>(
+        mut self,
+        state: impl Fn(usize) -> A + Send + Sync + 'static,
+        on: fn(&mut Rpc<Auto, A>),
+    ) -> Self {
+        let make: Arc<Make> = Arc::new(move |index, builder| {
+            let mut rpc = builder.build(state(index))?;
+            on(&mut rpc);
+            Ok(Box::new(OfPolls(rpc)))
+        });
+        self.services = match self.services {
+            Services::None => Services::Polls(make),
+            _ => Services::Mixed,
+        };
+        self
+    }
+
+    /// The time for which the server serves on after it was asked to end, so that a load balancer
+    /// can take it out first; none, unless said otherwise.
+    pub fn drain_delay(mut self, span: Duration) -> Self {
+        self.times.delay = span;
+        self
+    }
+
+    /// The time that a drain may take; 30 s, unless said otherwise. It ends what is left then.
+    pub fn drain_timeout(mut self, span: Duration) -> Self {
+        self.times.timeout = span;
+        self
+    }
+
+    /// Serves until SIGINT or SIGTERM comes, and then drains. A second signal ends the process at
+    /// once, with the exit code 128 and the signal's number.
+    ///
+    /// # Errors
+    /// As for [`Self::start`]; or signals cannot be caught.
+    pub fn serve(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Drained, ServeError> {
+        let running = self.start(at)?;
+        let signals = Caught::new().map_err(ServeError::Signals)?;
+        signals.wait();
+        Ok(running.drain())
+    }
+
+    /// Starts the threads and returns. Signals are the program's.
+    ///
+    /// # Errors
+    /// The port is taken, two methods have one number, or one of the others of [`ServeError`].
+    pub fn start(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Running, ServeError> {
+        let make = self.services.make()?;
+        let nexus = self.nexus.exact_port(!self.any_port).bind(at);
+        let nexus = nexus.map_err(ServeError::Nexus)?;
+        let mut running = Running::new(nexus, self.times);
+        // If one does not start, the drop of `running` ends the others.
+        for _ in 0..self.threads {
+            running.spawn(&make, &self.endpoint)?;
+        }
+        running.announce();
+        Ok(running)
+    }
+}
+
+impl Services {
+    fn make(self) -> Result<Arc<Make>, ServeError> {
+        match self {
+            Self::None => Err(ServeError::NoService),
+            Self::Mixed => Err(ServeError::Mixed),
+            Self::Polls(make) => Ok(make),
+            Self::Futures(all) => Ok(Arc::new(move |index, builder| {
+                let serve = |local: &mut Local<Auto>, thread: &ServerThread| {
+                    all.iter().for_each(|serve| serve(local, thread));
+                };
+                Ok(Box::new(OfFutures::new(index, builder, serve)?))
+            })),
+        }
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder")
+            .field("threads", &self.threads)
+            .field("times", &self.times)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a server does not start.
+
+use std::fmt;
+use std::io;
+
+use dunlin_nexus::{EndpointError, NexusError};
+
+/// Why a server does not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// It cannot listen: another process has the port, for example.
+    Nexus(NexusError),
+    /// An endpoint cannot be made.
+    Endpoint(EndpointError),
+    /// A thread cannot be started.
+    Thread(io::Error),
+    /// SIGINT and SIGTERM cannot be caught.
+    Signals(io::Error),
+    /// It has no service.
+    NoService,
+    /// Two methods have this number.
+    SameNumber(u16),
+    /// It has services of futures and a state of the poll API; a thread runs one of the two.
+    Mixed,
+    /// A service panicked while it was made.
+    Panicked,
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nexus(error) => error.fmt(f),
+            Self::Endpoint(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "a thread of the server cannot be started: {error}"),
+            Self::Signals(error) => write!(f, "signals cannot be caught: {error}"),
+            Self::NoService => f.write_str("the server has no service; give it one"),
+            Self::SameNumber(number) => write!(
+                f,
+                "two methods have the number {number}; an endpoint tells methods apart by it"
+            ),
+            Self::Mixed => f.write_str(
+                "the server has services of futures and of the poll API; start one for each",
+            ),
+            Self::Panicked => f.write_str("a service panicked while it was made"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Nexus(error) => Some(error),
+            Self::Endpoint(error) => Some(error),
+            Self::Thread(error) | Self::Signals(error) => Some(error),
+            Self::NoService | Self::SameNumber(_) | Self::Mixed | Self::Panicked => None,
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Servers for ordinary programs: services on one endpoint a thread, which end in order when the
+//! process is asked to end (rule C14). Programs name these through `dunlin`.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `builder.rs` | the services and options, before the start |
+//! | `running.rs` | the threads, and the end of all of them |
+//! | `thread.rs` | the life of one thread: it serves, drains, ends |
+//! | `phase.rs` | the phase in which all threads are |
+//! | `signals.rs` | SIGINT and SIGTERM |
+//! | `error.rs` | why a server does not start |
+//!
+//! Invariant: a request that a handler has is answered, unless the time for the drain is over or
+//! the server is dropped.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod error;
+mod phase;
+mod running;
+mod signals;
+mod thread;
+
+pub use builder::{Server, ServerBuilder};
+pub use error::ServeError;
+pub use running::{Drained, Running};
+pub use thread::ServerThread;

@@ -1,0 +1,47 @@
+//! SIGINT and SIGTERM, for `serve` alone. The first one begins the drain; a second one, and each
+//! one after the server has ended, ends the process at once.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+
+const BOTH: [i32; 2] = [SIGINT, SIGTERM];
+
+/// The exit code of a process that a signal ends, as shells have it, without the signal's number.
+const BY_SIGNAL: i32 = 128;
+
+/// A signal has come, so the next one ends the process.
+static HAS_COME: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Catches signals from now on.
+pub(crate) struct Caught(Signals);
+
+impl Caught {
+    pub(crate) fn new() -> io::Result<Self> {
+        match HAS_COME.get() {
+            Some(has_come) => has_come.store(false, Ordering::SeqCst),
+            None => set_up()?,
+        }
+        Ok(Self(Signals::new(BOTH)?))
+    }
+
+    /// Waits for the first one.
+    pub(crate) fn wait(mut self) {
+        self.0.forever().next();
+    }
+}
+
+/// The handlers stay for good, in this order: the second signal ends the process, the first one
+/// makes the next one the second.
+fn set_up() -> io::Result<()> {
+    let has_come = Arc::clone(HAS_COME.get_or_init(Arc::default));
+    for signal in BOTH {
+        flag::register_conditional_shutdown(signal, BY_SIGNAL + signal, Arc::clone(&has_come))?;
+        flag::register(signal, Arc::clone(&has_come))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! The life of one thread of a server: it makes its endpoint and its services, serves, drains, and
+//! ends. While it serves, a thread of the poll API looks at one atomic number after each iteration,
+//! and one of futures at nothing.
+
+use std::time::Duration;
+
+use dunlin_core::Nanos;
+use dunlin_local::{Caller, Local, Tasks};
+use dunlin_nexus::{EndpointBuilder, EndpointError, Rpc};
+use dunlin_transport::auto::Auto;
+
+use crate::phase::Phase;
+
+/// Between two looks whether a drain is over.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A thread of a server, for the services that it makes.
+#[derive(Clone, Debug)]
+pub struct ServerThread {
+    index: usize,
+    caller: Caller,
+}
+
+/// The requests of a thread from the begin of its drain on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Report {
+    /// Requests that handlers had when the drain began.
+    pub(crate) begun: u64,
+    /// Requests that handlers had at the end.
+    pub(crate) left: u64,
+    /// Requests that were refused.
+    pub(crate) refused: u64,
+}
+
+/// A thread of either kind, before it serves: made on the thread itself.
+pub(crate) trait Seat {
+    fn run(&mut self, phase: &Phase) -> Report;
+
+    /// The number that two of its methods have.
+    fn same_number(&mut self) -> Option<u16>;
+}
+
+/// How a thread is made.
+pub(crate) type Make =
+    dyn Fn(usize, EndpointBuilder<Auto>) -> Result<Box<dyn Seat>, EndpointError> + Send + Sync;
+
+impl ServerThread {
+    /// Its number, from 0 on, which is the index of its endpoint.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its endpoint, for handlers that call other servers or wait.
+    pub fn caller(&self) -> Caller {
+        self.caller.clone()
+    }
+}
+
+/// A thread with services of futures.
+pub(crate) struct OfFutures(Local<Auto>);
+
+impl OfFutures {
+    pub(crate) fn new(
+        index: usize,
+        builder: EndpointBuilder<Auto>,
+        serve: impl FnOnce(&mut Local<Auto>, &ServerThread),
+    ) -> Result<Self, EndpointError> {
+        let mut local = Local::new(builder.build(Tasks::default())?);
+        let caller = local.caller();
+        serve(&mut local, &ServerThread { index, caller });
+        Ok(Self(local))
+    }
+}
+
+impl Seat for OfFutures {
+    fn run(&mut self, phase: &Phase) -> Report {
+        let local = &mut self.0;
+        local.block_on(|_| phase.served());
+        let mut report = local.inspect(begin_drain);
+        while !phase.is_over() && !local.inspect(|rpc| is_drained(rpc)) {
+            local.block_on(|cx| cx.sleep(LOOK));
+        }
+        local.inspect(|rpc| end_drain(rpc, &mut report));
+        report
+    }
+
+    fn same_number(&mut self) -> Option<u16> {
+        self.0.inspect(|rpc| same_number(rpc))
+    }
+}
+
+/// A thread of the poll API.
+pub(crate) struct OfPolls<A>(pub(crate) Rpc<Auto, A>);
+
+impl<A> Seat for OfPolls<A> {
+    fn run(&mut self, phase: &Phase) -> Report {
+        let rpc = &mut self.0;
+        phase.wake_after(rpc.waker());
+        rpc.run_until(|_| !phase.is_serving());
+        let mut report = begin_drain(rpc);
+        while !phase.is_over() && !is_drained(rpc) {
+            let until = rpc.now() + Nanos::from(LOOK);
+            while rpc.now() < until {
+                rpc.iterate(|_| until);
+            }
+        }
+        end_drain(rpc, &mut report);
+        report
+    }
+
+    fn same_number(&mut self) -> Option<u16> {
+        same_number(&self.0)
+    }
+}
+
+fn begin_drain<A>(rpc: &mut Rpc<Auto, A>) -> Report {
+    rpc.drain();
+    Report {
+        begun: rpc.requests_under_way() as u64,
+        ..Report::default()
+    }
+}
+
+/// Whether no client is left that could wait for an answer, and no handler has a request.
+fn is_drained<A>(rpc: &Rpc<Auto, A>) -> bool {
+    let is_accepted = |session| rpc.session_info(session).is_ok_and(|info| info.accepted);
+    rpc.requests_under_way() == 0 && !rpc.sessions().any(is_accepted)
+}
+
+fn end_drain<A>(rpc: &Rpc<Auto, A>, report: &mut Report) {
+    report.left = rpc.requests_under_way() as u64;
+    report.refused = rpc.counters().turned_away;
+}
+
+fn same_number<A>(rpc: &Rpc<Auto, A>) -> Option<u16> {
+    let req_type = rpc.registered_twice()?;
+    Some(req_type.0 & !dunlin_service::META)
+}
