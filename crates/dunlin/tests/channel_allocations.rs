@@ -17,8 +17,10 @@ static ALLOCATOR: Counting = Counting;
 
 const ECHO: ReqType = ReqType(1);
 
-const WARM_UP: usize = 20_000;
+/// Calls of a span, and the most spans. The tables of all threads have grown to their size after a
+/// few; how many depends on what else the machine does.
 const CALLS: usize = 5_000;
+const SPANS: usize = 20;
 
 /// Whether the hub's thread is watched.
 static HUB: AtomicBool = AtomicBool::new(false);
@@ -74,14 +76,17 @@ fn calls_allocate_nothing_on_any_thread() {
         let channel = channel.open().unwrap();
         watch_this_thread();
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        calls(&channel, &waker, WARM_UP);
-        let count = allocations_of_watched_threads_in(|| calls(&channel, &waker, CALLS));
+        let span = || allocations_of_watched_threads_in(|| calls(&channel, &waker, CALLS));
+        let mut counts = vec![span()];
+        while counts.last() != Some(&0) && counts.len() < SPANS {
+            counts.push(span());
+        }
         // Checks that the proof can fail.
         let seen = allocations_of_watched_threads_in(|| {
             drop(std::hint::black_box(Box::new(1)));
         });
         stopped.store(true, Ordering::Relaxed);
-        assert_eq!(count, 0);
+        assert_eq!(counts.last(), Some(&0), "{counts:?}");
         assert_eq!(seen, 1);
         assert!(HUB.load(Ordering::Relaxed));
     });
