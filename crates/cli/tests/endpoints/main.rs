@@ -250,6 +250,21 @@ fn info_says_what_there_is_and_what_to_do() {
     assert!(text(&run(&["info"]).stdout).contains("huge pages"));
 }
 
+/// In a process that can make the memory file of a doorbell, and none for a channel.
+#[test]
+fn info_shows_that_endpoints_fall_back_to_udp_and_why() {
+    let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" info --json";
+    let command = env!("CARGO_BIN_EXE_dunlin");
+    let out = Command::new("sh").args(["-c", script, command]).output();
+    let facts = objects(&out.unwrap().stdout);
+    let fact = |name: &str| facts.iter().find(|fact| fact["name"] == name).unwrap();
+    let channel = fact("shm, two processes");
+    let value = channel["value"].as_str().unwrap();
+    assert!(value.contains("so auto uses UDP"), "{channel}");
+    assert!(value.contains("File too large"), "{channel}");
+    assert_eq!(channel["state"], "improve", "{channel}");
+}
+
 #[test]
 fn help_has_examples() {
     for command in ["config", "info", "echo-server", "ping"] {

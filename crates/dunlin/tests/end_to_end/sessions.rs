@@ -115,7 +115,14 @@ fn keep_apart<T: Named>() {
     assert_eq!(one.rpc.session_info(theirs).err(), wrong);
     let waited = one.rpc.wait_connected(theirs);
     assert!(matches!(waited, Err(ConnectError::WrongEndpoint)));
+    let bufs = (other.rpc.buf(8).unwrap(), other.rpc.buf(16).unwrap());
+    let held = other.rpc.call(theirs, HOLD, bufs.0, bufs.1, Tag(3));
+    let held = held.unwrap();
+    assert_eq!(one.rpc.cx().cancel(held).err(), wrong);
     assert_eq!(one.rpc.counters().tx_packets, before);
+    assert_eq!(other.rpc.cx().cancel(held), Ok(()));
+    let ended = other.finish(1, PATIENCE).remove(0);
+    assert!(matches!(ended.result, Err(RpcError::Cancelled(_))));
     one.exchange(ours);
     other.exchange(theirs);
 }

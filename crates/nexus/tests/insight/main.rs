@@ -42,7 +42,7 @@ fn nothing_is_read_unless_it_was_switched_on() {
     assert!(nexus.snapshot().is_some(), "here it is read");
 }
 
-/// All bytes that a connection with a session can read, as fast as the answers come.
+/// All bytes that a connection can read, as fast as the answers come.
 fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     let mut out = [0; MAX_FRAME];

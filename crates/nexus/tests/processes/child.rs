@@ -75,10 +75,10 @@ impl Server {
     }
 
     /// Starts a client of the relay at this address, which overwrites all memory that it shares
-    /// with the server of this process id while that looks at its requests.
-    pub(super) fn liar(relay: SocketAddr, server: u32) -> Self {
+    /// with the server of this process id while that looks at its request of `len` bytes.
+    pub(super) fn liar(relay: SocketAddr, server: u32, len: usize) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
-        Self::spawn(this, format!("liar {} {relay} {server}", Shm::NAME))
+        Self::spawn(this, format!("liar {} {relay} {server} {len}", Shm::NAME))
     }
 
     /// Starts a client that fills the doorbell of the server at this address with `byte`, again and
@@ -254,7 +254,7 @@ fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
         "reader" => super::traced::read(limits[0].parse().unwrap()),
         "stranger" => super::traced::look_as_stranger(address, limits),
         "bell" => write_bells(address, limits[0].parse().unwrap()),
-        "liar" => lie(address, limits[0].parse().unwrap()),
+        "liar" => lie(address, limits),
         _ => load::<T>(address),
     }
 }
@@ -363,10 +363,11 @@ fn relay(server: SocketAddr) {
     super::relay::run(&tcp, server);
 }
 
-fn lie(relay: SocketAddr, server: u32) {
+fn lie(relay: SocketAddr, words: &[&str]) {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     say(&format!("address {}", nexus.address()));
-    super::liar::run(&nexus, relay, server);
+    let (server, len) = (words[0].parse().unwrap(), words[1].parse().unwrap());
+    super::liar::run(&nexus, relay, server, len);
 }
 
 fn fork() {

@@ -120,12 +120,12 @@ fn peers_that_do_not_read_cost_together_no_more_than_the_total() {
         stream
     });
     let deaf: Vec<_> = deaf.collect();
-    let times: Vec<_> = (0..5).map(|_| visit(server.address)).collect();
+    let mut times: Vec<_> = (0..5).map(|_| visit(server.address)).collect();
     let grown = settled_peak(server.id()) - before;
     eprintln!("{grown} KiB for {MANY_DEAF} peers; new sessions took {times:?}");
     assert!(grown < TOTAL_KIB, "{grown} KiB for {MANY_DEAF} peers");
-    let quickest = *times.iter().min().unwrap();
-    assert!(quickest < Duration::from_millis(100), "{times:?}");
+    times.sort();
+    assert!(times[2] < Duration::from_millis(100), "{times:?}");
     drop(deaf);
 }
 

@@ -120,10 +120,18 @@ fn half_messages_and_slow_senders_are_closed_in_time() {
             break;
         }
     }
+    assert!(!open, "it is served for ever");
     scene.check();
+    // All have been closed by now: after a second.
+    let waited = Instant::now();
     for stream in [half, slow, silent, greeted] {
         rest(stream);
     }
+    assert!(
+        waited.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        waited.elapsed()
+    );
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use dunlin_wire::control::{
     Accept, AttemptId, BootId, Connect, EndpointIndex, EndpointUid, Features, GoodbyeReason, Hello,
-    Incarnation, Lookup, Message, Offer, Offers, RefuseCode, SessionSide, TransportKind, frame_len,
+    Incarnation, InsightRead, Lookup, MAX_INSIGHT, Message, Offer, Offers, RefuseCode, SessionSide,
+    TransportKind, frame_len,
 };
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
@@ -150,6 +151,27 @@ impl Stranger {
                 _ => {}
             }
         }
+    }
+
+    /// All bytes that the process shows it of its counters.
+    pub(super) fn read_counters(&mut self) -> Vec<u8> {
+        let mut found = Vec::new();
+        for offset in (0..).step_by(MAX_INSIGHT) {
+            let len = u16::try_from(MAX_INSIGHT).unwrap();
+            self.say(&Message::InsightRead(InsightRead { offset, len }));
+            loop {
+                match Message::decode(&self.next()).unwrap() {
+                    Message::Heartbeat { counter } => self.say(&Message::HeartbeatAck { counter }),
+                    Message::Insight(part) if part.bytes.len() < MAX_INSIGHT => {
+                        found.extend_from_slice(part.bytes);
+                        return found;
+                    }
+                    Message::Insight(part) => break found.extend_from_slice(part.bytes),
+                    _ => {}
+                }
+            }
+        }
+        unreachable!("a file ends")
     }
 
     /// Answers what has come and asks whether this process lives. Returns the other messages, as

@@ -1,21 +1,27 @@
 //! The packets and counters of a server, as other processes of its host see them: a reader that is
 //! killed leaves no bytes of packets in the server's file, and a process of another user finds no
-//! file, and over the control plane counters at most.
+//! file, and over the control plane counters at most, as does a peer with a session.
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dunlin_insight::{FindError, Remote, Snapshot, Trace, Whereabouts};
-use dunlin_nexus::Nexus;
+use dunlin_nexus::{InsightTcp, Nexus};
 use dunlin_testkit::skip;
 use dunlin_testkit::stranger::{frame, hello, insight_read};
 use dunlin_testkit::user::STRANGER;
 use dunlin_transport::shm::Shm;
+use dunlin_transport::udp::Udp;
+use dunlin_wire::control::Features;
 
 use super::child::{Server, say};
+use super::floods::Ending;
 use super::relay::{ask, connect_unix};
+use super::stranger::Stranger;
 use super::{REVERSE, endpoint, finish, issue};
 
 /// Data of a request, whole words of the file.
@@ -111,6 +117,39 @@ fn server_row(source: &mut impl dunlin_insight::Source) -> Option<Whereabouts> {
     let snapshot = Snapshot::read(source).unwrap();
     let sessions = snapshot.endpoints.iter().flat_map(|found| &found.sessions);
     sessions.map(|row| row.place).next()
+}
+
+/// A session with a server whose option `insight.tcp` is as given, and then all that its connection
+/// can read of the server's counters.
+fn read_with_session(shown: InsightTcp) -> Vec<u8> {
+    let nexus = Nexus::builder().without_unix(true).insight_tcp(shown);
+    let nexus = nexus.bind("127.0.0.1:0").unwrap();
+    let address = nexus.address();
+    let own = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (over, begun) = (AtomicBool::new(false), Barrier::new(2));
+    std::thread::scope(|scope| {
+        let _ending = Ending(&over);
+        let (ended, serves) = (&over, &begun);
+        scope.spawn(move || {
+            let mut rpc = endpoint::<Udp>(&nexus);
+            serves.wait();
+            rpc.run_until(|_| ended.load(Ordering::Relaxed));
+        });
+        begun.wait();
+        let mut stranger = Stranger::greet(address, Features::FOREIGN);
+        stranger.ask(own.local_addr().unwrap()).unwrap();
+        // The rows of sessions are written now and then.
+        std::thread::sleep(Duration::from_millis(500));
+        stranger.read_counters()
+    })
+}
+
+#[test]
+fn a_session_lets_its_connection_read_no_more() {
+    assert_eq!(read_with_session(InsightTcp::Off).len(), 0);
+    let counters = read_with_session(InsightTcp::Counters);
+    let place = server_row(&mut &counters[..]);
+    assert_eq!(place, Some(Whereabouts::default()));
 }
 
 /// Whether a process gets an answer at a UNIX socket.

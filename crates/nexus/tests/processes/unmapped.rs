@@ -76,13 +76,21 @@ fn a_server_that_can_map_nothing_gets_data_in_the_ring() {
 }
 
 #[test]
-fn a_client_maps_no_more_than_its_limit() {
+fn a_client_maps_no_more_than_its_limits() {
     let server = Server::start::<Shm>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
-    for (limit, maps) in [(64 << 30, true), (4096, false)] {
+    let plenty = 64 << 30;
+    for (peer, process, maps) in [
+        (plenty, plenty, true),
+        (4096, plenty, false),
+        (plenty, 4096, false),
+    ] {
         let mut rpc = nexus
             .endpoint_builder::<Shm>()
-            .transport(|options| options.map_limit = limit)
+            .transport(|options| {
+                options.map_limit = peer;
+                options.map_limit_process = process;
+            })
             .build(App::default())
             .unwrap();
         serve_all(&mut rpc);
