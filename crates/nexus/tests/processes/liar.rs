@@ -13,9 +13,9 @@ use dunlin_transport::shm::Shm;
 use super::child::{Server, say};
 use super::{LOOK, LOOKING, endpoint, issue};
 
-/// Bytes of requests. A trusted channel shows the first in its ring: it is more than a short packet,
-/// which is copied always, and fewer than data that stays in the client's memory. The second stays
-/// there, and the server copies it into a msgbuf, whose memory other processes map.
+/// Bytes of requests. A trusted channel shows the first in its ring: it is more than a short
+/// packet, which is copied always, and fewer than data that stays in the client's memory. The
+/// second stays there, and the server copies it into a msgbuf, whose memory other processes map.
 const LENS: [usize; 2] = [700, 64 << 10];
 
 /// The begin of the names of all memory files of the library.

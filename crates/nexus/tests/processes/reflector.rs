@@ -153,8 +153,8 @@ fn ask_without_end(address: SocketAddr, over: &AtomicBool, asks: &AtomicBool) {
     }
 }
 
-/// Rounds in a row of which half must be quick, and the most rounds: other work on the machine makes
-/// single rounds slow, and sometimes all of a few seconds.
+/// Rounds in a row of which half must be quick, and the most rounds: other work on the machine
+/// makes single rounds slow, and sometimes all of a few seconds.
 const ROUNDS: usize = 8;
 const MOST_ROUNDS: usize = 48;
 
