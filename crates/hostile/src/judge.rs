@@ -6,6 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::attack::Attack;
 use crate::words::{Counts, Deeds, Event, Stats};
 
 /// How many times slower the healthy client may be while its server is attacked than while another
@@ -39,6 +40,8 @@ pub(crate) enum Phase {
 /// Everything that a run has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
+    /// The attacks that the run should have.
+    pub(crate) attacks: Vec<Attack>,
     pub(crate) quiet: Record,
     pub(crate) elsewhere: Record,
     pub(crate) attacked: Record,
@@ -91,6 +94,8 @@ pub(crate) enum Fault {
     Grows { kib: f64 },
     /// The server read too few packets, or got too few connections.
     TooFew { packets: u64, connections: u64 },
+    /// An attack of this name did nothing to the server.
+    Idle(&'static str),
     /// Honest processes of the drills were harmed.
     Complaint(String),
 }
@@ -127,6 +132,17 @@ impl Seen {
         let latencies = Vec::new();
         self.add(phase, Stats { latencies, ..stats }, deeds);
         self.still.push(rest);
+    }
+
+    /// How often an attack has reached the server.
+    fn hits(&self, attack: Attack) -> u64 {
+        let deeds = self.deeds();
+        match attack {
+            Attack::Blaster => deeds.packets.min(self.counts.refused),
+            Attack::Floods => deeds.answered,
+            Attack::Scribbler => deeds.words,
+            Attack::Drills => deeds.kills.min(deeds.stops),
+        }
     }
 
     fn records(&self) -> [&Record; 4] {
@@ -259,6 +275,9 @@ pub(crate) fn faults(seen: &Seen, reach: bool) -> Vec<Fault> {
         (Some(_), Some(_)) => {}
         _ => faults.push(Fault::NoCalls),
     }
+    let idle = |attack: &&Attack| seen.hits(**attack) == 0;
+    let idle = seen.attacks.iter().filter(idle);
+    faults.extend(idle.map(|attack| Fault::Idle(attack.name())));
     let kib = seen.late_growth_kib();
     if kib > LATE_GROWTH_KIB {
         faults.push(Fault::Grows { kib });
@@ -303,6 +322,7 @@ impl fmt::Display for Fault {
                 f,
                 "the server read only {packets} packets and answered {connections} connections"
             ),
+            Self::Idle(attack) => write!(f, "the attack \"{attack}\" did nothing to the server"),
             Self::Complaint(what) => f.write_str(what),
         }
     }

@@ -86,7 +86,10 @@ impl<'a> Stage<'a> {
             watches: Watches::start(PATIENCE),
             rng: Rng::new(args.seed),
             begun: Instant::now(),
-            seen: Seen::default(),
+            seen: Seen {
+                attacks: args.attacks(),
+                ..Seen::default()
+            },
         })
     }
 

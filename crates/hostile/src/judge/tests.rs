@@ -48,6 +48,34 @@ fn everything_that_the_client_sees_is_a_fault() {
     assert_eq!(with(silent), [Fault::NoCalls]);
 }
 
+#[test]
+fn an_attack_that_does_nothing_to_the_server_is_a_fault() {
+    let of = |packets, answered, words, kills| Deeds {
+        packets,
+        answered,
+        words,
+        kills,
+        stops: kills,
+        ..Deeds::default()
+    };
+    let run = |deeds: Deeds, refused| {
+        with(move |seen| {
+            seen.attacks = Attack::ALL.to_vec();
+            // Those on another server do not count.
+            seen.elsewhere.deeds = of(1, 1, 1, 1);
+            seen.attacked.deeds = deeds;
+            seen.counts.refused = refused;
+        })
+    };
+    let idle = |attack: Attack| [Fault::Idle(attack.name())];
+    assert_eq!(run(of(1, 1, 1, 1), 1), []);
+    assert_eq!(run(of(0, 1, 1, 1), 1), idle(Attack::Blaster));
+    assert_eq!(run(of(1, 1, 1, 1), 0), idle(Attack::Blaster));
+    assert_eq!(run(of(1, 0, 1, 1), 1), idle(Attack::Floods));
+    assert_eq!(run(of(1, 1, 0, 1), 1), idle(Attack::Scribbler));
+    assert_eq!(run(of(1, 1, 1, 0), 1), idle(Attack::Drills));
+}
+
 /// A phase in which the client's calls took this long.
 fn phase(latency_ns: u64) -> Stats {
     Stats {
