@@ -24,6 +24,7 @@ use crate::layout::{
     MIN_BLOCK_SHIFT, SMALL_CLASSES,
 };
 use crate::region::{RegionBox, RegionOptions};
+use crate::sys::HUGEPAGE;
 
 /// User memory that was not adopted, and the reason.
 #[derive(Debug)]
@@ -225,6 +226,11 @@ impl Pool {
                 self.make_room(size)?;
                 let region = RegionBox::map(size, true, self.options, &self.home)?;
                 self.mapped += region.get().len;
+                if self.options.hugepages {
+                    // The last hugepage may be used in part: that is less than the message.
+                    let used = DATA_OFFSET + len;
+                    region.get().gather(used.next_multiple_of(HUGEPAGE));
+                }
                 region
             }
         };

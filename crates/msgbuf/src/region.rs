@@ -180,6 +180,13 @@ impl Region {
         }
     }
 
+    /// Asks for the first `len` bytes in hugepages, before they are used.
+    pub(crate) fn gather(&self, len: usize) {
+        if let Memory::Mapped(mapping) = &self.memory {
+            mapping.gather(len.min(mapping.len()));
+        }
+    }
+
     pub(crate) fn backing(&self) -> Backing {
         match &self.memory {
             Memory::Mapped(mapping) => mapping.backing(),

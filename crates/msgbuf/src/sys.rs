@@ -4,7 +4,8 @@
 //!
 //! A [`Mapping`] is zeroed, page-aligned and at least as long as asked. The kernel provides each
 //! page when it is first touched. A [`PeerMapping`] is memory of another process, for reading.
-//! Called by `region` and `peer`.
+//! A mapping of either kind that is at least a hugepage long begins at a multiple of a hugepage,
+//! so that the kernel can map hugepages there ([`Mapping::gather`]). Called by `region` and `peer`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -13,6 +14,8 @@ use crate::errors::MapError;
 
 /// Bytes of a hugepage of the only kind that this crate asks for.
 pub(crate) const HUGEPAGE: usize = 2 << 20;
+
+const PAGE: usize = 4096;
 
 /// The pages that a region's memory is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,6 +51,14 @@ impl Mapping {
     pub(crate) fn new(len: usize, shared: bool, hugepages: bool) -> Option<Self> {
         debug_assert!(len > 0);
         os::map(len, shared, hugepages)
+    }
+
+    /// Asks for the first `len` bytes in hugepages, of which the system need not have set any
+    /// aside. Without them the memory works, but its first use costs a fault for each page of
+    /// 4 KiB: 7.7 ms instead of 0.5 ms for 8 MiB, measured on Linux 6.18.
+    pub(crate) fn gather(&self, len: usize) {
+        debug_assert!(len <= self.len);
+        os::gather(self, len);
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -114,11 +125,15 @@ pub(crate) fn current_node() -> Option<u32> {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod os {
-    use super::{Backing, HUGEPAGE, MapError, Mapping, PeerMapping};
+    use super::{Backing, HUGEPAGE, MapError, Mapping, PAGE, PeerMapping};
     use std::ffi::c_int;
     use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::ptr::NonNull;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// `MADV_COLLAPSE` of Linux 6.1, which libc does not name.
+    const COLLAPSE: c_int = 25;
 
     pub(super) fn map(len: usize, shared: bool, hugepages: bool) -> Option<Mapping> {
         if !shared {
@@ -159,25 +174,89 @@ mod os {
             ),
         };
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice, over nothing of ours.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, raw, 0) };
-        if base == libc::MAP_FAILED {
-            return None;
-        }
+        let base = match backing {
+            // The kernel aligns these by itself, and refuses to unmap a part of a hugepage.
+            Backing::Hugepages => map_anywhere(len, access, flags, raw),
+            _ => map_aligned(len, access, flags, raw),
+        }?;
         if let Some(fd) = &fd {
             seal(fd);
             // A forked child is another process, and would share the memory: it could change a
             // request while a handler of its parent reads it. If a kernel refuses, the memory still
             // works.
             // SAFETY: the whole of the new mapping.
-            unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) };
+            unsafe { libc::madvise(base.as_ptr().cast(), len, libc::MADV_DONTFORK) };
         }
         Some(Mapping {
-            base: NonNull::new(base.cast())?,
+            base,
             len,
             fd,
             backing,
         })
+    }
+
+    fn map_anywhere(len: usize, access: c_int, flags: c_int, fd: c_int) -> Option<NonNull<u8>> {
+        // SAFETY: a new mapping at an address of the kernel's choice, over nothing of ours.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, 0) };
+        (base != libc::MAP_FAILED).then(|| NonNull::new(base.cast()))?
+    }
+
+    /// As [`map_anywhere`], but a mapping that can hold a hugepage begins where one may begin.
+    fn map_aligned(len: usize, access: c_int, flags: c_int, fd: c_int) -> Option<NonNull<u8>> {
+        if len < HUGEPAGE {
+            return map_anywhere(len, access, flags, fd);
+        }
+        let reserved = len.checked_add(HUGEPAGE)?.checked_next_multiple_of(PAGE)?;
+        let nothing = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let whole = map_anywhere(reserved, libc::PROT_NONE, nothing, -1)?;
+        let before = whole.as_ptr().align_offset(HUGEPAGE);
+        let used = len.next_multiple_of(PAGE);
+        // SAFETY: an aligned address is less than a hugepage after any other, so the mapping and
+        // what is cut off before and after it lie in the reservation, which is ours.
+        unsafe {
+            let base = whole.add(before);
+            let at = base.as_ptr().cast();
+            let mapped = libc::mmap(at, len, access, flags | libc::MAP_FIXED, fd, 0);
+            if mapped == libc::MAP_FAILED {
+                unmap(whole, reserved);
+                return None;
+            }
+            if before > 0 {
+                unmap(whole, before);
+            }
+            unmap(base.add(used), reserved - before - used);
+            Some(base)
+        }
+    }
+
+    /// Set once the kernel has said that it cannot make hugepages of shared memory at all.
+    static CANNOT_COLLAPSE: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn gather(mapping: &Mapping, len: usize) {
+        let whole = len / HUGEPAGE * HUGEPAGE;
+        if whole == 0 {
+            return;
+        }
+        let base = mapping.base.as_ptr();
+        match mapping.backing {
+            Backing::Private => {
+                // SAFETY: the range lies in the mapping, which begins at a page.
+                unsafe { libc::madvise(base.cast(), whole, libc::MADV_HUGEPAGE) };
+            }
+            Backing::Pages if !CANNOT_COLLAPSE.load(Ordering::Relaxed) => {
+                // The kernel collapses only where a page is.
+                for place in (0..whole).step_by(HUGEPAGE) {
+                    // SAFETY: inside of the mapping, which is writable and not yet in use.
+                    unsafe { base.add(place).write_volatile(0) };
+                }
+                // SAFETY: as above. The contents of the memory stay as they are.
+                let rc = unsafe { libc::madvise(base.cast(), whole, COLLAPSE) };
+                let refused =
+                    rc != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+                CANNOT_COLLAPSE.store(refused, Ordering::Relaxed);
+            }
+            Backing::Pages | Backing::Hugepages | Backing::User => {}
+        }
     }
 
     /// Seals the file. A process that receives the descriptor can then neither shrink the file that
@@ -204,13 +283,11 @@ mod os {
             return Err(MapError::Descriptor);
         }
         let (access, flags) = (libc::PROT_READ, libc::MAP_SHARED);
-        // SAFETY: a new mapping at an address of the kernel's choice, over nothing of ours.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd.as_raw_fd(), 0) };
-        if base == libc::MAP_FAILED {
-            return Err(MapError::System);
-        }
-        let base = NonNull::new(base.cast()).ok_or(MapError::System)?;
+        let base = match system_of(fd) {
+            Some(libc::HUGETLBFS_MAGIC) => map_anywhere(len, access, flags, fd.as_raw_fd()),
+            _ => map_aligned(len, access, flags, fd.as_raw_fd()),
+        };
+        let base = base.ok_or(MapError::System)?;
         Ok(PeerMapping { base, len })
     }
 
@@ -272,7 +349,7 @@ mod os {
     use std::os::fd::OwnedFd;
     use std::ptr::NonNull;
 
-    const PAGE: usize = 4096;
+    pub(super) fn gather(_mapping: &Mapping, _len: usize) {}
 
     pub(super) fn map_peer(_fd: &OwnedFd, _len: usize) -> Result<PeerMapping, MapError> {
         Err(MapError::System)
@@ -283,7 +360,7 @@ mod os {
     pub(super) unsafe fn unmap_peer(_base: NonNull<u8>, _len: usize) {}
 
     pub(super) fn map(len: usize, _shared: bool, _hugepages: bool) -> Option<Mapping> {
-        let layout = Layout::from_size_align(len, PAGE).ok()?;
+        let layout = Layout::from_size_align(len, super::PAGE).ok()?;
         // SAFETY: the length is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         Some(Mapping {
@@ -297,7 +374,8 @@ mod os {
     /// # Safety
     /// `base` and `len` are those of a mapping of [`map`] that nothing uses any more.
     pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
-        let layout = Layout::from_size_align(len, PAGE).expect("it was valid when it was mapped");
+        let layout =
+            Layout::from_size_align(len, super::PAGE).expect("it was valid when it was mapped");
         // SAFETY: promised by the caller; the layout is the one it was allocated with.
         unsafe { dealloc(base.as_ptr(), layout) };
     }
@@ -308,4 +386,4 @@ mod os {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

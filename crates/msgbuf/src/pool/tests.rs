@@ -411,3 +411,27 @@ fn threads_may_drop_msgbufs_while_the_pool_is_dropped() {
         );
     }
 }
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn large_msgbufs_lie_in_hugepages_unless_they_are_switched_off() {
+    use crate::sys::tests::descriptor::{gathered, system_collapses};
+    let in_hugepages = |hugepages| {
+        let config = PoolConfig {
+            hugepages,
+            ..PoolConfig::default()
+        };
+        let mut pool = Pool::new(config).expect("memory is available");
+        let mut buf = pool.alloc(4 << 20).expect("memory is available");
+        buf.data_mut().fill(1);
+        let first_page = buf.data().as_ptr().map_addr(|addr| addr & !0xfff);
+        let base = std::ptr::NonNull::new(first_page.cast_mut()).expect("a msgbuf has an address");
+        gathered(base)
+    };
+    assert_eq!(in_hugepages(Hugepages::Never), 0);
+    // Hugepages that were set aside are no transparent ones, and show as none.
+    let set_aside = std::fs::read_to_string("/proc/sys/vm/nr_hugepages");
+    if system_collapses() && set_aside.is_ok_and(|pages| pages.trim() == "0") {
+        assert!(in_hugepages(Hugepages::Try) >= 2 << 20);
+    }
+}

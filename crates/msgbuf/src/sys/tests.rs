@@ -36,9 +36,10 @@ fn what_the_system_cannot_give_is_refused() {
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
-mod descriptor {
+pub(crate) mod descriptor {
     use super::*;
     use std::os::fd::AsRawFd;
+    use std::ptr::NonNull;
 
     fn map_again(mapping: &Mapping, access: i32) -> *mut libc::c_void {
         let fd = mapping
@@ -98,6 +99,69 @@ mod descriptor {
         assert_eq!(rc, 0);
         let pages = resident.iter().filter(|&&page| page & 1 == 1).count();
         assert!((1..=16).contains(&pages), "{pages} pages are resident");
+    }
+
+    /// Bytes of this mapping that lie in hugepages, as `/proc/self/smaps` shows them.
+    pub(crate) fn gathered(base: NonNull<u8>) -> usize {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+        let start = format!("{:x}-", base.as_ptr().addr());
+        let lines = smaps.lines().skip_while(|line| !line.starts_with(&start));
+        let kinds = ["AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"];
+        lines
+            .skip(1)
+            .take_while(|line| !line.starts_with("VmFlags"))
+            .filter_map(|line| kinds.iter().find_map(|kind| line.strip_prefix(kind)))
+            .filter_map(|size| size.trim().strip_suffix(" kB")?.parse::<usize>().ok())
+            .sum::<usize>()
+            << 10
+    }
+
+    /// Whether the kernel makes hugepages of shared memory; `gather` itself is not asked.
+    pub(crate) fn system_collapses() -> bool {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
+        let mut parts = release
+            .split(['.', '-'])
+            .map_while(|part| part.parse::<u32>().ok());
+        let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        version >= (6, 2) && setting.is_ok_and(|setting| !setting.contains("[never]"))
+    }
+
+    #[test]
+    fn large_memory_is_gathered_in_hugepages_and_peers_see_it_so() {
+        let len = 3 * HUGEPAGE + 5000;
+        let mapping = Mapping::new(len, true, false).expect("6 MiB are available");
+        assert_eq!(mapping.base().as_ptr().align_offset(HUGEPAGE), 0);
+        mapping.gather(len);
+        assert!(bytes(&mapping).iter().all(|&byte| byte == 0));
+        // SAFETY: our mapping is writable, and this test alone uses it.
+        unsafe { mapping.base().as_ptr().add(2 * HUGEPAGE).write(7) };
+        let fd = mapping.fd().expect("it is shared").try_clone_to_owned();
+        let peer = map_peer(&fd.expect("a descriptor is free"), len).expect("it keeps its pages");
+        assert_eq!(peer.base().as_ptr().align_offset(HUGEPAGE), 0);
+        // SAFETY: a readable mapping of this length.
+        assert_eq!(unsafe { peer.base().add(2 * HUGEPAGE).read() }, 7);
+        if system_collapses() {
+            let (own, theirs) = (gathered(mapping.base()), gathered(peer.base()));
+            // One hugepage of three may be missing where memory is short of them.
+            assert!(own >= 2 * HUGEPAGE, "{own} bytes are in hugepages");
+            assert!(
+                theirs >= HUGEPAGE,
+                "{theirs} bytes are in hugepages for the peer"
+            );
+        }
+    }
+
+    #[test]
+    fn private_memory_is_gathered_as_it_is_used() {
+        let mapping = Mapping::new(2 * HUGEPAGE, false, false).expect("4 MiB are available");
+        assert_eq!(mapping.base().as_ptr().align_offset(HUGEPAGE), 0);
+        mapping.gather(2 * HUGEPAGE);
+        // SAFETY: our mapping is writable, and this test alone uses it.
+        unsafe { mapping.base().as_ptr().write(7) };
+        if system_collapses() {
+            assert_eq!(gathered(mapping.base()), HUGEPAGE);
+        }
     }
 
     /// A process has at most 65 530 mappings by default, and few descriptors.
