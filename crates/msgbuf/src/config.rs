@@ -7,7 +7,8 @@ use crate::region::RegionOptions;
 /// Whether regions are put into hugepages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Hugepages {
-    /// Use hugepages if the system has any; else ordinary pages.
+    /// Use hugepages if the system has any set aside, or can make them for a large msgbuf; else
+    /// ordinary pages.
     #[default]
     Try,
     /// Ordinary pages.

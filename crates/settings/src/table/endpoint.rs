@@ -211,7 +211,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.hugepages",
         Unit::Switch,
         |config| &mut config.hugepages,
-        "use huge pages for message buffers if the system has any",
+        "use huge pages for message buffers if the system has any, or can make them",
     ),
     row(
         "endpoint.readable_buffers",

@@ -34,13 +34,13 @@ fn huge() -> Fact {
         ["nr_hugepages", "free_hugepages"].map(|name| number(format!("{HUGE}/{name}")));
     let (all, free) = (all.unwrap_or(0), free.unwrap_or(0));
     let value = match all {
-        0 => "none; message buffers use ordinary pages".to_owned(),
+        0 => "none set aside; buffers of less than 2 MiB use ordinary pages".to_owned(),
         _ => format!("{free} of {all} of 2 MiB are free"),
     };
     Fact::good("huge pages", value).advise(
         free > 0,
-        "large messages and many sessions gain some percent: as root, `sysctl -w \
-         vm.nr_hugepages=512` sets 1 GiB aside",
+        "many sessions gain some percent: as root, `sysctl -w vm.nr_hugepages=512` sets 1 GiB \
+         aside",
     )
 }
 
