@@ -195,6 +195,16 @@ impl Stranger {
         others
     }
 
+    /// Reads what has come, as above. Whether a request of this process was refused because all
+    /// places are taken.
+    pub(super) fn was_refused_as_busy(&mut self) -> bool {
+        let frames = self.answer_heartbeats();
+        frames.iter().any(|frame| match Message::decode(frame) {
+            Ok(Message::Refuse(refuse)) => refuse.code == RefuseCode::Busy,
+            _ => false,
+        })
+    }
+
     /// The next message, as its frame.
     fn next(&mut self) -> Vec<u8> {
         loop {
