@@ -7,7 +7,7 @@ use crate::congestion::wheel::{Paced, Wheel};
 use crate::congestion::{Sample, Way};
 use crate::handle::FlowIdx;
 use crate::scheme::{Bypasses, BytesPerSec};
-use crate::session::rtt::{CALM_INTERVAL, SAMPLE_INTERVAL};
+use crate::session::rtt::{SAMPLE_INTERVAL, calm_interval};
 use crate::slab::Slab;
 use crate::time::Nanos;
 
@@ -46,6 +46,8 @@ pub(crate) struct Pacer {
     flows: Slab<FlowIdx, Option<Flows>>,
     wheel: Wheel,
     bypasses: Bypasses,
+    /// How often a session without a flow asks for a round trip.
+    calm_interval: Nanos,
 }
 
 impl Pacer {
@@ -54,7 +56,13 @@ impl Pacer {
             flows: Slab::default(),
             wheel: Wheel::new(config.wheel_slot, config.wheel_horizon),
             bypasses: config.bypasses,
+            calm_interval: calm_interval(0),
         }
+    }
+
+    /// Adapts to the number of sessions of the endpoint.
+    pub(crate) fn on_sessions(&mut self, live: usize) {
+        self.calm_interval = calm_interval(live);
     }
 
     /// Sets the bypasses of all flows from now on.
@@ -71,7 +79,7 @@ impl Pacer {
     #[inline]
     pub(crate) fn sample_interval(&self, flow: FlowIdx) -> Nanos {
         match (self.bypasses.timely, flow) {
-            (true, FlowIdx::NONE) => CALM_INTERVAL,
+            (true, FlowIdx::NONE) => self.calm_interval,
             (true, _) => SAMPLE_INTERVAL,
             (false, _) => Nanos::ZERO,
         }

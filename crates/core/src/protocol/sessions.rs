@@ -96,6 +96,7 @@ impl Core {
             self.sessions.reuse_token(index);
         }
         self.open_slots(index);
+        self.pacer.on_sessions(self.sessions.live());
         Ok(index)
     }
 
@@ -128,6 +129,7 @@ impl Core {
         self.breach(index);
         self.pacer.end_control(self.sessions.at_mut(index));
         let token = self.sessions.end(index);
+        self.pacer.on_sessions(self.sessions.live());
         #[cfg(feature = "mutants")]
         if self.context.shows(Mutant::LimitLeftAfterClose) {
             self.sessions.at_mut(index).spoil_limit();

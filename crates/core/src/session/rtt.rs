@@ -89,9 +89,18 @@ impl Rtt {
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 
 /// The same interval for a session without congestion control, whose samples only serve its
-/// timeouts. A request that asks, and its answer, leave the common path at both ends; at millions
-/// of RPCs a second, every tenth request would ask with the shorter interval.
-pub(crate) const CALM_INTERVAL: Nanos = Nanos::from_micros(100);
+/// timeouts, if the endpoint has this number of sessions.
+///
+/// A request that asks, and its answer, leave the common path at both ends; at millions of RPCs a
+/// second, every tenth request would ask with the shorter interval. From nine sessions on, all
+/// sessions together ask as often as eight, so that an endpoint with thousands, each of which is
+/// used once in some milliseconds, does not ask in each request. Each asks once a second if used.
+pub(crate) fn calm_interval(sessions: usize) -> Nanos {
+    const ALONE: Nanos = Nanos::from_micros(100);
+    const LONGEST: Nanos = Nanos::from_millis(1000);
+    let times = (sessions / 8).max(1) as u64;
+    Nanos(ALONE.0.saturating_mul(times)).min(LONGEST)
+}
 
 /// A sample is dropped if the answer may have come while this endpoint was away for longer than
 /// this: the sample would measure the endpoint's own absence (rule S10, design §6).

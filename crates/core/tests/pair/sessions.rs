@@ -2,8 +2,8 @@
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{
-    CallErrorKind, CloseReason, Config, OpenError, Report, RpcError, SessionEvent, SessionOptions,
-    Tag,
+    CallErrorKind, CloseReason, Config, Nanos, OpenError, Report, RpcError, SessionEvent,
+    SessionOptions, Tag,
 };
 use dunlin_testkit::pair::*;
 use dunlin_wire::Ran;
@@ -359,4 +359,26 @@ fn wrong_options_of_our_own_are_named_with_their_range() {
         credits.starts_with("`session.credits` is 0; use 1 to "),
         "{credits}"
     );
+}
+
+/// An endpoint with many sessions asks for as many round trips as one with eight.
+#[test]
+fn sessions_of_a_crowd_ask_for_fewer_round_trips() {
+    let samples = |sessions: u32| {
+        let mut pair = Pair::new();
+        for _ in 1..sessions {
+            let session = pair.client.open(&SessionOptions::default());
+            pair.complete(session);
+        }
+        pair.run();
+        for tag in 0..3_000 {
+            pair.call(ECHO, b"x", tag);
+            pair.clock.pass(Nanos(1_000));
+            pair.run();
+        }
+        assert_eq!(pair.done().len(), 3_000);
+        pair.client.rpc.counters().rtt_samples
+    };
+    assert!((29..=31).contains(&samples(8)), "every 100 µs");
+    assert!((3..=4).contains(&samples(80)), "every millisecond");
 }

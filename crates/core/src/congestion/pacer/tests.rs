@@ -67,6 +67,21 @@ fn a_session_without_a_flow_asks_for_fewer_round_trips() {
         pacer.sample_interval(FlowIdx::NONE),
         Nanos::from_micros(100)
     );
+    pacer.on_sessions(20_000);
+    assert_eq!(
+        pacer.sample_interval(FlowIdx::NONE),
+        Nanos::from_millis(250)
+    );
+    pacer.on_sessions(1 << 24);
+    assert_eq!(
+        pacer.sample_interval(FlowIdx::NONE),
+        Nanos::from_millis(1000)
+    );
+    pacer.on_sessions(8);
+    assert_eq!(
+        pacer.sample_interval(FlowIdx::NONE),
+        Nanos::from_micros(100)
+    );
     let each = Bypasses {
         timely: false,
         ..Bypasses::default()
