@@ -10,6 +10,7 @@ mod drain;
 pub(crate) mod event_loop;
 pub(crate) mod lifecycle;
 mod plain;
+mod prefetch;
 pub(crate) mod register;
 pub(crate) mod rpc;
 mod tapping;

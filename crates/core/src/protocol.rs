@@ -14,14 +14,14 @@ mod laws;
 mod sessions;
 mod timeouts;
 
-use dunlin_wire::{Header, PacketType};
+use dunlin_wire::{Header, PacketType, ReqNum};
 
 use crate::client::calls::Calls;
 use crate::client::inquiries::Inquiries;
 use crate::config::{Config, ConfigError};
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
-use crate::handle::{EndpointNum, SessionIdx};
+use crate::handle::{EndpointNum, RequestIdx, SessionIdx};
 use crate::packet::receive::Packet;
 use crate::protocol::inquiries::Inquirer;
 use crate::protocol::laws::Laws;
@@ -153,31 +153,30 @@ impl Core {
 }
 
 impl Core {
-    /// Prefetches the session's slots; its own memory was prefetched before.
+    /// Prefetches a session and its slots: those of the peer's requests, or of this side's.
     #[inline]
-    pub(crate) fn prefetch_slots(&self, index: SessionIdx) {
-        if let Some(line) = self.sessions.get(index) {
-            let at = line.slots().start();
-            self.calls.prefetch_slot(at);
-            self.requests.prefetch_slot(at);
+    pub(crate) fn prefetch_session(&self, index: SessionIdx, for_request: bool) {
+        match (self.sessions.prefetch(index), for_request) {
+            (Some(at), true) => self.requests.prefetch_slot(at),
+            (Some(at), false) => self.calls.prefetch_slot(at),
+            (None, _) => {}
         }
     }
 
-    /// Prefetches the call or the request that the packet concerns.
+    /// Prefetches the peer's request with this number, and returns its index, or this side's call.
     #[inline]
-    pub(crate) fn prefetch_state(&self, index: SessionIdx, bytes: &[u8]) {
-        let Some(line) = self.sessions.get(index) else {
-            return;
-        };
-        let Some((kind, req)) = dunlin_wire::peek_request(bytes) else {
-            return;
-        };
-        let at = line.slot_at(req);
-        if kind.is_for_server() {
-            self.requests.prefetch_request(at);
-        } else {
-            self.calls.prefetch_call(at);
+    pub(crate) fn prefetch_state(
+        &self,
+        index: SessionIdx,
+        is_request: bool,
+        req: ReqNum,
+    ) -> Option<RequestIdx> {
+        let at = self.sessions.get(index)?.slot_at(req);
+        if is_request {
+            return self.requests.prefetch_request(at);
         }
+        self.calls.prefetch_call(at);
+        None
     }
 }
 

@@ -108,6 +108,19 @@ impl MsgBuf {
         unsafe { std::slice::from_raw_parts_mut(self.at().data.as_ptr(), self.len()) }
     }
 
+    /// Starts to load the description of the buffer, which every other use needs first.
+    #[inline]
+    pub fn prefetch_descriptor(&self) {
+        crate::prefetch_read(self.at());
+    }
+
+    /// Starts to load the first bytes of the message. The description has to be at hand, or this
+    /// waits for it.
+    #[inline]
+    pub fn prefetch_data(&self) {
+        crate::prefetch_read(self.data());
+    }
+
     /// Sets the length of the message. Bytes that are new to it hold data of some earlier message.
     ///
     /// # Errors

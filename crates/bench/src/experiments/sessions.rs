@@ -6,6 +6,9 @@
 //! pages. So outside of huge pages a buffer in use counts twice; but without the addition, a buffer
 //! in huge pages would not count at all. Memory that all sessions share counts as well: rings, code
 //! that ran for the first time, the control plane's connections.
+//!
+//! The client draws sessions eight calls ahead and prefetches them ([`Cx::prefetch`](dunlin::Cx)),
+//! as a program with many sessions would.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -17,7 +20,7 @@ use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::subject;
-use crate::harness::subject::pipeline::{Choice, Pipeline};
+use crate::harness::subject::pipeline::{Choice, Draws, Pipeline};
 use crate::harness::subject::side::Side;
 use crate::harness::subject::{Medium, Server, Setting, over, pipeline, server};
 use crate::harness::transport::Transport;
@@ -267,9 +270,7 @@ fn run<T: Medium>(parent: &Parent, params: Params) -> anyhow::Result<()> {
     })?;
     parent.receive::<()>()?;
     // A random sequence may begin with any number but 0.
-    let choice = Choice::Random {
-        state: 0x9e37_79b9_7f4a_7c15,
-    };
+    let choice = Choice::Random(Draws::new(0x9e37_79b9_7f4a_7c15, sessions.len()));
     rpc.app_mut().use_sessions(sessions, choice);
     pipeline::begin(&mut rpc, BATCH, u64::MAX)?;
     pipeline::rate(&mut rpc, WARM_UP)?;

@@ -33,6 +33,7 @@ use dunlin_wire::{PacketType, peek_session};
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position, suspect_slow};
+use crate::endpoint::prefetch::prefetch;
 use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::SessionIdx;
 use crate::handler::context::Cx;
@@ -42,17 +43,11 @@ use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
 use crate::protocol::challenges;
 use crate::time::{Clock, Nanos};
-use crate::transport::{Frame, RX_BURST, Rx, Transport, Tx};
-
-/// Bursts from this size on are worth prefetching.
-const PREFETCH_FROM: usize = 4;
+use crate::transport::{Frame, Rx, Transport, Tx};
 
 /// With this number of packets or more, a transport that makes system calls may take as long as a
 /// handler that counts as slow.
 const MANY: usize = 4;
-
-/// Fewer sessions than this are in the cache anyway.
-const PREFETCH_SESSIONS: usize = 64;
 
 /// The work of one iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,10 +78,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
         self.engine.begin(now, frames);
         if frames != 0 {
-            let live = self.engine.core.sessions.live();
-            if frames >= PREFETCH_FROM && live >= PREFETCH_SESSIONS {
-                self.prefetch(frames);
-            }
+            prefetch(&self.engine.core, &self.rx, frames);
             let bypasses = self.engine.core.context.config.bypasses;
             match (bypasses.clock, bypasses.common) {
                 (true, true) => self.receive_plain(frames),
@@ -101,26 +93,6 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.finish(frames);
         if frames != 0 && self.engine.core.context.config.check == Check::Event {
             self.check_laws(frames);
-        }
-    }
-
-    /// Prefetches the sessions of the burst's packets, then their slots, then their calls and
-    /// requests, so that the misses of a burst overlap.
-    #[inline(never)]
-    fn prefetch(&mut self, frames: usize) {
-        let core = &self.engine.core;
-        let mut sessions = [SessionIdx::NONE; RX_BURST];
-        for (index, session) in sessions.iter_mut().enumerate().take(frames) {
-            if let Some(number) = peek_session(self.rx.frame(index).bytes) {
-                *session = SessionIdx(number.0);
-                core.sessions.prefetch(*session);
-            }
-        }
-        for session in &sessions[..frames] {
-            core.prefetch_slots(*session);
-        }
-        for (index, session) in sessions.iter().enumerate().take(frames) {
-            core.prefetch_state(*session, self.rx.frame(index).bytes);
         }
     }
 

@@ -71,6 +71,15 @@ impl Cx<'_> {
         }
     }
 
+    /// Starts to load the state of a session that a call will use soon. Worth it if there are
+    /// thousands of sessions: a call on one that is not in the cache takes some hundred
+    /// nanoseconds longer. Best called one to some calls ahead; another endpoint's session, or one
+    /// that has ended, is harmless (HERD §4.1.1, G-Opt §3).
+    #[inline]
+    pub fn prefetch(&self, session: Session) {
+        self.core.prefetch_session(session.index(), false);
+    }
+
     /// Issues a request. `response` must have room for the response. Both msgbufs come back with
     /// the completion.
     ///

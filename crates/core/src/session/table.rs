@@ -5,7 +5,7 @@ use dunlin_wire::{SessionNum, Token};
 
 use crate::config::MAX_SESSIONS;
 use crate::error::{HandleError, OpenError};
-use crate::handle::{EndpointNum, RequestId, Session, SessionIdx, Ticket};
+use crate::handle::{EndpointNum, RequestId, Session, SessionIdx, SlotIdx, Ticket};
 use crate::rng::Tokens;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::line::Line;
@@ -18,6 +18,9 @@ use crate::transport::PeerId;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     lines: Vec<Line>,
+    /// The first slot of each session, as in its line. Apart from the lines, so that the slots can
+    /// be prefetched together with the line.
+    starts: Vec<SlotIdx>,
     /// Indexes of ended sessions that further ones can have.
     free: Vec<SessionIdx>,
     /// The number that handles of this endpoint carry.
@@ -37,6 +40,7 @@ impl Sessions {
     pub(crate) fn new(limit: usize, seed: u64, endpoint: EndpointNum) -> Self {
         Self {
             lines: Vec::new(),
+            starts: Vec::new(),
             free: Vec::new(),
             endpoint,
             limit,
@@ -185,12 +189,12 @@ impl Sessions {
             .map(|index| self.handle(index))
     }
 
-    /// Prefetches the memory of the session that a packet names.
+    /// Prefetches the memory of a session that an ordinary packet touches; returns the place of its
+    /// slots, which the caller prefetches too. `None` if there is no such session.
     #[inline]
-    pub(crate) fn prefetch(&self, index: SessionIdx) {
-        if let Some(line) = self.get(index) {
-            dunlin_msgbuf::prefetch_lines(line, 2);
-        }
+    pub(crate) fn prefetch(&self, index: SessionIdx) -> Option<SlotIdx> {
+        dunlin_msgbuf::prefetch_read(self.get(index)?);
+        self.starts.get(index.0 as usize).copied()
     }
 }
 
@@ -222,6 +226,7 @@ impl Sessions {
         let handle = Session::new(index, generation, self.endpoint);
         self.at_mut(index)
             .begin(handle, token, slots, terms, accepted);
+        self.starts[index.0 as usize] = slots;
         self.promised += promise;
         self.live += 1;
         Ok(index)
@@ -261,6 +266,7 @@ impl Sessions {
         let line = self.at_mut(index);
         line.narrow(slots, answer.credits);
         line.join(peer, answer, heard);
+        self.starts[index.0 as usize] = slots.start();
         Ok(narrows)
     }
 
@@ -347,8 +353,12 @@ impl Sessions {
         self.promised == live.map(|line| 2 * credits(line)).sum()
     }
 
-    /// Whether each slot belongs to a session, or is free for one.
+    /// Whether each slot belongs to a session, or is free for one, and prefetching finds it.
     pub(crate) fn are_slots_known(&self) -> bool {
+        let mut places = self.lines.iter().zip(&self.starts);
+        if places.any(|(line, start)| line.is_live() && line.slots().start() != *start) {
+            return false;
+        }
         let live = self.lines.iter().filter(|line| line.is_live());
         let taken: u64 = live.map(|line| u64::from(line.window())).sum();
         self.slots.adds_up(taken)
@@ -365,6 +375,7 @@ impl Sessions {
             return None;
         }
         self.lines.push(Line::default());
+        self.starts.push(SlotIdx(0));
         Some(SessionIdx(self.len() - 1))
     }
 }

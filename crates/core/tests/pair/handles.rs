@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use dunlin_core::{
     Batch, BytesPerSec, CallErrorKind, CallId, CongestionControl, Cx, HandleError, Nanos, Request,
-    RpcError, Sample, Scheme, Session, Tag,
+    RpcError, Sample, Scheme, Session, SessionOptions, Tag,
 };
 use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, ReqType};
@@ -301,5 +301,19 @@ fn a_request_that_waits_for_its_slow_handler_is_not_answered_by_another_endpoint
             .iter()
             .all(|(_, end)| *end == Ok(b"slow".to_vec()))
     );
+    pair.assert_clean();
+}
+
+#[test]
+fn any_session_may_be_prefetched() {
+    let (mut pair, other) = (Pair::new(), Pair::new());
+    let gone = pair.client.open(&SessionOptions::default());
+    pair.client.rpc.disconnect(gone).unwrap();
+    let sessions = [pair.session, pair.back, other.session, gone];
+    let (_, cx) = pair.client.rpc.with();
+    sessions.iter().for_each(|session| cx.prefetch(*session));
+    pair.call(ECHO, b"x", 1);
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
     pair.assert_clean();
 }

@@ -45,9 +45,22 @@ pub(crate) struct Pipeline {
 pub(crate) enum Choice {
     /// The session after the last request's.
     InTurn { next: usize },
-    /// Any session; `state` is that of a generator of random numbers.
-    Random { state: u64 },
+    /// Any session.
+    Random(Draws),
 }
+
+/// Random sessions, drawn some calls ahead, so that their state can be prefetched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draws {
+    /// The state of a generator of random numbers.
+    state: u64,
+    /// The indexes of the next calls' sessions, from `next` on.
+    ahead: [usize; AHEAD],
+    next: usize,
+}
+
+/// The number of calls between a draw and its use: two batches and a bit.
+const AHEAD: usize = 8;
 
 impl Default for Choice {
     fn default() -> Self {
@@ -165,7 +178,11 @@ impl Pipeline {
         let counter = self.counter;
         (self.counter, self.left) = (counter.wrapping_add(1), self.left - 1);
         work::fill(request.data_mut(), counter);
-        let session = self.sessions[self.choice.next(self.sessions.len())];
+        let (index, ahead) = self.choice.next(self.sessions.len());
+        if let Some(ahead) = ahead {
+            cx.prefetch(self.sessions[ahead]);
+        }
+        let session = self.sessions[index];
         if let Err(refused) = cx.call(session, ECHO, request, response, Tag(counter)) {
             self.wrong = Some(refused.to_string());
         }
@@ -181,24 +198,53 @@ impl Pipeline {
 }
 
 impl Choice {
-    /// An index below `count`, which is not 0.
+    /// The index of the next call's session, below `count`, which is not 0; and the index of the
+    /// session of a later call, if it is known.
     #[inline]
-    fn next(&mut self, count: usize) -> usize {
+    fn next(&mut self, count: usize) -> (usize, Option<usize>) {
         match self {
             Self::InTurn { next } => {
                 let index = *next;
                 *next = if index + 1 == count { 0 } else { index + 1 };
-                index
+                (index, None)
             }
-            Self::Random { state } => {
-                // Marsaglia's xorshift; its upper half, scaled to the range.
-                *state ^= *state << 13;
-                *state ^= *state >> 7;
-                *state ^= *state << 17;
-                let wide = (*state >> 32) * count as u64;
-                usize::try_from(wide >> 32).expect("it is below the count")
+            Self::Random(draws) => {
+                let drawn = draws.draw(count);
+                (draws.exchange(drawn), Some(drawn))
             }
         }
+    }
+}
+
+impl Draws {
+    /// Draws of one of `count` sessions each, which depend on `seed` alone; it is not 0.
+    pub(crate) fn new(seed: u64, count: usize) -> Self {
+        let mut draws = Self {
+            state: seed,
+            ahead: [0; AHEAD],
+            next: 0,
+        };
+        draws.ahead = [(); AHEAD].map(|()| draws.draw(count));
+        draws
+    }
+
+    /// An index below `count`.
+    #[inline]
+    fn draw(&mut self, count: usize) -> usize {
+        // Marsaglia's xorshift; its upper half, scaled to the range.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        let wide = (self.state >> 32) * count as u64;
+        usize::try_from(wide >> 32).expect("it is below the count")
+    }
+
+    /// Takes the index that was drawn first, and keeps another one.
+    #[inline]
+    fn exchange(&mut self, drawn: usize) -> usize {
+        let first = std::mem::replace(&mut self.ahead[self.next], drawn);
+        self.next = (self.next + 1) % AHEAD;
+        first
     }
 }
 

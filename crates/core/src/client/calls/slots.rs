@@ -122,12 +122,12 @@ impl Calls {
         dunlin_msgbuf::prefetch_slice(&self.slots, at.index());
     }
 
-    /// Prefetches the memory of the call in a slot.
+    /// Prefetches the memory of the call in a slot that an ordinary answer touches.
     #[inline]
     pub(crate) fn prefetch_call(&self, at: SlotIdx) {
         let call = self.slots.get(at.index()).and_then(|slot| slot.call());
         if let Some(call) = call.and_then(|call| self.table.get(call)) {
-            dunlin_msgbuf::prefetch_lines(call, 2);
+            dunlin_msgbuf::prefetch_read(call);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Slots in which peers issue requests: the current request of each, and the number of the next one
 //! (rules S1, S2).
 
+use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqNum;
 use dunlin_wire::control::Fate;
 
@@ -152,12 +153,17 @@ impl Requests {
         dunlin_msgbuf::prefetch_slice(&self.slots, at.index());
     }
 
-    /// Prefetches the memory of the request in a slot.
+    /// Prefetches the memory of the request in a slot that an ordinary packet touches.
     #[inline]
-    pub(crate) fn prefetch_request(&self, at: SlotIdx) {
-        let slot = self.slots.get(at.index());
-        if let Some(request) = slot.and_then(|slot| self.table.get(slot.request)) {
-            dunlin_msgbuf::prefetch_lines(request, 2);
-        }
+    pub(crate) fn prefetch_request(&self, at: SlotIdx) -> Option<RequestIdx> {
+        let request = self.slots.get(at.index())?.request;
+        dunlin_msgbuf::prefetch_read(self.table.get(request)?);
+        Some(request)
+    }
+
+    /// The response of a request, which its next response overwrites.
+    #[inline]
+    pub(crate) fn response_to_overwrite(&self, request: RequestIdx) -> Option<&MsgBuf> {
+        self.table.get(request)?.response.as_ref()
     }
 }

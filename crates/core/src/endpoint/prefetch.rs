@@ -1,0 +1,59 @@
+//! Prefetching of all state that a burst's packets concern, so that their cache misses overlap
+//! (HERD §4.1.1, G-Opt §3).
+//!
+//! ```text
+//! session line, slots → call or request → description of its msgbuf → first bytes of that
+//! ```
+//! Each step reads what the step before has fetched, for all packets of the burst. Nothing here
+//! checks a packet: a wrong one fetches memory in vain.
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{peek_request, peek_session};
+
+use crate::handle::SessionIdx;
+use crate::protocol::Core;
+use crate::transport::{RX_BURST, Rx};
+
+/// Bursts from this size on are worth it.
+const PACKETS: usize = 4;
+
+/// Fewer sessions than this are in the cache anyway.
+const SESSIONS: usize = 64;
+
+/// The msgbufs of fewer sessions than this are in the second-level cache anyway.
+const SESSIONS_WITH_MSGBUFS: usize = 1000;
+
+/// Prefetches what the packets of a burst need, if it is worth it.
+#[inline(always)]
+pub(super) fn prefetch(core: &Core, rx: &impl Rx, frames: usize) {
+    if frames >= PACKETS && core.sessions.live() >= SESSIONS {
+        prefetch_all(core, rx, frames);
+    }
+}
+
+#[inline(never)]
+fn prefetch_all(core: &Core, rx: &impl Rx, frames: usize) {
+    let mut packets = [None; RX_BURST];
+    for (index, packet) in packets.iter_mut().enumerate().take(frames) {
+        let bytes = rx.frame(index).bytes;
+        if let (Some(number), Some((kind, req))) = (peek_session(bytes), peek_request(bytes)) {
+            let session = SessionIdx(number.0);
+            core.prefetch_session(session, kind.is_for_server());
+            *packet = Some((session, kind.is_for_server(), req));
+        }
+    }
+    let mut requests = [None; RX_BURST];
+    for (packet, request) in packets[..frames].iter().zip(&mut requests) {
+        if let Some((session, is_request, req)) = *packet {
+            *request = core.prefetch_state(session, is_request, req);
+        }
+    }
+    if core.sessions.live() >= SESSIONS_WITH_MSGBUFS {
+        let responses = || {
+            let requests = requests[..frames].iter().flatten();
+            requests.filter_map(|request| core.requests.response_to_overwrite(*request))
+        };
+        responses().for_each(MsgBuf::prefetch_descriptor);
+        responses().for_each(MsgBuf::prefetch_data);
+    }
+}
