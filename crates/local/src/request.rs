@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use dunlin_core::{Cx, Nanos, Refuse, Request, Session, Ticket};
-use dunlin_msgbuf::MsgBuf;
+use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_service::{Error, IncomingRequest, Refusal};
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -19,9 +19,14 @@ const HERE: &str = "only what consumes a request takes its parts";
 #[must_use = "dropping it answers the client with an error"]
 pub struct OwnedRequest(Option<Box<Parts>>);
 
+/// A msgbuf of up to this capacity stays with the memory of its request, so that most requests are
+/// copied without asking the pool.
+const KEPT: usize = 4096;
+
 /// A request. When it is over, `State` keeps its memory for another one.
 pub(super) struct Parts {
     state: Option<Rc<State>>,
+    /// The request's bytes. Of a request that is over: a msgbuf for the next one, or none.
     body: Option<MsgBuf>,
     session: Session,
     req_type: ReqType,
@@ -29,35 +34,58 @@ pub(super) struct Parts {
     ticket: Option<Ticket>,
 }
 
+impl Parts {
+    /// Keeps the memory for another request.
+    #[inline]
+    fn keep(mut self: Box<Self>) -> Option<Rc<State>> {
+        let state = self.state.take()?;
+        if let Some(body) = &self.body
+            && body.capacity() > KEPT
+        {
+            self.body = None;
+        }
+        state.keep_request(self);
+        Some(state)
+    }
+}
+
 impl OwnedRequest {
+    /// The request with a copy of its bytes, and its ticket.
+    ///
+    /// # Errors
+    /// If there is no memory.
     #[inline]
     pub(super) fn new(
         state: &Rc<State>,
         request: &Request<'_>,
-        ticket: Ticket,
-        body: MsgBuf,
-    ) -> Self {
-        let Some(mut parts) = state.used_request() else {
-            return Self::allocate(state, request, ticket, body);
+        cx: &mut Cx<'_>,
+    ) -> Result<Self, AllocError> {
+        let mut parts = match state.used_request() {
+            Some(parts) => parts,
+            None => Self::allocate(request),
         };
-        parts.state = Some(Rc::clone(state));
-        parts.body = Some(body);
+        let copied = parts.body.as_mut().map(|body| body.fill(request.data()));
+        if copied != Some(Ok(())) {
+            cx.recycle(parts.body.take());
+            parts.body = Some(cx.copy(request.data())?);
+        }
         parts.session = request.session();
         parts.req_type = request.req_type();
-        parts.ticket = Some(ticket);
-        Self(Some(parts))
+        parts.ticket = Some(request.ticket(cx));
+        parts.state = Some(Rc::clone(state));
+        Ok(Self(Some(parts)))
     }
 
     #[cold]
     #[inline(never)]
-    fn allocate(state: &Rc<State>, request: &Request<'_>, ticket: Ticket, body: MsgBuf) -> Self {
-        Self(Some(Box::new(Parts {
-            state: Some(Rc::clone(state)),
-            body: Some(body),
+    fn allocate(request: &Request<'_>) -> Box<Parts> {
+        Box::new(Parts {
+            state: None,
+            body: None,
             session: request.session(),
             req_type: request.req_type(),
-            ticket: Some(ticket),
-        })))
+            ticket: None,
+        })
     }
 
     /// The request's bytes.
@@ -121,16 +149,13 @@ impl OwnedRequest {
     pub fn reply_with(mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
         let parts = self.parts_mut();
         let state = parts.state.as_deref().expect(HERE);
-        let (ticket, body) = (&mut parts.ticket, &mut parts.body);
+        let ticket = &mut parts.ticket;
         let replied = state.with(|cx| {
             if let Some(ticket) = *ticket {
                 let _ = cx.reply(ticket, len, write);
             }
             // Not earlier: if `write` panics, dropping this request must still answer it.
             *ticket = None;
-            if let Some(body) = body.take() {
-                cx.recycle([body]);
-            }
         });
         if replied.is_none() {
             return Err(Error::Unavailable);
@@ -182,34 +207,28 @@ impl OwnedRequest {
         self.parts().state.as_deref().expect(HERE)
     }
 
-    /// Ends a request that is answered and has given its msgbuf back.
+    /// Ends a request that is answered.
     #[inline]
     fn end(mut self) {
-        if let Some(mut parts) = self.0.take()
-            && let Some(state) = parts.state.take()
-        {
-            state.keep_request(parts);
+        if let Some(parts) = self.0.take() {
+            parts.keep();
         }
         // Its parts have been taken, so nothing leaks; dropping would only cost time.
         std::mem::forget(self);
     }
 
-    /// Answers with an error, if there was no answer yet, and gives the msgbuf back.
+    /// Answers with an error, if there was no answer yet.
     #[cold]
     #[inline(never)]
     fn abandon(mut parts: Box<Parts>) {
-        let (ticket, body) = (parts.ticket.take(), parts.body.take());
-        let Some(state) = parts.state.take() else {
-            return;
-        };
-        state.keep_request(parts);
-        let told = state.with(|cx| {
-            cx.recycle(body);
+        let ticket = parts.ticket.take();
+        let Some(state) = parts.keep() else { return };
+        let done = state.with(|cx| {
             if let Some(ticket) = ticket {
                 let _ = cx.abandon(ticket);
             }
         });
-        if let (None, Some(ticket)) = (told, ticket) {
+        if let (None, Some(ticket)) = (done, ticket) {
             // An operation of the endpoint is under way; the request is given back after it.
             state.abandoned.borrow_mut().push(ticket);
         }

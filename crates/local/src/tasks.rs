@@ -41,10 +41,9 @@ impl Tasks {
 /// that is answered during the first poll keeps no ticket, as with a dispatch handler.
 pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
-    let Ok(body) = cx.copy(request.data()) else {
+    let Ok(owned) = OwnedRequest::new(state, &request, cx) else {
         return request.refuse(cx, ErrorCode::OVERLOADED);
     };
-    let owned = OwnedRequest::new(state, &request, request.ticket(cx), body);
     let waiting = executor.begin(owned, state, cx);
     let ticket = request.keep(cx);
     if let Some(task) = waiting {
