@@ -47,7 +47,9 @@ pub trait CongestionControl: Debug + Send {
     fn on_answer(&mut self, sample: Sample);
 
     /// Packets of large messages that may be in flight. This limit then replaces the rate for them:
-    /// each packet that arrives lets the next one leave. `None`: the rate applies to them.
+    /// each packet that arrives lets the next one leave. `None`: the rate applies to them. 0: less
+    /// than one packet, so the rate applies to them, and at most one RFR or packet of a request is
+    /// in flight.
     fn window(&self) -> Option<u32> {
         None
     }

@@ -122,9 +122,15 @@ impl Pacer {
         self.flow(flow, way)?.rate()
     }
 
-    /// Packets of large messages that may be in flight; `None`: the rate limits them.
+    /// Packets of large messages that may be in flight; `None`: the rate limits them; 0: the rate
+    /// does, and one of them may be in flight.
     pub(crate) fn window(&self, flow: FlowIdx, way: Way) -> Option<u32> {
         self.flow(flow, way)?.window()
+    }
+
+    /// Whether no packet may leave while another one is in flight.
+    pub(crate) fn is_below_one(&self, flow: FlowIdx, way: Way) -> bool {
+        self.window(flow, way) == Some(0)
     }
 
     /// Whether only credits limit the packets.

@@ -4,9 +4,9 @@
 //!
 //! A window of one packet or more is a true window: each packet that arrives lets the next one
 //! leave, and no queue can grow beyond the sum of all windows. A window of 2.4 packets is 3 packets
-//! in some round trips and 2 in the others. A window below one packet is a rate: one packet in
-//! target / window. Its session gets only one answer in many round trips; `constants.rs` has the
-//! constants that differ for it.
+//! in some round trips and 2 in the others. A window below one packet is a rate as well: one packet
+//! in target / window, and no other one while that is on its way. Its session gets only one answer
+//! in many round trips; `constants.rs` has the constants that differ for it.
 //!
 //! Invariant: the window is between 1/64 packet and the session's credits, and the rate that
 //! follows from it is between the line rate and its 4096th part.
@@ -120,7 +120,7 @@ impl Swift {
             }
             self.window += packets * step;
         } else if rtt < FAR_ABOVE * target {
-            self.window *= 1.0 + SMALL_GAIN * gap;
+            self.window += SMALL_GAIN * self.window.sqrt() * gap;
         } else if self.may_decrease(sample.now) {
             self.decrease(BETA * (1.0 - target / rtt), sample.now);
         }
@@ -171,9 +171,10 @@ impl CongestionControl for Swift {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "it is between 1 and the credits"
+            reason = "it is between 0 and the credits"
         )]
-        (self.window >= 1.0).then_some((self.window + self.rounding).min(self.most) as u32)
+        let packets = (self.window + self.rounding).min(self.most) as u32;
+        Some(if self.window >= 1.0 { packets } else { 0 })
     }
 
     /// A loss while the queue is short does not mean that a queue overflowed.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod backlog;
+mod below_one;
 mod calls;
 mod challenges;
 mod drain;

@@ -111,6 +111,12 @@ impl Transfers {
             line.on_asked(lent.context.moment.present_now());
             lent.pacer.learn_timeout(line, way, lent.context);
         }
+        let flow = lent.sessions.at(session).flow();
+        if probes == 1 && lent.pacer.is_below_one(flow, way) {
+            // No later packet is in flight that could show the loss.
+            let line = lent.sessions.at_mut(session);
+            lent.pacer.learn_loss(line, way, lent.context);
+        }
         self.expect(
             lent,
             transfer,

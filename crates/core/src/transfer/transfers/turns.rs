@@ -85,11 +85,11 @@ impl Transfers {
         let (session, way) = self.stream_of(lent, transfer);
         let flow = lent.sessions.at(session).flow();
         match lent.pacer.window(flow, way) {
-            Some(window) => self.take_window_turn(lent, session, way, window),
+            Some(window @ 1..) => self.take_window_turn(lent, session, way, window),
             None if lent.pacer.is_free(flow, way) => {
                 self.take_window_turn(lent, session, way, u32::MAX)
             }
-            None => self.take_rate_turn(lent, transfer, placed),
+            _ => self.take_rate_turn(lent, transfer, placed),
         }
     }
 
@@ -103,12 +103,16 @@ impl Transfers {
     ) -> bool {
         let (session, way) = self.stream_of(lent, transfer);
         let flow = lent.sessions.at(session).flow();
+        let alone = lent.pacer.is_below_one(flow, way);
         let mut sent = 0;
         while sent < TURN && self.at(transfer).place.is_none() {
             let Some((packet, again)) = self.at(transfer).next_to_send() else {
                 break;
             };
             if !again && !self.has_credit(lent, transfer) {
+                break;
+            }
+            if alone && !placed && !again && self.survey(lent, session, way).in_flight != 0 {
                 break;
             }
             let idx = self.at(transfer).call;

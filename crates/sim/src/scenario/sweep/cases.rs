@@ -18,6 +18,9 @@ pub enum Grid {
 pub fn cases(family: Family, grid: Grid, seed: u64) -> Vec<Case> {
     let (rates, round_trips, buffers) = axes(grid);
     let mut all = Vec::new();
+    if family == Family::Incast {
+        all.push(crowd(seed));
+    }
     for &gbps in rates {
         for &rtt_us in round_trips {
             for &buffer_kb in buffers {
@@ -38,6 +41,19 @@ pub fn cases(family: Family, grid: Grid, seed: u64) -> Vec<Case> {
     all
 }
 
+/// The incast of eRPC §6.5 with most senders, whose windows must fall to a tenth of a packet.
+fn crowd(seed: u64) -> Case {
+    Case {
+        family: Family::Incast,
+        gbps: 25,
+        rtt_us: 6,
+        buffer_kb: 12 << 10,
+        senders: 1000,
+        in_flight: 1,
+        seed,
+    }
+}
+
 fn axes(grid: Grid) -> (&'static [u32], &'static [u32], &'static [u32]) {
     match grid {
         Grid::Short => (&[10, 100], &[6, 20], &[100]),
@@ -50,6 +66,7 @@ fn senders(family: Family, grid: Grid, gbps: u32) -> Vec<(usize, u32)> {
     let many: &[usize] = match (family, grid, gbps) {
         (Family::Incast, Grid::Whole, _) => &[2, 3, 5, 10, 20, 30, 70, 150],
         (Family::Incast, Grid::Short, 100) => &[2, 150],
+        (Family::Incast, Grid::Short, _) => &[3, 30, 150],
         (Family::Late, Grid::Whole, _) => &[1, 2, 3, 5, 10, 20, 30],
         (Family::Two, Grid::Whole, _) => &[2, 5, 10],
         (Family::Two, Grid::Short, _) => &[2],
