@@ -11,8 +11,9 @@ use syn::{
     parse_quote,
 };
 
-/// The last number of a method. Numbers above it are for methods with metadata.
-const LAST_NUMBER: u16 = 0x7FFF;
+/// The last number of a method. The 256 numbers after it are those of Dunlin's own services. All
+/// larger ones stand for methods with metadata.
+const LAST_NUMBER: u16 = 0x7EFF;
 
 /// An error has its own encoding, so the attribute must see the error type.
 const RESULT: &str = "write `Result<VALUE, ERROR>`: an alias hides the error from the attribute";
@@ -50,8 +51,13 @@ pub(crate) struct Output {
 /// The content of the parentheses of `#[service(...)]`.
 struct Options {
     codec: Option<Type>,
+    base: Option<Base>,
     krate: Path,
 }
+
+/// The number that a service adds to those of its methods.
+#[derive(Clone, Copy)]
+struct Base(u16);
 
 /// The content of the parentheses of `#[method(...)]`.
 struct Numbered {
@@ -77,7 +83,7 @@ impl Service {
         let mut methods: Vec<Method> = Vec::new();
         let mut wrong: Option<Error> = None;
         for it in item.items {
-            let method = Method::parse(&item.ident, it, options.codec.as_ref());
+            let method = Method::parse(&item.ident, it, &options);
             match method.and_then(|it| it.beside(&item.ident, &methods)) {
                 Ok(method) => methods.push(method),
                 // The attribute reports all mistakes at once.
@@ -102,6 +108,7 @@ impl Parse for Options {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut options = Self {
             codec: None,
+            base: None,
             krate: parse_quote!(::dunlin::service),
         };
         while !input.is_empty() {
@@ -109,9 +116,15 @@ impl Parse for Options {
                 input.parse::<Token![crate]>()?;
                 input.parse::<Token![=]>()?;
                 options.krate = input.call(Path::parse_mod_style)?;
+            } else if is_word(input, "base") {
+                let word = input.parse::<Ident>()?;
+                absent(options.base.map(|_| word), "the base stands twice")?;
+                input.parse::<Token![=]>()?;
+                options.base = Some(Base::parse(input)?);
             } else {
                 absent(options.codec.as_ref(), "the codec is named twice")?;
-                options.codec = Some(parse_codec(input, "`codec = ...` or `crate = ...`")?);
+                let expected = "`codec = ...`, `base = ...` or `crate = ...`";
+                options.codec = Some(parse_codec(input, expected)?);
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
@@ -133,7 +146,7 @@ impl Parse for Numbered {
             if input.is_empty() {
                 break;
             }
-            if is_idempotent(input) {
+            if is_word(input, "idempotent") {
                 absent(numbered.idempotent.as_ref(), "`idempotent` stands twice")?;
                 numbered.idempotent = Some(input.parse()?);
             } else {
@@ -145,9 +158,20 @@ impl Parse for Numbered {
     }
 }
 
-fn is_idempotent(input: ParseStream<'_>) -> bool {
+impl Parse for Base {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let base: LitInt = input.parse()?;
+        let value = base.base10_parse().ok().filter(|base| *base < LAST_NUMBER);
+        let what = format!("a base is from 0 to {}", LAST_NUMBER - 1);
+        value
+            .map(Self)
+            .ok_or_else(|| Error::new_spanned(base, what))
+    }
+}
+
+fn is_word(input: ParseStream<'_>, expected: &str) -> bool {
     let word = input.fork().parse::<Ident>();
-    word.is_ok_and(|word| word == "idempotent")
+    word.is_ok_and(|word| word == expected)
 }
 
 fn parse_codec(input: ParseStream<'_>, expected: &str) -> Result<Type> {
@@ -160,7 +184,7 @@ fn parse_codec(input: ParseStream<'_>, expected: &str) -> Result<Type> {
 }
 
 impl Method {
-    fn parse(service: &Ident, item: TraitItem, codec: Option<&Type>) -> Result<Self> {
+    fn parse(service: &Ident, item: TraitItem, options: &Options) -> Result<Self> {
         let TraitItem::Fn(TraitItemFn {
             attrs,
             sig,
@@ -188,7 +212,7 @@ impl Method {
         } = attribute.parse_args()?;
         let repeated = idempotent.as_ref().filter(|_| one_way);
         absent(repeated, "a notification is never repeated")?;
-        let codec = own.or_else(|| codec.cloned()).ok_or_else(|| {
+        let codec = own.or_else(|| options.codec.clone()).ok_or_else(|| {
             let what = "the codec is missing: `#[service(codec = Fixed)]`, for example";
             Error::new_spanned(name, what)
         })?;
@@ -202,7 +226,7 @@ impl Method {
         Ok(Self {
             docs,
             marker: marker(service, name),
-            number: in_range(&number)?,
+            number: in_range(&number, options.base)?,
             one_way,
             idempotent: idempotent.is_some(),
             codec,
@@ -257,13 +281,17 @@ fn marker(service: &Ident, method: &Ident) -> Ident {
     Ident::new(&name, method.span())
 }
 
-fn in_range(number: &LitInt) -> Result<u16> {
-    let value = number.base10_parse().unwrap_or_default();
-    if (1..=LAST_NUMBER).contains(&value) {
-        return Ok(value);
+fn in_range(number: &LitInt, base: Option<Base>) -> Result<u16> {
+    let value = number.base10_parse::<u16>().unwrap_or_default();
+    let with_base = value.checked_add(base.map_or(0, |base| base.0));
+    match with_base {
+        Some(whole) if value > 0 && whole <= LAST_NUMBER => Ok(whole),
+        _ => {
+            let of = base.map_or("", |_| ", with the base of their service");
+            let what = format!("method numbers are from 1 to {LAST_NUMBER}{of}");
+            Err(Error::new_spanned(number, what))
+        }
     }
-    let what = format!("method numbers are from 1 to {LAST_NUMBER}");
-    Err(Error::new_spanned(number, what))
 }
 
 /// Accepts only `fn`, a name, arguments and a return type.

@@ -8,7 +8,8 @@ use crate::outcome::Outcome;
 
 /// A method of a service.
 pub trait Method: Sized + 'static {
-    /// Its number, from 1 to 32767: the request type. It never changes, and is never reused.
+    /// Its number, from 1 to 32511: the request type. It never changes, and is never reused. The
+    /// attribute has added the base of its service. 32512 to 32767 are Dunlin's own.
     const NUMBER: u16;
     /// Its name, for people to read.
     const NAME: &'static str;

@@ -32,6 +32,25 @@ pub(crate) trait Other {
     fn taken(nothing: ()) -> ();
 }
 
+/// The numbers of [`Work`] and more, with a base of its own.
+#[service(codec = Postcard, base = 100)]
+pub(crate) trait Based {
+    #[method(1)]
+    fn twice(number: u64) -> u64;
+}
+
+impl Based for () {
+    async fn twice(&self, number: u64, _: Context) -> u64 {
+        2 * number
+    }
+}
+
+impl BasedPoll for Polled {
+    fn twice(&mut self, number: u64, _: &mut Cx<'_>, _: Context) -> u64 {
+        2 * number
+    }
+}
+
 /// The calls that have run, at all servers of a test.
 #[derive(Debug, Default)]
 pub(crate) struct Book {

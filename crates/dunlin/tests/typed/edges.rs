@@ -118,7 +118,7 @@ fn msgbufs_come_back_with_a_value_that_cannot_be_sent_and_serve_again_with_optio
 /// Names of methods may be keywords.
 #[service(codec = Postcard)]
 trait Words {
-    #[method(0x7FFF)]
+    #[method(0x7EFF)]
     fn r#type(nothing: ()) -> ();
 }
 
@@ -133,5 +133,5 @@ fn a_method_says_what_it_is() {
         (12, "Kv.touch", true)
     );
     assert_eq!(WordsType::NAME, "Words.type");
-    assert_eq!(WordsType::types(), [ReqType(0x7FFF), ReqType(0xFFFF)]);
+    assert_eq!(WordsType::types(), [ReqType(0x7EFF), ReqType(0xFEFF)]);
 }

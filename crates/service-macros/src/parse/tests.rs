@@ -27,7 +27,7 @@ fn a_service_is_read_as_it_is_written() {
             /// Of the method.
             #[method(1)]
             fn get_all(key: u64) -> std::result::Result<Vec<u8>, Missing>;
-            #[method(0x7FFF, idempotent, codec = Growing::<4>,)]
+            #[method(0x7EFF, idempotent, codec = Growing::<4>,)]
             fn r#type(nothing: ());
             #[notify(3,)]
             fn touch(key: [u8; 4]);
@@ -58,7 +58,7 @@ fn a_service_is_read_as_it_is_written() {
         read.collect::<Vec<_>>(),
         [
             "KvGetAll 1 key: Postcard u64 Vec<u8> Missing ",
-            "KvType 32767 nothing: Growing::<4> () ()  idempotent",
+            "KvType 32511 nothing: Growing::<4> () ()  idempotent",
             "KvTouch 3 key: Postcard [u8;4] ()  one-way",
         ]
     );
@@ -86,7 +86,13 @@ fn what_is_no_service_is_refused() {
         assert_eq!(errors("codec = Fixed", item), [said]);
     }
     for (options, said) in [
-        ("kodec = Fixed", "expected `codec = ...` or `crate = ...`"),
+        (
+            "kodec = Fixed",
+            "expected `codec = ...`, `base = ...` or `crate = ...`",
+        ),
+        ("base = 1, base = 2", "the base stands twice"),
+        ("base = 32511", "a base is from 0 to 32510"),
+        ("base = -1", "a base is from 0 to 32510"),
         ("codec = Fixed, codec = Prost", "the codec is named twice"),
         ("codec = Fixed crate = a", "expected `,`"),
         ("codec", "expected `=`"),
@@ -103,7 +109,7 @@ fn what_is_no_service_is_refused() {
 #[test]
 fn numbers_are_explicit_and_in_range_and_never_used_twice() {
     let one = "a method has one `#[method(NUMBER)]` or `#[notify(NUMBER)]`";
-    let range = "method numbers are from 1 to 32767";
+    let range = "method numbers are from 1 to 32511";
     for (attributes, said) in [
         ("", one),
         ("#[method(2)] #[notify(3)]", one),
@@ -114,6 +120,7 @@ fn numbers_are_explicit_and_in_range_and_never_used_twice() {
         ("#[method(\"2\")]", "expected integer literal"),
         ("#[method(-1)]", range),
         ("#[method(0)]", range),
+        ("#[method(32512)]", range),
         ("#[method(0x8000)]", range),
         ("#[method(70000)]", range),
         (
@@ -146,6 +153,24 @@ fn numbers_are_explicit_and_in_range_and_never_used_twice() {
         ),
     ] {
         assert_eq!(of_methods(&format!("{attributes} fn set(key: u64);")), said);
+    }
+}
+
+#[test]
+fn a_base_is_added_to_the_numbers_of_a_service() {
+    let numbers = |options: &str, number: &str| {
+        let item = format!("trait Kv {{ #[method({number})] fn get(key: u64); }}");
+        let service = Service::parse(tokens(options), tokens(&item));
+        service
+            .map(|it| it.methods[0].number)
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(numbers("codec = Fixed, base = 100", "7"), Ok(107));
+    assert_eq!(numbers("base = 32510, codec = Fixed", "1"), Ok(32_511));
+    let above = "method numbers are from 1 to 32511, with the base of their service";
+    for wrong in ["0", "2", "65535"] {
+        let said = numbers("base = 32510, codec = Fixed", wrong);
+        assert_eq!(said.unwrap_err(), above);
     }
 }
 
