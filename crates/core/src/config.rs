@@ -179,6 +179,16 @@ pub enum ConfigError {
     },
     /// `max_message` is 0 or above 1 GiB.
     MaxMessage(u32),
+    /// `max_message` is more than a budget for large requests, which would never take such a
+    /// message.
+    Budget {
+        /// The option that is too small.
+        name: &'static str,
+        /// Its value, in bytes.
+        bytes: u64,
+        /// The configured largest message, in bytes.
+        max_message: u32,
+    },
     /// `first_req` is not a multiple of [`MAX_WINDOW`].
     FirstReq(u32),
     /// `response_hold` is shorter than the time in which a client asks again.
@@ -211,6 +221,15 @@ impl std::fmt::Display for ConfigError {
                     "`endpoint.{name}` is less than one microsecond; use at least that"
                 )
             }
+            Self::Budget {
+                name,
+                bytes,
+                max_message,
+            } => write!(
+                f,
+                "`endpoint.max_message` is {max_message} B and `endpoint.{name}` {bytes} B, too \
+                 little for such a request; raise the second or lower the first"
+            ),
             Self::Wheel { slot, horizon } => write!(
                 f,
                 "`endpoint.wheel_slot` is {:?} and `endpoint.wheel_horizon` {:?}; use 2 to \
@@ -259,7 +278,20 @@ impl Config {
         if hold < least {
             return Err(ConfigError::ResponseHold { hold, least });
         }
-        Ok(())
+        let budgets = [
+            ("session_receive_budget", self.session_receive_budget),
+            ("receive_budget", self.receive_budget),
+        ];
+        let max_message = self.max_message;
+        let is_small = |(_, bytes): &(&str, u64)| *bytes < u64::from(max_message);
+        match budgets.into_iter().find(is_small) {
+            Some((name, bytes)) => Err(ConfigError::Budget {
+                name,
+                bytes,
+                max_message,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// How long a server must keep a response so that a client with the same options can ask for it
