@@ -31,7 +31,8 @@ the round trip of a refusal is shown as well. The time is from the call to its c
 ping a second, both threads sleep in between, so the time includes two wake-ups; --idle spin saves
 the one on this side. After a failure of the server, each further ping tries to reach it again.
 
-Exit codes: 0, something answered; 1, nothing did; 2, an option or the usage is wrong.";
+Exit codes: 0, a ping was answered; 1, none was, or the server refuses pings; 2, an option or
+the usage is wrong.";
 
 /// The arguments of `dunlin ping`.
 #[derive(Debug, clap::Args)]
@@ -95,8 +96,11 @@ fn ping<T: Configurable>(args: &Args, settings: &Settings, to: SocketAddr) -> an
     };
     repeat(args, &mut pinger, &mut tally, &again)?;
     tally.finish()?;
-    if tally.has_answers() {
+    if tally.has_echoes() {
         return Ok(());
+    }
+    if tally.has_refusals() {
+        bail!("the server at {to} is alive, but refuses pings; `dunlin echo-server` answers them")
     }
     bail!("nothing at {to} has answered within {:?}", args.deadline)
 }

@@ -170,7 +170,8 @@ fn ping_here<App: 'static>(
 #[test]
 fn a_server_without_an_echo_is_seen_all_the_same() {
     let (lines, code, said) = ping_here(|| (), |_| {}, &["-c", "1"]);
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("is alive, but refuses pings"), "{said}");
     let refused = &lines[0];
     assert!(
         refused["refused"].is_string() && refused["us"].is_number(),

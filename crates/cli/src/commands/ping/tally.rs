@@ -146,9 +146,14 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// True if a process answers at the address.
-    pub(super) fn has_answers(&self) -> bool {
-        self.answered + self.refused > 0
+    /// True if an echo came back.
+    pub(super) const fn has_echoes(&self) -> bool {
+        self.answered > 0
+    }
+
+    /// True if a server has answered that it does not echo.
+    pub(super) const fn has_refusals(&self) -> bool {
+        self.refused > 0
     }
 
     /// The summary.
