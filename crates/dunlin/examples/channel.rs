@@ -29,7 +29,7 @@ fn main() -> anyhow::Result<()> {
     })?;
     println!("the server has ended");
     let waits = std::thread::spawn(move || block_on(double(&channel, 50)));
-    let nexus = Nexus::builder().exact_port(true).bind(address)?;
+    let nexus = Nexus::builder().bind(address)?;
     serve_while(nexus, || {
         let result = waits.join().expect("a task does not panic")?;
         println!("after its restart: {result}");

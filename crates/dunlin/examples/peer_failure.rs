@@ -97,7 +97,7 @@ fn wait_for(rpc: &mut Rpc<Auto, Client>, count: usize) -> anyhow::Result<Vec<Don
 
 fn serve(address: SocketAddr) -> anyhow::Result<()> {
     // The address is the server's name: another port would be another server.
-    let nexus = Nexus::builder().exact_port(true).bind(address)?;
+    let nexus = Nexus::builder().bind(address)?;
     let mut rpc: Rpc<Auto, Vec<DeferredRequest>> = nexus.endpoint(Vec::new())?;
     rpc.on(ECHO, |_, request, cx| {
         let data = request.data();

@@ -28,7 +28,7 @@ struct Server {
 
 impl Server {
     fn start<T: Open>(address: &str, partitions: u16, tag: u32, answers: bool) -> Self {
-        let nexus = Nexus::builder().exact_port(true).bind(address).unwrap();
+        let nexus = Nexus::builder().bind(address).unwrap();
         let address = nexus.address();
         let stop = Arc::new(AtomicBool::new(false));
         let map = Map::new(tag, Mode::Store, 0..partitions).unwrap();

@@ -18,7 +18,7 @@ pub enum NexusError {
         /// The resolver's error.
         source: io::Error,
     },
-    /// The port, and those after it, are taken or not allowed.
+    /// The port is taken or not allowed; with `any_port`, those after it too.
     Listen {
         /// The last address that was tried.
         address: SocketAddr,
@@ -33,7 +33,7 @@ impl fmt::Display for NexusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address { address, source } => {
-                write!(f, "{address:?} is not a host and a port: {source}")
+                write!(f, "{address} is not a host and a port: {source}")
             }
             Self::Listen { address, source } => write!(
                 f,

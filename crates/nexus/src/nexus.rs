@@ -47,7 +47,7 @@ pub const DEFAULT_PORT: u16 = 31_850;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct NexusBuilder {
-    exact_port: bool,
+    any_port: bool,
     without_unix: bool,
     hidden: bool,
     insight_tcp: InsightTcp,
@@ -89,10 +89,10 @@ struct Inner {
 }
 
 impl NexusBuilder {
-    /// If the port is taken, fail instead of taking the next free one.
+    /// If the port is taken, take one of the next hundred. Without it, that is an error.
     #[must_use]
-    pub const fn exact_port(mut self, exact: bool) -> Self {
-        self.exact_port = exact;
+    pub const fn any_port(mut self, any: bool) -> Self {
+        self.any_port = any;
         self
     }
 
@@ -245,10 +245,10 @@ impl NexusBuilder {
         let first = resolved
             .next()
             .ok_or_else(|| wrong(io::ErrorKind::NotFound.into()))?;
-        let tries = if self.exact_port || first.port() == 0 {
-            1
-        } else {
+        let tries = if self.any_port && first.port() != 0 {
             PORTS_TRIED
+        } else {
+            1
         };
         let mut address = first;
         for offset in 0..tries {
@@ -270,7 +270,8 @@ impl NexusBuilder {
 }
 
 impl Nexus {
-    /// Starts a nexus with default options. If the port is taken, it takes the next free one.
+    /// Starts a nexus with default options. A port that is taken is an error, unless
+    /// [`NexusBuilder::any_port`] allows another one.
     ///
     /// # Errors
     /// The address is not one, no port is free, or the system refused.

@@ -179,7 +179,7 @@ impl ServerBuilder {
     /// The port is taken, two methods have one number, or one of the others of [`ServeError`].
     pub fn start(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Running, ServeError> {
         let make = self.services.make()?;
-        let nexus = self.nexus.exact_port(!self.any_port).bind(at);
+        let nexus = self.nexus.any_port(self.any_port).bind(at);
         let nexus = nexus.map_err(ServeError::Nexus)?;
         let mut running = Running::new(nexus, self.times);
         // If one does not start, the drop of `running` ends the others.

@@ -51,7 +51,7 @@ impl Settings {
     pub fn nexus(&self) -> NexusBuilder {
         let options = self.nexus_options();
         let builder = Nexus::builder()
-            .exact_port(options.exact_port)
+            .any_port(options.any_port)
             .without_unix(options.without_unix)
             .hidden(options.hidden)
             .insight_tcp(options.insight_tcp)

@@ -10,7 +10,7 @@ use dunlin_transport::networks::Networks;
 #[derive(Clone, Debug)]
 pub(super) struct NexusOptions {
     pub(super) listen: String,
-    pub(super) exact_port: bool,
+    pub(super) any_port: bool,
     pub(super) without_unix: bool,
     pub(super) hidden: bool,
     pub(super) insight_tcp: InsightTcp,
@@ -24,7 +24,7 @@ impl Default for NexusOptions {
     fn default() -> Self {
         Self {
             listen: format!("127.0.0.1:{DEFAULT_PORT}"),
-            exact_port: false,
+            any_port: false,
             without_unix: false,
             hidden: false,
             insight_tcp: InsightTcp::default(),

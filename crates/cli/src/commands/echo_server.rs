@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Clients must know the port, so it is the requested one or none.
 fn bind(settings: &Settings) -> anyhow::Result<Nexus> {
     let listen = settings.listen();
-    let bound = settings.nexus().exact_port(true).bind(listen.as_str());
+    let bound = settings.nexus().bind(listen.as_str());
     bound.map_err(|error| match &error {
         NexusError::Listen { address, source }
             if source.kind() == std::io::ErrorKind::AddrInUse =>

@@ -42,7 +42,6 @@ const WAYS: [Way; 2] = [Way::Shm, Way::Udp];
 impl Way {
     fn nexus(self) -> dunlin::NexusBuilder {
         Nexus::builder()
-            .exact_port(true)
             .without_unix(self == Self::Udp)
             .failure_timeout(Duration::from_millis(500))
     }

@@ -87,7 +87,7 @@ struct App {
 
 /// Serves for ever, and says on standard output which sessions come and go.
 pub(crate) fn serve<T: Named>(address: SocketAddr, udp_port: u16) {
-    let nexus = Nexus::builder().exact_port(true).bind(address).unwrap();
+    let nexus = Nexus::builder().bind(address).unwrap();
     let mut rpc = nexus
         .endpoint_builder::<T>()
         .transport(|options| T::set_udp_port(options, udp_port))

@@ -32,7 +32,7 @@ struct Served {
 fn run(parent: &Parent) -> anyhow::Result<()> {
     let Serve { address, spins } = parent.receive()?;
     let builder = Nexus::builder().insight_tcp(InsightTcp::Counters);
-    let nexus = builder.exact_port(true).bind(&*address)?;
+    let nexus = builder.bind(&*address)?;
     let served = Served {
         numbers: vec![u64::MAX; REMEMBERED],
         events: Vec::new(),

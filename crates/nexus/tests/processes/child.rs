@@ -296,7 +296,7 @@ fn serve<T: Open>(address: SocketAddr, limits: &Limits) {
     if let Some(descriptors) = limits.descriptors {
         limit_descriptors(descriptors);
     }
-    let builder = Nexus::builder().exact_port(true);
+    let builder = Nexus::builder();
     let builder = builder.insight_tcp(InsightTcp::Counters);
     let mut config = PlaneConfig::default();
     if let Some(links) = limits.links {

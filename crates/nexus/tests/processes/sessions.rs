@@ -80,17 +80,17 @@ fn without_a_unix_socket_auto_uses_udp() {
 }
 
 #[test]
-fn a_second_nexus_takes_the_next_port_unless_told_not_to() {
+fn a_port_in_use_is_an_error_unless_any_port_will_do() {
     let first = Nexus::bind("127.0.0.1:0").unwrap();
-    let second = Nexus::bind(first.address()).unwrap();
-    assert!(second.address().port() > first.address().port());
-    let error = Nexus::builder()
-        .exact_port(true)
-        .bind(first.address())
-        .unwrap_err();
+    let error = Nexus::bind(first.address()).unwrap_err();
     assert!(matches!(error, NexusError::Listen { .. }), "{error}");
+    let second = Nexus::builder().any_port(true).bind(first.address());
+    let second = second.unwrap();
+    assert!(second.address().port() > first.address().port());
     let error = Nexus::bind("no such host").unwrap_err();
     assert!(matches!(error, NexusError::Address { .. }), "{error}");
+    let begin = "\"no such host\" is not a host and a port";
+    assert!(error.to_string().starts_with(begin), "{error}");
 }
 
 #[test]

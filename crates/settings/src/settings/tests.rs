@@ -356,9 +356,9 @@ fn settings_reach_the_endpoint_and_the_builder_has_the_last_word() {
     let builder = builder.idle(Idle::Spin);
     assert!(format!("{builder:?}").contains("idle: Spin"));
     builder.build(()).unwrap();
-    let program = settings.nexus().exact_port(true);
-    assert!(format!("{program:?}").contains("exact_port: true"));
-    assert!(format!("{:?}", Nexus::builder()).contains("exact_port: false"));
+    let program = settings.nexus().any_port(true);
+    assert!(format!("{program:?}").contains("any_port: true"));
+    assert!(format!("{:?}", Nexus::builder()).contains("any_port: false"));
 }
 
 #[test]

@@ -21,10 +21,10 @@ pub(super) const NEXUS: &[Setting] = &[
         "where the nexus listens for other processes (TCP)",
     ),
     row(
-        "nexus.exact_port",
+        "nexus.any_port",
         Unit::Switch,
-        |nexus| &mut nexus.exact_port,
-        "fail if the port is taken, instead of taking the next free one",
+        |nexus| &mut nexus.any_port,
+        "if the port is taken, take one of the next hundred; without it, that is an error",
     ),
     row(
         "nexus.without_unix",

@@ -90,7 +90,8 @@ fn port() -> Fact {
     Fact::good("port", format!("{DEFAULT_PORT} is {state}")).advise(
         is_free,
         format!(
-            "a nexus takes the next free one; `ss -ltnp 'sport = :{DEFAULT_PORT}'` says who has it"
+            "a nexus takes another one if it may (`nexus.any_port`); `ss -ltnp 'sport = \
+             :{DEFAULT_PORT}'` says who has it"
         ),
     )
 }

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     check_memory(args)?;
     let listen = settings.listen();
-    let bound = settings.nexus().exact_port(true).bind(listen.as_str());
+    let bound = settings.nexus().bind(listen.as_str());
     let nexus = bound.with_context(|| {
         format!("cannot serve at {listen}; --listen 127.0.0.1:0 takes a port that is free")
     })?;

@@ -173,7 +173,7 @@ fn a_process_that_takes_the_address_of_another_ends_the_watch() {
     assert!(opened.read().is_ok(), "the same as before");
     drop(first);
     let second = Nexus::builder().insight_tcp(InsightTcp::Counters);
-    let _second = second.exact_port(true).bind(address).unwrap();
+    let _second = second.bind(address).unwrap();
     let why = opened.read().unwrap_err().to_string();
     assert!(
         why.contains(&format!("at {address} has ended; process")),
