@@ -11,7 +11,11 @@ use dunlin_transport::udp::{Options as UdpOptions, Udp};
 
 use crate::Settings;
 use crate::error::{Problem, Source};
+#[cfg(feature = "channel")]
+use crate::options::ChannelOptions;
 use crate::options::NexusOptions;
+#[cfg(feature = "server")]
+use crate::options::ServerOptions;
 use crate::setting::{FieldOf, Lens};
 
 /// A transport whose options settings can change.
@@ -81,14 +85,60 @@ impl Settings {
     /// An endpoint with these settings; later calls of the builder have priority.
     #[must_use]
     pub fn endpoint<T: Configurable>(&self, nexus: &Nexus) -> EndpointBuilder<T> {
-        let builder = nexus
-            .endpoint_builder::<T>()
+        self.fill_builder(nexus.endpoint_builder())
+    }
+
+    fn fill_builder<T: Configurable>(&self, builder: EndpointBuilder<T>) -> EndpointBuilder<T> {
+        let builder = builder
             .config(|config| self.fill_endpoint(config))
             .transport(|options| T::configure(self, options));
         match self.find("endpoint.idle") {
             None => builder,
             Some(_) => builder.idle(self.idle()),
         }
+    }
+
+    /// A hub with these settings: its nexus and endpoints have those of `nexus` and `endpoint`, and
+    /// its channels those of `channel`. It listens at `channel.listen`. Later calls of the builder
+    /// have priority.
+    #[cfg(feature = "channel")]
+    pub fn hub(&self) -> dunlin_hub::HubBuilder {
+        let mut options = ChannelOptions::default();
+        self.fill(&mut options, |field| match field {
+            FieldOf::Channel(lens) => Some(lens),
+            _ => None,
+        });
+        let settings = self.clone();
+        dunlin_hub::Hub::builder()
+            .listen(options.listen)
+            .nexus(self.nexus())
+            .endpoint(move |builder| settings.fill_builder(builder))
+            .options(dunlin_hub::ChannelOptions {
+                threads: options.threads,
+                queue: options.queue,
+                patience: options.patience,
+                deadline: options.deadline,
+            })
+    }
+
+    /// A server with these settings: its nexus and endpoints have those of `nexus` and `endpoint`.
+    /// `serve` and `start` take its address, [`Self::listen`]. Later calls of the builder have
+    /// priority.
+    #[cfg(feature = "server")]
+    pub fn server(&self) -> dunlin_server::ServerBuilder {
+        let mut options = ServerOptions::default();
+        self.fill(&mut options, |field| match field {
+            FieldOf::Server(lens) => Some(lens),
+            _ => None,
+        });
+        let settings = self.clone();
+        dunlin_server::Server::builder()
+            .nexus(self.nexus())
+            .any_port(self.nexus_options().any_port)
+            .endpoint(move |builder| settings.fill_builder(builder))
+            .threads(options.threads)
+            .drain_delay(options.drain_delay)
+            .drain_timeout(options.drain_timeout)
     }
 
     /// Options for new sessions: those of `session`.
@@ -149,6 +199,8 @@ impl Settings {
         let error = config.check().err()?;
         let involved: &[&str] = match error {
             ConfigError::Wheel { .. } => &["endpoint.wheel_slot", "endpoint.wheel_horizon"],
+            // Said by a pair of the table.
+            ConfigError::Budget { .. } => return None,
             ConfigError::ResponseHold { .. } => &[
                 "endpoint.response_hold",
                 "endpoint.rto_floor",

@@ -118,6 +118,20 @@ impl Field for Duration {
     }
 }
 
+impl Field for Option<Duration> {
+    fn read(&self) -> Value {
+        self.map_or(Value::Unset, |span| span.read())
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
+        *self = match value {
+            Value::Word(_) => None,
+            _ => Some(Duration::from_nanos(value.number()?)),
+        };
+        Ok(())
+    }
+}
+
 impl Field for ReqNum {
     fn read(&self) -> Value {
         Value::Number(self.0.into())

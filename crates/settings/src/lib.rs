@@ -20,8 +20,8 @@
 //! is not set changes nothing: a builder keeps its own default.
 //!
 //! `settings.rs` has the values that are set, `table.rs` all options, `setting.rs` the row of an
-//! option, and `text.rs` the text form of values. `file.rs` finds the keys in a file, and
-//! `apply.rs` passes values to the builders.
+//! option, and `text.rs` the text form of values. `file.rs` finds the keys in a file,
+//! `kubernetes.rs` the variables of others, and `apply.rs` passes values to the builders.
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +29,7 @@ mod apply;
 mod error;
 mod field;
 mod file;
+mod kubernetes;
 mod nearest;
 mod options;
 mod setting;

@@ -1,6 +1,9 @@
-//! The options of a nexus as one struct with fields; the nexus's builder has no such struct.
+//! The options of a nexus as one struct with fields; the nexus's builder has no such struct. So
+//! too those of channels and servers, whose crates only programs with these features have: a file
+//! may set them for a program without.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use dunlin_control::PlaneConfig;
 use dunlin_nexus::{DEFAULT_PORT, InsightTcp, WorkerOptions};
@@ -18,6 +21,46 @@ pub(super) struct NexusOptions {
     pub(super) allow_peers: Networks,
     pub(super) plane: PlaneConfig,
     pub(super) workers: WorkerOptions,
+}
+
+/// Options of a [`HubBuilder`](dunlin_hub::HubBuilder) and its channels.
+#[derive(Clone, Debug)]
+pub(super) struct ChannelOptions {
+    pub(super) listen: String,
+    pub(super) threads: usize,
+    pub(super) queue: usize,
+    pub(super) patience: Duration,
+    pub(super) deadline: Option<Duration>,
+}
+
+/// Options of a [`ServerBuilder`](dunlin_server::ServerBuilder).
+#[derive(Clone, Debug)]
+pub(super) struct ServerOptions {
+    pub(super) threads: usize,
+    pub(super) drain_delay: Duration,
+    pub(super) drain_timeout: Duration,
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self {
+            listen: "0.0.0.0:0".to_owned(),
+            threads: 1,
+            queue: 4096,
+            patience: Duration::from_secs(5),
+            deadline: None,
+        }
+    }
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            drain_delay: Duration::ZERO,
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
 }
 
 impl Default for NexusOptions {

@@ -11,7 +11,7 @@ use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::Options as UdpOptions;
 
 use crate::field::Field;
-use crate::options::NexusOptions;
+use crate::options::{ChannelOptions, NexusOptions, ServerOptions};
 use crate::value::Value;
 
 /// One option that an operator can set.
@@ -80,6 +80,8 @@ pub(super) enum FieldOf {
     Shm(Lens<ShmOptions>),
     Udp(Lens<UdpOptions>),
     Session(Lens<ConnectOptions>),
+    Channel(Lens<ChannelOptions>),
+    Server(Lens<ServerOptions>),
 }
 
 /// Plain numbers are nanoseconds.
@@ -148,6 +150,8 @@ impl Setting {
             FieldOf::Shm(lens) => lens(&mut ShmOptions::default()).read(),
             FieldOf::Udp(lens) => lens(&mut UdpOptions::default()).read(),
             FieldOf::Session(lens) => lens(&mut ConnectOptions::default()).read(),
+            FieldOf::Channel(lens) => lens(&mut ChannelOptions::default()).read(),
+            FieldOf::Server(lens) => lens(&mut ServerOptions::default()).read(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Problem, SettingsError, Source};
 use crate::setting::{Setting, Unit};
 use crate::value::Value;
-use crate::{file, nearest, table};
+use crate::{file, kubernetes, nearest, table};
 
 /// The variable that names the file.
 const CONFIG: &str = "DUNLIN_CONFIG";
@@ -25,6 +25,7 @@ const OTHER_VARIABLES: [&str; 4] = [CONFIG, "DUNLIN_NO_SKIP", "DUNLIN_BLESS", "D
 pub struct Settings {
     /// At most one for each row of the table, the one with the highest priority.
     pub(crate) set: Vec<Set>,
+    warnings: Vec<String>,
 }
 
 /// An option that is set.
@@ -55,7 +56,7 @@ impl Settings {
     /// All errors in them.
     pub fn load() -> Result<Self, SettingsError> {
         match std::env::var_os(CONFIG).filter(|path| !path.is_empty()) {
-            None => Self::default().with_environment(),
+            None => Self::default().with_environment().map(Self::warned),
             Some(path) => Self::load_from(path),
         }
     }
@@ -65,7 +66,8 @@ impl Settings {
     /// # Errors
     /// All errors in them.
     pub fn load_from(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
-        Self::default().with_file(path)?.with_environment()
+        let loaded = Self::default().with_file(path)?.with_environment();
+        loaded.map(Self::warned)
     }
 
     /// Adds a file. Its values have priority over earlier layers.
@@ -117,7 +119,9 @@ impl Settings {
         self.with_variables(std::env::vars_os())?.checked()
     }
 
-    /// Adds variables; those whose names do not begin with `DUNLIN_` are ignored.
+    /// Adds variables; those whose names do not begin with `DUNLIN_` are ignored. Those that
+    /// Kubernetes sets for a service named `dunlin` or `dunlin-…` are passed over, with one
+    /// warning.
     ///
     /// # Errors
     /// A variable is no option, or has a value that the option cannot have.
@@ -126,9 +130,14 @@ impl Settings {
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, SettingsError> {
         let mut problems = Vec::new();
+        let mut passed_over: Vec<String> = Vec::new();
         for (name, value) in variables {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
             if !name.starts_with(PREFIX) || OTHER_VARIABLES.contains(&&*name) {
+                continue;
+            }
+            if kubernetes::is_of_service(&name, &value) {
+                passed_over.push(name.into_owned());
                 continue;
             }
             let source = Source::Variable(name.clone().into_owned());
@@ -138,6 +147,7 @@ impl Settings {
             };
             problems.extend(taken.err());
         }
+        self.warnings.extend(kubernetes::warning(passed_over));
         self.unless(problems)
     }
 
@@ -168,6 +178,12 @@ impl Settings {
         self.unless(taken.err().into_iter().collect())
     }
 
+    /// Remarks about the sources that are no errors, one line each. [`Self::load`] and
+    /// [`Self::load_from`] have written them to standard error.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// Every option with its value, in the order of the table.
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         table::all().map(|setting| self.entry(setting))
@@ -194,6 +210,13 @@ impl Settings {
             return Ok(());
         }
         Err(SettingsError { problems })
+    }
+
+    fn warned(self) -> Self {
+        for warning in &self.warnings {
+            eprintln!("{warning}");
+        }
+        self
     }
 
     fn checked(self) -> Result<Self, SettingsError> {

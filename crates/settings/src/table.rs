@@ -7,21 +7,24 @@
 
 mod endpoint;
 mod nexus;
+mod services;
 mod transports;
 
 use crate::setting::Setting;
 
 /// The rows, by group.
-pub(super) const GROUPS: [&[Setting]; 5] = [
+pub(super) const GROUPS: [&[Setting]; 7] = [
     nexus::NEXUS,
     endpoint::ENDPOINT,
     transports::SHM,
     transports::UDP,
     endpoint::SESSION,
+    services::CHANNEL,
+    services::SERVER,
 ];
 
 /// Pairs of options of which the first must not be more than the second.
-pub(super) const NOT_MORE_THAN: [(&str, &str); 4] = [
+pub(super) const NOT_MORE_THAN: [(&str, &str); 6] = [
     // A link whose peer has sent Hello must not lose its place to half-open links.
     ("nexus.max_half_open", "nexus.max_links"),
     // One connection alone must not be able to fill an endpoint's queue.
@@ -32,6 +35,9 @@ pub(super) const NOT_MORE_THAN: [(&str, &str); 4] = [
     // Every look-up of a connection may become a request at the other side.
     ("nexus.max_lookups", "nexus.max_pending_per_link"),
     ("nexus.backoff_min", "nexus.backoff_max"),
+    // The largest message fits into the memory for large requests.
+    ("endpoint.max_message", "endpoint.session_receive_budget"),
+    ("endpoint.max_message", "endpoint.receive_budget"),
 ];
 
 /// Every row.

@@ -209,16 +209,21 @@ const RULES: &[Rule] = &[
             ],
         )
     },
-    rule(
-        "dunlin-settings",
-        &[
-            "dunlin-wire",
-            "dunlin-core",
-            "dunlin-control",
-            "dunlin-transport",
-            "dunlin-nexus",
-        ],
-    ),
+    Rule {
+        optional: &["dunlin-hub", "dunlin-server"],
+        ..rule(
+            "dunlin-settings",
+            &[
+                "dunlin-wire",
+                "dunlin-core",
+                "dunlin-control",
+                "dunlin-transport",
+                "dunlin-nexus",
+                "dunlin-hub",
+                "dunlin-server",
+            ],
+        )
+    },
     Rule {
         libraries: Some(&[]),
         optional: &["dunlin-hub", "dunlin-kv", "dunlin-settings"],

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use dunlin::service::Failure;
-use dunlin::{ServeError, Server};
+use dunlin::{ChannelError, ServeError, Server, Settings};
 
-use crate::service::{OtherPoll, OtherServer, Polled, WorkClient, WorkPoll, WorkServer, Worker};
+use crate::service::{
+    BasedClient, BasedPoll, BasedServer, OtherPoll, OtherServer, Polled, WorkClient, WorkPoll,
+    WorkServer, Worker,
+};
 use crate::{WAYS, Way, block_on};
 
 const ANY: &str = "127.0.0.1:0";
@@ -70,6 +73,41 @@ fn equal_numbers_of_two_services_are_an_error() {
         let same = server.start(ANY).unwrap_err();
         assert!(matches!(same, ServeError::SameNumber(3)), "{same}");
     }
+}
+
+#[test]
+fn services_with_bases_of_their_own_share_an_endpoint() {
+    let way = Way::Shm;
+    let futures = way.server().service(Worker::server(&Arc::default()));
+    let futures = futures.service(|_| BasedServer(()));
+    let polls = way.server().poll(Polled, |rpc| {
+        WorkPoll::register(rpc);
+        BasedPoll::register(rpc);
+    });
+    for server in [futures, polls] {
+        let running = server.start(ANY).unwrap();
+        let channel = way.open(running.address());
+        let based = BasedClient::over(channel.clone());
+        assert_eq!(block_on(based.twice(&21)).unwrap(), 42);
+        assert_eq!(block_on(WorkClient::over(channel).run(&(7, 0))).unwrap(), 7);
+    }
+}
+
+#[test]
+fn settings_reach_servers_hubs_and_channels() {
+    let text = "[nexus]\nlisten = '127.0.0.1:0'\n[server]\nthreads = 2\n\
+                [channel]\nlisten = '127.0.0.1:0'\nqueue = 1\nthreads = 3\n";
+    let settings = Settings::default().with_toml("a.toml", text).unwrap();
+    let server = settings.server().service(Worker::server(&Arc::default()));
+    let running = server.start(settings.listen()).unwrap();
+    let hub = settings.hub().start().unwrap();
+    assert!(hub.nexus().address().ip().is_loopback());
+    let channel = hub.channel().address(running.address().to_string()).open();
+    let work = WorkClient::over(channel.unwrap());
+    assert_eq!(block_on(work.thread(&()).endpoint(1)).unwrap(), 1);
+    let (first, second) = block_on(async { futures::join!(work.thread(&()), work.thread(&())) });
+    assert_eq!(first.unwrap(), 0);
+    assert!(matches!(second, Err(Failure::Call(ChannelError::Full))));
 }
 
 #[test]

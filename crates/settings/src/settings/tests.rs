@@ -380,3 +380,72 @@ fn the_nearest_name_is_the_one_with_fewest_edits() {
     );
     assert_eq!(nearest::nearest("x", std::iter::empty()), None);
 }
+
+#[test]
+fn variables_that_kubernetes_sets_for_a_service_named_dunlin_are_passed_over_with_one_warning() {
+    let of_services = [
+        ("DUNLIN_SERVICE_HOST", "10.0.0.1"),
+        ("DUNLIN_SERVICE_PORT", "31850"),
+        ("DUNLIN_SERVICE_PORT_RPC", "31850"),
+        ("DUNLIN_PORT", "tcp://10.0.0.1:31850"),
+        ("DUNLIN_PORT_31850_TCP", "tcp://10.0.0.1:31850"),
+        ("DUNLIN_PORT_31850_TCP_PROTO", "tcp"),
+        ("DUNLIN_PORT_31850_TCP_PORT", "31850"),
+        ("DUNLIN_PORT_31850_TCP_ADDR", "10.0.0.1"),
+        ("DUNLIN_UDP_PORT", "udp://10.0.0.2:31850"),
+        ("DUNLIN_UDP_SERVICE_HOST", "10.0.0.2"),
+        ("DUNLIN_UDP_PORT_31850_UDP_ADDR", "10.0.0.2"),
+    ];
+    let settings = Settings::default().with_variables(variables(&of_services));
+    let settings = settings.unwrap();
+    assert!(
+        settings
+            .entries()
+            .all(|entry| entry.source == Source::Default)
+    );
+    let [warning] = settings.warnings() else {
+        panic!("{:?}", settings.warnings());
+    };
+    assert!(
+        warning.contains("DUNLIN_PORT and 10 more passed over"),
+        "{warning}"
+    );
+    // Options and mistakes are what they are.
+    let port = Settings::default().with_variables(variables(&[("DUNLIN_UDP_PORT", "31900")]));
+    let port = port.unwrap();
+    assert_eq!(port.get("udp.port").unwrap().value, "31900");
+    assert!(port.warnings().is_empty());
+    for mistake in [
+        "DUNLIN_UDP_PAK",
+        "DUNLIN_INSIGHT_TCP_",
+        "DUNLIN_SERVICE",
+        "DUNLIN_PORT",
+    ] {
+        let refused = Settings::default().with_variables(variables(&[(mistake, "1")]));
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("no option has this variable"), "{refused}");
+    }
+}
+
+#[test]
+fn a_largest_message_that_no_budget_holds_is_refused() {
+    let large = Settings::default().with("endpoint.max_message", "1 GiB");
+    let refused = large.unwrap().check().unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the program: `endpoint.max_message` = 1 GiB (the program) is more than \
+         `endpoint.session_receive_budget` = 64 MiB (default); lower the first or raise the \
+         second\nthe program: `endpoint.max_message` = 1 GiB (the program) is more than \
+         `endpoint.receive_budget` = 256 MiB (default); lower the first or raise the second"
+    );
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let builder = nexus.endpoint_builder::<Shm>();
+    let built = builder
+        .config(|config| config.max_message = 1 << 30)
+        .build(());
+    let refused = built.map(drop).unwrap_err().to_string();
+    assert!(
+        refused.contains("raise the second or lower the first"),
+        "{refused}"
+    );
+}

@@ -24,7 +24,7 @@ const NO_OPTIONS: [&str; 2] = [
 ];
 
 /// Fields whose names differ from those of their rows.
-const RENAMED: [(&str, &str); 10] = [
+const RENAMED: [(&str, &str); 12] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),
     ("builder.transport.shm.", "shm."),
@@ -33,6 +33,8 @@ const RENAMED: [(&str, &str); 10] = [
     ("nexus.insight_", "insight."),
     ("connect.session.", "session."),
     ("connect.", "session."),
+    ("channel.options.", "channel."),
+    ("server.times.", "server.drain_"),
     ("_bytes", ""),
     ("_us", ""),
 ];
@@ -96,6 +98,8 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     all.retain(|name, _| !name.starts_with("builder.nexus"));
     all.extend(fields("nexus", &settings.nexus()));
     all.extend(fields("connect", &settings.connect_options()));
+    all.extend(fields("channel", &settings.hub()));
+    all.extend(fields("server", &settings.server()));
     all.insert("nexus.listen".to_owned(), settings.listen());
     all.retain(|name, _| !NO_OPTIONS.contains(&&**name));
     all
@@ -136,6 +140,15 @@ fn every_field_has_a_row_and_every_row_a_field() {
     variables.sort_unstable();
     variables.dedup();
     assert_eq!(variables.len(), rows.len(), "two options have one variable");
+}
+
+#[test]
+fn rows_of_channels_and_servers_have_the_defaults_of_their_builders() {
+    let settings = Settings::default();
+    let [hub, other] = [settings.hub(), dunlin_hub::Hub::builder()];
+    assert_eq!(fields("channel", &hub), fields("channel", &other));
+    let [server, other] = [settings.server(), dunlin_server::Server::builder()];
+    assert_eq!(fields("server", &server), fields("server", &other));
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! Rows of channels and servers.
+
+use crate::options::{ChannelOptions, ServerOptions};
+use crate::setting::{FieldOf, HOUR, Lens, MILLIS, SECONDS, Setting, US, Unit};
+
+const fn channel(
+    name: &'static str,
+    unit: Unit,
+    lens: Lens<ChannelOptions>,
+    meaning: &'static str,
+) -> Setting {
+    Setting::new(name, unit, FieldOf::Channel(lens), meaning)
+}
+
+const fn server(
+    name: &'static str,
+    unit: Unit,
+    lens: Lens<ServerOptions>,
+    meaning: &'static str,
+) -> Setting {
+    Setting::new(name, unit, FieldOf::Server(lens), meaning)
+}
+
+pub(super) const CHANNEL: &[Setting] = &[
+    channel(
+        "channel.listen",
+        Unit::Address,
+        |channel| &mut channel.listen,
+        "where the hub listens, to which servers send their answers; port 0: any",
+    ),
+    channel(
+        "channel.threads",
+        Unit::Count,
+        |channel| &mut channel.threads,
+        "endpoint threads of the hub; a channel belongs to one of them",
+    )
+    .within(1..=1024),
+    channel(
+        "channel.queue",
+        Unit::Count,
+        |channel| &mut channel.queue,
+        "calls of one channel that have not ended, or whose requests a server may still hold; a \
+         further one fails",
+    )
+    .within(1..=1 << 20),
+    channel(
+        "channel.patience",
+        SECONDS,
+        |channel| &mut channel.patience,
+        "time for which a call waits for a server to be ready; 0: it fails at once",
+    )
+    .within(0..=HOUR),
+    channel(
+        "channel.deadline",
+        MILLIS,
+        |channel| &mut channel.deadline,
+        "time that a call without a deadline of its own has; `none`: as long as it takes",
+    )
+    .within(US..=24 * HOUR)
+    .words(&["none"]),
+];
+
+pub(super) const SERVER: &[Setting] = &[
+    server(
+        "server.threads",
+        Unit::Count,
+        |server| &mut server.threads,
+        "threads of a server, each with an endpoint",
+    )
+    .within(1..=1024),
+    server(
+        "server.drain_delay",
+        SECONDS,
+        |server| &mut server.drain_delay,
+        "time for which a server serves on after it was asked to end, so that a load balancer can \
+         take it out first",
+    )
+    .within(0..=HOUR),
+    server(
+        "server.drain_timeout",
+        SECONDS,
+        |server| &mut server.drain_timeout,
+        "longest time of a drain; requests that are left then are cut off",
+    )
+    .within(0..=24 * HOUR),
+];
