@@ -53,7 +53,7 @@ pub use dunlin_local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, 
 #[cfg(feature = "channel")]
 pub use dunlin_hub::{
     Answer, Channel, ChannelBuilder, ChannelError, ChannelOptions, ChannelState, Hub, HubBuilder,
-    HubError, Outgoing, TypedCall, Watch,
+    HubError, Outgoing, Permit, TypedCall, Watch,
 };
 
 #[cfg(feature = "server")]
@@ -101,6 +101,8 @@ pub use dunlin_wire::{ErrorCode, Ran, ReqType};
 #[cfg(feature = "channel")]
 pub mod channel {
     pub use dunlin_hub::{AddressError, AddressState, Backoff, Pick, Reasons, Retry, State};
+    #[cfg(feature = "tower")]
+    pub use dunlin_hub::{Through, ThroughCall, ThroughError};
 }
 
 /// Options of the transports.

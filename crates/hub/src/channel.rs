@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use dunlin_channel::{Pick, Retry, State};
 use dunlin_core::{Clock, Nanos};
-use dunlin_mailbox::Slot;
+use dunlin_mailbox::Waiter as Waiting;
 use dunlin_nexus::TscClock;
 use dunlin_wire::ReqType;
 
 use crate::board::{Board, ChannelState, Seen};
 use crate::error::ChannelError;
+use crate::handle::Handle;
 use crate::hub::Hub;
-use crate::inbox::Post;
-use crate::letter::Mailbox;
 use crate::orders::Order;
-use crate::outgoing::Outgoing;
-use crate::places::{Place, Places};
+use crate::outgoing::{Outgoing, Permit};
 use crate::plan::{ChannelOptions, Plan};
 
 /// A client of one or more servers, for async programs: any task of any runtime calls, and a thread
@@ -38,20 +36,12 @@ use crate::plan::{ChannelOptions, Plan};
 ///     Channel::builder().address("127.0.0.1:31850").open()
 /// }
 /// ```
-#[derive(Clone, Debug)]
-pub struct Channel {
-    inner: Arc<Inner>,
-}
-
 #[derive(Debug)]
-struct Inner {
-    id: u32,
-    post: Arc<Post>,
-    board: Arc<Board>,
-    options: ChannelOptions,
-    places: Arc<Places>,
-    /// Its threads end with the last channel.
-    hub: Hub,
+pub struct Channel {
+    pub(crate) handle: Handle,
+    /// Room for a call that this handle will make ([`Self::poll_ready`]).
+    pub(crate) reserved: Option<Permit>,
+    waiting: Waiting,
 }
 
 /// How to open a channel.
@@ -79,6 +69,13 @@ pub struct Watch {
 struct Waiter<'a> {
     board: &'a Board,
     name: Option<u64>,
+}
+
+impl Hub {
+    /// A channel of this hub.
+    pub fn channel(&self) -> ChannelBuilder {
+        ChannelBuilder::new(Some(self.clone()), self.options())
+    }
 }
 
 impl ChannelBuilder {
@@ -156,16 +153,8 @@ impl ChannelBuilder {
         let board = Arc::<Board>::default();
         let order = Order::Open(id, Box::new(plan), Arc::clone(&board));
         post.orders.send(order);
-        Ok(Channel {
-            inner: Arc::new(Inner {
-                id,
-                post,
-                board,
-                options: self.options,
-                places: Places::new(self.options.queue),
-                hub,
-            }),
-        })
+        let handle = Handle::new((id, post), board, self.options, hub);
+        Ok(Channel::of(handle))
     }
 }
 
@@ -175,10 +164,18 @@ impl Channel {
         ChannelBuilder::new(None, ChannelOptions::default())
     }
 
+    pub(crate) const fn of(handle: Handle) -> Self {
+        Self {
+            handle,
+            reserved: None,
+            waiting: Waiting::new(),
+        }
+    }
+
     /// Calls: awaiting it gives the response or an error, dropping it cancels. The request is
     /// copied at once, so `body` is needed no longer.
     pub fn call(&self, req_type: ReqType, body: &[u8]) -> Outgoing {
-        Outgoing::new(self.clone(), req_type, body)
+        Outgoing::new(self.handle.clone(), req_type, body)
     }
 
     /// Sends a request whose response is of no interest, and does not wait. It waits for a server
@@ -191,13 +188,40 @@ impl Channel {
         self.call(req_type, body).notify()
     }
 
+    /// Waits until the channel has room for one more call, and keeps that for
+    /// [`Outgoing::permit`]. Without it, a call fails with [`ChannelError::Full`] if there is none.
+    pub async fn permit(&self) -> Permit {
+        let mut waiting = Waiting::new();
+        let places = self.handle.places();
+        Permit(std::future::poll_fn(|context| places.poll_take(&mut waiting, context)).await)
+    }
+
+    /// Ready when this handle has room for a call, which it keeps until it makes one as a tower
+    /// service. A clone of the handle does not have it.
+    ///
+    /// # Errors
+    /// None yet.
+    pub fn poll_ready(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> Poll<Result<(), ChannelError>> {
+        if self.reserved.is_none() {
+            let places = self.handle.places();
+            match places.poll_take(&mut self.waiting, context) {
+                Poll::Ready(place) => self.reserved = Some(Permit(place)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Waits until a server is ready.
     ///
     /// # Errors
     /// [`ChannelError::NoServer`] after the channel's patience, and [`ChannelError::Closed`].
     pub async fn ready(&self) -> Result<(), ChannelError> {
-        let until = TscClock::new().now() + self.inner.options.patience.into();
-        let mut waiter = Waiter::new(&self.inner.board);
+        let until = TscClock::new().now() + self.handle.options().patience.into();
+        let mut waiter = Waiter::new(self.handle.board());
         let mut is_ordered = false;
         std::future::poll_fn(|context| {
             waiter.wait(until, context);
@@ -206,7 +230,7 @@ impl Channel {
                 is_closed,
                 passed,
                 ..
-            } = self.inner.board.see();
+            } = self.handle.board().see();
             if is_closed {
                 return Poll::Ready(Err(ChannelError::Closed));
             }
@@ -217,8 +241,8 @@ impl Channel {
                 return Poll::Ready(Err(ChannelError::NoServer(state.reasons())));
             }
             if !std::mem::replace(&mut is_ordered, true) {
-                let order = Order::Wait(self.inner.id, until);
-                self.inner.post.orders.send(order);
+                let order = Order::Wait(self.handle.id(), until);
+                self.handle.order(order);
             }
             Poll::Pending
         })
@@ -227,53 +251,26 @@ impl Channel {
 
     /// The hub whose thread sends its calls.
     pub fn hub(&self) -> &Hub {
-        &self.inner.hub
+        self.handle.hub()
     }
 
     /// How the channel does now.
     pub fn state(&self) -> ChannelState {
-        self.inner.board.see().state
+        self.handle.board().see().state
     }
 
     /// Follows the channel's state.
     pub fn watch(&self) -> Watch {
         Watch {
-            board: Arc::clone(&self.inner.board),
+            board: Arc::clone(self.handle.board()),
             seen: None,
         }
     }
-
-    // Of calls.
-
-    pub(crate) fn id(&self) -> u32 {
-        self.inner.id
-    }
-
-    pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.inner.options.deadline
-    }
-
-    pub(crate) fn mailbox(&self) -> &Mailbox {
-        &self.inner.post.mailbox
-    }
-
-    /// A slot and a place for a call. `None`: the channel has as many calls as it may have.
-    pub(crate) fn hold(&self) -> Option<(Slot, Place)> {
-        let place = self.inner.places.take()?;
-        Some((self.mailbox().hold()?, place))
-    }
-
-    /// A call that was never posted does not need its slot any more.
-    pub(crate) fn take_back(&self, slot: Slot) {
-        self.mailbox()
-            .with(slot, |letter| drop(letter.on_dropped()));
-        self.mailbox().release(slot);
-    }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.post.orders.send(Order::Close(self.id));
+impl Clone for Channel {
+    fn clone(&self) -> Self {
+        Self::of(self.handle.clone())
     }
 }
 

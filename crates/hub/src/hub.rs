@@ -10,7 +10,6 @@ use dunlin_mailbox::Mailbox;
 use dunlin_nexus::{EndpointBuilder, Nexus, NexusBuilder};
 use dunlin_transport::auto::Auto;
 
-use crate::channel::ChannelBuilder;
 use crate::error::HubError;
 use crate::inbox::Post;
 use crate::orders::{Order, Orders};
@@ -134,9 +133,9 @@ impl Hub {
         }
     }
 
-    /// A channel of this hub.
-    pub fn channel(&self) -> ChannelBuilder {
-        ChannelBuilder::new(Some(self.clone()), self.inner.options)
+    /// The options that its channels have unless they are opened with others.
+    pub(crate) fn options(&self) -> ChannelOptions {
+        self.inner.options
     }
 
     /// The nexus of this hub.

@@ -3,14 +3,13 @@
 
 use dunlin_channel::Terms;
 use dunlin_core::Nanos;
-use dunlin_mailbox::Slot;
+use dunlin_mailbox::{Place, Slot};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_service::{META, META_LEN, write_meta};
 use dunlin_wire::ReqType;
 
 use crate::error::ChannelError;
 use crate::orders::Doorbell;
-use crate::places::Place;
 use dunlin_mailbox as mailbox;
 
 /// Slots keep the memory of a request for the next one, up to this many bytes: 4 MiB for a channel
@@ -57,14 +56,28 @@ impl Default for Letter {
 
 impl Letter {
     /// A call has the slot; its request follows.
-    pub(crate) fn on_call(&mut self, channel: u32, place: Place, req_type: ReqType, room: usize) {
-        self.place = Some(place);
+    pub(crate) fn on_call(&mut self, channel: u32, req_type: ReqType, room: usize) {
+        self.place = None;
         self.channel = channel;
         self.req_type = req_type;
         self.room = room;
         self.terms = Terms::default();
         self.end = None;
         self.is_notice = false;
+    }
+
+    /// The call is sent, and has this place.
+    pub(crate) fn on_place(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
+    /// The request, its room and its terms are those of another call.
+    pub(crate) fn on_copy(&mut self, of: &Self) {
+        self.room = of.room;
+        self.terms = of.terms;
+        self.has_room = of.has_room;
+        self.body.clear();
+        self.body.extend_from_slice(&of.body);
     }
 
     /// The request is a copy of these bytes.

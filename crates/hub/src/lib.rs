@@ -4,10 +4,10 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `channel.rs`, `outgoing.rs`, `typed.rs` | the handle, and a call as a future |
+//! | `channel.rs`, `handle.rs`, `outgoing.rs`, `typed.rs` | the handle, and a call as a future |
+//! | `tower.rs`, `through.rs` | channels as tower services, and typed clients over layers |
 //! | `hub.rs` | the nexus and endpoint threads |
 //! | `letter.rs`, `orders.rs`, `board.rs` | between callers and a thread: calls, orders, states |
-//! | `places.rs` | how many calls a channel has |
 //! | `inbox.rs` | what a thread finds |
 //! | `thread.rs` | a turn of a thread |
 //! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, sessions |
@@ -23,14 +23,18 @@ mod board;
 mod channel;
 mod driver;
 mod error;
+mod handle;
 mod hub;
 mod inbox;
 mod letter;
 mod orders;
 mod outgoing;
-mod places;
 mod plan;
 mod thread;
+#[cfg(feature = "tower")]
+mod through;
+#[cfg(feature = "tower")]
+mod tower;
 mod typed;
 
 pub use board::{AddressState, ChannelState};
@@ -38,6 +42,8 @@ pub use channel::{Channel, ChannelBuilder, Watch};
 pub use dunlin_channel::{Backoff, Pick, Retry, State};
 pub use error::{AddressError, ChannelError, HubError, Reasons};
 pub use hub::{Hub, HubBuilder};
-pub use outgoing::{Answer, Outgoing};
+pub use outgoing::{Answer, Outgoing, Permit};
 pub use plan::ChannelOptions;
+#[cfg(feature = "tower")]
+pub use through::{Through, ThroughCall, ThroughError};
 pub use typed::TypedCall;

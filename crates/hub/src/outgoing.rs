@@ -6,14 +6,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use dunlin_core::{Clock, Nanos};
-use dunlin_mailbox::Slot;
+use dunlin_mailbox::{Place, Slot};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::TscClock;
 use dunlin_wire::ReqType;
 use dunlin_wire::control::EndpointIndex;
 
-use crate::channel::Channel;
 use crate::error::ChannelError;
+use crate::handle::Handle;
 use crate::letter::Letter;
 
 /// Room for a response, in bytes, if the caller does not say otherwise.
@@ -30,10 +30,16 @@ const OVER: &str = "a call is not polled after its end";
 #[must_use = "a call that is not awaited is not made"]
 #[derive(Debug)]
 pub struct Outgoing {
-    channel: Channel,
+    channel: Handle,
+    permit: Option<Permit>,
     deadline: Option<Duration>,
     stage: Stage,
 }
+
+/// Room for one call of a channel, kept by [`Channel::permit`](crate::Channel::permit); dropped, it
+/// is free again.
+#[derive(Debug)]
+pub struct Permit(pub(crate) Place);
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
@@ -56,13 +62,13 @@ enum Refusal {
 pub struct Answer(MsgBuf);
 
 impl Outgoing {
-    pub(crate) fn new(channel: Channel, req_type: ReqType, body: &[u8]) -> Self {
+    pub(crate) fn new(channel: Handle, req_type: ReqType, body: &[u8]) -> Self {
         Self::begin(channel, req_type, ROOM, |letter| letter.on_body(body))
     }
 
     /// A call with a message of `len` bytes, which `write` encodes; without a slot it does not run.
     pub(crate) fn typed(
-        channel: Channel,
+        channel: Handle,
         req_type: ReqType,
         room: usize,
         len: usize,
@@ -74,22 +80,23 @@ impl Outgoing {
     }
 
     fn begin(
-        channel: Channel,
+        channel: Handle,
         req_type: ReqType,
         room: usize,
         write: impl FnOnce(&mut Letter),
     ) -> Self {
-        let stage = match channel.hold() {
+        let stage = match channel.mailbox().hold() {
             None => Stage::Refused(Refusal::Full),
-            Some((slot, place)) => {
+            Some(slot) => {
                 channel.mailbox().with(slot, |letter| {
-                    letter.on_call(channel.id(), place, req_type, room);
+                    letter.on_call(channel.id(), req_type, room);
                 });
                 Stage::New(slot)
             }
         };
         let outgoing = Self {
             deadline: channel.deadline(),
+            permit: None,
             stage,
             channel,
         };
@@ -133,8 +140,54 @@ impl Outgoing {
         self
     }
 
+    /// Sends the call in the room that was kept for it. If that is another channel's, the call
+    /// looks for room of its own, as it does without this.
+    pub fn permit(mut self, permit: Permit) -> Self {
+        self.permit = permit.0.is_of(self.channel.places()).then_some(permit);
+        self
+    }
+
+    /// Whether the call may run twice, and late.
+    pub fn is_idempotent(&self) -> bool {
+        let read = |slot| self.channel.mailbox().with(slot, |it| it.terms.idempotent);
+        self.slot().is_some_and(read)
+    }
+
+    /// Another call like this one, for policies that repeat or hedge. `None`: this one has been
+    /// polled.
+    pub fn duplicate(&self) -> Option<Self> {
+        self.at(&self.channel)
+    }
+
+    /// Whether it is a call over this channel.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is_over(&self, channel: &Handle) -> bool {
+        self.channel.is_same(channel)
+    }
+
+    /// A call like this one, over this channel.
+    pub(crate) fn at(&self, channel: &Handle) -> Option<Self> {
+        if let Stage::Refused(why) = self.stage {
+            return Some(Self {
+                channel: channel.clone(),
+                permit: None,
+                deadline: self.deadline,
+                stage: Stage::Refused(why),
+            });
+        }
+        let slot = self.slot()?;
+        let mut copied = self.channel.mailbox().with(slot, |letter| {
+            Self::begin(channel.clone(), letter.req_type, 0, |copy| {
+                copy.on_copy(letter)
+            })
+        });
+        copied.deadline = self.deadline;
+        Some(copied)
+    }
+
     /// Sends the call, and does not wait for its end.
     pub(crate) fn notify(mut self) -> Result<(), ChannelError> {
+        self.seat();
         let slot = match self.stage {
             Stage::Refused(why) => return Err(why.into()),
             Stage::New(slot) => slot,
@@ -150,6 +203,23 @@ impl Outgoing {
         let mailbox = self.channel.mailbox();
         mailbox.post(slot, &Context::from_waker(Waker::noop()));
         Ok(())
+    }
+
+    /// The slot of a call that is not sent yet.
+    const fn slot(&self) -> Option<Slot> {
+        match self.stage {
+            Stage::New(slot) => Some(slot),
+            Stage::Refused(_) | Stage::Posted(_) | Stage::Over => None,
+        }
+    }
+
+    /// Gives a call that is sent now its place, or refuses it.
+    fn seat(&mut self) {
+        let permitted = self.permit.take().map(|permit| permit.0);
+        match permitted.or_else(|| self.channel.place()) {
+            Some(place) => self.write(|letter| letter.on_place(place)),
+            None => self.refuse(Refusal::Full),
+        }
     }
 
     fn write(&self, change: impl FnOnce(&mut Letter)) {
@@ -203,6 +273,9 @@ impl Future for Outgoing {
     type Output = Result<Answer, ChannelError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if matches!(self.stage, Stage::New(_)) {
+            self.seat();
+        }
         match self.stage {
             Stage::New(slot) => self.post(slot, context),
             Stage::Refused(why) => {

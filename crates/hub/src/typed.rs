@@ -72,11 +72,17 @@ impl<M: Method> TypedCall<M> {
 }
 
 /// A call without types. `None`: the value cannot be encoded.
-fn outgoing<M: Method>(channel: &Channel, value: &M::Request) -> Option<Outgoing> {
+pub(crate) fn outgoing<M: Method>(channel: &Channel, value: &M::Request) -> Option<Outgoing> {
     let len = M::Codec::size(value).ok()?;
     let (req_type, room) = (ReqType(M::NUMBER), M::Outcome::ROOM);
     let write = |out: &mut [u8]| M::Codec::encode(value, out);
-    Some(Outgoing::typed(channel.clone(), req_type, room, len, write))
+    Some(Outgoing::typed(
+        channel.handle.clone(),
+        req_type,
+        room,
+        len,
+        write,
+    ))
 }
 
 impl<M: Method> Future for TypedCall<M> {

@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod places;
 mod slots;
 mod sync;
 mod wakeup;
@@ -34,6 +35,7 @@ use std::task::{Context, Poll};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use slots::{NONE, Slots};
 
+pub use places::{Place, Places, Waiter};
 pub use slots::Slot;
 
 /// How the owner is woken.

@@ -264,3 +264,52 @@ fn a_call_that_meets_the_end_of_its_owner_ends() {
         assert_eq!(mailbox.with(slot, |call| call.end), Some(CLOSED));
     });
 }
+
+/// Wakes nothing, and counts.
+struct Alarm(Count);
+
+impl Wake for Alarm {
+    fn wake(self: StdArc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// One task waits for a place while another thread gives one back: it has the place, or is woken.
+#[test]
+fn a_task_never_misses_a_place_that_becomes_free() {
+    loom::model(|| {
+        let places = Places::new(1);
+        let place = places.take();
+        let frees = thread::spawn(move || drop(place));
+        let alarm = StdArc::new(Alarm(Count::new(0)));
+        let waker = Waker::from(StdArc::clone(&alarm));
+        let mut waiter = Waiter::default();
+        let taken = places.poll_take(&mut waiter, &Context::from_waker(&waker));
+        frees.join().unwrap();
+        assert!(taken.is_ready() || alarm.0.load(Ordering::SeqCst) > 0);
+    });
+}
+
+/// Two tasks wait, and the first goes away while a place becomes free: the second is woken.
+#[test]
+fn a_task_that_goes_away_takes_no_turn() {
+    loom::model(|| {
+        let places = Places::new(1);
+        let place = places.take();
+        let alarms = [0, 1].map(|_| StdArc::new(Alarm(Count::new(0))));
+        let [mut first, mut second] = [Waiter::default(), Waiter::default()];
+        for (waiter, alarm) in [(&mut first, &alarms[0]), (&mut second, &alarms[1])] {
+            let waker = Waker::from(StdArc::clone(alarm));
+            assert!(
+                places
+                    .poll_take(waiter, &Context::from_waker(&waker))
+                    .is_pending()
+            );
+        }
+        let frees = thread::spawn(move || drop(place));
+        drop(first);
+        frees.join().unwrap();
+        assert!(alarms[1].0.load(Ordering::SeqCst) > 0);
+        drop(second);
+    });
+}

@@ -1,44 +1,207 @@
-//! The places of a channel: one for each call that has not ended, and for each that has ended while
-//! a server may still hold its request. So the limit of the channel's calls bounds also what stuck
-//! servers hold.
+//! The places of a channel: one for each call that has been sent or waits to be, and for each that
+//! has ended while a server may still hold its request. So the limit of the channel's calls bounds
+//! also what stuck servers hold. Tasks can wait for a place.
 //!
 //! A place goes with its call: from the caller's handle into the slot of the mailbox, to the
 //! attempt that is sent, and back to the slot when that ends. Its drop frees it.
+//!
+//! Invariants: no thread waits for another one. A task waits only while no place is free: one
+//! atomic number has both the places that are taken and the tasks that wait, so a task that begins
+//! to wait and a place that becomes free never miss each other.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering};
+
+/// One taken place, in `Places::count`; the bits below count the tasks that wait.
+const TAKEN_ONE: u64 = 1 << 32;
+
+/// A thread has the list.
+const BUSY: u32 = 1;
+/// The thread that has the list looks at it again before it leaves.
+const AGAIN: u32 = 2;
+
+/// The places of one channel, some of which are taken.
 #[derive(Debug)]
-pub(crate) struct Places {
-    taken: AtomicUsize,
-    most: usize,
+pub struct Places {
+    count: AtomicU64,
+    most: u64,
+    state: AtomicU32,
+    /// The tasks that wait, the first one first. The thread that set `BUSY` finds this lock free.
+    waiting: Mutex<VecDeque<Waiting>>,
+}
+
+/// A task that waits.
+#[derive(Debug)]
+struct Waiting {
+    /// Its [`Waiter`] has been dropped.
+    is_gone: Arc<AtomicBool>,
+    waker: Waker,
 }
 
 /// A place that is taken; its drop frees it.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Places>);
+pub struct Place(Arc<Places>);
+
+/// A task that waits for a place. If it is dropped after it was woken, another one is woken.
+#[derive(Debug, Default)]
+pub struct Waiter(Option<(Arc<Places>, Arc<AtomicBool>)>);
+
+const ALONE: &str = "one thread has the list";
 
 impl Places {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
+    /// At most this many places.
+    pub fn new(most: u32) -> Arc<Self> {
         Arc::new(Self {
-            taken: AtomicUsize::new(0),
-            most,
+            count: AtomicU64::new(0),
+            most: most.into(),
+            state: AtomicU32::new(0),
+            waiting: Mutex::new(VecDeque::new()),
         })
     }
 
-    pub(crate) fn take(self: &Arc<Self>) -> Option<Place> {
+    /// A place, if one is free.
+    pub fn take(self: &Arc<Self>) -> Option<Place> {
         // Before the comparison: the drop takes this one back too.
         let place = Place(Arc::clone(self));
-        let taken = self.taken.fetch_add(1, Ordering::Relaxed);
-        (taken < self.most).then_some(place)
+        let before = self.count.fetch_add(TAKEN_ONE, Ordering::AcqRel);
+        (before / TAKEN_ONE < self.most).then_some(place)
+    }
+
+    /// A place, once one is free; until then, the task of `context` waits as `waiter`.
+    pub fn poll_take(self: &Arc<Self>, waiter: &mut Waiter, context: &Context<'_>) -> Poll<Place> {
+        if let Some(place) = self.take() {
+            *waiter = Waiter::default();
+            return Poll::Ready(place);
+        }
+        let waker = context.waker().clone();
+        if self.state.fetch_or(BUSY, Ordering::AcqRel) & BUSY != 0 {
+            // Another thread has the list, which no thread has for long.
+            waker.wake();
+            return Poll::Pending;
+        }
+        let before = self.with(|waiting| self.enroll(waiting, waiter, waker));
+        // A place may have become free before the task was in the count.
+        self.state.fetch_or(AGAIN, Ordering::AcqRel);
+        self.leave();
+        drop(before);
+        Poll::Pending
+    }
+
+    /// Puts a task into the list; returns the waker that it had there.
+    fn enroll(
+        self: &Arc<Self>,
+        list: &mut VecDeque<Waiting>,
+        waiter: &mut Waiter,
+        waker: Waker,
+    ) -> Option<Waker> {
+        let (_, is_gone) = waiter.0.get_or_insert_with(|| {
+            let is_gone = Arc::new(AtomicBool::new(false));
+            (Arc::clone(self), is_gone)
+        });
+        let is_it = |it: &&mut Waiting| Arc::ptr_eq(&it.is_gone, is_gone);
+        if let Some(waiting) = list.iter_mut().find(is_it) {
+            return Some(std::mem::replace(&mut waiting.waker, waker));
+        }
+        list.push_back(Waiting {
+            is_gone: Arc::clone(is_gone),
+            waker,
+        });
+        self.count.fetch_add(1, Ordering::AcqRel);
+        None
+    }
+
+    fn has_room(&self) -> bool {
+        self.count.load(Ordering::Acquire) / TAKEN_ONE < self.most
+    }
+
+    /// Wakes tasks if there is room for them, now or as soon as the thread that has the list
+    /// leaves it.
+    #[cold]
+    fn look(&self) {
+        if self.state.fetch_or(BUSY | AGAIN, Ordering::AcqRel) & BUSY == 0 {
+            self.leave();
+        }
+    }
+
+    /// Gives the list back, after a look at it if one is asked for.
+    fn leave(&self) {
+        loop {
+            if self.state.fetch_and(!AGAIN, Ordering::AcqRel) & AGAIN != 0 {
+                self.wake_one();
+            }
+            let left = self
+                .state
+                .compare_exchange(BUSY, 0, Ordering::AcqRel, Ordering::Acquire);
+            if left.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Wakes the task that waits longest, if there is room. Once that has its place, or is gone,
+    /// the drop of its [`Waiter`] sees to the next.
+    fn wake_one(&self) {
+        while self.has_room() {
+            let Some(next) = self.with(VecDeque::pop_front) else {
+                return;
+            };
+            self.count.fetch_sub(1, Ordering::AcqRel);
+            if !next.is_gone.load(Ordering::Acquire) {
+                // A waker is a program's code, and its panic concerns its own task alone.
+                let _ = catch_unwind(AssertUnwindSafe(|| next.waker.wake()));
+                return;
+            }
+        }
+    }
+
+    fn with<R>(&self, run: impl FnOnce(&mut VecDeque<Waiting>) -> R) -> R {
+        run(&mut self.waiting.try_lock().expect(ALONE))
+    }
+}
+
+impl Place {
+    /// Whether it is one of these places.
+    pub fn is_of(&self, places: &Arc<Places>) -> bool {
+        Arc::ptr_eq(&self.0, places)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+        let before = self.0.count.fetch_sub(TAKEN_ONE, Ordering::AcqRel);
+        if !before.is_multiple_of(TAKEN_ONE) {
+            self.0.look();
+        }
     }
 }
 
-#[cfg(test)]
+impl Waiter {
+    /// A task that does not wait yet.
+    pub const fn new() -> Self {
+        Self(None)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let Some((places, is_gone)) = self.0.take() else {
+            return;
+        };
+        is_gone.store(true, Ordering::Release);
+        // It may have been woken for a place that it does not take, or for one of several.
+        if !places
+            .count
+            .load(Ordering::Acquire)
+            .is_multiple_of(TAKEN_ONE)
+        {
+            places.look();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -179,7 +179,7 @@ const RULES: &[Rule] = &[
         ..rule("dunlin-mailbox", &[])
     },
     Rule {
-        libraries: Some(&[]),
+        libraries: Some(&["tower-service"]),
         ..rule(
             "dunlin-hub",
             &[

@@ -34,15 +34,35 @@ fn a_full_channel_says_so_and_takes_calls_again() {
             .iter()
             .all(Result::is_ok)
     });
-    // A call takes a place when it is made, before its first poll.
+    // A call takes a place when it is sent, so calls that are only made take none.
     let made = [0; 3].map(|_| channel.call(HOLD, b""));
+    let answer = block_on(channel.call(ECHO, b"before them")).unwrap();
+    assert_eq!(answer.data(), b"before them");
+    drop(made);
+}
+
+#[test]
+fn a_permit_keeps_room_and_waits_for_it() {
+    let server = Server::start(Way::Shm, "127.0.0.1:0", Role::Holds);
+    let channel = Way::Shm.channel(server.address).queue(1).open().unwrap();
+    let permit = block_on(channel.permit());
     let end = block_on(channel.call(ECHO, b"one too many"));
     assert!(matches!(end, Err(ChannelError::Full)));
-    drop(made);
-    assert_eq!(
-        block_on(channel.call(ECHO, b"again")).unwrap().data(),
-        b"again"
-    );
+    // The next permit comes when the call of the first has ended.
+    let first = channel.call(ECHO, b"first").permit(permit);
+    let (first, second) = block_on(join(first, async {
+        let permit = channel.permit().await;
+        channel.call(ECHO, b"second").permit(permit).await
+    }));
+    assert_eq!(first.unwrap().data(), b"first");
+    assert_eq!(second.unwrap().data(), b"second");
+    // A permit of another channel is none.
+    let other = Way::Shm.open(NOWHERE);
+    let permit = block_on(channel.permit());
+    let call = channel.call(ECHO, b"").permit(block_on(other.permit()));
+    assert!(matches!(block_on(call), Err(ChannelError::Full)));
+    drop(permit);
+    assert!(block_on(channel.call(ECHO, b"")).is_ok());
 }
 
 #[test]

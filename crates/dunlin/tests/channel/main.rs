@@ -11,6 +11,7 @@ mod process;
 mod runtime;
 mod server;
 mod stuck;
+mod tower;
 mod typed;
 
 use std::pin::pin;

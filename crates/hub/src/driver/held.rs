@@ -5,11 +5,10 @@
 
 use dunlin_channel::{CallId, Fault, Outcome};
 use dunlin_core::RpcError;
-use dunlin_mailbox::Slot;
+use dunlin_mailbox::{Place, Slot};
 use dunlin_wire::Ran;
 
 use super::{Around, Attempt, Driver, put};
-use crate::places::Place;
 
 #[derive(Debug)]
 pub(super) struct Held {

@@ -10,7 +10,7 @@ use dunlin_channel::State;
 use dunlin_wire::{Ran, ReqType};
 
 use super::*;
-use crate::channel::Channel;
+use crate::channel::{Channel, ChannelBuilder};
 use crate::error::ChannelError;
 
 /// An address at which no server listens.

@@ -1,15 +1,15 @@
 //! The memory that slots keep, and the bytes that attempts send.
 
-use dunlin_mailbox::Letter as _;
+use dunlin_mailbox::{Letter as _, Places};
 
 use super::*;
-use crate::places::Places;
 
 /// A slot in use by a call, and the memory that is left of its request after an event.
 fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
     let mut letter = Letter::default();
     let place = Places::new(1).take().expect("it is the first");
-    letter.on_call(0, place, ReqType(1), 0);
+    letter.on_call(0, ReqType(1), 0);
+    letter.on_place(place);
     letter.on_body(&vec![0; bytes]);
     event(&mut letter);
     letter.body.capacity()

@@ -1,0 +1,104 @@
+//! A channel as its calls see it: its number, its thread, and its places.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dunlin_mailbox::{Place, Places, Slot};
+
+use crate::board::Board;
+use crate::hub::Hub;
+use crate::inbox::Post;
+use crate::letter::Mailbox;
+use crate::orders::Order;
+use crate::plan::ChannelOptions;
+
+/// A handle; the channel closes with the last one.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: u32,
+    post: Arc<Post>,
+    board: Arc<Board>,
+    options: ChannelOptions,
+    places: Arc<Places>,
+    /// Its threads end with the last channel.
+    hub: Hub,
+}
+
+impl Handle {
+    /// The first handle of a channel whose thread has been told of it.
+    pub(crate) fn new(
+        (id, post): (u32, Arc<Post>),
+        board: Arc<Board>,
+        options: ChannelOptions,
+        hub: Hub,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            id,
+            post,
+            board,
+            options,
+            places: Places::new(u32::try_from(options.queue).unwrap_or(u32::MAX)),
+            hub,
+        }))
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.0.hub
+    }
+
+    pub(crate) fn board(&self) -> &Arc<Board> {
+        &self.0.board
+    }
+
+    pub(crate) fn options(&self) -> &ChannelOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.0.options.deadline
+    }
+
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        &self.0.places
+    }
+
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.0.post.mailbox
+    }
+
+    /// Sends an order to the channel's thread.
+    pub(crate) fn order(&self, order: Order) {
+        self.0.post.orders.send(order);
+    }
+
+    /// Whether both are handles of one channel.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A call that was never posted does not need its slot any more.
+    pub(crate) fn take_back(&self, slot: Slot) {
+        self.mailbox()
+            .with(slot, |letter| drop(letter.on_dropped()));
+        self.mailbox().release(slot);
+    }
+
+    /// A place for a call. `None`: the channel has as many calls as it may have.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.places().take()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.post.orders.send(Order::Close(self.id));
+    }
+}

@@ -1,0 +1,216 @@
+//! Typed clients over a channel with layers: `KvClient::over(channel.through(service))`.
+
+use std::convert::Infallible;
+use std::error::Error as StdError;
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use dunlin_core::Nanos;
+use dunlin_service::{CallFailure, Carrier, ErrorOf, Failure, Method, Outcome, SuccessOf, poll};
+use dunlin_wire::{ErrorCode, Ran};
+use tower_service::Service;
+
+use crate::channel::Channel;
+use crate::error::ChannelError;
+use crate::outgoing::{Answer, Outgoing};
+use crate::typed::outgoing;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// A channel whose typed calls go through a service: layers around the channel, or around several
+/// of them. [`Channel::through`] makes it. Notifications go to the channel itself.
+#[derive(Clone, Debug)]
+pub struct Through<S> {
+    channel: Channel,
+    service: S,
+}
+
+/// Why a call through layers has no answer.
+#[derive(Debug)]
+pub enum ThroughError {
+    /// The channel's error.
+    Channel(ChannelError),
+    /// A layer's error. The layer does not say whether the call ran.
+    Layer(BoxError),
+}
+
+/// A typed call through layers, like [`TypedCall`](crate::TypedCall). Its first poll allocates the
+/// future of the layers.
+#[must_use = "a call that is not awaited is not made"]
+pub struct ThroughCall<S: Service<Outgoing>, M: Method> {
+    stage: Stage<S>,
+    method: PhantomData<fn() -> M>,
+}
+
+enum Stage<S: Service<Outgoing>> {
+    /// The value cannot be encoded.
+    BadValue,
+    /// It waits for the service to be ready.
+    New(Box<(S, Option<Outgoing>)>),
+    Sent(Pin<Box<S::Future>>),
+}
+
+impl Channel {
+    /// This channel for typed clients, with calls that go through `service`: layers around a clone
+    /// of the channel, for example.
+    pub fn through<S>(&self, service: S) -> Through<S> {
+        Through {
+            channel: self.clone(),
+            service,
+        }
+    }
+}
+
+impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
+    fn with(mut self, change: impl FnOnce(Outgoing) -> Outgoing) -> Self {
+        if let Stage::New(new) = &mut self.stage {
+            new.1 = new.1.take().map(change);
+        }
+        self
+    }
+
+    /// Ends the call if it has no answer this long after the layers have sent it.
+    pub fn deadline(self, span: Duration) -> Self {
+        self.with(|call| call.deadline(span))
+    }
+
+    /// Like [`Self::deadline`], for a call made to serve a request, which has the time `left`.
+    pub fn within(self, left: Option<Nanos>) -> Self {
+        match left {
+            Some(left) => self.deadline(Duration::from_nanos(left.0)),
+            None => self,
+        }
+    }
+
+    /// Makes room for a response of this length.
+    pub fn room(self, bytes: usize) -> Self {
+        self.with(|call| call.room(bytes))
+    }
+
+    /// The key whose server gets the call, for [`Pick::Hash`](crate::Pick::Hash).
+    pub fn hash(self, key: u64) -> Self {
+        self.with(|call| call.hash(key))
+    }
+}
+
+impl<S, M> Future for ThroughCall<S, M>
+where
+    S: Service<Outgoing, Response = Answer> + Unpin,
+    S::Error: Into<BoxError>,
+    M: Method,
+{
+    type Output = Result<SuccessOf<M>, Failure<ErrorOf<M>, ThroughError>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let failed = |error: S::Error| Failure::of(ThroughError::from(error.into()));
+        loop {
+            let ended = match &mut self.stage {
+                Stage::BadValue => return Poll::Ready(Err(Failure::BadValue)),
+                Stage::New(new) => {
+                    let (service, call) = &mut **new;
+                    match service.poll_ready(context) {
+                        Poll::Pending => return Poll::Pending,
+                        Poll::Ready(Err(error)) => return Poll::Ready(Err(failed(error))),
+                        Poll::Ready(Ok(())) => {}
+                    }
+                    let call = call.take().expect("a call is sent once");
+                    let future = Box::pin(service.call(call));
+                    self.stage = Stage::Sent(future);
+                    continue;
+                }
+                Stage::Sent(future) => future.as_mut().poll(context),
+            };
+            return ended.map(|ended| {
+                let answer = ended.map_err(failed)?;
+                poll::read::<M, ThroughError>(&answer).map(M::Outcome::to_owned)
+            });
+        }
+    }
+}
+
+impl<S> Carrier for Through<S>
+where
+    S: Service<Outgoing, Response = Answer> + Clone + Unpin,
+    S::Error: Into<BoxError>,
+{
+    type At = ();
+    type Error = ThroughError;
+    type Typed<'a, M: Method>
+        = ThroughCall<S, M>
+    where
+        S: 'a;
+
+    fn typed<'a, M: Method>(&'a self, (): (), value: &'a M::Request) -> ThroughCall<S, M> {
+        let stage = match outgoing::<M>(&self.channel, value) {
+            None => Stage::BadValue,
+            Some(call) => {
+                let call = call.idempotent(M::IDEMPOTENT);
+                Stage::New(Box::new((self.service.clone(), Some(call))))
+            }
+        };
+        ThroughCall {
+            stage,
+            method: PhantomData,
+        }
+    }
+
+    fn typed_notify<M: Method>(
+        &self,
+        (): (),
+        value: &M::Request,
+    ) -> Result<(), Failure<Infallible, ThroughError>> {
+        let sent = self.channel.typed_notify::<M>((), value);
+        sent.map_err(|failure| match failure {
+            Failure::Call(error) => Failure::Call(ThroughError::Channel(error)),
+            _ => Failure::BadValue,
+        })
+    }
+}
+
+impl From<BoxError> for ThroughError {
+    /// Finds the channel's error again that a layer has passed on in its box.
+    fn from(error: BoxError) -> Self {
+        match error.downcast::<ChannelError>() {
+            Ok(error) => Self::Channel(*error),
+            Err(error) => Self::Layer(error),
+        }
+    }
+}
+
+impl CallFailure for ThroughError {
+    fn ran(&self) -> Ran {
+        match self {
+            Self::Channel(error) => error.ran(),
+            Self::Layer(_) => Ran::Unknown,
+        }
+    }
+
+    fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Channel(error) => CallFailure::code(error),
+            Self::Layer(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ThroughError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Channel(error) => error.fmt(f),
+            Self::Layer(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for ThroughError {}
+
+impl<S: Service<Outgoing>, M: Method> fmt::Debug for ThroughCall<S, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThroughCall")
+            .field("method", &M::NAME)
+            .finish_non_exhaustive()
+    }
+}
