@@ -48,6 +48,7 @@ impl Table {
         usize::try_from(mixed).expect("it is below a length")
     }
 
+    #[inline(always)]
     fn entry(&self, number: u32) -> Option<&Entry> {
         self.entries.get(number as usize)
     }

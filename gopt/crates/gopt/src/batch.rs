@@ -5,10 +5,9 @@
 
 use core::fmt;
 use core::future::Future;
-use core::pin::pin;
-use core::task::{Context, Waker};
+use core::iter::Enumerate;
 
-use crate::lanes::{Lanes, MAX_LANES};
+use crate::lanes::{self, MAX_LANES, Source};
 
 /// The most lanes that a batch can have. Cores of today overlap 10 to 48 misses.
 pub const MAX_WIDTH: usize = MAX_LANES;
@@ -96,26 +95,20 @@ impl<const CAP: usize> Batch<CAP> {
     /// If `lookup`, a look-up, `done` or the iterator panics. Then all look-ups under way are
     /// dropped.
     #[inline]
-    pub fn for_each<I, F, L, D>(self, items: I, mut lookup: L, mut done: D)
+    pub fn for_each<I, F, L, D>(self, items: I, lookup: L, done: D)
     where
         I: IntoIterator,
         L: FnMut(I::Item) -> F,
         F: Future,
         D: FnMut(usize, F::Output),
     {
-        let mut items = items.into_iter().enumerate();
-        let mut lanes = pin!(Lanes::<F, CAP>::new());
-        let mut cx = Context::from_waker(Waker::noop());
-        for (lane, (index, item)) in items.by_ref().take(self.width).enumerate() {
-            lanes.as_mut().open(lane, index, lookup(item));
-        }
-        while lanes.is_live() {
-            lanes.as_mut().round(&mut cx, |_, index, value| {
-                done(index, value);
-                let (index, item) = items.next()?;
-                Some((index, lookup(item)))
-            });
-        }
+        let items = items.into_iter().enumerate();
+        let mut source = AsTheyEnd {
+            items,
+            lookup,
+            done,
+        };
+        lanes::run::<F, _, CAP>(self.width, &mut source);
     }
 
     /// Looks every item up and writes the value of item `i` to `out[i]`. Stops at the end of the
@@ -148,34 +141,91 @@ impl<const CAP: usize> Batch<CAP> {
     /// # Panics
     /// As [`Batch::for_each`].
     #[inline]
-    pub fn in_order<I, F, L, D>(self, items: I, mut lookup: L, mut done: D)
+    pub fn in_order<I, F, L, D>(self, items: I, lookup: L, done: D)
     where
         I: IntoIterator,
         L: FnMut(I::Item) -> F,
         F: Future,
         D: FnMut(F::Output),
     {
-        let mut items = items.into_iter().enumerate();
-        let mut lanes = pin!(Lanes::<F, CAP>::new());
-        let mut ended: [Option<F::Output>; CAP] = [const { None }; CAP];
-        let mut cx = Context::from_waker(Waker::noop());
-        for (lane, (index, item)) in items.by_ref().take(self.width).enumerate() {
-            lanes.as_mut().open(lane, index, lookup(item));
+        let mut source = InOrder::<_, _, _, F::Output, CAP> {
+            items: items.into_iter(),
+            lookup,
+            done,
+            ended: [const { None }; CAP],
+            width: self.width,
+            under_way: 0,
+            oldest: 0,
+        };
+        lanes::run::<F, _, CAP>(self.width, &mut source);
+    }
+}
+
+/// The items of [`Batch::for_each`]. The number of an item is its place among the items.
+struct AsTheyEnd<I, L, D> {
+    items: Enumerate<I>,
+    lookup: L,
+    done: D,
+}
+
+impl<I, F, L, D> Source<F> for AsTheyEnd<I, L, D>
+where
+    I: Iterator,
+    L: FnMut(I::Item) -> F,
+    F: Future,
+    D: FnMut(usize, F::Output),
+{
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, F)> {
+        let (number, item) = self.items.next()?;
+        Some((number, (self.lookup)(item)))
+    }
+
+    #[inline(always)]
+    fn on_end(&mut self, number: usize, value: F::Output) {
+        (self.done)(number, value);
+    }
+}
+
+/// The items of [`Batch::in_order`]. The number of an item is its place in `ended`, a ring that
+/// holds the values that came before those of older items.
+struct InOrder<I, L, D, V, const CAP: usize> {
+    items: I,
+    lookup: L,
+    done: D,
+    ended: [Option<V>; CAP],
+    width: usize,
+    /// Items that began, and whose values `done` has not got.
+    under_way: usize,
+    /// The place of the oldest of them.
+    oldest: usize,
+}
+
+impl<I, F, L, D, const CAP: usize> Source<F> for InOrder<I, L, D, F::Output, CAP>
+where
+    I: Iterator,
+    L: FnMut(I::Item) -> F,
+    F: Future,
+    D: FnMut(F::Output),
+{
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, F)> {
+        if self.under_way == self.width {
+            return None;
         }
-        // The lane of the oldest item whose value `done` has not got. Items go to lanes in turn.
-        let mut oldest = 0;
-        while lanes.is_live() {
-            lanes.as_mut().round(&mut cx, |lane, _, value| {
-                ended[lane] = Some(value);
-                None
-            });
-            while let Some(value) = ended[oldest].take() {
-                done(value);
-                if let Some((index, item)) = items.next() {
-                    lanes.as_mut().open(oldest, index, lookup(item));
-                }
-                oldest = (oldest + 1) % self.width;
-            }
+        let look_up = (self.lookup)(self.items.next()?);
+        let place = (self.oldest + self.under_way) % self.width;
+        self.under_way += 1;
+        Some((place, look_up))
+    }
+
+    #[inline(always)]
+    fn on_end(&mut self, place: usize, value: F::Output) {
+        self.ended[place] = Some(value);
+        while let Some(value) = self.ended[self.oldest].take() {
+            self.oldest = (self.oldest + 1) % self.width;
+            self.under_way -= 1;
+            (self.done)(value);
         }
     }
 }

@@ -1,172 +1,260 @@
 //! The lanes of a batch: fixed places on the stack in which look-ups run and never move.
 //!
-//! Invariants: lane `i` is initialised exactly while bit `i` of `live` is set, and then holds a
-//! look-up that has not ended. A look-up stays at its address until it is dropped there, once. So
-//! empty lanes are never visited. A panic unwinds through `Drop`, which drops every look-up under
-//! way. Only `batch.rs` uses this module.
+//! Invariants: the busy lanes form a ring of links, and a lane is in the ring exactly while it
+//! holds a look-up that has not ended. A look-up stays at its address until it is dropped there,
+//! once. A panic unwinds through the destructor of [`Ring`], which drops every look-up under way.
+//! Only `batch.rs` uses this module.
 //!
-//! The unsafe code has two reasons: it pins elements of an array, which the compiler cannot check,
-//! and it initialises lanes only when they are used, so that a short batch does not pay for all of
-//! them.
+//! The unsafe code has three reasons: it pins elements of an array, which the compiler cannot
+//! check; it initialises lanes only when they are used, so that a short batch does not pay for all
+//! of them; and lanes link to each other.
 
 use core::future::Future;
-use core::marker::PhantomPinned;
-use core::mem::MaybeUninit;
+use core::mem::{self, MaybeUninit};
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::ptr;
+use core::task::Poll;
 
-/// The most lanes of a batch: the bits of the mask.
+use crate::turn::Permit;
+
+/// The most lanes of a batch.
 pub(crate) const MAX_LANES: usize = 64;
 
-/// Up to `CAP` look-ups.
-pub(crate) struct Lanes<F, const CAP: usize> {
-    lanes: [MaybeUninit<Lane<F>>; CAP],
-    live: u64,
-    _pinned: PhantomPinned,
+/// Has the items of a batch.
+pub(crate) trait Source<F: Future> {
+    /// The next look-up and the number of its item, if one may begin now. After `None`, it is asked
+    /// again when another look-up has ended.
+    fn next(&mut self) -> Option<(usize, F)>;
+
+    /// Takes the value of an item.
+    fn on_end(&mut self, number: usize, value: F::Output);
 }
 
-/// One look-up, and the number of its item.
+/// One look-up, the number of its item, and the busy lanes around it.
 struct Lane<F> {
-    index: usize,
-    future: F,
+    next: *mut Lane<F>,
+    previous: *mut Lane<F>,
+    number: usize,
+    future: MaybeUninit<F>,
 }
 
-impl<F: Future, const CAP: usize> Lanes<F, CAP> {
-    /// Lanes without look-ups.
+/// The busy lanes. `at` is the one whose turn it is, or null if the ring is empty.
+struct Ring<F> {
+    at: *mut Lane<F>,
+}
+
+/// The lane whose look-up has ended. Leaves the ring when this is dropped.
+struct Vacant<'a, F>(&'a mut Ring<F>);
+
+/// The lanes that hold no look-up: a list, at whose end are those that were never used.
+struct Spare<F> {
+    first: *mut Lane<F>,
+    unused: *mut Lane<F>,
+    end: *mut Lane<F>,
+}
+
+/// Runs the look-ups of `source` in `width` lanes, in turns, until it has no more and all have
+/// ended. A lane whose look-up has ended takes the next one, which runs to its first mark at once.
+#[inline(always)]
+pub(crate) fn run<F, S, const CAP: usize>(width: usize, source: &mut S)
+where
+    F: Future,
+    S: Source<F>,
+{
+    assert!(1 <= width && width <= CAP, "a batch uses lanes that it has");
+    let mut lanes = [const { MaybeUninit::<Lane<F>>::uninit() }; CAP];
+    let lanes: *mut Lane<F> = lanes.as_mut_ptr().cast();
+    let permit = Permit::new();
+    permit.with_context(|cx| {
+        let Some(mut begun) = source.next() else {
+            return;
+        };
+        // SAFETY: `lanes` has `CAP` places, at least one of them, and at least `width`.
+        let (mut ring, mut spare) = unsafe { (Ring::of(lanes), Spare::of(lanes, width)) };
+        loop {
+            // SAFETY: `at` holds no look-up: it is the first lane, a spare one, or its own ended.
+            unsafe { ring.begin(begun) };
+            // The compiler peels the first turn off the inner loop. It knows there that the
+            // look-up starts at its beginning and has no permit, and in the rest of the loop that
+            // there is one.
+            let mut is_first = true;
+            begun = loop {
+                permit.set(!is_first);
+                // SAFETY: the ring is not empty. Read before the poll, so that the next turn need
+                // not wait for this link.
+                let following = unsafe { (*ring.at).next };
+                // SAFETY: a lane in the ring holds a look-up, which does not move: it is dropped
+                // in place, and the lanes stay where they are until this function ends.
+                let look_up = unsafe { Pin::new_unchecked((*ring.at).future.assume_init_mut()) };
+                if let Poll::Ready(value) = look_up.poll(cx) {
+                    let vacant = Vacant(&mut ring);
+                    let lane = vacant.0.at;
+                    // SAFETY: the look-up is dropped once, because the lane is vacant now: it is
+                    // filled again, or leaves the ring, also if this drop panics.
+                    unsafe { (*lane).future.assume_init_drop() };
+                    // SAFETY: the number was written together with the look-up.
+                    source.on_end(unsafe { (*lane).number }, value);
+                    if let Some(next) = source.next() {
+                        mem::forget(vacant);
+                        break next;
+                    }
+                    drop(vacant);
+                    // SAFETY: the lane has left the ring.
+                    unsafe { spare.push(lane) };
+                    if ring.at.is_null() {
+                        return;
+                    }
+                } else {
+                    if is_first
+                        && !spare.first.is_null()
+                        && let Some(next) = source.next()
+                    {
+                        // SAFETY: there is a spare lane, and it is filled before any other code
+                        // runs.
+                        unsafe { ring.insert(spare.pop()) };
+                        break next;
+                    }
+                    ring.at = following;
+                }
+                is_first = false;
+            };
+        }
+    });
+}
+
+impl<F> Ring<F> {
+    /// A ring of one lane, which the caller fills.
+    ///
+    /// # Safety
+    /// `lane` is a place for a lane.
     #[inline(always)]
-    pub(crate) const fn new() -> Self {
-        const { assert!(CAP >= 1 && CAP <= MAX_LANES, "a batch has 1 to 64 lanes") };
-        Self {
-            lanes: [const { MaybeUninit::uninit() }; CAP],
-            live: 0,
-            _pinned: PhantomPinned,
+    unsafe fn of(lane: *mut Lane<F>) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            (*lane).next = lane;
+            (*lane).previous = lane;
+        }
+        Self { at: lane }
+    }
+
+    /// Puts a look-up into the lane at `at`.
+    ///
+    /// # Safety
+    /// The ring is not empty, and that lane holds no look-up.
+    #[inline(always)]
+    unsafe fn begin(&mut self, (number, future): (usize, F)) {
+        // SAFETY: as the caller promises; nothing is overwritten that needs a drop.
+        unsafe {
+            (*self.at).number = number;
+            (*self.at).future.write(future);
         }
     }
 
-    /// True if some lane holds a look-up.
-    #[inline(always)]
-    pub(crate) const fn is_live(&self) -> bool {
-        self.live != 0
-    }
-
-    /// Puts a look-up that has not run yet into a lane that holds none.
+    /// Links a lane after the one at `at`, and goes to it.
     ///
-    /// # Panics
-    /// If there is no such lane, or if it already holds a look-up.
+    /// # Safety
+    /// The ring is not empty, and `lane` is not in it. The caller fills the lane.
     #[inline(always)]
-    pub(crate) fn open(self: Pin<&mut Self>, lane: usize, index: usize, future: F) {
-        assert!(
-            self.live & bit(lane) == 0,
-            "the lane holds a look-up already"
-        );
-        // SAFETY: this moves no look-up, because the lane that is written holds none.
-        let this = unsafe { self.get_unchecked_mut() };
-        this.lanes[lane].write(Lane { index, future });
-        this.live |= bit(lane);
+    unsafe fn insert(&mut self, lane: *mut Lane<F>) {
+        // SAFETY: as the caller promises; all links of lanes in the ring are valid.
+        unsafe {
+            let next = (*self.at).next;
+            (*lane).next = next;
+            (*lane).previous = self.at;
+            (*self.at).next = lane;
+            (*next).previous = lane;
+        }
+        self.at = lane;
     }
+}
 
-    /// Lets the look-up of each lane run to its next mark or to its end, in the order of lanes.
-    ///
-    /// When a look-up has ended, calls `ended` with its lane, the number of its item, and its
-    /// value. The look-up that `ended` returns takes the lane and runs to its first mark at once.
+impl<F> Drop for Ring<F> {
     #[inline(always)]
-    pub(crate) fn round(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        mut ended: impl FnMut(usize, usize, F::Output) -> Option<(usize, F)>,
-    ) {
-        // SAFETY: a look-up is touched in place only, and dropped there by `drop_in_place`.
-        let this = unsafe { self.get_unchecked_mut() };
-        let mut live = InRegister {
-            mask: this.live,
-            home: &mut this.live,
-        };
-        let mut turn = live.mask;
-        while turn != 0 {
-            let at = lowest(turn);
-            turn &= turn - 1;
-            // SAFETY: only lanes below `CAP` are opened, so all bits of `live` are below it.
-            let place = unsafe { this.lanes.get_unchecked_mut(at) };
-            // Each lane has a loop of its own, so the compiler sees that a look-up which was just
-            // put there starts at its beginning.
-            loop {
-                // SAFETY: the bit is set in `live` when the turn begins. It is cleared only below,
-                // and the loop goes on only after the lane was written. So it is initialised.
-                let lane = unsafe { place.assume_init_mut() };
-                // SAFETY: `Lanes` is pinned, and the look-up is not moved until it is dropped.
-                let future = unsafe { Pin::new_unchecked(&mut lane.future) };
-                let Poll::Ready(value) = future.poll(cx) else {
-                    break;
-                };
-                let index = lane.index;
-                // Cleared first: should the drop panic, the lane is not dropped a second time.
-                live.mask &= !bit(at);
-                // SAFETY: the lane is initialised, and its bit is cleared, so it is not used
-                // before it is written again.
-                unsafe { place.assume_init_drop() };
-                let Some((index, future)) = ended(at, index, value) else {
-                    break;
-                };
-                place.write(Lane { index, future });
-                live.mask |= bit(at);
+    fn drop(&mut self) {
+        // By value: a reference would force `at` into memory.
+        drop_all(self.at);
+    }
+}
+
+impl<F> Drop for Vacant<'_, F> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the ring is not empty while its current lane is vacant, and its links are valid.
+        unsafe {
+            let (next, previous) = ((*self.0.at).next, (*self.0.at).previous);
+            if next == self.0.at {
+                self.0.at = ptr::null_mut();
+            } else {
+                self.0.at = next;
+                (*previous).next = next;
+                (*next).previous = previous;
             }
         }
     }
 }
 
-/// The mask of live lanes during a round. The compiler keeps it in a register. It is written back
-/// to memory when the round ends, also by a panic.
-struct InRegister<'a> {
-    mask: u64,
-    home: &'a mut u64,
-}
-
-impl Drop for InRegister<'_> {
+impl<F> Spare<F> {
+    /// The lanes after the first of `width`.
+    ///
+    /// # Safety
+    /// `lanes` are `width` places, at least one.
     #[inline(always)]
-    fn drop(&mut self) {
-        *self.home = self.mask;
+    unsafe fn of(lanes: *mut Lane<F>, width: usize) -> Self {
+        // SAFETY: both are within the places, or at their end.
+        let (unused, end) = unsafe { (lanes.add(1), lanes.add(width)) };
+        let first = if unused == end {
+            ptr::null_mut()
+        } else {
+            unused
+        };
+        Self { first, unused, end }
+    }
+
+    /// Takes a lane.
+    ///
+    /// # Safety
+    /// `first` is not null.
+    #[inline(always)]
+    unsafe fn pop(&mut self) -> *mut Lane<F> {
+        let lane = self.first;
+        if lane == self.unused {
+            // SAFETY: an unused lane is below `end`.
+            *self = unsafe { Self::of(lane, self.end.offset_from_unsigned(lane)) };
+        } else {
+            // SAFETY: `push` wrote the link of a lane that was used.
+            self.first = unsafe { (*lane).next };
+        }
+        lane
+    }
+
+    /// Takes a lane back.
+    ///
+    /// # Safety
+    /// `lane` is in no list and in no ring.
+    #[inline(always)]
+    unsafe fn push(&mut self, lane: *mut Lane<F>) {
+        // SAFETY: as the caller promises, nothing else has the lane.
+        unsafe { (*lane).next = self.first };
+        self.first = lane;
     }
 }
 
-impl<F, const CAP: usize> Lanes<F, CAP> {
-    /// Drops every look-up where it lies.
-    fn clear(&mut self) {
-        while self.live != 0 {
-            let at = lowest(self.live);
-            // Cleared first: should the drop panic, the lane is not dropped a second time.
-            self.live &= !bit(at);
-            // SAFETY: the bit was set, so the lane is initialised, and it is not used again.
-            unsafe { self.lanes[at].assume_init_drop() };
+/// Drops every look-up of a ring where it lies. This happens only while a panic unwinds, and then
+/// a destructor that panics ends the process.
+#[cold]
+#[inline(never)]
+fn drop_all<F>(at: *mut Lane<F>) {
+    let mut lane = at;
+    while !lane.is_null() {
+        // SAFETY: a lane in the ring holds a look-up, and each lane is visited once.
+        unsafe {
+            (*lane).future.assume_init_drop();
+            lane = (*lane).next;
+        }
+        if lane == at {
+            break;
         }
     }
-}
-
-impl<F, const CAP: usize> Drop for Lanes<F, CAP> {
-    fn drop(&mut self) {
-        let rest = ClearOnUnwind(self);
-        rest.0.clear();
-        core::mem::forget(rest);
-    }
-}
-
-/// Drops the other look-ups when the drop of one panics, as arrays do.
-struct ClearOnUnwind<'a, F, const CAP: usize>(&'a mut Lanes<F, CAP>);
-
-impl<F, const CAP: usize> Drop for ClearOnUnwind<'_, F, CAP> {
-    fn drop(&mut self) {
-        self.0.clear();
-    }
-}
-
-#[inline(always)]
-const fn bit(lane: usize) -> u64 {
-    1 << lane
-}
-
-/// The lowest lane of a mask, which is not empty.
-#[inline(always)]
-const fn lowest(lanes: u64) -> usize {
-    lanes.trailing_zeros() as usize
 }
 
 #[cfg(test)]

@@ -21,11 +21,11 @@
 //! ```
 //!
 //! There is no runtime: the compiler turns the look-up into a state machine, and the batch keeps a
-//! fixed number of them (lanes) on its stack and polls them in turn. It allocates nothing and needs
-//! no wakers. A lane whose look-up has ended takes the next item, or is not polled again.
+//! fixed number of them (lanes) on its stack and polls them in turn. It allocates nothing and wakes
+//! nothing. A lane whose look-up has ended takes the next item, or is not polled again.
 //!
-//! The crate needs neither `std` nor `alloc`. Its unsafe code is in `lanes.rs` (pinning) and
-//! `prefetch.rs` (one instruction); Miri runs the tests of both.
+//! The crate needs neither `std` nor `alloc`. Its unsafe code is in `lanes.rs` (pinning),
+//! `turn.rs` (a waker) and `prefetch.rs` (one instruction); Miri runs the tests of all three.
 
 #![no_std]
 
@@ -36,6 +36,7 @@ mod batch;
 mod lanes;
 mod prefetch;
 mod tune;
+mod turn;
 
 /// The pages about this crate. Their code blocks are compiled as doc tests.
 #[cfg(doctest)]

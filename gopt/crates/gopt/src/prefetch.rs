@@ -1,14 +1,22 @@
 //! The marks that a look-up puts before an expensive access (G-Opt §3.2, "Prefetch, Save, and
 //! Switch"): each prefetches cache lines and lets the other lanes run once.
 //!
-//! Invariant: a mark is pending exactly once, and ready from then on. It stores no waker, because a
-//! [`Batch`](crate::Batch) polls its lanes in turn anyway. Another executor polls a task again only
-//! after a wake, so a mark wakes the waker at once, unless that is the no-op waker.
+//! Invariant: a mark is pending once, and then ready. In a [`Batch`](crate::Batch), each turn of a
+//! look-up lets it pass one mark (`turn.rs`), and the mark itself changes nothing. In another
+//! executor a mark remembers that it has switched, and wakes the task at once, because only tasks
+//! that were woken are polled again.
+//!
+//! So in a batch, marks that a look-up awaits at the same time, joined to one future, pass one in
+//! each turn; and after a future that is pending and no mark, the next mark passes at once. Both
+//! cost time, and change no value.
 
 use core::future::Future;
 use core::marker::PhantomData;
+use core::mem;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll};
+
+use crate::turn;
 
 /// Bytes that one prefetch brings into the cache. On every supported processor, a line has 64
 /// bytes, or a prefetch brings more.
@@ -80,6 +88,7 @@ pub struct Prefetch<H: Hint = T0> {
 #[derive(Debug)]
 #[must_use = "a mark does nothing unless it is awaited"]
 pub struct Switch {
+    /// Used only outside a batch.
     has_switched: bool,
 }
 
@@ -181,11 +190,11 @@ impl<'a, T, H: Hint> Future for Load<'a, T, H> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
-        let place = self.place;
-        if !self.switch.has_switched {
-            prefetch_value::<T, H>(place);
+        if self.switch.passes(cx) {
+            return Poll::Ready(self.place);
         }
-        Pin::new(&mut self.switch).poll(cx).map(|()| place)
+        prefetch_value::<T, H>(self.place);
+        Poll::Pending
     }
 }
 
@@ -194,18 +203,14 @@ impl<'a, T> Future for LoadMut<'a, T> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a mut T> {
-        if !self.switch.has_switched
-            && let Some(place) = &self.place
-        {
+        if self.switch.passes(cx) {
+            let place = self.place.take();
+            return Poll::Ready(place.expect("a future is not polled after it was ready"));
+        }
+        if let Some(place) = &self.place {
             prefetch_value::<T, Write>(place);
         }
-        match Pin::new(&mut self.switch).poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => {
-                let place = self.place.take();
-                Poll::Ready(place.expect("a future is not polled after it was ready"))
-            }
-        }
+        Poll::Pending
     }
 }
 
@@ -214,10 +219,11 @@ impl<H: Hint> Future for Prefetch<H> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.switch.has_switched {
-            H::prefetch_line(self.address);
+        if self.switch.passes(cx) {
+            return Poll::Ready(());
         }
-        Pin::new(&mut self.switch).poll(cx)
+        H::prefetch_line(self.address);
+        Poll::Pending
     }
 }
 
@@ -226,21 +232,25 @@ impl Future for Switch {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.has_switched {
-            return Poll::Ready(());
+        if self.passes(cx) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
         }
-        self.has_switched = true;
-        wake_others(cx.waker());
-        Poll::Pending
     }
 }
 
-/// Lets a look-up run in an executor that is not a batch. In a batch the compiler sees that the
-/// waker is the no-op one, and removes this code.
-#[inline(always)]
-fn wake_others(waker: &Waker) {
-    if !waker.will_wake(Waker::noop()) {
-        waker.wake_by_ref();
+impl Switch {
+    /// Whether the look-up goes on. If not, the other lanes run.
+    #[inline(always)]
+    fn passes(&mut self, cx: &Context<'_>) -> bool {
+        if let Some(granted) = turn::take(cx) {
+            return granted;
+        }
+        if !self.has_switched {
+            cx.waker().wake_by_ref();
+        }
+        mem::replace(&mut self.has_switched, true)
     }
 }
 

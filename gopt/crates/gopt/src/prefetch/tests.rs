@@ -5,7 +5,7 @@ use core::pin::pin;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::task::Wake;
+use std::task::{Wake, Waker};
 use std::thread_local;
 
 use super::*;
