@@ -1,5 +1,5 @@
-//! A client with an endpoint of its own, which blocks: one call for each operation, and the machine
-//! itself for programs that have many under way.
+//! A blocking client with an endpoint of its own: each operation is one call. A program that wants
+//! many operations under way drives the client's machine itself.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{fmt, io};
@@ -181,7 +181,7 @@ impl<T: Open> Connection<T> {
     /// # Errors
     /// [`Error`], if no server answers before the client's deadline.
     pub fn map(&mut self) -> Result<Map, Error> {
-        // An answer to any request comes after the map.
+        // The server sends the map before it answers any request.
         self.run_whole(0, Whole::Figures)?;
         self.rpc.app().map().cloned().ok_or(Error::Unavailable)
     }
@@ -202,8 +202,8 @@ impl<T: Open> Connection<T> {
         figures.collect()
     }
 
-    /// Forgets all items that are older than `delay` seconds from now will be, in all partitions,
-    /// one after the other.
+    /// Deletes all items that were written before a moment `delay` seconds from now, in one
+    /// partition after the other.
     ///
     /// # Errors
     /// [`Error`]; some partitions may have been flushed.
@@ -214,8 +214,8 @@ impl<T: Open> Connection<T> {
         Ok(())
     }
 
-    /// The machine and its endpoint, to begin operations whose ends [`Self::turn`] brings. Their
-    /// tokens must be below 2^63.
+    /// The machine and its endpoint, with which a program begins operations; they end in
+    /// [`Self::turn`]. Their tokens must be below 2^63.
     pub fn with(&mut self) -> (&mut Client, Cx<'_>) {
         self.rpc.with()
     }
@@ -263,8 +263,8 @@ impl<T: Open> Connection<T> {
         self.wait(token)
     }
 
-    /// Runs until an operation has ended. Ends of others are dropped: a program that uses
-    /// [`Self::with`] takes theirs first.
+    /// Runs until an operation has ended. The results of other operations are lost, so a program
+    /// that uses [`Self::with`] takes its results before it calls anything that waits.
     fn wait(&mut self, token: Token) -> Result<Reply, Error> {
         loop {
             self.turn(Nanos::MAX);

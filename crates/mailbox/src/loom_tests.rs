@@ -14,8 +14,8 @@ use loom::thread;
 use super::*;
 use crate::sync::AtomicU32 as Count;
 
-/// The bell of an endpoint's thread (`crates/nexus/src/doorbell.rs`), with a count for its
-/// descriptor. Loom orders fences, but not loads and stores, sequentially.
+/// The bell of an endpoint's thread (`crates/nexus/src/doorbell.rs`), with a count in place of its
+/// descriptor. Loom treats `SeqCst` fences as sequentially consistent, but not loads and stores.
 struct Door {
     rung: AtomicBool,
     asleep: AtomicBool,

@@ -1,9 +1,9 @@
 //! The sockets at which other processes connect: takes connections off their queues, each with its
 //! origin, and handles a lack of descriptors (rule C9).
 //!
-//! Invariants: one descriptor is kept spare, so that a process that is sent away gets a goodbye
-//! even when no other is left. Without the spare one, nothing is accepted for a while, and the
-//! queue stays. Owned and called by `reactor.rs`.
+//! Invariants: one descriptor is kept in reserve. If the system has no other, it serves to accept a
+//! process and send it a goodbye. Without it, the listeners pause, and processes wait in the queue.
+//! Owned and called by `reactor.rs`.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -33,8 +33,8 @@ pub(crate) struct Listeners {
     /// Until then nothing is accepted.
     paused: Option<Nanos>,
     spare: Option<OwnedFd>,
-    /// Finds the users of connections of this host with itself; `None` if the kernel cannot, and
-    /// then processes of this host stay with TCP and UDP.
+    /// Finds the user at the other end of a connection within this host. If the kernel cannot
+    /// (`None`), processes of this host use TCP and UDP.
     sockets: Option<Sockets>,
 }
 
@@ -178,14 +178,14 @@ impl Listeners {
     }
 }
 
-/// Whether the ends of a TCP connection have one address: then it is one of a host with itself. It
-/// may have two of the host's addresses as well, and then only the kernel knows.
+/// Whether both ends of a TCP connection have the same address, so that they are on one host. Two
+/// addresses may also belong to one host, but only the kernel knows that.
 fn have_one_address(local: IpAddr, remote: IpAddr) -> bool {
     let (local, remote) = (local.to_canonical(), remote.to_canonical());
     local == remote || (local.is_loopback() && remote.is_loopback())
 }
 
-/// A descriptor of no use.
+/// A descriptor to keep in reserve.
 fn spare() -> Option<OwnedFd> {
     std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
 }

@@ -38,7 +38,7 @@ pub(crate) struct Publisher {
     due: Nanos,
     /// The next session to look at.
     next: SessionNum,
-    /// The busiest sessions first; has room also for those of one look.
+    /// The busiest sessions first, with room for the sessions that one publication looks at.
     listed: Vec<(Session, SessionInfo)>,
 }
 

@@ -7,8 +7,8 @@
 //! pages are in one list. The topmost page is always in use: the index may take the memory above
 //! it.
 //!
-//! The first word of a page is its link, plus one: to the page before it in its class, or to the
-//! next free page. A free page is marked in that word, and its second word links back.
+//! The first word of a page holds the number, plus one, of the page before it in its class, or of
+//! the next free page. A free page is marked in that word, and its second word links back.
 
 mod pages;
 

@@ -32,7 +32,7 @@ only the header. A process is a little slower while it is traced, and only then.
 Exit codes: 0, it was traced; 1, the process cannot be traced, or has ended; 2, wrong usage; 130,
 Ctrl-C without an output file.";
 
-/// Time between two signs to the process that the trace is still wanted.
+/// Time between two messages that ask the process to go on with the trace.
 const WORD_EVERY: Duration = Duration::from_millis(100);
 /// Pause when no packet has come.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// How long to trace
     #[arg(long, value_name = "S", value_parser = interval)]
     seconds: Option<Duration>,
-    /// Bytes to keep of each packet: by default the header and 64 bytes behind it
+    /// Bytes to keep of each packet: by default the header and the 64 bytes after it
     #[arg(long, value_name = "N", default_value_t = 88,
           value_parser = clap::value_parser!(u16).range(24..=280))]
     bytes: u16,

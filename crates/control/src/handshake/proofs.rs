@@ -1,8 +1,9 @@
-//! Sessions whose peer must prove its address before packets go there (rule C13): those that the
-//! peer has asked for, and those that it has granted. And the challenges of peers for sessions of
-//! this side: those that a peer can have sent for a handshake are answered, and no others.
+//! Proofs of addresses (rule C13), in both directions. A peer must prove its address before packets
+//! go there, whether it has asked for a session or granted one. And peers challenge this side: it
+//! answers a challenge only if that can belong to a handshake.
 //!
-//! Invariant: the transport counts one use for each of them, and core knows none of them as open.
+//! Invariant: while a session waits for its peer's proof, the transport counts one use of the peer,
+//! and core does not know the session as open.
 //! Called by `handshake.rs`.
 
 use dunlin_core::transport::PeerId;
@@ -106,9 +107,9 @@ impl<F, P> Handshake<F, P> {
         self.steps.push_back(Step::Challenge { peer, to, secret });
     }
 
-    /// Answers a challenge for a session that the peer may be about to make: one that it has been
-    /// asked for, or that this side has granted. Packets cost a peer little, and each answer takes
-    /// time of the control thread, so the challenges after those of one handshake are ignored.
+    /// Answers a challenge if the peer may be about to open the session: this side has asked for
+    /// it, or has granted it. A peer sends packets cheaply, and each answer takes time of the
+    /// control thread. So challenges are ignored if one handshake does not need as many.
     pub fn on_challenged(&mut self, challenged: &Challenged) {
         let key = SessionKey {
             endpoint: self.endpoint,
@@ -119,7 +120,7 @@ impl<F, P> Handshake<F, P> {
             Some(entry) if entry.key != key => return,
             Some(entry) => match entry.stage {
                 Stage::Offered { .. } => &mut entry.proofs,
-                // It has asked no peer, or its peer has granted it.
+                // This side has not asked yet, or the peer has granted the session already.
                 _ => return,
             },
             None => self.answered.entry(key).or_default(),
@@ -149,8 +150,8 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Handles the end of a grant before its proof. The session is asked for again, as if its offer
-    /// had been lost with its connection (rule C4), unless the peer's program has ended it.
+    /// Handles the close of a granted session whose peer has not proven its address. If the
+    /// connection was lost, this side asks for the session again, as for a lost offer (rule C4).
     pub(super) fn on_unproven_closed(&mut self, key: SessionKey, reason: CloseReason) {
         if reason != CloseReason::Disconnected {
             return self.on_grant_proven(key, false);

@@ -1,4 +1,4 @@
-//! The client of these tests: it remembers its events, and every wait of it has a limit.
+//! The client of these tests. It keeps its events, and no wait is longer than a limit.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -130,8 +130,8 @@ impl<T: Named> Client<T> {
     }
 }
 
-/// All of them ended because the peer has failed. Returns how many never left this side, so that
-/// they have provably not run.
+/// Asserts that all calls ended because the peer has failed. Returns the number of calls that were
+/// never transmitted, which provably have not run.
 pub(crate) fn assert_peer_failed(done: &[Done]) -> usize {
     for done in done {
         let ran = match done.transmitted() {

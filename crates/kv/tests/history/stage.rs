@@ -22,9 +22,9 @@ use crate::search;
 /// Ports that may have a partition; the server uses some of them in each life.
 const PORTS: usize = 3;
 const CLIENTS: usize = 5;
-/// Restarts happen until then.
+/// No server restarts after this time.
 const CHAOS: Nanos = Nanos::from_millis(3000);
-/// Every operation has ended then.
+/// Every operation must have ended at this time.
 const END: Nanos = Nanos::from_millis(6500);
 const STEP: Nanos = Nanos::from_micros(500);
 
@@ -41,13 +41,13 @@ pub(crate) enum Bug {
     /// An expired item is returned.
     #[cfg(feature = "mutants")]
     Expired,
-    /// A client sends a write again whose end is unknown.
+    /// A client repeats a write that may have happened.
     #[cfg(feature = "mutants")]
     RepeatedWrite,
-    /// A client routes by its first map for ever, and no server minds.
+    /// A client never replaces its first map, and servers accept requests that it misroutes.
     #[cfg(feature = "mutants")]
     OldMap,
-    /// A client answers a get with the item of its get before, whatever was written since.
+    /// A client returns the item of its previous get, even if it was written meanwhile.
     #[cfg(feature = "mutants")]
     OldRead,
     /// A write stops in the middle of its value.
@@ -73,7 +73,7 @@ impl Bug {
     ];
 }
 
-/// Counts of events in runs, to see that the runs try what they are for.
+/// Counts of events, which show that the runs cover the cases that they are made for.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Sum {
     pub(crate) operations: u64,
@@ -102,7 +102,7 @@ struct Members {
     record: Shared,
     rng: Rng,
     bug: Bug,
-    /// The server's life, and the partitions that it has in it.
+    /// The number of times that the server has started, and its partitions since the last start.
     life: u32,
     partitions: u16,
     expired: u64,
@@ -206,7 +206,7 @@ struct Stage {
     rng: Rng,
     events: BTreeMap<(Nanos, u64), Event>,
     sequence: u64,
-    /// Sessions of clients with processes of the server's present life.
+    /// The sessions of clients with the server since its last start.
     sessions: Vec<(PortId, Session)>,
     is_up: bool,
     restarts: u64,

@@ -293,8 +293,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.requests_under_way()
     }
 
-    /// Sets the function that gets what the process of a session's peer serves: after the session
-    /// has been granted, and after each change. Processes that do not say it are never reported.
+    /// Sets the function that learns which endpoints a peer's process serves: after a session with
+    /// it has been granted, and after each change. Some processes never announce it.
     pub fn on_serving(&mut self, run: ServingFn<App>) {
         self.serving = run;
     }

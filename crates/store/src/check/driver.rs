@@ -336,8 +336,8 @@ impl Driver {
         same("claim", claimed, self.model.claim(bytes))
     }
 
-    /// Checks that the items that have left were allowed to leave. `rewritten` is the key that an
-    /// operation has written, with its version before: that item may leave for the new one.
+    /// Checks that each item that has left was allowed to. An operation that writes a key replaces
+    /// its item; `rewritten` is that key, and the version of the item before.
     fn take_gone(&mut self, rewritten: Option<(&[u8], u64)>) -> Result<(), Difference> {
         let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics with it"));
         for (key, version, reason) in gone {

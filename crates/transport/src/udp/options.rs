@@ -46,8 +46,8 @@ pub struct Options {
     /// The address in offers, if it is not the bound one. If the endpoint is bound to the
     /// unspecified address, an offer has the local address of the peer's control connection.
     pub advertise: Option<IpAddr>,
-    /// Networks to which packets may go even if the peer that offers the address has connected from
-    /// another one, once the peer has proven that packets reach it there (rules C12 and C13).
+    /// Networks in which a peer may offer an address other than the one from which it connects.
+    /// Packets go there once the peer has proven that they reach it (rules C12 and C13).
     pub allow_peers: Networks,
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,

@@ -26,9 +26,9 @@ const GENERATION_BITS: u32 = 11;
 const TOP_BIT: u32 = 1 << (INDEX_BITS + GENERATION_BITS);
 const _: () = assert!(INDEX_BITS + GENERATION_BITS == 31);
 
-/// The identity of a peer: a restarted process may come back under the address of its predecessor.
-/// The terms belong to it too, because a process can claim to be another one: its claim, which it
-/// never proves, must not set the sizes of that one's packets.
+/// The identity of a peer. The address is not enough, because a restarted process may have that of
+/// its predecessor. The terms are a part of it, because a process can offer the identity of another
+/// one without proof, and must not change the sizes of the other's packets by that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     endpoint: EndpointUid,
@@ -58,7 +58,7 @@ pub(super) struct Peer {
 /// Where packets to a peer go, and in which form. From [`UdpTx::reach`](super::UdpTx::reach).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reach {
-    /// The address. One of IPv4 has that form, whatever the socket's family is.
+    /// The address, an IPv4 address in its own form even if the socket is one of IPv6.
     pub address: SocketAddr,
     /// Most bytes of a datagram that holds several packets.
     pub datagram: u32,

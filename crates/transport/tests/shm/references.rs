@@ -43,7 +43,7 @@ fn poll(end: &mut End) -> Vec<(u8, Option<u8>)> {
     (0..frames).map(look).collect()
 }
 
-/// How often this process has mapped the memory of that number.
+/// The number of mappings that this process has of the file with this inode.
 fn mappings(inode: u64) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let inode = inode.to_string();
@@ -118,7 +118,7 @@ fn memory_of_the_user_is_copied_first() {
     let own = a.pool.adopt(vec![9; LEN]).unwrap();
     a.tx.burst(&[item(to_b, 1, own.lend())]);
     drop(own);
-    // The copy is another's business.
+    // The user's memory is gone, so the data must have been copied.
     assert_eq!(poll(&mut b), [(1, Some(9))]);
     assert_eq!((a.counters().tx_references, a.counters().tx_copied), (1, 1));
     assert_eq!(a.counters().tx_dropped_full, 0);
@@ -153,7 +153,7 @@ fn more_copies_than_are_kept_take_back_the_oldest() {
 fn regions_that_are_gone_are_unmapped() {
     let (mut a, mut b) = (End::new(1), End::new(2));
     let (to_b, _) = a.connect(&mut b);
-    // Its own region.
+    // A msgbuf of this size has a region of its own.
     let large = filled(&mut a, 1 << 20, 5);
     let part = large.lend_range(0, LEN).unwrap();
     a.tx.burst(&[item(to_b, 1, part)]);
@@ -164,7 +164,7 @@ fn regions_that_are_gone_are_unmapped() {
     drop(large);
     a.pool = Pool::new(PoolConfig::default()).unwrap();
     assert_eq!(mappings(inode), 1, "the receiver does not know yet");
-    // Before it sleeps the sender says what is gone; the receiver hears it when it wakes.
+    // The sender publishes what is gone before it sleeps; the receiver reads that when it wakes.
     a.sleep(Duration::ZERO);
     b.sleep(Duration::ZERO);
     assert_eq!(mappings(inode), 0);

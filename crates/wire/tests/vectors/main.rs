@@ -23,7 +23,7 @@ struct File {
     heading: &'static str,
     /// The blocks that the file must contain.
     blocks: fn() -> Vec<Block>,
-    /// The block that follows from this block's input alone.
+    /// Renders a block again from its input lines alone.
     reread: fn(&Block) -> Block,
 }
 

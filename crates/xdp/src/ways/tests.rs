@@ -1,4 +1,4 @@
-//! Ways that follow tables of a test.
+//! Ways over tables that a test changes instead of the kernel.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;

@@ -44,7 +44,7 @@ pub(super) struct Tally<'a> {
     shown: Instant,
 }
 
-/// Times between two round numbers.
+/// The number of round trips that took between `from` and `to`.
 struct Bucket {
     from: Duration,
     to: Duration,
@@ -197,7 +197,7 @@ impl<'a> Tally<'a> {
     }
 
     fn quantile(&self, quantile: f64) -> Duration {
-        // The histogram rounds up, beyond the largest time.
+        // The histogram rounds a time up, so its answer may exceed the largest time.
         Duration::from_nanos(self.times.value_at_quantile(quantile)).min(self.most)
     }
 
@@ -286,7 +286,7 @@ impl<'a> Tally<'a> {
             if from > self.times.max() {
                 break;
             }
-            // A step of the histogram that straddles an edge goes to the side of its middle.
+            // A step of the histogram may cross an edge; it counts where its middle lies.
             let steps = self.times.iter_recorded();
             let within = steps.filter(|step| {
                 let middle = self.times.median_equivalent(step.value_iterated_to());
