@@ -34,7 +34,7 @@ fn poll(end: &mut End) -> Vec<(u8, Option<u8>)> {
         let frame = end.rx.frame(index);
         let data = frame.elsewhere.map(|elsewhere| {
             let mut copy = vec![0; elsewhere.len()];
-            assert!(elsewhere.copy_to(&mut copy), "nobody took it back");
+            assert!(elsewhere.copy_to(&mut copy), "the sender has taken it back");
             assert!(copy.iter().all(|byte| *byte == copy[0]));
             copy[0]
         });
@@ -65,7 +65,7 @@ fn small_packets_do_not_wait_for_large_ones() {
     let mut got = Vec::new();
     while got.len() < 20 {
         let more = poll(&mut b);
-        assert_eq!(more.len(), 1, "others like it may come");
+        assert_eq!(more.len(), 1, "one large packet at a time");
         got.extend(more);
     }
     let large: Vec<u8> = got
@@ -94,7 +94,7 @@ fn a_flood_of_small_packets_does_not_hold_up_large_ones() {
             break;
         }
         bursts += 1;
-        assert!(bursts < 4, "it is never its turn");
+        assert!(bursts < 4, "the large packet never comes");
     }
 }
 
@@ -107,7 +107,7 @@ fn a_receiver_with_large_packets_in_hand_does_not_sleep() {
         a.tx.burst(&[item(to_b, number, large.lend())]);
     }
     assert_eq!(poll(&mut b).len(), 2);
-    assert!(b.sleep(Duration::ZERO), "one is left");
+    assert!(b.sleep(Duration::ZERO), "a large packet is left");
     assert_eq!(poll(&mut b), [(2, Some(7))]);
 }
 
@@ -186,7 +186,7 @@ fn without_references_packets_go_through_the_ring() {
 }
 
 #[test]
-fn what_no_ring_holds_goes_by_reference_in_any_case() {
+fn a_packet_that_no_ring_can_hold_goes_by_reference_always() {
     let options = Options {
         cells: 64,
         by_reference: u32::MAX,

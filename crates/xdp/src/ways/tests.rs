@@ -122,7 +122,7 @@ fn a_peer_is_reached_as_soon_as_its_neighbour_is_known() {
     assert_eq!(
         fall(&mut ways, 1 << 20),
         Some(Fall::NoRoad),
-        "an old name of that place"
+        "an id of an earlier peer in that place"
     );
     told.change(Change::Neighbour(
         [10, 0, 0, 9].into(),

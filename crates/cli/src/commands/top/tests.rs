@@ -112,7 +112,7 @@ fn keys_choose_sort_hold_and_end() {
 }
 
 #[test]
-fn an_endpoint_that_goes_leaves_the_choice_in_the_table() {
+fn the_choice_stays_in_the_table_when_an_endpoint_goes() {
     let mut model = model();
     press(&mut model, KeyEvent::from(KeyCode::Down));
     let mut fewer = model.after.clone();
