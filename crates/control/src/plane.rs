@@ -5,8 +5,9 @@
 //! beginning to its end, `plane/admission.rs` has limits, `plane/upgrade.rs` moves it from TCP to a
 //! UNIX socket, `plane/outgoing.rs` handles the sessions that this side asks for,
 //! `plane/incoming.rs` those that the other side asks for and the end of all of them,
-//! `plane/inquiries.rs` the questions about requests without an answer, and `plane/proofs.rs` the
-//! proofs of addresses, and `plane/serving.rs` what processes serve.
+//! `plane/inquiries.rs` the questions about requests without an answer, `plane/proofs.rs` the
+//! proofs of addresses, `plane/serving.rs` what processes serve, and `plane/sessions.rs` has the
+//! table of open sessions.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
@@ -17,6 +18,7 @@ mod links;
 mod outgoing;
 mod proofs;
 mod serving;
+mod sessions;
 mod upgrade;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,8 +39,9 @@ use super::proofs::Proofs;
 use super::route::{Route, RouteId};
 use super::secrets::Secrets;
 use super::types::{Action, Command, ConnectTicket, Event, Identity, LinkId, SessionKey};
-use incoming::{Incoming, Open};
+use incoming::Incoming;
 use inquiries::Inquiries;
+use sessions::Sessions;
 
 /// The control plane of one process. `F` stands for a descriptor.
 #[derive(Debug)]
@@ -66,10 +69,7 @@ pub struct Plane<F> {
     /// Every attempt once, at the time at which the plane must look at it.
     due: BTreeSet<(Nanos, AttemptId)>,
     tickets: BTreeMap<ConnectTicket, Incoming>,
-    sessions: BTreeMap<SessionKey, Open>,
-    /// The same sessions by their connections, so that the end of one, or an answer over it, takes
-    /// no look at those of others.
-    sessions_over: BTreeSet<(LinkId, SessionKey)>,
+    sessions: Sessions,
     inquiries: Inquiries,
     proofs: Proofs,
     /// The places of requests whose peers have to prove an address.
@@ -137,8 +137,7 @@ impl<F> Plane<F> {
             attempt_for: BTreeMap::new(),
             due: BTreeSet::new(),
             tickets: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            sessions_over: BTreeSet::new(),
+            sessions: Sessions::default(),
             inquiries: Inquiries::default(),
             proofs: Proofs::default(),
             unproven: Shares::default(),

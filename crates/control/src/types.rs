@@ -33,13 +33,6 @@ pub struct SessionKey {
 }
 
 impl SessionKey {
-    /// No key comes before it in their order.
-    pub(super) const FIRST: Self = Self {
-        endpoint: EndpointIndex(0),
-        session: SessionNum(0),
-        token: Token(0),
-    };
-
     /// The session as its peer names it in messages to us.
     pub const fn as_ref(&self) -> SessionRef {
         SessionRef {

@@ -7,6 +7,7 @@ use dunlin_wire::control::{
 };
 
 use super::Plane;
+use super::sessions::Open;
 use crate::places::Origin;
 use crate::types::{
     ConnectTicket, Event, LinkId, PeerIdentity, Proving, SessionKey, Side, TransportOffer,
@@ -21,27 +22,6 @@ pub(super) struct Incoming {
     remote: SessionRef,
     /// Its peer has to prove an address; the origin that has a place for it.
     pub(super) unproven: Option<Origin>,
-}
-
-/// An open session.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
-    /// The connection over which it was made; it ends with the connection.
-    pub(super) link: LinkId,
-    /// The peer's name for it.
-    pub(super) remote: SessionRef,
-    /// The endpoint has asked its peer, and has no account yet.
-    pub(super) inquires: bool,
-}
-
-impl Open {
-    pub(super) const fn new(link: LinkId, remote: SessionRef) -> Self {
-        Self {
-            link,
-            remote,
-            inquires: false,
-        }
-    }
 }
 
 impl<F> Plane<F> {
@@ -202,12 +182,7 @@ impl<F> Plane<F> {
     }
 
     pub(super) fn reset_sessions_of(&mut self, endpoint: EndpointIndex) {
-        let of: Vec<SessionKey> = self
-            .sessions
-            .keys()
-            .filter(|key| key.endpoint == endpoint)
-            .copied()
-            .collect();
+        let of: Vec<SessionKey> = self.sessions.of(endpoint).collect();
         for key in of {
             self.disconnect(key, CloseReason::EndpointClosed);
         }
@@ -232,23 +207,15 @@ impl<F> Plane<F> {
     /// Enters an open session. False if the peer could not tell it from another session over the
     /// same link, because two endpoints have drawn the same number and token.
     pub(super) fn insert_session(&mut self, key: SessionKey, open: Open) -> bool {
-        if self.sessions.contains_key(&key) || self.find(open.link, key.as_ref()).is_some() {
+        if self.find(open.link, key.as_ref()).is_some() {
             return false;
         }
         let Some(link) = self.links.get_mut(&open.link) else {
             return false;
         };
-        link.sessions += 1;
-        self.sessions_over.insert((open.link, key));
-        self.sessions.insert(key, open);
-        true
-    }
-
-    /// The open sessions over a connection.
-    pub(super) fn open_over(&self, link: LinkId) -> impl Iterator<Item = (SessionKey, &Open)> {
-        let over = self.sessions_over.range((link, SessionKey::FIRST)..);
-        let over = over.take_while(move |(of, _)| *of == link);
-        over.filter_map(|(_, key)| Some((*key, self.sessions.get(key)?)))
+        let entered = self.sessions.insert(key, open);
+        link.sessions += usize::from(entered);
+        entered
     }
 
     /// The identity of the peer of a session made over this link.
@@ -375,8 +342,7 @@ impl<F> Plane<F> {
     }
 
     pub(super) fn forget_session(&mut self, key: SessionKey) -> Option<Open> {
-        let open = self.sessions.remove(&key)?;
-        self.sessions_over.remove(&(open.link, key));
+        let open = self.sessions.remove(key)?;
         self.inquiries.take(key);
         self.proofs.forget(Proving::Granted(key));
         if let Some(link) = self.links.get_mut(&open.link) {
@@ -395,7 +361,11 @@ impl<F> Plane<F> {
                 session,
                 token,
             })
-            .find(|key| self.sessions.get(key).is_some_and(|open| open.link == link))
+            .find(|key| {
+                self.sessions
+                    .get(*key)
+                    .is_some_and(|open| open.link == link)
+            })
     }
 
     fn take_named(&mut self, link: LinkId, named: SessionRef) -> Option<(SessionKey, Open)> {

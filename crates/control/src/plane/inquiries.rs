@@ -82,7 +82,7 @@ impl Inquiries {
 impl<F> Plane<F> {
     /// Sends an endpoint's question about requests of its session.
     pub(super) fn inquire(&mut self, key: SessionKey, requests: &[ReqNum]) {
-        let Some(open) = self.sessions.get_mut(&key) else {
+        let Some(open) = self.sessions.get_mut(key) else {
             // The session's end is on the way to the endpoint.
             return;
         };
@@ -131,7 +131,7 @@ impl<F> Plane<F> {
 
     pub(super) fn on_account(&mut self, link: LinkId, account: &wire::Account<'_>) {
         let key = self.find(link, account.session);
-        let open = key.and_then(|key| self.sessions.get_mut(&key));
+        let open = key.and_then(|key| self.sessions.get_mut(key));
         // More accounts than inquiries would fill the endpoint's queue.
         let (Some(key), true) = (key, open.is_some_and(|open| open.inquires)) else {
             self.counters.unknown_sessions += u64::from(key.is_none());
@@ -153,14 +153,14 @@ impl<F> Plane<F> {
     }
 
     fn give_account(&mut self, key: SessionKey, account: Account) {
-        if let Some(open) = self.sessions.get_mut(&key) {
+        if let Some(open) = self.sessions.get_mut(key) {
             open.inquires = false;
             self.tell(key.endpoint, Event::Account { key, account });
         }
     }
 
     fn send_account(&mut self, key: SessionKey, away: u64, fates: Fates<'_>) {
-        if let Some(open) = self.sessions.get(&key) {
+        if let Some(open) = self.sessions.get(key) {
             let (link, session) = (open.link, open.remote);
             let account = wire::Account {
                 session,

@@ -327,7 +327,7 @@ impl<F> Plane<F> {
     }
 
     fn end_sessions_over(&mut self, id: LinkId, reason: CloseReason) {
-        let over: Vec<_> = self.open_over(id).map(|(key, _)| key).collect();
+        let over: Vec<_> = self.sessions.over(id).map(|(key, _)| key).collect();
         for key in over {
             self.forget_session(key);
             self.tell(key.endpoint, Event::Closed { key, reason });

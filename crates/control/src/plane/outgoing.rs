@@ -10,7 +10,7 @@ use dunlin_wire::control::{
 };
 
 use super::Plane;
-use super::incoming::Open;
+use super::sessions::Open;
 use crate::attempt::{AfterRefusal, Attempt, AttemptState};
 use crate::route::{Route, RouteId};
 use crate::types::{ConnectFailure, Event, LinkId, SessionKey, Side};
@@ -214,7 +214,9 @@ impl<F> Plane<F> {
         if self.mutant == Some(crate::mutant::Mutant::SecondGrantEnds) {
             return false;
         }
-        self.open_over(link).any(|(_, open)| open.remote == remote)
+        self.sessions
+            .over(link)
+            .any(|(_, open)| open.remote == remote)
     }
 
     /// Advances the attempts whose deadline or whose wait is over.

@@ -25,7 +25,7 @@ impl<F> Plane<F> {
     pub(super) fn challenge(&mut self, proving: Proving, now: Nanos) {
         let link = match proving {
             Proving::Asked { ticket, .. } => self.take_turn(ticket),
-            Proving::Granted(key) => self.sessions.get(&key).map(|open| open.link),
+            Proving::Granted(key) => self.sessions.get(key).map(|open| open.link),
         };
         if let Some(link) = link {
             let secret = self.secrets.next();
@@ -105,7 +105,7 @@ impl<F> Plane<F> {
     /// Sends back the bytes of a challenge that an endpoint has received, over the connection of
     /// the session.
     pub(super) fn prove(&mut self, key: SessionKey, secret: u64) {
-        let open = self.sessions.get(&key).map(|open| open.link);
+        let open = self.sessions.get(key).map(|open| open.link);
         let attempt = || self.attempts.get(self.attempt_for.get(&key)?)?.link();
         let Some(link) = open.or_else(attempt) else {
             return;

@@ -38,8 +38,7 @@ impl<F> Plane<F> {
     pub(super) fn on_serving(&mut self, id: LinkId, serving: Serving) -> Result<(), GoodbyeReason> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
         if link.on_serving(serving)?.is_some() {
-            let over = self.sessions.iter().filter(|(_, open)| open.link == id);
-            let keys: Vec<SessionKey> = over.map(|(key, _)| *key).collect();
+            let keys: Vec<SessionKey> = self.sessions.over(id).map(|(key, _)| key).collect();
             for key in keys {
                 self.tell_serving(id, key);
             }

@@ -30,8 +30,17 @@ impl<F> Plane<F> {
 
     /// Checks that each session stands under its connection, and nothing else does.
     fn check_sessions(&self) {
-        let over = self.sessions.iter().map(|(key, open)| (open.link, *key));
-        assert_eq!(self.sessions_over, over.collect());
+        let of = |endpoint: &EndpointIndex| self.sessions.of(*endpoint);
+        let all = self.endpoints.keys().flat_map(of);
+        let linked = all.filter_map(|key| Some((self.sessions.get(key)?.link, key)));
+        let linked: BTreeSet<_> = linked.collect();
+        assert_eq!(linked.len(), self.sessions.len());
+        for (id, link) in &self.links {
+            let over = self.sessions.over(*id).map(|(key, _)| (*id, key));
+            let over: BTreeSet<_> = over.collect();
+            assert_eq!(over.len(), link.sessions, "{id:?}");
+            assert!(over.is_subset(&linked), "{id:?}");
+        }
     }
 }
 

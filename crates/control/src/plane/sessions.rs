@@ -1,0 +1,184 @@
+//! The open sessions of a process, by name and by connection: the end of a connection takes no look
+//! at sessions over others.
+//!
+//! An endpoint numbers its sessions from 0 and uses numbers again, so sessions stand in pages of
+//! [`PAGE`] numbers, which takes 42 bytes for each; a tree with an entry for each session, and one
+//! more by connection, took 127.
+//!
+//! Invariants: an endpoint has no two open sessions of one number, because it reports the end of
+//! one before it uses the number again; the sessions over a connection are a doubly linked list
+//! that begins in `first_over`; no page is empty, and neither is a list.
+
+use std::collections::BTreeMap;
+
+use dunlin_wire::control::{EndpointIndex, SessionRef};
+use dunlin_wire::{SessionNum, Token};
+
+use crate::types::{LinkId, SessionKey};
+
+/// Numbers in a page.
+const PAGE: u32 = 16;
+
+/// The place of a session: its endpoint and its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place(EndpointIndex, u32);
+
+/// An open session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    /// The connection over which it was made; it ends with the connection.
+    pub(super) link: LinkId,
+    /// The peer's name for it.
+    pub(super) remote: SessionRef,
+    /// The endpoint has asked its peer, and has no account yet.
+    pub(super) inquires: bool,
+}
+
+/// An open session at its place.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    token: Token,
+    open: Open,
+    /// The sessions before and after it among those over its connection.
+    previous: Option<Place>,
+    next: Option<Place>,
+}
+
+/// Sessions with consecutive numbers.
+type Page = Box<[Option<Entry>; PAGE as usize]>;
+
+/// All open sessions.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    /// By endpoint and first number.
+    pages: BTreeMap<(EndpointIndex, u32), Page>,
+    first_over: BTreeMap<LinkId, Place>,
+    len: usize,
+}
+
+impl Open {
+    pub(super) const fn new(link: LinkId, remote: SessionRef) -> Self {
+        Self {
+            link,
+            remote,
+            inquires: false,
+        }
+    }
+}
+
+impl Sessions {
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn get(&self, key: SessionKey) -> Option<&Open> {
+        let entry = self.at(Place::of(key))?;
+        (entry.token == key.token).then_some(&entry.open)
+    }
+
+    pub(super) fn get_mut(&mut self, key: SessionKey) -> Option<&mut Open> {
+        let entry = self.at_mut(Place::of(key))?;
+        (entry.token == key.token).then_some(&mut entry.open)
+    }
+
+    /// Enters a session. False if its endpoint has an open one of this number.
+    pub(super) fn insert(&mut self, key: SessionKey, open: Open) -> bool {
+        let place = Place::of(key);
+        if self.at(place).is_some() {
+            return false;
+        }
+        let next = self.first_over.insert(open.link, place);
+        if let Some(next) = next.and_then(|next| self.at_mut(next)) {
+            next.previous = Some(place);
+        }
+        let page = self.pages.entry(place.page()).or_default();
+        page[place.in_page()] = Some(Entry {
+            token: key.token,
+            open,
+            previous: None,
+            next,
+        });
+        self.len += 1;
+        true
+    }
+
+    pub(super) fn remove(&mut self, key: SessionKey) -> Option<Open> {
+        let place = Place::of(key);
+        let page = self.pages.get_mut(&place.page())?;
+        let entry = page[place.in_page()].take_if(|entry| entry.token == key.token)?;
+        if page.iter().all(Option::is_none) {
+            self.pages.remove(&place.page());
+        }
+        let Entry {
+            open,
+            previous,
+            next,
+            ..
+        } = entry;
+        if let Some(next) = next.and_then(|next| self.at_mut(next)) {
+            next.previous = previous;
+        }
+        match (previous, next) {
+            (Some(previous), _) => {
+                if let Some(previous) = self.at_mut(previous) {
+                    previous.next = next;
+                }
+            }
+            (None, Some(next)) => drop(self.first_over.insert(open.link, next)),
+            (None, None) => drop(self.first_over.remove(&open.link)),
+        }
+        self.len -= 1;
+        Some(open)
+    }
+
+    /// The sessions over a connection, the latest first.
+    pub(super) fn over(&self, link: LinkId) -> impl Iterator<Item = (SessionKey, &Open)> {
+        let mut next = self.first_over.get(&link).copied();
+        std::iter::from_fn(move || {
+            let place = next?;
+            let entry = self.at(place)?;
+            next = entry.next;
+            Some((place.key(entry), &entry.open))
+        })
+    }
+
+    /// The sessions of an endpoint.
+    pub(super) fn of(&self, endpoint: EndpointIndex) -> impl Iterator<Item = SessionKey> {
+        let pages = self.pages.range((endpoint, 0)..=(endpoint, u32::MAX));
+        pages.flat_map(|((endpoint, first), page)| {
+            let places = (*first..).zip(page.iter());
+            places
+                .filter_map(|(session, entry)| Some(Place(*endpoint, session).key(entry.as_ref()?)))
+        })
+    }
+
+    fn at(&self, place: Place) -> Option<&Entry> {
+        self.pages.get(&place.page())?[place.in_page()].as_ref()
+    }
+
+    fn at_mut(&mut self, place: Place) -> Option<&mut Entry> {
+        self.pages.get_mut(&place.page())?[place.in_page()].as_mut()
+    }
+}
+
+impl Place {
+    const fn of(key: SessionKey) -> Self {
+        Self(key.endpoint, key.session.0)
+    }
+
+    const fn key(self, entry: &Entry) -> SessionKey {
+        SessionKey {
+            endpoint: self.0,
+            session: SessionNum(self.1),
+            token: entry.token,
+        }
+    }
+
+    const fn page(self) -> (EndpointIndex, u32) {
+        (self.0, self.1 / PAGE * PAGE)
+    }
+
+    const fn in_page(self) -> usize {
+        (self.1 % PAGE) as usize
+    }
+}
