@@ -10,6 +10,8 @@
 
 use std::marker::PhantomData;
 
+use dunlin_msgbuf::Rows;
+
 /// The index of an entry of one kind of table.
 pub(crate) trait Index: Copy {
     fn new(index: u32) -> Self;
@@ -22,7 +24,7 @@ const NONE: u32 = u32::MAX;
 /// A table of `T`, by index.
 #[derive(Debug)]
 pub(crate) struct Slab<I, T> {
-    entries: Vec<T>,
+    entries: Rows<T>,
     free: Free<I>,
 }
 
@@ -62,7 +64,7 @@ impl<I: Index> Free<I> {
 impl<I, T> Default for Slab<I, T> {
     fn default() -> Self {
         Self {
-            entries: Vec::new(),
+            entries: Rows::new(),
             free: Free {
                 spare: NONE,
                 others: Vec::new(),
@@ -76,23 +78,40 @@ impl<I: Index, T: Default> Slab<I, T> {
     /// A free entry as its last user left it, or a new one.
     #[inline]
     pub(crate) fn take(&mut self) -> I {
-        match self.take_free() {
-            Some((index, _)) => index,
-            None => self.grow(),
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self) -> I {
-        let index = u32::try_from(self.entries.len()).expect("fewer than 2^32 fit in memory");
-        self.entries.push(T::default());
-        let others = &mut self.free.others;
-        others.reserve(self.entries.capacity() - others.len());
-        I::new(index)
+        self.take_or(T::default)
     }
 }
 
 impl<I: Index, T> Slab<I, T> {
+    /// A free entry as its last user left it, or one that `make` makes.
+    #[inline]
+    pub(crate) fn take_or(&mut self, make: impl FnOnce() -> T) -> I {
+        match self.take_free() {
+            Some((index, _)) => index,
+            None => self.grow(make()),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, entry: T) -> I {
+        let index = u32::try_from(self.entries.len()).expect("fewer than 2^32 fit in memory");
+        self.entries.push(entry);
+        let others = &mut self.free.others;
+        others.reserve(self.entries.capacity() - others.len());
+        I::new(index)
+    }
+
+    /// Gives back the memory of the entries from `len` on, which are free.
+    pub(crate) fn shorten(&mut self, len: usize) {
+        self.entries.truncate(len);
+        let is_left = |index: u32| (index as usize) < len;
+        self.free.others.retain(|index| is_left(*index));
+        self.free.others.shrink_to(self.entries.capacity());
+        if !is_left(self.free.spare) {
+            self.free.spare = NONE;
+        }
+    }
+
     /// A free entry as its last user left it, if there is one.
     #[inline(always)]
     pub(crate) fn take_free(&mut self) -> Option<(I, &mut T)> {
@@ -157,7 +176,7 @@ impl<I: Index, T> Slab<I, T> {
     }
 
     /// All entries, free or not.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.entries.iter()
     }
 

@@ -8,6 +8,7 @@
 //! Of the crates below the endpoint's protocol, this is the only one with unsafe code. That code is
 //! sound because blocks are disjoint and have one owner each (`pool`, `buf`), regions outlive their
 //! msgbufs (`home`), and a generation matches only while its block is lent (`region`).
+//! [`Rows`] is the memory of an endpoint's tables.
 //!
 //! ```
 //! use dunlin_msgbuf::{Pool, PoolConfig};
@@ -38,6 +39,7 @@ mod pool;
 mod prefetch;
 mod region;
 pub mod regions;
+mod rows;
 mod sys;
 mod table;
 
@@ -52,3 +54,4 @@ pub use peer::{PeerBytes, PeerRegion};
 pub use pool::{AdoptError, Pool};
 pub use prefetch::{prefetch_line, prefetch_lines, prefetch_read, prefetch_slice};
 pub use regions::{RegionInfo, Stale};
+pub use rows::Rows;

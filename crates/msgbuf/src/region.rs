@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use crate::block::Descriptor;
+use crate::block::{Block, Descriptor};
 use crate::errors::AllocError;
 use crate::extent::{Extent, GENERATION};
 use crate::home::Home;
@@ -166,6 +166,13 @@ impl Region {
         debug_assert!((block as usize) < self.descriptors.capacity());
         // SAFETY: there is room for one for each block, and callers name a block of this region.
         unsafe { self.first_descriptor.add(block as usize) }
+    }
+
+    /// Whether this is a block of the region: whether its descriptor lies here. Reads nothing.
+    pub(crate) fn describes(&self, block: &Block) -> bool {
+        let first = self.first_descriptor.as_ptr();
+        let end = first.wrapping_add(self.blocks);
+        (first..end).contains(&block.0.as_ptr())
     }
 
     /// The sizes that other processes need to map the memory; `None` if they cannot map it.

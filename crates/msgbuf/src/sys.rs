@@ -15,7 +15,8 @@ use crate::errors::MapError;
 /// Bytes of a hugepage of the only kind that this crate asks for.
 pub(crate) const HUGEPAGE: usize = 2 << 20;
 
-const PAGE: usize = 4096;
+/// Bytes of an ordinary page.
+pub(crate) const PAGE: usize = 4096;
 
 /// The pages that a region's memory is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -51,6 +52,13 @@ impl Mapping {
     pub(crate) fn new(len: usize, shared: bool, hugepages: bool) -> Option<Self> {
         debug_assert!(len > 0);
         os::map(len, shared, hugepages)
+    }
+
+    /// Makes private memory `len` bytes long, which is a multiple of a page. Its contents stay, as
+    /// far as they fit, but may move. `None` if the system refuses; the memory is then gone.
+    pub(crate) fn resized(self, len: usize) -> Option<Self> {
+        debug_assert!(self.backing == Backing::Private && len > 0 && len.is_multiple_of(PAGE));
+        os::resize(self, len)
     }
 
     /// Asks for the first `len` bytes in hugepages, of which the system need not have set any
@@ -149,6 +157,19 @@ mod os {
         };
         huge.or_else(|| memfd(len, 0).and_then(|fd| map_with(len, Some(fd), Backing::Pages)))
             .or_else(|| map_with(len, None, Backing::Private))
+    }
+
+    pub(super) fn resize(mut mapping: Mapping, len: usize) -> Option<Mapping> {
+        let before = mapping.len.next_multiple_of(PAGE);
+        let (base, move_it) = (mapping.base.as_ptr().cast(), libc::MREMAP_MAYMOVE);
+        // SAFETY: the whole of a mapping that we own; its owner finds the memory at its new place.
+        let base = unsafe { libc::mremap(base, before, len, move_it) };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        mapping.base = NonNull::new(base.cast())?;
+        mapping.len = len;
+        Some(mapping)
     }
 
     fn memfd(len: usize, flags: libc::c_uint) -> Option<OwnedFd> {
@@ -369,6 +390,14 @@ mod os {
             fd: None,
             backing: Backing::Private,
         })
+    }
+
+    pub(super) fn resize(mapping: Mapping, len: usize) -> Option<Mapping> {
+        let other = map(len, false, false)?;
+        let (from, to) = (mapping.base.as_ptr(), other.base.as_ptr());
+        // SAFETY: both are this long, and they are different allocations.
+        unsafe { to.copy_from_nonoverlapping(from, len.min(mapping.len)) };
+        Some(other)
     }
 
     /// # Safety

@@ -262,8 +262,8 @@ impl Agenda {
     }
 
     /// Notes that a part of the held responses was swept, up to `end` of `len`. If a whole round
-    /// has seen no response that must still be held, the sweep rests.
-    pub(crate) fn on_swept(&mut self, end: usize, len: usize, next: Nanos) {
+    /// has seen no response that must still be held, the sweep rests: then this returns true.
+    pub(crate) fn on_swept(&mut self, end: usize, len: usize, next: Nanos) -> bool {
         let round_over = end >= len;
         let rest = round_over && !self.sweep_found;
         if round_over {
@@ -271,6 +271,7 @@ impl Agenda {
         }
         self.sweep_cursor = if round_over { 0 } else { end };
         self.next_sweep = if rest { Nanos::MAX } else { next };
+        rest
     }
 }
 

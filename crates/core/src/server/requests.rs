@@ -254,6 +254,12 @@ pub(crate) struct Requests {
     table: Slab<RequestIdx, InboundRequest>,
     slots: Vec<Slot>,
     asked: Asked,
+    /// The generation of new entries. It is higher than those of all entries whose memory was given
+    /// back, so a handle of one of them finds no later request.
+    first_generation: u32,
+    /// The sweep has found no held response since a slot last got an entry, and the memory of
+    /// unused entries is being given back.
+    gives_back: bool,
 }
 
 /// Questions about a request.

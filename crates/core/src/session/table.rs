@@ -1,6 +1,7 @@
 //! The table of sessions: their indexes, their tokens, and the admission of new ones (rules W5,
 //! S7). `line.rs` has the state of one session.
 
+use dunlin_msgbuf::Rows;
 use dunlin_wire::{SessionNum, Token};
 
 use crate::config::MAX_SESSIONS;
@@ -17,7 +18,7 @@ use crate::transport::PeerId;
 /// All sessions of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    lines: Vec<Line>,
+    lines: Rows<Line>,
     /// The first slot of each session, as in its line. Apart from the lines, so that the slots can
     /// be prefetched together with the line.
     starts: Vec<SlotIdx>,
@@ -39,7 +40,7 @@ pub(crate) struct Sessions {
 impl Sessions {
     pub(crate) fn new(limit: usize, seed: u64, endpoint: EndpointNum) -> Self {
         Self {
-            lines: Vec::new(),
+            lines: Rows::new(),
             starts: Vec::new(),
             free: Vec::new(),
             endpoint,

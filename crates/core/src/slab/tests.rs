@@ -27,3 +27,18 @@ fn freeing_never_allocates() {
     (0..100).for_each(|index| slab.release(CallIdx(index)));
     assert_eq!(slab.free.others.capacity(), room);
 }
+
+#[test]
+fn a_shorter_table_has_only_the_entries_that_are_left() {
+    let mut slab = Slab::<CallIdx, u64>::default();
+    for _ in 0..20_000 {
+        slab.take();
+    }
+    (10..20_000).for_each(|index| slab.release(CallIdx(index)));
+    slab.shorten(12);
+    assert_eq!((slab.live(), slab.len()), (10, 12));
+    assert!(slab.free.others.capacity() <= slab.entries.capacity());
+    let mut taken = [slab.take(), slab.take(), slab.take()];
+    taken.sort_unstable();
+    assert_eq!(taken, [CallIdx(10), CallIdx(11), CallIdx(12)]);
+}

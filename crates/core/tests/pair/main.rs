@@ -17,6 +17,7 @@ mod memory;
 mod paced;
 mod packets;
 mod proofs;
+mod quiet;
 mod references;
 mod regressions;
 mod sessions;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "tags and patterns wrap")]
 
+mod trimming;
+
 use super::*;
 use crate::config::Hugepages;
 use crate::large::MAX_CACHED;

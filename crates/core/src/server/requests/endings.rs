@@ -16,6 +16,11 @@ use crate::time::Nanos;
 /// Number of times that the sweep looks at all held responses within `response_hold`.
 const SWEEPS_PER_HOLD: u64 = 4;
 
+/// Parts in which the memory of a large table is given back, so that no sweep takes long.
+const GIVING_BACK_PARTS: usize = 16;
+/// Entries of which a sweep may give the memory back without taking long: 2 MiB.
+const GIVING_BACK_LIMIT: usize = 16 << 10;
+
 /// Requests that are over.
 impl Requests {
     /// Frees a finished request and its response; the slot keeps its number.
@@ -93,10 +98,37 @@ impl Requests {
             .sweep_part(self.table.len(), self.sweep_parts())
     }
 
-    /// Notes that a part was swept, up to `end`.
-    pub(crate) fn on_swept(&self, end: usize, context: &mut Context) {
+    /// Notes that a part was swept, up to `end`. After a round without held responses, the memory
+    /// that they used goes back to the system, step by step; the pool's is the last step.
+    pub(crate) fn on_swept(&mut self, end: usize, context: &mut Context) {
         let next = context.moment.now() + self.sweep_interval(&context.config);
-        context.agenda.on_swept(end, self.table.len(), next);
+        let rests = context.agenda.on_swept(end, self.table.len(), next);
+        self.gives_back |= rests;
+        if !self.gives_back {
+            return;
+        }
+        self.gives_back = self.give_back();
+        if self.gives_back {
+            self.expect_sweep(context);
+        } else {
+            context.pool.trim();
+        }
+    }
+
+    /// Gives back the memory of unused entries at the end of the table, but not of all in one step.
+    /// True if there are more.
+    fn give_back(&mut self) -> bool {
+        let (len, entries) = (self.table.len(), self.table.iter().rev());
+        let step = (len / GIVING_BACK_PARTS).max(GIVING_BACK_LIMIT);
+        let unused = entries.take_while(|request| request.state == RequestState::Free);
+        let mut count = 0;
+        for entry in unused.take(len.saturating_sub(SWEEP_LIMIT).min(step)) {
+            let later = entry.generation.wrapping_add(1);
+            self.first_generation = self.first_generation.max(later);
+            count += 1;
+        }
+        self.table.shorten(len - count);
+        count == step
     }
 
     /// Frees one request if its response was held for long enough.

@@ -5,7 +5,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqNum;
 use dunlin_wire::control::Fate;
 
-use super::{RequestState, Requests, Template};
+use super::{InboundRequest, RequestState, Requests, Template};
 use crate::handle::{RequestIdx, SessionIdx, SlotIdx};
 use crate::session::slots::SlotRange;
 
@@ -129,7 +129,12 @@ impl Requests {
     /// Gives the slot an entry. Until it is given back, the entry keeps the slot's template.
     #[cold]
     fn furnish(&mut self, at: SlotIdx, session: SessionIdx, answer: Template) -> RequestIdx {
-        let index = self.table.take();
+        self.gives_back = false;
+        let generation = self.first_generation;
+        let index = self.table.take_or(|| InboundRequest {
+            generation,
+            ..InboundRequest::default()
+        });
         let request = self.table.at_mut(index);
         request.answer = answer;
         request.session = session;
