@@ -24,7 +24,6 @@ use crate::layout::{
     MIN_BLOCK_SHIFT, SMALL_CLASSES,
 };
 use crate::region::{RegionBox, RegionOptions};
-use crate::sys::HUGEPAGE;
 
 /// User memory that was not adopted, and the reason.
 #[derive(Debug)]
@@ -128,6 +127,19 @@ impl Pool {
             }
         }
         self.alloc_slow(len)
+    }
+
+    /// A msgbuf for a message of `len` bytes that arrives in parts. A long one is prepared piece by
+    /// piece, not here, where a gibibyte would take some tenths of a second: before bytes are
+    /// written, [`MsgBuf::prepare`] should be called.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    pub fn alloc_for_parts(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
+        match self.layout.class(len) {
+            Some(class) if class >= SMALL_CLASSES => self.alloc_large(class, len),
+            _ => self.alloc(len),
+        }
     }
 
     /// Takes a msgbuf back, to be used again next. A msgbuf of another pool goes home, as if
@@ -262,7 +274,9 @@ impl Pool {
     fn alloc_slow(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
         let class = self.layout.class(len).ok_or(AllocError::TooLarge)?;
         if class >= SMALL_CLASSES {
-            return self.alloc_large(class, len);
+            let mut buf = self.alloc_large(class, len)?;
+            buf.prepare(len);
+            return Ok(buf);
         }
         if self.free[class].is_empty() {
             self.collect();
@@ -283,11 +297,6 @@ impl Pool {
                 self.make_room(size)?;
                 let region = RegionBox::map(size, true, self.options, &self.home)?;
                 self.mapped += region.get().len;
-                if self.options.hugepages {
-                    // The last hugepage may be used in part: that is less than the message.
-                    let used = DATA_OFFSET + len;
-                    region.get().gather(used.next_multiple_of(HUGEPAGE));
-                }
                 region
             }
         };

@@ -13,7 +13,7 @@
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use crate::block::{Block, Descriptor};
 use crate::errors::AllocError;
@@ -21,7 +21,7 @@ use crate::extent::{Extent, GENERATION};
 use crate::home::Home;
 use crate::layout::{MAX_REGION, MIN_BLOCK};
 use crate::name::RegionId;
-use crate::sys::{self, Backing, Mapping};
+use crate::sys::{self, Backing, HUGEPAGE, Mapping};
 use crate::table::Table;
 
 /// All regions of the process.
@@ -60,6 +60,8 @@ pub(crate) struct Region {
     /// Only the capacity of the `Vec` is used.
     descriptors: Vec<MaybeUninit<Descriptor>>,
     first_descriptor: NonNull<Descriptor>,
+    /// The region has asked for hugepages up to here; `usize::MAX`: it does not ask.
+    gathered: AtomicUsize,
     memory: Memory,
 }
 
@@ -187,11 +189,25 @@ impl Region {
         }
     }
 
-    /// Asks for the first `len` bytes in hugepages, before they are used.
-    pub(crate) fn gather(&self, len: usize) {
-        if let Memory::Mapped(mapping) = &self.memory {
-            mapping.gather(len.min(mapping.len()));
+    /// Asks for the bytes up to `end` in hugepages, unless it has asked for them before. The region
+    /// holds a single block, and its owner calls.
+    #[inline]
+    pub(crate) fn gather(&self, end: usize) {
+        if end > self.gathered.load(Ordering::Relaxed) {
+            self.gather_more(end);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn gather_more(&self, end: usize) {
+        let Memory::Mapped(mapping) = &self.memory else {
+            return;
+        };
+        let begin = self.gathered.load(Ordering::Relaxed);
+        let end = end.next_multiple_of(HUGEPAGE);
+        self.gathered.store(end, Ordering::Relaxed);
+        mapping.gather(begin..end.min(mapping.len()));
     }
 
     pub(crate) fn backing(&self) -> Backing {
@@ -275,6 +291,10 @@ impl RegionBox {
             home: home.clone(),
             descriptors,
             first_descriptor,
+            gathered: AtomicUsize::new(match single && options.hugepages {
+                true => 0,
+                false => usize::MAX,
+            }),
             memory: Memory::Mapped(mapping),
         })
         .map_err(|_full| AllocError::TooManyRegions)
@@ -302,6 +322,7 @@ impl RegionBox {
             home: home.clone(),
             descriptors,
             first_descriptor,
+            gathered: AtomicUsize::new(usize::MAX),
             memory: Memory::User(memory, generation),
         };
         Self::publish(region).map_err(|region| match region.memory {

@@ -97,7 +97,7 @@ impl Server<'_> {
         }
         let context = &mut *self.context;
         let message = match self.reassembly.has_room(session, size, &context.config) {
-            true => context.pool.alloc(size as usize).ok(),
+            true => context.pool.alloc_for_parts(size as usize).ok(),
             false => None,
         };
         let Some(message) = message else {

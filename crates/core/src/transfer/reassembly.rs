@@ -163,9 +163,13 @@ impl Reassembly {
             Novelty::Duplicate => incoming.duplicate = true,
             Novelty::New => {
                 let start = packet as usize * data_size;
-                let message = incoming.message.as_mut().map(MsgBuf::data_mut);
+                let end = start + data.len();
+                let message = incoming.message.as_mut().map(|message| {
+                    message.prepare(end);
+                    message.data_mut()
+                });
                 // The packet exists and its data is as long as it should be (rule W8).
-                let place = message.and_then(|bytes| bytes.get_mut(start..start + data.len()));
+                let place = message.and_then(|bytes| bytes.get_mut(start..end));
                 if !place.is_some_and(|place| data.copy_to(place)) {
                     return Err(DropReason::Revoked);
                 }

@@ -437,3 +437,31 @@ fn large_msgbufs_lie_in_hugepages_unless_they_are_switched_off() {
         assert!(in_hugepages(Hugepages::Try) >= 2 << 20);
     }
 }
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn a_message_in_parts_takes_memory_as_they_come_and_lies_in_hugepages() {
+    use crate::sys::tests::descriptor::{gathered, system_collapses};
+    let mut pool = Pool::new(PoolConfig::default()).expect("memory is available");
+    let mut buf = pool.alloc_for_parts(8 << 20).expect("memory is available");
+    let first_page = buf.data().as_ptr().map_addr(|addr| addr & !0xfff);
+    let base = std::ptr::NonNull::new(first_page.cast_mut()).expect("a msgbuf has an address");
+    assert_eq!(gathered(base), 0, "nothing has come");
+    let mut seen = Vec::new();
+    for part in 0..8 {
+        let (start, end) = (part * MIB, (part + 1) * MIB);
+        buf.prepare(end);
+        assert!(buf.data()[start + 1..end].iter().all(|&byte| byte == 0));
+        buf.data_mut()[start..end].fill(part as u8 + 1);
+        seen.push(gathered(base));
+    }
+    let right = |(part, bytes): (usize, &[u8])| bytes.iter().all(|&byte| byte == part as u8 + 1);
+    assert!(
+        buf.data().chunks(MIB).enumerate().all(right),
+        "no part is lost"
+    );
+    let set_aside = std::fs::read_to_string("/proc/sys/vm/nr_hugepages");
+    if system_collapses() && set_aside.is_ok_and(|pages| pages.trim() == "0") {
+        assert!(seen[0] <= 2 * MIB && seen[7] >= 4 * MIB, "{seen:?}");
+    }
+}

@@ -132,7 +132,8 @@ pub(crate) mod descriptor {
         let len = 3 * HUGEPAGE + 5000;
         let mapping = Mapping::new(len, true, false).expect("6 MiB are available");
         assert_eq!(mapping.base().as_ptr().align_offset(HUGEPAGE), 0);
-        mapping.gather(len);
+        mapping.gather(0..2 * HUGEPAGE);
+        mapping.gather(2 * HUGEPAGE..len);
         assert!(bytes(&mapping).iter().all(|&byte| byte == 0));
         // SAFETY: our mapping is writable, and this test alone uses it.
         unsafe { mapping.base().as_ptr().add(2 * HUGEPAGE).write(7) };
@@ -156,7 +157,7 @@ pub(crate) mod descriptor {
     fn private_memory_is_gathered_as_it_is_used() {
         let mapping = Mapping::new(2 * HUGEPAGE, false, false).expect("4 MiB are available");
         assert_eq!(mapping.base().as_ptr().align_offset(HUGEPAGE), 0);
-        mapping.gather(2 * HUGEPAGE);
+        mapping.gather(0..2 * HUGEPAGE);
         // SAFETY: our mapping is writable, and this test alone uses it.
         unsafe { mapping.base().as_ptr().write(7) };
         if system_collapses() {
