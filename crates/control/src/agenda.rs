@@ -4,22 +4,21 @@
 //!
 //! Invariant: each name has one time or none. Owned and called by `plane`.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use dunlin_core::Nanos;
+use dunlin_core::ordered::{Map, Set};
 
 /// Names, each with a time.
 #[derive(Debug)]
 pub(super) struct Agenda<K> {
-    at: BTreeMap<K, Nanos>,
-    order: BTreeSet<(Nanos, K)>,
+    at: Map<K, Nanos>,
+    order: Set<(Nanos, K)>,
 }
 
 impl<K> Default for Agenda<K> {
     fn default() -> Self {
         Self {
-            at: BTreeMap::new(),
-            order: BTreeSet::new(),
+            at: Map::new(),
+            order: Set::new(),
         }
     }
 }

@@ -63,9 +63,10 @@ mod proofs;
 mod stages;
 mod steps;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use dunlin_core::ordered::Map;
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Closed, Nanos, Session};
 use dunlin_wire::SessionNum;
@@ -92,12 +93,12 @@ pub const MAX_RETRIES: u32 = 3;
 #[derive(Debug)]
 pub struct Handshake<F, P> {
     endpoint: EndpointIndex,
-    connecting: BTreeMap<SessionNum, Connecting<P>>,
+    connecting: Map<SessionNum, Connecting<P>>,
     channels: Channels,
     failures: VecDeque<(Session, ConnectFailure)>,
-    unproven: BTreeMap<ConnectTicket, Unproven<F>>,
+    unproven: Map<ConnectTicket, Unproven<F>>,
     /// Challenges that were answered for open sessions.
-    answered: BTreeMap<SessionKey, u8>,
+    answered: Map<SessionKey, u8>,
     steps: VecDeque<Step<F, P>>,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
@@ -108,11 +109,11 @@ impl<F, P> Handshake<F, P> {
     pub fn new(endpoint: EndpointIndex) -> Self {
         Self {
             endpoint,
-            connecting: BTreeMap::new(),
+            connecting: Map::new(),
             channels: Channels::default(),
             failures: VecDeque::new(),
-            unproven: BTreeMap::new(),
-            answered: BTreeMap::new(),
+            unproven: Map::new(),
+            answered: Map::new(),
             steps: VecDeque::new(),
             #[cfg(feature = "mutants")]
             mutant: None,

@@ -11,8 +11,9 @@
 //! Owned and called by `plane`.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+
+use dunlin_core::ordered::{Map, Set};
 
 use super::types::LinkId;
 
@@ -81,14 +82,14 @@ pub(super) struct Places {
 /// Places of one kind, and the origins that have them; a name of a later holder is greater.
 #[derive(Debug)]
 pub(super) struct Shares<K> {
-    of: BTreeMap<Origin, BTreeSet<K>>,
+    of: Map<Origin, Set<K>>,
     count: usize,
 }
 
 impl<K> Default for Shares<K> {
     fn default() -> Self {
         Self {
-            of: BTreeMap::new(),
+            of: Map::new(),
             count: 0,
         }
     }
@@ -136,7 +137,7 @@ impl Places {
 impl<K: Copy + Ord> Shares<K> {
     /// Gives a place to one more of this origin.
     pub(super) fn insert(&mut self, name: K, origin: Origin) {
-        if self.of.entry(origin).or_default().insert(name) {
+        if self.of.get_or_insert(origin, Set::new()).insert(name) {
             self.count += 1;
         }
     }
@@ -177,7 +178,11 @@ impl<K: Copy + Ord> Shares<K> {
 
     /// The holders of an origin's places, oldest first.
     pub(super) fn held_by(&self, origin: Origin) -> impl DoubleEndedIterator<Item = K> {
-        self.of.get(&origin).into_iter().flatten().copied()
+        self.of
+            .get(&origin)
+            .into_iter()
+            .flat_map(Set::iter)
+            .copied()
     }
 
     #[cfg(test)]
@@ -186,13 +191,13 @@ impl<K: Copy + Ord> Shares<K> {
     }
 
     fn count_of(&self, origin: Origin) -> usize {
-        self.of.get(&origin).map_or(0, BTreeSet::len)
+        self.of.get(&origin).map_or(0, Set::len)
     }
 
     /// The origin with most places; among equals, that of the oldest holder.
-    fn largest(&self, which: impl Fn(Origin) -> bool) -> Option<(Origin, &BTreeSet<K>)> {
+    fn largest(&self, which: impl Fn(Origin) -> bool) -> Option<(Origin, &Set<K>)> {
         let origins = self.of.iter().filter(|(origin, _)| which(**origin));
-        let rank = |names: &BTreeSet<K>| (names.len(), Reverse(names.first().copied()));
+        let rank = |names: &Set<K>| (names.len(), Reverse(names.first().copied()));
         let largest = origins.max_by_key(|(_, names)| rank(names));
         largest.map(|(origin, names)| (*origin, names))
     }

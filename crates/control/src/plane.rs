@@ -21,9 +21,10 @@ mod serving;
 mod sessions;
 mod upgrade;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use dunlin_core::ordered::{Map, Set};
 use dunlin_core::{Nanos, Rng};
 use dunlin_wire::control::{
     AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, Insight, MAX_FRAME,
@@ -52,23 +53,23 @@ pub struct Plane<F> {
     /// The source of numbers that a peer must not be able to guess from others.
     secrets: Secrets,
     counters: PlaneCounters,
-    endpoints: BTreeMap<EndpointIndex, LocalEndpoint>,
-    links: BTreeMap<LinkId, Link>,
+    endpoints: Map<EndpointIndex, LocalEndpoint>,
+    links: Map<LinkId, Link>,
     /// The places of connections that other processes have made.
     places: Places,
     /// When each link must be polled.
     link_times: Agenda<LinkId>,
-    routes: BTreeMap<RouteId, Route>,
+    routes: Map<RouteId, Route>,
     /// When each waiting route must be dialled again.
     route_times: Agenda<RouteId>,
     /// When to look for unused connections that we made.
     next_idle_look: Nanos,
-    route_to: BTreeMap<Vec<SocketAddr>, RouteId>,
-    attempts: BTreeMap<AttemptId, Attempt>,
-    attempt_for: BTreeMap<SessionKey, AttemptId>,
+    route_to: Map<Vec<SocketAddr>, RouteId>,
+    attempts: Map<AttemptId, Attempt>,
+    attempt_for: Map<SessionKey, AttemptId>,
     /// Every attempt once, at the time at which the plane must look at it.
-    due: BTreeSet<(Nanos, AttemptId)>,
-    tickets: BTreeMap<ConnectTicket, Incoming>,
+    due: Set<(Nanos, AttemptId)>,
+    tickets: Map<ConnectTicket, Incoming>,
     sessions: Sessions,
     inquiries: Inquiries,
     proofs: Proofs,
@@ -125,18 +126,18 @@ impl<F> Plane<F> {
             rng: Rng::new(seed),
             secrets: Secrets::new(!seed),
             counters: PlaneCounters::default(),
-            endpoints: BTreeMap::new(),
-            links: BTreeMap::new(),
+            endpoints: Map::new(),
+            links: Map::new(),
             places: Places::default(),
             link_times: Agenda::default(),
-            routes: BTreeMap::new(),
+            routes: Map::new(),
             route_times: Agenda::default(),
             next_idle_look: Nanos::ZERO,
-            route_to: BTreeMap::new(),
-            attempts: BTreeMap::new(),
-            attempt_for: BTreeMap::new(),
-            due: BTreeSet::new(),
-            tickets: BTreeMap::new(),
+            route_to: Map::new(),
+            attempts: Map::new(),
+            attempt_for: Map::new(),
+            due: Set::new(),
+            tickets: Map::new(),
             sessions: Sessions::default(),
             inquiries: Inquiries::default(),
             proofs: Proofs::default(),
@@ -316,10 +317,10 @@ impl<F> Plane<F> {
 
     /// Ends the process: all its peers get a message.
     pub fn shut_down(&mut self, now: Nanos) {
-        while let Some(endpoint) = self.endpoints.keys().next().copied() {
+        while let Some(endpoint) = self.endpoints.first().map(|(endpoint, _)| *endpoint) {
             self.remove_endpoint(endpoint, now);
         }
-        while let Some(link) = self.links.keys().next().copied() {
+        while let Some(link) = self.links.first().map(|(link, _)| *link) {
             self.close_link(link, GoodbyeReason::Shutdown, now);
         }
     }

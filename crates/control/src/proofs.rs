@@ -4,9 +4,8 @@
 //! Invariants: at most three challenges are sent for a session; each session has one entry, which
 //! all three tables have or none. Owned by `plane.rs`, used by `plane/proofs.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use dunlin_core::Nanos;
+use dunlin_core::ordered::{Map, Set};
 
 use super::types::{LinkId, Proving};
 
@@ -43,9 +42,9 @@ pub(super) enum Turn {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Proofs {
-    awaited: BTreeMap<Proving, Awaited>,
-    by_secret: BTreeMap<(LinkId, u64), Proving>,
-    due: BTreeSet<(Nanos, Proving)>,
+    awaited: Map<Proving, Awaited>,
+    by_secret: Map<(LinkId, u64), Proving>,
+    due: Set<(Nanos, Proving)>,
 }
 
 impl Proofs {

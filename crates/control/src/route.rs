@@ -9,10 +9,10 @@
 //! ```
 //! A route has one connection that sessions use, or none. Owned and called by `plane`.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use dunlin_core::Nanos;
+use dunlin_core::ordered::Set;
 use dunlin_wire::control::AttemptId;
 
 use super::types::LinkId;
@@ -44,7 +44,7 @@ pub(super) struct Route {
     /// Attempts that have not ended.
     pub(super) attempts: usize,
     /// The attempts that wait for their turn, oldest first.
-    pub(super) waiting: BTreeSet<AttemptId>,
+    pub(super) waiting: Set<AttemptId>,
     /// Since the last success, the nexus has refused a connection because it has too many.
     pub(super) full: bool,
     next_addr: usize,
@@ -69,7 +69,7 @@ impl Route {
             addrs,
             state: RouteState::Down,
             attempts: 0,
-            waiting: BTreeSet::new(),
+            waiting: Set::new(),
             full: false,
             next_addr: 0,
             retries: 0,

@@ -41,6 +41,7 @@ mod law;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 mod observe;
+pub mod ordered;
 mod packet;
 mod protocol;
 mod rng;

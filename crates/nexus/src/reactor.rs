@@ -5,7 +5,6 @@
 //! read before the plane learns that time has passed, so that a process that was stopped does not
 //! take unread heartbeats for silence; no error of one connection ends the thread.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,6 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use dunlin_control::{Action, Event, LinkId, Origin, Plane, PlaneCounters, Target};
+use dunlin_core::ordered::Map;
 use dunlin_core::{Clock, Nanos};
 use dunlin_insight::writer::Page;
 use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT, Message};
@@ -48,7 +48,7 @@ pub(crate) struct Reactor {
     listeners: Listeners,
     streams: Streams,
     requests: Arc<Mailbox<Request>>,
-    endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
+    endpoints: Map<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
     page: Option<Arc<Page>>,
     /// The part of the page that peers may read.
     insight_tcp: InsightTcp,
@@ -80,7 +80,7 @@ impl Reactor {
             listeners,
             streams: Streams::default(),
             requests,
-            endpoints: BTreeMap::new(),
+            endpoints: Map::new(),
             page,
             insight_tcp,
             shown: None,

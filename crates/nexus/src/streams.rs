@@ -4,10 +4,10 @@
 //! Invariants: `waiting` is the sum over the streams; each stream in the table is in the reactor's
 //! epoll under its token, with the interest that it wants. Owned and called by `reactor.rs`.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use dunlin_control::LinkId;
+use dunlin_core::ordered::Map;
 
 use crate::ffi::Epoll;
 use crate::stream::{Broken, MAX_WAITING, READ_TURN, Stream};
@@ -30,7 +30,7 @@ const SCARCE_TURN: usize = 32;
 /// The connections.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    streams: BTreeMap<LinkId, Stream>,
+    streams: Map<LinkId, Stream>,
     waiting: usize,
 }
 

@@ -5,9 +5,10 @@
 //! From then on [`MAX_OFFERS`] are under way at a time. Invariant: as long as a session waits, an
 //! offer is under way, so its end passes the turn on. Called by `handshake.rs`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
+use dunlin_core::ordered::Map;
 use dunlin_core::transport::PeerId;
 use dunlin_wire::SessionNum;
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
@@ -20,9 +21,9 @@ pub(super) const MAX_OFFERS: usize = 32;
 /// All channels.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    of: BTreeMap<OtherEnd, Channel>,
+    of: Map<OtherEnd, Channel>,
     /// The end behind each peer, and the number of open sessions with it.
-    peers: BTreeMap<PeerId, (OtherEnd, usize)>,
+    peers: Map<PeerId, (OtherEnd, usize)>,
     /// A planted bug: every session has its turn at once.
     #[cfg(feature = "mutants")]
     pub(super) unlimited: bool,
@@ -74,14 +75,17 @@ impl Channel {
 impl Channels {
     /// Notes the address and the index of an endpoint, with which there may be no channel yet.
     pub(super) fn meet(&mut self, peer: &PeerIdentity) {
-        let channel = self.of.entry(OtherEnd::of(peer)).or_default();
+        let channel = self
+            .of
+            .get_or_insert(OtherEnd::of(peer), Channel::default());
         channel.nexus = peer.nexus.or(channel.nexus);
         channel.index = peer.index.or(channel.index);
     }
 
     /// A session waits for its turn.
     pub(super) fn queue(&mut self, other: OtherEnd, session: SessionNum) {
-        self.of.entry(other).or_default().waiting.push_back(session);
+        let channel = self.of.get_or_insert(other, Channel::default());
+        channel.waiting.push_back(session);
     }
 
     /// A session no longer waits.
@@ -118,9 +122,9 @@ impl Channels {
     /// Notes that a session with this peer is open now.
     pub(super) fn on_open(&mut self, other: OtherEnd, peer: PeerId) {
         // Two connections with different addresses may lead to one peer: it has one count.
-        let (of_peer, sessions) = self.peers.entry(peer).or_insert((other, 0));
+        let (of_peer, sessions) = self.peers.get_or_insert(peer, (other, 0));
         *sessions += 1;
-        self.of.entry(*of_peer).or_default().live += 1;
+        self.of.get_or_insert(*of_peer, Channel::default()).live += 1;
         self.tidy(other);
     }
 

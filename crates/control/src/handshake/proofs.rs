@@ -123,7 +123,7 @@ impl<F, P> Handshake<F, P> {
                 // This side has not asked yet, or the peer has granted the session already.
                 _ => return,
             },
-            None => self.answered.entry(key).or_default(),
+            None => self.answered.get_or_insert(key, 0),
         };
         if *answered < SENDINGS {
             *answered += 1;

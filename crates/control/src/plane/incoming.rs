@@ -284,8 +284,15 @@ impl<F> Plane<F> {
         }
         let end = self.end_of_any();
         let begin = self.next_any.min(end);
-        let after = self.endpoints.range(begin..end).next();
-        let chosen = after.or_else(|| self.endpoints.range(..end).next());
+        let after = self.endpoints.from(&begin).next();
+        let after = after.filter(|(index, _)| **index < end);
+        let first = || {
+            self.endpoints
+                .iter()
+                .next()
+                .filter(|(index, _)| **index < end)
+        };
+        let chosen = after.or_else(first);
         let (index, endpoint) = chosen.ok_or(none)?;
         self.next_any = EndpointIndex(index.0.wrapping_add(1));
         Ok((*index, endpoint.uid))

@@ -9,8 +9,7 @@
 //! Invariants: an endpoint has at most one inquiry of a session in its queue, however often the
 //! peer asks; and it gets one account for each of its own inquiries, or its session ends.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use dunlin_core::ordered::{Map, Set};
 use dunlin_core::{Account, Nanos};
 use dunlin_wire::ReqNum;
 use dunlin_wire::control::{self as wire, Fate, Fates, Features, Inquiry, Message, Requests};
@@ -32,19 +31,22 @@ struct Posed {
 /// All inquiries of peers.
 #[derive(Debug, Default)]
 pub(super) struct Inquiries {
-    posed: BTreeMap<SessionKey, Posed>,
+    posed: Map<SessionKey, Posed>,
     /// Inquiries that become due.
-    due: BTreeSet<(Nanos, SessionKey)>,
+    due: Set<(Nanos, SessionKey)>,
 }
 
 impl Inquiries {
     /// Takes a peer's inquiry. True if the endpoint does not have the question yet.
     fn pose(&mut self, key: SessionKey, now: Nanos, due: Nanos) -> bool {
         let known = self.posed.contains_key(&key);
-        let posed = self.posed.entry(key).or_insert(Posed {
-            since: now,
-            due: None,
-        });
+        let posed = self.posed.get_or_insert(
+            key,
+            Posed {
+                since: now,
+                due: None,
+            },
+        );
         if posed.due.is_none() {
             posed.due = Some(due);
             self.due.insert((due, key));

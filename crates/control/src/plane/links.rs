@@ -119,7 +119,9 @@ impl<F> Plane<F> {
             // A process that connects over a UNIX socket has connected over TCP before, and that
             // connection still exists (rule C3).
             let nexus = self.nexus_of(hello.incarnation);
-            self.links.entry(id).and_modify(|link| link.nexus = nexus);
+            if let Some(link) = self.links.get_mut(&id) {
+                link.nexus = nexus;
+            }
         }
         self.say_hello(id, true);
         self.say_serving(id);

@@ -33,11 +33,11 @@ impl<F> Plane<F> {
         let of = |endpoint: &EndpointIndex| self.sessions.of(*endpoint);
         let all = self.endpoints.keys().flat_map(of);
         let linked = all.filter_map(|key| Some((self.sessions.get(key)?.link, key)));
-        let linked: BTreeSet<_> = linked.collect();
+        let linked: std::collections::BTreeSet<_> = linked.collect();
         assert_eq!(linked.len(), self.sessions.len());
-        for (id, link) in &self.links {
+        for (id, link) in self.links.iter() {
             let over = self.sessions.over(*id).map(|(key, _)| (*id, key));
-            let over: BTreeSet<_> = over.collect();
+            let over: std::collections::BTreeSet<_> = over.collect();
             assert_eq!(over.len(), link.sessions, "{id:?}");
             assert!(over.is_subset(&linked), "{id:?}");
         }

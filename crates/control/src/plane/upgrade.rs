@@ -90,7 +90,9 @@ impl<F> Plane<F> {
         route_id: RouteId,
         now: Nanos,
     ) -> Result<(), GoodbyeReason> {
-        self.links.entry(id).and_modify(Link::on_nonce_returned);
+        if let Some(link) = self.links.get_mut(&id) {
+            link.on_nonce_returned();
+        }
         self.on_link_time(id);
         let state = self.routes.get(&route_id).map(|route| route.state);
         match (state, self.unix_name_behind(id)) {
@@ -110,7 +112,9 @@ impl<F> Plane<F> {
 
     /// The number counts no more, so the other side may not say it again.
     fn forget_nonce(&mut self, id: LinkId) {
-        self.links.entry(id).and_modify(|link| link.nonce = None);
+        if let Some(link) = self.links.get_mut(&id) {
+            link.nonce = None;
+        }
     }
 
     /// The side that has dialled gives a number, or asks whether this process has got it. A number

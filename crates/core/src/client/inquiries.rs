@@ -24,12 +24,11 @@
 //!
 //! Invariant: a session has one question under way at most. Called by `protocol/inquiries.rs`.
 
-use std::collections::BTreeMap;
-
 use dunlin_wire::ReqNum;
 use dunlin_wire::control::Fate;
 
 use crate::handle::{Session, SessionIdx};
+use crate::ordered::Map;
 use crate::session::lifecycle::Account;
 use crate::time::Nanos;
 
@@ -44,7 +43,7 @@ const QUESTIONS: u64 = 8;
 /// The questions of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
-    of: BTreeMap<SessionIdx, Inquiry>,
+    of: Map<SessionIdx, Inquiry>,
 }
 
 #[derive(Debug)]

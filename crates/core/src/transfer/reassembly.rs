@@ -4,7 +4,7 @@
 //! Invariants: a request that is being put together has a buffer of its whole size, and the budgets
 //! of its session and its endpoint count that size; `bytes` is the sum of `bytes_of`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{Bitmap, Header, PktNum};
@@ -12,6 +12,7 @@ use dunlin_wire::{Bitmap, Header, PktNum};
 use crate::config::Config;
 use crate::handle::{AssemblyIdx, RequestIdx, SessionIdx};
 use crate::observe::counters::DropReason;
+use crate::ordered::Map;
 use crate::packet::receive::Data;
 use crate::slab::Slab;
 use crate::transfer::scoreboard::{Arrivals, Novelty};
@@ -73,7 +74,7 @@ pub(crate) struct Reassembly {
     incoming: Slab<AssemblyIdx, Assembly>,
     bytes: u64,
     /// Bytes of the requests of each session that ever had any.
-    bytes_of: BTreeMap<SessionIdx, u64>,
+    bytes_of: Map<SessionIdx, u64>,
     /// Requests for which a CR is due.
     pending_credit_returns: Vec<RequestIdx>,
     complete: VecDeque<Arrived>,
@@ -129,7 +130,7 @@ impl Reassembly {
         message: MsgBuf,
     ) -> AssemblyIdx {
         self.bytes += u64::from(size);
-        *self.bytes_of.entry(session).or_default() += u64::from(size);
+        *self.bytes_of.get_or_insert(session, 0) += u64::from(size);
         let place = self.incoming.take();
         *self.incoming.at_mut(place) = Assembly {
             packets,
@@ -222,7 +223,7 @@ impl Reassembly {
         let message = incoming.message.take();
         let size = u64::from(incoming.size);
         self.bytes -= size;
-        *self.bytes_of.entry(session).or_default() -= size;
+        *self.bytes_of.get_or_insert(session, 0) -= size;
         self.incoming.release(place);
         message
     }

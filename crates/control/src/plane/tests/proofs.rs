@@ -1,7 +1,7 @@
 //! Proofs of addresses between planes: challenges are few, and only the bytes of one that arrived
 //! make a session, over the connection of that session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dunlin_wire::control::{Connect, Features};
 use dunlin_wire::{SessionNum, Token};
@@ -192,7 +192,7 @@ fn a_client_learns_that_its_address_was_not_proven() {
     assert!(!world.nodes[server].caution.ended[0]);
     let plane = world.plane(server);
     assert!(plane.proofs.is_empty() && plane.unproven.is_empty());
-    assert_eq!(plane.endpoints[&FIRST].pending, 0);
+    assert_eq!(plane.endpoints.get(&FIRST).unwrap().pending, 0);
 }
 
 #[test]
