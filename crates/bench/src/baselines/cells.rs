@@ -12,8 +12,6 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use zerocopy::{FromBytes, Immutable, IntoBytes};
-
 use super::sys::Shared;
 
 /// Bytes of a cache line.
@@ -47,7 +45,7 @@ impl Shape {
 }
 
 /// A cache line of our own.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LINE]);
 
@@ -80,20 +78,32 @@ impl Burst {
         let size = self.shape.size;
         let lines = self.shape.lines();
         let cell = &mut self.lines[(self.len - 1) * lines..self.len * lines];
-        &mut cell.as_mut_bytes()[SEQUENCE..SEQUENCE + size]
+        &mut bytes_mut(cell)[SEQUENCE..SEQUENCE + size]
     }
 
     /// One of the messages. Panics if there are not as many.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &[u8] {
         assert!(index < self.len);
-        &self.cell(index).as_bytes()[SEQUENCE..SEQUENCE + self.shape.size]
+        &bytes(self.cell(index))[SEQUENCE..SEQUENCE + self.shape.size]
     }
 
     fn cell(&self, index: usize) -> &[Line] {
         let lines = self.shape.lines();
         &self.lines[index * lines..(index + 1) * lines]
     }
+}
+
+/// The bytes of lines.
+fn bytes(lines: &[Line]) -> &[u8] {
+    // SAFETY: a `Line` is `LINE` bytes without padding, and those of a slice follow each other.
+    unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), size_of_val(lines)) }
+}
+
+/// The same, to be written.
+fn bytes_mut(lines: &mut [Line]) -> &mut [u8] {
+    // SAFETY: as above; any bytes are a `Line`, and the lines are borrowed for as long.
+    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines)) }
 }
 
 /// One end of a lane.

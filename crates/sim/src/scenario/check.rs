@@ -4,6 +4,8 @@
 //! scenario files, so that the command line can name the line of a fault. Called by `scenario` and
 //! by the command line.
 
+use std::fmt;
+
 use dunlin_core::Nanos;
 
 use super::{Load, Partners, Scenario};
@@ -11,10 +13,9 @@ use crate::world::net::NetConfig;
 use crate::world::rng::Ppm;
 
 /// The reason why a scenario does not run.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wrong {
     /// A key of the scenario is wrong.
-    #[error("{key}: {what}")]
     Key {
         /// The key, with dots between its parts.
         key: String,
@@ -22,9 +23,19 @@ pub enum Wrong {
         what: String,
     },
     /// An invariant was broken: a bug of the simulator or the library.
-    #[error("{0}")]
     Broken(String),
 }
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key { key, what } => write!(f, "{key}: {what}"),
+            Self::Broken(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Wrong {}
 
 impl Wrong {
     /// A key is wrong.

@@ -1,13 +1,21 @@
 //! Ctrl-C sets a flag that long waits check. So a run stops cleanly, and shows its results so far.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys;
 
 /// The user pressed Ctrl-C (or the system asked us to end).
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("stopped by a signal")]
+#[derive(Clone, Copy, Debug)]
 pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stopped by a signal")
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
