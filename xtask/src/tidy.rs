@@ -19,6 +19,7 @@ mod rules;
 mod same_code;
 mod tokens;
 mod tree;
+mod weight;
 
 use std::fmt;
 use std::path::Path;
@@ -146,5 +147,6 @@ fn conventions(root: &Path, tree: &Tree, old: &Old) -> anyhow::Result<Vec<Findin
     findings.extend(parts::check(tree));
     findings.extend(circles::check(tree));
     findings.extend(core::check(tree));
+    findings.extend(weight::check(root)?);
     Ok(findings)
 }
