@@ -88,19 +88,19 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
 /// three times as slow as usual still passes.
 fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut steps = vec![sh("tidy", 5, "cargo xtask tidy")];
+    steps.extend(FOLDERS.map(|folder| test().within(folder)));
+    let mut untimed = untimed();
     for folder in FOLDERS {
-        steps.extend(checks().into_iter().map(|step| step.within(folder)));
+        untimed.extend(checks().into_iter().map(|step| step.within(folder)));
     }
-    steps.extend([
+    untimed.extend([
         sh(
             "format of outside",
             2,
             "cargo fmt --check --manifest-path xtask/outside/Cargo.toml",
         ),
         sh("scripts", 1, step::SCRIPTS),
-        sh("peers", 15, step::PEERS),
     ]);
-    let mut untimed = untimed();
     for folder in FOLDERS {
         let loom = discover::loom(&workspaces::metadata(root, folder)?)?;
         untimed.extend(loom.into_iter().map(|step| step.within(folder)));
@@ -112,7 +112,12 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         found.extend(discover::readme(&root.join(folder))?);
         let found = found.into_iter().map(|step| step.within(folder));
         for step in found {
-            if steps.iter().all(|other| other.script != step.script) {
+            // The README's command for the tests, with an option, is a step already.
+            let runs_it = |other: &Step| {
+                let rest = other.script.strip_prefix(&step.script);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" --"))
+            };
+            if !steps.iter().any(runs_it) {
                 steps.push(step);
             }
         }
@@ -122,9 +127,11 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Steps that run two at once, the longest first.
+/// Steps that run two at once, the longest first. Cargo builds into one folder for one command at a
+/// time, so a step that compiles is followed by one that builds elsewhere, or runs for long.
 fn untimed() -> Vec<Step> {
     vec![
+        sh("peers", 15, step::PEERS),
         sh("coverage", 15, "cargo xtask coverage"),
         sh("miri", 15, "cargo +nightly miri test -p gopt --tests").within("gopt"),
         sh("budget", 15, "cargo xtask budget"),
@@ -138,7 +145,9 @@ fn untimed() -> Vec<Step> {
         sh(
             "control",
             15,
-            "cargo run --release --package dunlin-sim --bin control -- --short --threads 2",
+            // With the features of `seeds`, so that the simulator is compiled once for both.
+            "cargo run --release --package dunlin-sim --features mutants --bin control \
+             -- --short --threads 2",
         ),
         sh(
             "planted bugs",
@@ -174,21 +183,25 @@ fn untimed() -> Vec<Step> {
     ]
 }
 
+/// The tests of every workspace. A crate that fails does not hide the others.
+fn test() -> Step {
+    sh("test", 40, "cargo test --workspace --no-fail-fast")
+}
+
 /// The checks of every workspace.
 fn checks() -> Vec<Step> {
     vec![
-        sh("format", 2, "cargo fmt --all --check"),
         sh(
             "clippy",
             20,
             "cargo clippy --workspace --all-targets --locked -- -D warnings",
         ),
-        sh("test", 40, "cargo test --workspace"),
         sh(
             "docs",
             10,
             "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
         ),
+        sh("format", 2, "cargo fmt --all --check"),
         sh(
             "deny",
             2,

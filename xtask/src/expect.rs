@@ -1,6 +1,6 @@
 //! Compares the output of an example with the file next to it: `nested.out` is that of `nested.rs`.
-//! Called by the steps of continuous integration, as `cargo run --example nested | cargo xtask
-//! expect nested.out`.
+//! Called by the steps of continuous integration. By hand: `cargo run --example nested | cargo
+//! xtask expect nested.out`.
 //!
 //! In the file, `…` stands for any text within a line, such as a time, but not for none. If the
 //! first line is [`ANY_ORDER`], lines may come in any order.

@@ -216,3 +216,6 @@ fn control_frame(frame: &[u8]) -> Result<(), ControlError> {
     assert!(len > LENGTH_LEN);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

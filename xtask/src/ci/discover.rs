@@ -15,12 +15,14 @@ const FUZZ_SECONDS: u32 = 30;
 
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
 /// prints the content of the file `NAME.out` next to it; only `x_server` may run for ever, if there
-/// is an `x_client`, which then runs at the same time.
+/// is an `x_client`, which then runs at the same time. All are built at once, with the features
+/// that the tests use: for each crate alone, cargo would choose other features, and compile every
+/// crate below it anew.
 pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     let root = metadata["workspace_root"].as_str().unwrap_or_default();
-    let mut steps = Vec::new();
+    let build = "cargo build --workspace --examples --locked";
+    let mut steps = vec![sh("build examples", 10, build)];
     for package in packages(metadata)? {
-        let crate_name = package["name"].as_str().context("a package has no name")?;
         let targets = package["targets"].as_array();
         let targets = targets.context("a package has no targets")?;
         let examples: Vec<(&str, &str)> = targets
@@ -35,10 +37,8 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
         for (name, source) in &examples {
             let script = match name.rsplit_once('_') {
                 Some((pair, "server")) if has(pair, "client") => continue,
-                Some((pair, "client")) if has(pair, "server") => {
-                    beside_its_server(crate_name, pair)
-                }
-                _ => format!("cargo run --quiet --locked -p {crate_name} --example {name}"),
+                Some((pair, "client")) if has(pair, "server") => beside_its_server(pair),
+                _ => program(name),
             };
             let expected = Path::new(source).with_extension("out");
             let expected = expected.strip_prefix(root).unwrap_or(&expected);
@@ -49,14 +49,15 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Runs a client while its server runs. `cargo run` replaces itself with the program, so `kill`
-/// ends the server; the exit code is the client's.
-fn beside_its_server(crate_name: &str, pair: &str) -> String {
-    let run = format!("cargo run --quiet --locked -p {crate_name} --example {pair}");
-    format!(
-        "cargo build --quiet --locked -p {crate_name} --examples; {run}_server & \
-         trap \"kill $!\" EXIT; {run}_client"
-    )
+/// The program of an example that has been built.
+fn program(name: impl Display) -> String {
+    format!("\"${{CARGO_TARGET_DIR:-target}}\"/debug/examples/{name}")
+}
+
+/// Runs a client while its server runs; the exit code is the client's.
+fn beside_its_server(pair: &str) -> String {
+    let [server, client] = ["server", "client"].map(|side| program(format!("{pair}_{side}")));
+    format!("{server} & trap \"kill $!\" EXIT; {client}")
 }
 
 /// The loom tests of all crates that depend on loom.

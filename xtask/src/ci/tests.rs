@@ -6,7 +6,7 @@ use super::*;
 fn every_check_runs_in_every_workspace() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let steps = steps(&root).unwrap();
-    for check in checks() {
+    for check in checks().into_iter().chain([test()]) {
         let own = steps
             .iter()
             .filter(|step| step.name.starts_with(&check.name));
@@ -15,4 +15,9 @@ fn every_check_runs_in_every_workspace() {
     }
     let names: Vec<&str> = steps.iter().map(|step| &*step.name).collect();
     assert!(names.contains(&"miri (gopt)"), "{names:?}");
+    // The README's command for the tests is that step, and no second one.
+    let tests = steps
+        .iter()
+        .filter(|step| step.script.starts_with("cargo test --workspace"));
+    assert_eq!(tests.count(), 1, "{names:?}");
 }

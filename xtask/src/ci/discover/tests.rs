@@ -28,7 +28,11 @@ fn examples_and_loom_tests_are_found_by_crate() {
     ]});
     assert_eq!(
         scripts(examples(&metadata).unwrap()),
-        ["cargo run --quiet --locked -p b --example hello | \"$XTASK\" expect b/hello.out"]
+        [
+            "cargo build --workspace --examples --locked",
+            "\"${CARGO_TARGET_DIR:-target}\"/debug/examples/hello | \
+             \"$XTASK\" expect b/hello.out"
+        ]
     );
     assert_eq!(
         scripts(loom(&metadata).unwrap()),
@@ -42,9 +46,9 @@ fn a_client_runs_beside_its_server_and_the_server_alone_does_not() {
     let targets = ["hello_client", "hello_server", "lone_server"].map(example);
     let metadata = json!({"packages": [{"name": "a", "dependencies": [], "targets": targets}]});
     let scripts = scripts(examples(&metadata).unwrap());
-    assert_eq!(scripts.len(), 2, "{scripts:?}");
-    assert!(scripts[0].contains("hello_server & ") && scripts[0].contains("hello_client | "));
-    assert!(scripts[1].contains("--example lone_server | "));
+    assert_eq!(scripts.len(), 3, "{scripts:?}");
+    assert!(scripts[1].contains("hello_server & ") && scripts[1].contains("hello_client | "));
+    assert!(scripts[2].contains("examples/lone_server | "));
 }
 
 #[test]
