@@ -1,7 +1,8 @@
-//! Time that a test moves.
+//! Time that a test moves, and the time of the machine for tests of real transports.
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Instant;
 
 use dunlin_core::{Clock, Nanos};
 
@@ -34,5 +35,22 @@ impl StepClock {
 impl Clock for StepClock {
     fn now(&mut self) -> Nanos {
         self.read()
+    }
+}
+
+/// The time of the machine since the clock was started. Copies show the same time.
+#[derive(Clone, Copy, Debug)]
+pub struct WallClock(Instant);
+
+impl WallClock {
+    /// A clock that shows 0 now.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for WallClock {
+    fn now(&mut self) -> Nanos {
+        self.0.elapsed().into()
     }
 }

@@ -5,7 +5,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::Rx;
-use dunlin_core::{BytesPerSec, Clock, Config, EndpointNum, Nanos, Scheme, SessionOptions, Tag};
+use dunlin_core::{BytesPerSec, Config, EndpointNum, Scheme, SessionOptions, Tag};
+use dunlin_testkit::clock::WallClock;
 use dunlin_testkit::session;
 use dunlin_transport::connect::Connect;
 use dunlin_transport::udp::{Ecn, Options, Udp};
@@ -78,14 +79,6 @@ fn the_bits_are_not_read_on_loopback() {
     }
 }
 
-struct Wall(Instant);
-
-impl Clock for Wall {
-    fn now(&mut self) -> Nanos {
-        self.0.elapsed().into()
-    }
-}
-
 /// Echoes of 50 KB over loopback; returns the scheme of the client's session, the rate that it has
 /// after them, and the marks that it has heard of.
 fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPerSec>, u64) {
@@ -101,7 +94,7 @@ fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPe
         Udp::fds(&here.halves.rx, &here.halves.tx, &mut fds);
         mark_all_of(fds[0], here.halves.rx.local_addr().ip(), 3);
     }
-    let clock = || Wall(Instant::now());
+    let clock = WallClock::start;
     let config = Config::default();
     let numbers = [1, 2].map(EndpointNum::chosen);
     let mut client = dunlin_core::Endpoint::<Udp, _, u32>::new(

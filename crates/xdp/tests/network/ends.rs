@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{Halves, PeerId, Rx, Transport, Tx};
-use dunlin_core::{
-    Clock, Config, Done, Endpoint, EndpointNum, Nanos, Request, Session, SessionOptions, Tag,
-};
+use dunlin_core::{Config, Done, Endpoint, EndpointNum, Request, Session, SessionOptions, Tag};
+use dunlin_testkit::clock::WallClock;
 use dunlin_testkit::network::Host;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::counters::Counters;
@@ -42,15 +41,6 @@ impl Side for Udp {
 
     fn details(_: &Self::Rx, _: &Self::Tx) -> Vec<(&'static str, u64)> {
         Vec::new()
-    }
-}
-
-/// The real clock.
-pub(crate) struct Real(Instant);
-
-impl Clock for Real {
-    fn now(&mut self) -> Nanos {
-        Nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
     }
 }
 
@@ -145,8 +135,8 @@ where
 
 /// A client and a server that echoes.
 pub(crate) struct Echo<A: Side, B: Side> {
-    pub(crate) client: Endpoint<A, Real, Calls>,
-    pub(crate) server: Endpoint<B, Real, ()>,
+    pub(crate) client: Endpoint<A, WallClock, Calls>,
+    pub(crate) server: Endpoint<B, WallClock, ()>,
     session: Session,
 }
 
@@ -199,11 +189,11 @@ where
             hugepages: false,
             ..Config::default()
         };
-        let begin = Instant::now();
+        let clock = WallClock::start();
         let number = || EndpointNum::take().unwrap();
         let mut client = Endpoint::new(
             Calls::default(),
-            Real(begin),
+            clock,
             near.halves,
             config(),
             1,
@@ -211,8 +201,7 @@ where
             number(),
         )
         .unwrap();
-        let mut server =
-            Endpoint::new((), Real(begin), far.halves, config(), 2, None, number()).unwrap();
+        let mut server = Endpoint::new((), clock, far.halves, config(), 2, None, number()).unwrap();
         server.on(ECHO, answer);
         client.on_completion(complete);
         let mut lifecycle = client.lifecycle();
