@@ -67,19 +67,20 @@ fn everything_that_can_happen_ends_a_block() {
     sleeper.block(span);
     assert!(start.elapsed() >= Duration::from_millis(5), "time");
 
-    // Each block would otherwise last its longest time.
-    let start = Instant::now();
-    doorbell.ring();
-    sleeper.block(Nanos::MAX);
-    assert!(doorbell.take());
-    event.signal();
-    sleeper.block(Nanos::MAX);
-    event.clear();
-    assert!(
-        start.elapsed() < Duration::from_millis(40),
-        "{:?}",
+    // Each block would otherwise last its longest time, in every round; the scheduler may keep the
+    // thread waiting in some.
+    let rounds = (0..5).map(|_| {
+        let start = Instant::now();
+        doorbell.ring();
+        sleeper.block(Nanos::MAX);
+        assert!(doorbell.take());
+        event.signal();
+        sleeper.block(Nanos::MAX);
+        event.clear();
         start.elapsed()
-    );
+    });
+    let shortest = rounds.min().unwrap();
+    assert!(shortest < Duration::from_millis(40), "{shortest:?}");
 
     let ringer = Arc::clone(&doorbell);
     let thread = std::thread::spawn(move || ringer.ring());
