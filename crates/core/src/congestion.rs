@@ -5,7 +5,6 @@
 //! For a session at line rate, a scheme costs one comparison: only the answers that carry a
 //! round-trip sample or a congestion mark come here (eRPC §5.2.2). Only REQ and RFR are paced; CR,
 //! RESP and ERR never are.
-//! 5.2.2). Only REQ and RFR are paced; CR, RESP and ERR never are.
 //!
 //! | file | what it owns |
 //! |---|---|
