@@ -30,6 +30,9 @@ pub(crate) enum Command {
     /// Serves keys and values, and uses such a server
     #[cfg(feature = "kv")]
     Kv(kv::Args),
+    /// Serves memcached's clients, with memcached's flags
+    #[cfg(feature = "kv")]
+    Memcached(kv::memcached::Args),
     /// Runs a scenario in the simulator
     Sim(sim::Args),
     /// Shows what a running process counts and measures
@@ -52,6 +55,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Info(args) => info::run(&args),
         #[cfg(feature = "kv")]
         Command::Kv(args) => kv::run(&args),
+        #[cfg(feature = "kv")]
+        Command::Memcached(args) => kv::memcached::run(args),
         Command::Sim(args) => sim::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),

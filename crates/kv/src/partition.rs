@@ -1,8 +1,11 @@
 //! A partition: one table and the operations on it, for one thread and endpoint (EREW, as in MICA).
 //!
-//! Its clock is the endpoint's: second 1 is the endpoint's first. A partition refuses requests of
-//! clients that route by another map, counts what it gets, and sweeps expired items for at most a
-//! hundredth of its thread's time. Called by `service`; nothing here knows endpoints.
+//! Its clock is the endpoint's plus an epoch; without one, second 1 is the endpoint's first. A
+//! partition refuses requests of clients that route by another map, counts what it gets, and sweeps
+//! expired items for at most a hundredth of its thread's time. Called by `service`; nothing here
+//! knows endpoints.
+
+use std::time::Duration;
 
 use dunlin_core::Nanos;
 use dunlin_store::{
@@ -45,6 +48,8 @@ pub struct Partition {
     memory: usize,
     counted: Figures,
     swept: Nanos,
+    /// Time that the table's clock is ahead of the endpoint's.
+    epoch: Nanos,
     /// Answers of [`Self::run_multi`] are put together here.
     records: Vec<u8>,
     /// Requests are run whatever their map.
@@ -70,6 +75,7 @@ impl Partition {
             number,
             counted: Figures::default(),
             swept: Nanos::ZERO,
+            epoch: Nanos::from_secs(1),
             records: Vec::new(),
             #[cfg(feature = "mutants")]
             takes_any_map: false,
@@ -102,6 +108,30 @@ impl Partition {
         &self.map
     }
 
+    /// Sets the table's clock, before the first request: it is `since_1970` when the endpoint's is
+    /// `now`. A front end of another protocol needs it, whose clients name times of the calendar.
+    pub fn on_clock(&mut self, since_1970: Duration, now: Nanos) {
+        self.epoch = Nanos::from(since_1970).since(now);
+    }
+
+    /// The time of the table's clock when the endpoint's is `now`.
+    #[must_use]
+    pub fn time(&self, now: Nanos) -> Seconds {
+        let seconds = (self.epoch + now).0 / 1_000_000_000;
+        Seconds(u32::try_from(seconds).unwrap_or(u32::MAX))
+    }
+
+    /// Lends its table to a front end of another protocol.
+    pub fn lend(&mut self) -> &mut Table {
+        &mut self.table
+    }
+
+    /// The bytes of memory of its table.
+    #[must_use]
+    pub const fn memory(&self) -> usize {
+        self.memory
+    }
+
     /// The figures at this moment.
     #[must_use]
     pub fn figures(&self) -> Figures {
@@ -112,11 +142,16 @@ impl Partition {
     pub(crate) fn on_batch(&mut self, requests: usize, now: Nanos) {
         self.counted.requests += requests as u64;
         self.counted.batches += 1;
+        self.on_time(now);
+    }
+
+    /// Sweeps if it is time. Requests do it too; this is for a thread that has none.
+    pub fn on_time(&mut self, now: Nanos) {
         let due = now.since(self.swept).0 / SWEEP_GAP.0;
         if due > 0 {
             self.swept = now;
             let buckets = usize::try_from(due.min(MOST_SWEPT)).expect("a few");
-            self.table.sweep(buckets, seconds(now));
+            self.table.sweep(buckets, self.time(now));
         }
     }
 
@@ -158,7 +193,7 @@ impl Partition {
         now: Nanos,
         see: impl FnOnce(Reply<'_>) -> T,
     ) -> T {
-        let now = seconds(now);
+        let now = self.time(now);
         if !self.is_current(tag) {
             return see(Reply::Refused(Status::MapChanged));
         }
@@ -234,7 +269,7 @@ impl Partition {
     pub(crate) fn run_multi(&mut self, (tag, keys): (u32, &Keys<'_>), now: Nanos) -> &[u8] {
         let mut answer = std::mem::take(&mut self.records);
         if self.is_current(tag) {
-            self.fill_records(keys, seconds(now), &mut answer);
+            self.fill_records(keys, self.time(now), &mut answer);
         } else {
             answer.clear();
             answer.resize(Reply::Refused(Status::MapChanged).size(), 0);
@@ -272,7 +307,7 @@ impl Partition {
                 WholeReply::Short(Reply::Refused(Status::MapChanged))
             }
             Whole::Flush(delay) => {
-                let now = seconds(now);
+                let now = self.time(now);
                 self.table.flush(Seconds(now.0.saturating_add(delay)), now);
                 WholeReply::Short(Reply::Done)
             }
@@ -297,12 +332,6 @@ fn push(records: &mut Records<'_>, item: Option<&Item<'_>>, now: Seconds) -> boo
     }
     let room = records.push(&record);
     room.map(|room| copy(&item.value(), room)).is_some()
-}
-
-/// The table's clock: second 1 is the first of the endpoint's clock.
-pub(crate) fn seconds(now: Nanos) -> Seconds {
-    let seconds = now.0 / 1_000_000_000;
-    Seconds(u32::try_from(seconds + 1).unwrap_or(u32::MAX))
 }
 
 /// When an item with this lifetime expires.

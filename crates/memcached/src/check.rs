@@ -5,7 +5,7 @@
 
 use dunlin_store::{Config, MAX_VALUE, Mode, Region, Seconds, Seed, Table};
 
-use crate::{Alone, Connection, MAX_KEYS_LINE, OUTPUT_MARK, Partition, Process, Wants};
+use crate::{Alone, Connection, MAX_KEYS_LINE, OUTPUT_MARK, Process, Wants};
 
 /// The most bytes that an answer adds past the mark: a value, its line, and the lines of a dump or
 /// of statistics.
@@ -27,7 +27,7 @@ pub fn server(mode: Mode, memory: usize) -> Alone {
     };
     let region = Region::new(memory).expect("the memory is small");
     let table = Table::new(region, config).expect("it is large enough for a table");
-    Alone::new(Partition::new(table), Process::default())
+    Alone::new(table, Process::default())
 }
 
 /// Feeds bytes to a connection in pieces, and returns all answers.

@@ -7,12 +7,12 @@
 //! memory of a connection is bounded: [`Connection::room`] tells how many bytes it still takes.
 //!
 //! ```
-//! use dunlin_memcached::{Alone, Connection, Partition, Process, Wants};
+//! use dunlin_memcached::{Alone, Connection, Process, Wants};
 //! use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
 //!
 //! let config = Config { mode: Mode::Cache, seed: Seed::new([17, 4]), first_version: 1 };
 //! let table = Table::new(Region::new(1 << 20)?, config)?;
-//! let mut server = Alone::new(Partition::new(table), Process::default());
+//! let mut server = Alone::new(table, Process::default());
 //! let mut connection = Connection::new(None);
 //! connection.receive(b"set name 0 0 6\r\ndunlin\r\nget name\r\n");
 //! assert_eq!(connection.run(&mut server, Seconds(1_000_000)), Wants::Input);
@@ -51,7 +51,7 @@ pub use operation::{
     Answer, Count, CountError, Counted, DumpCursor, Expiry, Found, Look, Operation,
     OperationTicket, Step, Steps, Store,
 };
-pub use partition::Partition;
+pub use partition::{Ledger, Partition};
 pub use report::{ConnectionFacts, Process, Report};
 pub use server::{Alone, Server, Started};
 pub use users::{Users, UsersError};

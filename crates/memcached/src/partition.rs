@@ -1,7 +1,8 @@
 //! One table, and the operations on it.
 //!
-//! A partition belongs to one thread. It adds what memcached's commands need beyond the table:
-//! figures by command, and operations of several steps.
+//! The table may have other users, so a partition borrows it for an event. It adds what memcached's
+//! commands need beyond the table: figures by command, and operations of several steps. What has
+//! to last from one event to the next is in a [`Ledger`].
 
 mod count;
 mod dump;
@@ -16,26 +17,30 @@ use crate::report::{Process, Report};
 
 pub(crate) use dump::item_size;
 
-/// A table with its figures.
-#[derive(Debug)]
-pub struct Partition {
-    table: Table,
+/// Everything about a table that memcached's commands keep from one event to the next.
+#[derive(Default, Debug)]
+pub struct Ledger {
     figures: Figures,
     /// Lines of a dump. Allocated when the first dump begins.
     lines: Vec<u8>,
 }
 
-impl Partition {
-    /// Makes a partition of this table.
-    #[must_use]
-    pub fn new(table: Table) -> Self {
-        Self {
-            table,
-            figures: Figures::default(),
-            lines: Vec::new(),
-        }
-    }
+/// A table and its ledger, borrowed for operations.
+#[derive(Debug)]
+pub struct Partition<'t> {
+    table: &'t mut Table,
+    ledger: &'t mut Ledger,
+}
 
+impl Ledger {
+    /// Borrows the table for operations. It must be the same one each time.
+    pub fn open<'t>(&'t mut self, table: &'t mut Table) -> Partition<'t> {
+        let ledger = self;
+        Partition { table, ledger }
+    }
+}
+
+impl Partition<'_> {
     /// Runs an operation and shows its answer to `see`.
     ///
     /// A report has the figures of this partition alone, and no facts about the process; a server
@@ -69,7 +74,7 @@ impl Partition {
                 let key = self.key(key);
                 let is_there = self.table.get(&key, now).is_some();
                 self.table.touch(&key, *expiry, now);
-                self.figures.on_touch(is_there);
+                self.ledger.figures.on_touch(is_there);
                 see(if is_there {
                     &Answer::Done
                 } else {
@@ -78,7 +83,7 @@ impl Partition {
             }
             Operation::Inspect { key } => self.inspect(key, now, see),
             Operation::Flush { at } => {
-                self.figures.on_flush();
+                self.ledger.figures.on_flush();
                 self.table.flush(*at, now);
                 see(&Answer::Done)
             }
@@ -87,12 +92,12 @@ impl Partition {
                 see(&Answer::Report(&report))
             }
             Operation::Reset => {
-                self.figures = Figures::default();
+                self.ledger.figures = Figures::default();
                 see(&Answer::Done)
             }
             Operation::Dump { cursor } => {
                 let next = self.dump(*cursor, now);
-                see(&Answer::Dumped(&self.lines, next))
+                see(&Answer::Dumped(&self.ledger.lines, next))
             }
         }
     }
@@ -114,15 +119,10 @@ impl Partition {
         }
     }
 
-    /// Finds items that are gone but that no client asks for; see [`Table::sweep`].
-    pub fn sweep(&mut self, buckets: usize, now: Seconds) -> usize {
-        self.table.sweep(buckets, now)
-    }
-
     /// The figures of commands and table.
     #[must_use]
     pub fn figures(&self) -> Figures {
-        self.figures.with_table(self.table.stats())
+        self.ledger.figures.with_table(self.table.stats())
     }
 
     fn key<'a>(&self, key: &'a [u8]) -> Key<'a> {
@@ -140,7 +140,7 @@ impl Partition {
     ) -> T {
         let key = self.key(key);
         let item = self.table.get(&key, now);
-        self.figures.on_get(item.is_some(), touch.is_some());
+        self.ledger.figures.on_get(item.is_some(), touch.is_some());
         let seen = match item {
             Some(item) => see(&Answer::Found(Found {
                 item,
@@ -156,7 +156,7 @@ impl Partition {
     }
 
     fn inspect<T>(&mut self, key: &[u8], now: Seconds, see: impl FnOnce(&Answer<'_>) -> T) -> T {
-        self.figures.on_inspect();
+        self.ledger.figures.on_inspect();
         let key = self.key(key);
         match self.table.peek(&key, now) {
             Some(item) => see(&Answer::Found(Found {
@@ -170,7 +170,7 @@ impl Partition {
 
     fn delete(&mut self, key: &[u8], if_version: Option<Version>, now: Seconds) -> Answer<'static> {
         let result = self.table.delete(&self.key(key), if_version, now);
-        self.figures.on_delete(result.is_ok());
+        self.ledger.figures.on_delete(result.is_ok());
         deleted(result)
     }
 
@@ -185,7 +185,7 @@ impl Partition {
         let key = self.key(key);
         let result = self.table.invalidate(&key, if_version, None, now);
         if result.is_err() {
-            self.figures.on_delete(false);
+            self.ledger.figures.on_delete(false);
             return deleted(result.map(|_| ()));
         }
         if let Some(expiry) = touch {

@@ -36,6 +36,8 @@ pub struct Process {
     pub memory: u64,
     /// Threads that serve.
     pub threads: u64,
+    /// True if `flush_all` is refused.
+    pub refuses_flush: bool,
     /// Connections now.
     pub connections: Vec<ConnectionFacts>,
     /// Further settings, as name and value.

@@ -1,9 +1,9 @@
 //! The server of a connection: it runs the connection's operations.
 
-use dunlin_store::Seconds;
+use dunlin_store::{Seconds, Table};
 
 use crate::operation::{Answer, Operation, OperationTicket};
-use crate::partition::Partition;
+use crate::partition::{Ledger, Partition};
 use crate::report::{Process, Report};
 
 /// When an operation gets its answer.
@@ -33,24 +33,34 @@ pub trait Server {
         let _ = keys;
     }
 
+    /// True if clients may not flush.
+    fn refuses_flush(&self) -> bool {
+        false
+    }
+
     /// Notes that a client has tried to authenticate.
     fn on_authentication(&mut self, is_known: bool) {
         let _ = is_known;
     }
 }
 
-/// A server of one partition, which answers everything at once.
+/// A server of one table, which answers everything at once.
 #[derive(Debug)]
 pub struct Alone {
-    partition: Partition,
+    table: Table,
+    ledger: Ledger,
     process: Process,
 }
 
 impl Alone {
-    /// A server with this partition.
+    /// A server with this table.
     #[must_use]
-    pub fn new(partition: Partition, process: Process) -> Self {
-        Self { partition, process }
+    pub fn new(table: Table, process: Process) -> Self {
+        Self {
+            table,
+            ledger: Ledger::default(),
+            process,
+        }
     }
 
     /// Takes facts about the process, for the statistics.
@@ -58,9 +68,8 @@ impl Alone {
         self.process = process;
     }
 
-    /// Sweeps its partition; see [`Partition::sweep`].
-    pub fn sweep(&mut self, buckets: usize, now: Seconds) -> usize {
-        self.partition.sweep(buckets, now)
+    fn partition(&mut self) -> Partition<'_> {
+        self.ledger.open(&mut self.table)
     }
 }
 
@@ -73,16 +82,16 @@ impl Server for Alone {
         see: impl FnOnce(&Answer<'_>),
     ) -> Started {
         if matches!(operation, Operation::Report) {
-            let report = Report::new(self.partition.figures(), self.process.clone(), now);
+            let report = Report::new(self.partition().figures(), self.process.clone(), now);
             see(&Answer::Report(&report));
             return Started::Answered;
         }
-        self.partition.run(operation, now, see);
+        self.partition().run(operation, now, see);
         Started::Answered
     }
 
     fn ahead<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
-        self.partition.ahead(keys);
+        self.partition().ahead(keys);
     }
 
     fn on_authentication(&mut self, is_known: bool) {

@@ -32,6 +32,8 @@ const ALL: &[&str] = &[
     "dunlin-sim",
     "dunlin-scenario",
     "dunlin-service",
+    "dunlin-memcached",
+    "dunlin-front",
     "dunlin",
     "dunlin-bench",
     "harness",
@@ -153,6 +155,20 @@ const RULES: &[Rule] = &[
                 "dunlin-msgbuf",
                 "dunlin-core",
                 "dunlin-store",
+            ],
+        )
+    },
+    Rule {
+        libraries: Some(&["mio"]),
+        optional: &["dunlin-transport"],
+        ..rule(
+            "dunlin-front",
+            &[
+                "dunlin-core",
+                "dunlin-store",
+                "dunlin-kv",
+                "dunlin-memcached",
+                "dunlin-nexus",
             ],
         )
     },
@@ -287,6 +303,7 @@ const SAFE: &[&str] = &[
     "crates/store/src/lib.rs",
     "crates/memcached/src/lib.rs",
     "crates/kv/src/lib.rs",
+    "crates/front/src/lib.rs",
     "xtask/src/main.rs",
     "gopt/crates/gopt-c/src/lib.rs",
     "gopt/crates/gopt-cli/src/main.rs",

@@ -3,6 +3,7 @@
 //! operation that waits for a server has nothing to tidy up.
 
 mod client;
+pub(super) mod memcached;
 mod serve;
 mod show;
 

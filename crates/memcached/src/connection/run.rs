@@ -90,8 +90,16 @@ impl Connection {
                     self.phase = Phase::Value { need };
                     return true;
                 }
-                let ticket = take_ticket(&mut self.tickets);
-                start(&mut self.output, ticket, &ask, (line, b""), server, now);
+                if let Ask::Flush { is_quiet, .. } = ask
+                    && server.refuses_flush()
+                {
+                    if !is_quiet {
+                        say("CLIENT_ERROR flush_all not allowed", self.output.end());
+                    }
+                } else {
+                    let ticket = take_ticket(&mut self.tickets);
+                    start(&mut self.output, ticket, &ask, (line, b""), server, now);
+                }
             }
             Command::Skip(skip) => {
                 let ticket = take_ticket(&mut self.tickets);

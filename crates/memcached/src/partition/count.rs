@@ -7,7 +7,7 @@ use crate::number;
 use crate::operation::{Count, CountError, Counted, Step};
 use crate::partition::Partition;
 
-impl Partition {
+impl Partition<'_> {
     pub(super) fn count(&mut self, count: &Count<'_>, now: Seconds) -> Result<Counted, CountError> {
         let key = self.key(count.key);
         let delta = match count.is_down {
@@ -37,7 +37,7 @@ impl Partition {
             Err(CountError::Missing) => Finding::Miss,
             Err(_) => Finding::Neither,
         };
-        self.figures.on_count(count.is_down, finding);
+        self.ledger.figures.on_count(count.is_down, finding);
         let mut counted = result?;
         counted.expiry = self.table.peek(&key, now).and_then(|item| item.expiry());
         let steps = count.steps.iter();

@@ -7,11 +7,11 @@ use crate::number;
 use crate::operation::DumpCursor;
 use crate::partition::Partition;
 
-impl Partition {
+impl Partition<'_> {
     /// Writes the lines of the next items.
     pub(super) fn dump(&mut self, cursor: DumpCursor, now: Seconds) -> Option<DumpCursor> {
-        self.lines.clear();
-        let lines = &mut self.lines;
+        self.ledger.lines.clear();
+        let lines = &mut self.ledger.lines;
         let see = |item: Item<'_>| write_item(lines, &item);
         let next = self.table.scan(cursor.place(), DUMP_BUCKETS, now, see);
         next.map(|place| cursor.moved_to(place))

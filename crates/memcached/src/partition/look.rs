@@ -11,7 +11,7 @@ struct Outcome {
     is_won: bool,
 }
 
-impl Partition {
+impl Partition<'_> {
     pub(super) fn look<T>(
         &mut self,
         look: &Look<'_>,
@@ -33,7 +33,9 @@ impl Partition {
         } else {
             self.table.peek(&key, now)
         };
-        self.figures.on_get(item.is_some(), look.steps.touches());
+        self.ledger
+            .figures
+            .on_get(item.is_some(), look.steps.touches());
         let Some(item) = item else {
             return see(&Answer::Missing);
         };

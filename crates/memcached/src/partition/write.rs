@@ -5,7 +5,7 @@ use dunlin_store::{Seconds, Version, Write, WriteError};
 use crate::operation::Store;
 use crate::partition::Partition;
 
-impl Partition {
+impl Partition<'_> {
     pub(super) fn write(&mut self, store: &Store<'_>, now: Seconds) -> Result<Version, WriteError> {
         let key = self.key(store.key);
         let mut write = Write {
@@ -31,7 +31,9 @@ impl Partition {
         if was_claimed && result.is_ok() {
             self.table.claim(&key, now);
         }
-        self.figures.on_write(store.if_version.is_some(), result);
+        self.ledger
+            .figures
+            .on_write(store.if_version.is_some(), result);
         result
     }
 }

@@ -220,9 +220,10 @@ fn settings(report: &Report, out: &mut Vec<u8>) {
             ("item_size_max", dunlin_store::MAX_VALUE as u64),
         ],
     );
+    let flush_enabled = if process.refuses_flush { "no" } else { "yes" };
     for (name, text) in [
         ("cas_enabled", "yes"),
-        ("flush_enabled", "yes"),
+        ("flush_enabled", flush_enabled),
         ("dump_enabled", "yes"),
         ("binding_protocol", "ascii"),
     ] {

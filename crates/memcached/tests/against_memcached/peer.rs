@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dunlin_memcached::{Alone, Connection, Partition, Process, Users, Wants};
+use dunlin_memcached::{Alone, Connection, Process, Users, Wants};
 use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
 
 /// How long a server may stay silent before its whole answer has come. No script takes this long.
@@ -45,7 +45,7 @@ impl Pair {
             first_version: 1,
         };
         let table = Table::new(Region::new(64 << 20).unwrap(), config).unwrap();
-        let ours = Alone::new(Partition::new(table), Process::default());
+        let ours = Alone::new(table, Process::default());
         Some(Self { theirs, ours })
     }
 

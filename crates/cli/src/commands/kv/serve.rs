@@ -1,6 +1,8 @@
-//! `dunlin kv serve`: one thread, endpoint and table for each partition, until Ctrl-C.
+//! `dunlin kv serve`: one thread, endpoint and table for each partition, until Ctrl-C. With
+//! `--memcached`, the thread also serves memcached's clients (`serve/front.rs`).
 
-use std::net::SocketAddr;
+mod front;
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -8,9 +10,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use dunlin::kv::store::{Config, Mode, Region, Seed, Table};
-use dunlin::kv::{Figures, MAX_PARTITIONS, Map, Partition, serve};
+use dunlin::kv::{Figures, Host, MAX_PARTITIONS, Map, Partition, serve};
 use dunlin::settings::Configurable;
 use dunlin::{Auto, Nexus, Rpc, Settings, Shm, Udp};
+use dunlin_front::Desk;
 use harness::progress::Progress;
 use harness::signal::{self, Interrupted};
 use serde_json::json;
@@ -20,12 +23,17 @@ use crate::commands::echo::{EndpointArgs, Over};
 use crate::misuse::Misuse;
 use crate::say::print;
 
+use front::Doors;
+pub(super) use front::FrontArgs;
+
 const EXAMPLES: &str = "\
 Examples:
   dunlin kv serve                                     a cache of 1 GiB, one thread, 127.0.0.1:31850
   dunlin kv serve --memory 16GiB --threads 4 --idle spin
   dunlin kv serve --mode store --listen 0.0.0.0:31850
   dunlin kv serve --listen 127.0.0.1:0 --json         at a port that is free
+  dunlin kv serve --memcached 127.0.0.1:11211         for memcached's clients too
+  dunlin kv serve --memcached /run/cache.sock         at a UNIX socket
 
 A cache never refuses a write: its oldest items leave. A store keeps all items, and refuses writes
 when its memory is used. Threads share nothing: each has its part of the memory and of the keys.
@@ -39,23 +47,25 @@ Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or th
 pub(crate) struct Args {
     /// Memory for all items, such as `512MiB`; it is taken at the start
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
-    memory: usize,
+    pub(super) memory: usize,
     /// Whether items leave when the memory is used, or writes fail
     #[arg(long, value_enum, default_value = "cache")]
-    mode: ModeArg,
+    pub(super) mode: ModeArg,
     /// Threads, each with a partition of the keys
     #[arg(long, value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u16).range(1..=MAX_PARTITIONS as i64))]
-    threads: u16,
+    pub(super) threads: u16,
     /// Where to listen; without it, what `nexus.listen` says
     #[arg(long, value_name = "HOST:PORT")]
-    listen: Option<String>,
+    pub(super) listen: Option<String>,
     #[command(flatten)]
-    endpoint: EndpointArgs,
+    pub(super) front: FrontArgs,
+    #[command(flatten)]
+    pub(super) endpoint: EndpointArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ModeArg {
+pub(super) enum ModeArg {
     /// The oldest items leave
     Cache,
     /// Nothing leaves
@@ -77,6 +87,7 @@ struct Server<'a> {
     map: &'a Map,
     bytes: usize,
     first_version: u64,
+    doors: Option<Doors>,
 }
 
 /// Serves until a signal comes.
@@ -90,15 +101,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         settings = settings.with_from("--listen", "nexus.listen", address)?;
     }
     check_memory(args)?;
+    let doors = front::open(args)?;
     let listen = settings.listen();
     let bound = settings.nexus().bind(listen.as_str());
     let nexus = bound.with_context(|| {
         format!("cannot serve at {listen}; --listen 127.0.0.1:0 takes a port that is free")
     })?;
     match args.endpoint.transport {
-        Over::Auto => serve_all::<Auto>(args, &settings, &nexus),
-        Over::Shm => serve_all::<Shm>(args, &settings, &nexus),
-        Over::Udp => serve_all::<Udp>(args, &settings, &nexus),
+        Over::Auto => serve_all::<Auto>(args, doors, &settings, &nexus),
+        Over::Shm => serve_all::<Shm>(args, doors, &settings, &nexus),
+        Over::Udp => serve_all::<Udp>(args, doors, &settings, &nexus),
     }
 }
 
@@ -148,6 +160,7 @@ fn total_memory(text: &str) -> Option<usize> {
 
 fn serve_all<T: Configurable>(
     args: &Args,
+    doors: Option<Doors>,
     settings: &Settings,
     nexus: &Nexus,
 ) -> anyhow::Result<()> {
@@ -161,6 +174,7 @@ fn serve_all<T: Configurable>(
         map: &map,
         bytes: args.memory / usize::from(args.threads),
         first_version: first_version()?,
+        doors,
     };
     let mut all = Vec::new();
     thread::scope(|scope| {
@@ -173,7 +187,7 @@ fn serve_all<T: Configurable>(
             })
             .collect();
         drop(tell);
-        let greeted = wait_ready(args, &events).and_then(|()| greet(args, nexus.address()));
+        let greeted = wait_ready(args, &events).and_then(|()| greet(args, server));
         if greeted.is_err() {
             signal::stop();
         }
@@ -220,29 +234,37 @@ fn serve_one<T: Configurable>(
     number: u16,
     tell: &Sender<Event>,
 ) -> Option<Figures> {
-    let made = make::<T>(server, number, tell);
-    // The receiver is gone if another thread has failed before.
-    let mut rpc = match made {
-        Ok(rpc) => {
+    let outcome = match &server.doors {
+        None => make::<T, Partition>(server, number, tell, |it| it).map(|mut rpc| {
             let _ = tell.send(Event::Ready(Ok(())));
-            rpc
-        }
+            rpc.run_until(|_| signal::check().is_err());
+            rpc.app().figures()
+        }),
+        Some(doors) => make::<T, Desk>(server, number, tell, Desk::new).and_then(|mut rpc| {
+            let mut front = doors.front()?;
+            let _ = tell.send(Event::Ready(Ok(())));
+            front.drive(&mut rpc, || signal::check().is_err())?;
+            Ok(rpc.app().figures())
+        }),
+    };
+    match outcome {
+        Ok(figures) => Some(figures),
         Err(error) => {
             let context = format!("partition {number}");
+            // The receiver is gone if another thread has failed before.
             let _ = tell.send(Event::Ready(Err(error.context(context))));
-            return None;
+            None
         }
-    };
-    rpc.run_until(|_| signal::check().is_err());
-    Some(rpc.app().figures())
+    }
 }
 
 /// Makes the table in this thread, so that the memory is near its processor, and the endpoint.
-fn make<T: Configurable>(
+fn make<T: Configurable, App: Host>(
     server: &Server<'_>,
     number: u16,
     tell: &Sender<Event>,
-) -> anyhow::Result<Rpc<T, Partition>> {
+    app: impl FnOnce(Partition) -> App,
+) -> anyhow::Result<Rpc<T, App>> {
     let mut region = Region::new(server.bytes)
         .with_context(|| format!("cannot get {} bytes of memory", server.bytes))?;
     let mut before = 0;
@@ -261,7 +283,7 @@ fn make<T: Configurable>(
     };
     let partition = Partition::new(Table::new(region, config)?, server.map.clone(), number);
     let builder = server.settings.endpoint::<T>(server.nexus).index(number);
-    let mut rpc = builder.build(partition)?;
+    let mut rpc = builder.build(app(partition))?;
     serve(&mut rpc);
     Ok(rpc)
 }
@@ -294,7 +316,9 @@ fn wait_ready(args: &Args, events: &Receiver<Event>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn greet(args: &Args, address: SocketAddr) -> anyhow::Result<()> {
+fn greet(args: &Args, server: &Server<'_>) -> anyhow::Result<()> {
+    let address = server.nexus.address();
+    let doors = server.doors.as_ref().map(Doors::places).unwrap_or_default();
     let over = args.endpoint.transport.name();
     let (memory, threads) = (args.memory, args.threads);
     let mode = show::mode(mode(args.mode));
@@ -305,14 +329,19 @@ fn greet(args: &Args, address: SocketAddr) -> anyhow::Result<()> {
             "partitions": threads,
             "memory": memory,
             "mode": mode,
+            "memcached": doors,
         });
         return print(&format!("{line}\n"));
     }
     let s = if threads == 1 { "" } else { "s" };
+    let doors: String = doors
+        .iter()
+        .map(|place| format!("for memcached's clients: {place}\n"))
+        .collect();
     print(&format!(
         "a {mode} of {memory} bytes at {address}, {threads} partition{s} over {over}\n\
          to use it: dunlin kv set name dunlin --server {address}\n\
-         Ctrl-C ends it\n"
+         {doors}Ctrl-C ends it\n"
     ))
 }
 
@@ -333,7 +362,7 @@ fn report(args: &Args, all: &[Figures], begin: Instant) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// It is not a size.
-fn size(text: &str) -> Result<usize, String> {
+pub(super) fn size(text: &str) -> Result<usize, String> {
     let start = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(start);
     let shift = match unit.trim() {

@@ -1,0 +1,148 @@
+//! The options and the doors of the memcached front end.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use dunlin_front::{Door, Front, Hall, Options, Place};
+use dunlin_memcached::Users;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::Args;
+use crate::misuse::Misuse;
+
+/// Descriptors that a server needs beside those of clients.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// The options of the front end.
+#[derive(Clone, Default, Debug, clap::Args)]
+pub(in crate::commands::kv) struct FrontArgs {
+    /// Where memcached's clients connect: an address, or the path of a UNIX socket; may be repeated
+    #[arg(long = "memcached", value_name = "HOST:PORT|PATH")]
+    pub(in crate::commands::kv) places: Vec<Place>,
+    /// The most of memcached's clients at a time
+    #[arg(long, value_name = "N", default_value = "1024", requires = "places",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(in crate::commands::kv) max_connections: u64,
+    /// A file with lines of `name:password`; without it, clients need none
+    #[arg(long, value_name = "FILE", requires = "places")]
+    pub(in crate::commands::kv) auth_file: Option<PathBuf>,
+    /// Refuses `flush_all`
+    #[arg(long, requires = "places")]
+    pub(in crate::commands::kv) no_flush_all: bool,
+}
+
+/// The doors of a server, until its first thread takes them.
+pub(super) struct Doors {
+    hall: Arc<Hall>,
+    places: Vec<String>,
+    doors: Mutex<Vec<Door>>,
+}
+
+impl Doors {
+    /// The addresses at which clients connect.
+    pub(super) fn places(&self) -> Vec<String> {
+        self.places.clone()
+    }
+
+    /// The front end of the thread that calls it first.
+    pub(super) fn front(&self) -> anyhow::Result<Front> {
+        let doors = std::mem::take(&mut *self.doors.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Front::new(Arc::clone(&self.hall), doors)?)
+    }
+}
+
+/// Opens the doors; `None` if memcached's clients are not served.
+///
+/// # Errors
+/// An option is wrong, or another server listens there.
+pub(super) fn open(args: &Args) -> anyhow::Result<Option<Doors>> {
+    let front = &args.front;
+    if front.places.is_empty() {
+        return Ok(None);
+    }
+    if args.threads > 1 {
+        let text = "memcached's clients are served by one thread alone; leave --threads out";
+        return Err(Misuse(text.to_owned()).into());
+    }
+    raise_descriptors(front.max_connections + OTHER_DESCRIPTORS);
+    let users = front.auth_file.as_ref().map(|path| {
+        let file = std::fs::read(path).with_context(|| path.display().to_string())?;
+        let users = Users::read(&file).with_context(|| path.display().to_string())?;
+        anyhow::Ok(Arc::new(users))
+    });
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = u32::try_from(now.unwrap_or_default().as_secs()).unwrap_or(u32::MAX);
+    let doors: Vec<Door> = front
+        .places
+        .iter()
+        .map(Door::open)
+        .collect::<Result<_, _>>()?;
+    let hall = Hall::new(Options {
+        max_connections: front.max_connections,
+        users: users.transpose()?,
+        refuses_flush: front.no_flush_all,
+        memory: args.memory as u64,
+        threads: args.threads.into(),
+        started: dunlin_front::Seconds(seconds),
+        settings: settings(args, &doors),
+    });
+    Ok(Some(Doors {
+        hall: Arc::new(hall),
+        places: doors.iter().map(|door| door.place().to_string()).collect(),
+        doors: Mutex::new(doors),
+    }))
+}
+
+/// Lines of `stats settings`, with the names that memcached has for them.
+fn settings(args: &Args, doors: &[Door]) -> Vec<(&'static str, String)> {
+    let places = || doors.iter().map(Door::place);
+    let tcp = places().find_map(|place| match place {
+        Place::Tcp(address) => address
+            .rsplit_once(':')
+            .map(|(host, port)| (host.to_owned(), port.to_owned())),
+        Place::Unix(_) => None,
+    });
+    let unix = places().find_map(|place| match place {
+        Place::Tcp(_) => None,
+        Place::Unix(path) => Some(path.display().to_string()),
+    });
+    let (host, port) = tcp.unwrap_or(("NULL".into(), "0".into()));
+    let on_off = |is_on: bool, [on, off]: [&str; 2]| if is_on { on } else { off }.to_owned();
+    let evicts = matches!(args.mode, super::ModeArg::Cache);
+    let has_users = args.front.auth_file.is_some();
+    vec![
+        ("tcpport", port),
+        ("udpport", "0".into()),
+        ("inter", host),
+        ("domain_socket", unix.unwrap_or("NULL".into())),
+        ("evictions", on_off(evicts, ["on", "off"])),
+        ("auth_enabled_ascii", on_off(has_users, ["yes", "no"])),
+    ]
+}
+
+/// Allows the process this many descriptors, or says that it may not have them.
+fn raise_descriptors(needed: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return;
+    }
+    let current = match limit.maximum {
+        Some(maximum) => needed.min(maximum),
+        None => needed,
+    };
+    let raised = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(current),
+            maximum: limit.maximum,
+        },
+    );
+    if raised.is_err() || current < needed {
+        eprintln!(
+            "dunlin: this process may have {current} descriptors, too few for all connections; \
+             `ulimit -Hn {needed}` allows them"
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! `dunlin memcached` and `dunlin kv serve --memcached` as a user runs them.
+
+#![cfg(feature = "kv")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+fn dunlin(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
+    command
+        .args(args)
+        .env_remove("DUNLIN_CONFIG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    greeting: Value,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Self {
+        let mut child = dunlin(&[args, &["--json"]].concat())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let greeting = serde_json::from_str(&line).unwrap();
+        Self {
+            child,
+            out,
+            greeting,
+        }
+    }
+
+    fn door(&self, number: usize) -> &str {
+        self.greeting["memcached"][number].as_str().unwrap()
+    }
+
+    fn native(&self) -> &str {
+        self.greeting["listening"].as_str().unwrap()
+    }
+
+    /// Ends it by Ctrl-C, and returns its report.
+    fn end(mut self) -> Value {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args(["-INT", &id]).status();
+        assert!(status.unwrap().success());
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        serde_json::from_str(&rest).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends commands, of which the last ends the connection, and returns all answers.
+fn ask(mut socket: impl Read + Write, commands: &str) -> String {
+    socket.write_all(commands.as_bytes()).unwrap();
+    let mut answers = String::new();
+    socket.read_to_string(&mut answers).unwrap();
+    answers
+}
+
+fn tcp(address: &str) -> TcpStream {
+    let socket = TcpStream::connect(address).unwrap();
+    let patience = Some(Duration::from_secs(20));
+    socket.set_read_timeout(patience).unwrap();
+    socket
+}
+
+#[test]
+fn memcacheds_clients_and_native_ones_have_the_same_items() {
+    let folder = std::env::temp_dir().join(format!("dunlin-memcached-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    let path = path.to_str().unwrap();
+    let server = Server::start(&[
+        "memcached",
+        "-m",
+        "8",
+        "-l",
+        "127.0.0.1:0",
+        "-s",
+        path,
+        "-c",
+        "10",
+        "-U",
+        "0",
+    ]);
+    let answers = ask(
+        tcp(server.door(1)),
+        "set a 7 0 3\r\nabc\r\nget a\r\nquit\r\n",
+    );
+    assert_eq!(answers, "STORED\r\nVALUE a 7 3\r\nabc\r\nEND\r\n");
+    let kv = |args: &[&str]| {
+        let all = [&["kv"], args, &["--server", server.native()]].concat();
+        let output = dunlin(&all).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(kv(&["get", "a"]), "abc\n");
+    kv(&["set", "b", "native"]);
+    let socket = UnixStream::connect(server.door(0)).unwrap();
+    let answers = ask(socket, "get b\r\nstats settings\r\nquit\r\n");
+    assert!(answers.starts_with("VALUE b 0 6\r\nnative\r\nEND\r\n"));
+    for line in ["maxbytes 8388608", "maxconns 10", "domain_socket "] {
+        assert!(answers.contains(&format!("STAT {line}")), "{answers}");
+    }
+    let report = server.end();
+    assert!(report["figures"]["gets"].as_u64().unwrap() >= 3, "{report}");
+    assert!(!std::path::Path::new(path).exists());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn users_and_flushes_are_refused_as_the_options_say() {
+    let file = std::env::temp_dir().join(format!("dunlin-users-{}", std::process::id()));
+    std::fs::write(&file, "ann:secret\n").unwrap();
+    let users = file.to_str().unwrap();
+    let serve = ["kv", "serve", "--memory", "1MiB", "--listen", "127.0.0.1:0"];
+    let front = [
+        "--memcached",
+        "127.0.0.1:0",
+        "--auth-file",
+        users,
+        "--no-flush-all",
+    ];
+    let server = Server::start(&[&serve[..], &front].concat());
+    let commands = "get a\r\nset a 0 0 10\r\nann secret\r\nflush_all\r\nget a\r\nquit\r\n";
+    let answers = [
+        "CLIENT_ERROR unauthenticated",
+        "STORED",
+        "CLIENT_ERROR flush_all not allowed",
+        "END\r\n",
+    ];
+    assert_eq!(ask(tcp(server.door(0)), commands), answers.join("\r\n"));
+    server.end();
+    std::fs::write(&file, "ann\n").unwrap();
+    let output = dunlin(&["memcached", "-m", "1", "-Y", users]).output();
+    let output = output.unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("line 1 is not `name:password`"), "{errors}");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn wrong_usage_has_clear_errors() {
+    let fails = |args: &[&str], code, text: &str| {
+        let output = dunlin(args).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(code) && errors.contains(text),
+            "{args:?}: {errors}"
+        );
+    };
+    fails(&["memcached", "-U", "11211"], 2, "there is no UDP");
+    fails(&["memcached", "-t", "2"], 2, "one thread alone");
+    fails(&["memcached", "-I", "2m"], 2, "1048576 bytes");
+    fails(&["memcached", "-m", "0"], 2, "--memory");
+    fails(&["memcached", "-l", "a:b:c"], 2, "-l a:b:c");
+    fails(
+        &["kv", "serve", "--memcached", "11211"],
+        2,
+        "neither HOST:PORT",
+    );
+    fails(&["kv", "serve", "--no-flush-all"], 2, "--memcached");
+    let server = Server::start(&["memcached", "-m", "1", "-l", "127.0.0.1:0"]);
+    let taken = format!("another server listens at {}", server.door(0));
+    fails(&["memcached", "-m", "1", "-l", server.door(0)], 1, &taken);
+}
+
+#[test]
+fn the_help_has_examples_and_exit_codes() {
+    let output = dunlin(&["memcached", "--help"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (usage, examples) = text.split_once("Examples:").unwrap();
+    assert!(output.status.success() && usage.contains("-Y, --auth-file"));
+    assert!(examples.contains("dunlin memcached -m 1024") && examples.contains("Exit codes: 0"));
+}

@@ -1,0 +1,188 @@
+//! A client: its socket and its connection.
+//!
+//! Readiness is kept from one event to the next: the kernel reports only changes. A turn reads the
+//! socket once, runs commands up to the limit of a turn, and writes until the socket is full. It
+//! costs two system calls, because a read that returns less than it could has emptied the socket.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use dunlin_memcached::{Connection, OUTPUT_MARK, Server, Wants};
+use dunlin_store::Seconds;
+use mio::event::Event;
+
+use crate::hall::{Guest, Hall};
+use crate::stream::Stream;
+
+/// Seconds for which a client whose connection is over may take the last answer. Its bytes are
+/// thrown away meanwhile: a socket that is closed with unread bytes loses the answer.
+const FAREWELL: u32 = 2;
+
+/// Reads of one turn that throw bytes away.
+const THROWN: usize = 16;
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: Stream,
+    connection: Connection,
+    guest: Arc<Guest>,
+    may_read: bool,
+    may_write: bool,
+    /// The client sends no more; a read after the last byte will return 0.
+    has_hung_up: bool,
+    /// A read has returned 0.
+    is_at_end: bool,
+    /// When its output ended, if it has.
+    leaves: Option<Seconds>,
+    is_trimmed: bool,
+    /// It stands in the queue for turns.
+    pub(crate) is_queued: bool,
+}
+
+/// The next thing after a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum After {
+    /// Another turn.
+    Turn,
+    /// The client or its socket must do something first.
+    Rest,
+    /// The end.
+    Close,
+}
+
+impl Client {
+    pub(crate) fn new(stream: Stream, guest: Arc<Guest>, hall: &Hall) -> Self {
+        Self {
+            stream,
+            connection: Connection::new(hall.users()),
+            guest,
+            may_read: true,
+            may_write: true,
+            has_hung_up: false,
+            is_at_end: false,
+            leaves: None,
+            is_trimmed: true,
+            is_queued: false,
+        }
+    }
+
+    pub(crate) fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    pub(crate) fn guest(&self) -> &Guest {
+        &self.guest
+    }
+
+    /// Takes what the kernel reports about the socket.
+    pub(crate) fn on_event(&mut self, event: &Event) {
+        self.may_read |= event.is_readable() || event.is_error();
+        self.may_write |= event.is_writable() || event.is_error();
+        self.has_hung_up |= event.is_read_closed() || event.is_error();
+    }
+
+    /// Frees the memory of a client that has been idle for a second. False: it has had time enough
+    /// to leave.
+    pub(crate) fn on_second(&mut self, now: Seconds) -> bool {
+        let idle = now.0.saturating_sub(self.guest.last_command().0);
+        if idle > 1 && !self.is_trimmed {
+            self.connection.trim();
+            self.is_trimmed = true;
+        }
+        let leaving = self.leaves.map(|since| now.0.saturating_sub(since.0));
+        leaving.is_none_or(|seconds| seconds < FAREWELL)
+    }
+
+    /// Reads, runs commands and writes.
+    pub(crate) fn turn(
+        &mut self,
+        server: &mut impl Server,
+        (hall, buffer): (&Hall, &mut [u8]),
+        now: Seconds,
+    ) -> After {
+        if self.leaves.is_some() {
+            return self.throw_away(buffer);
+        }
+        if self.read(hall, buffer, now).is_err() {
+            return After::Close;
+        }
+        let wants = self.connection.run(server, now);
+        if self.write(hall).is_err() {
+            return After::Close;
+        }
+        let is_sent = self.connection.output().is_empty();
+        if self.connection.is_over() {
+            self.stream.end_output();
+            self.leaves = Some(now);
+            return After::Turn;
+        }
+        match wants {
+            Wants::Input if self.is_at_end && is_sent => After::Close,
+            Wants::Turn => After::Turn,
+            Wants::Input if self.may_read && !self.is_at_end => After::Turn,
+            Wants::Output if is_sent => After::Turn,
+            _ => After::Rest,
+        }
+    }
+
+    /// Reads once, if there is room.
+    fn read(&mut self, hall: &Hall, buffer: &mut [u8], now: Seconds) -> std::io::Result<()> {
+        let is_full = self.connection.output().len() >= OUTPUT_MARK;
+        let room = self.connection.room().min(buffer.len());
+        if !self.may_read || self.is_at_end || is_full || room == 0 {
+            return Ok(());
+        }
+        match self.stream.read(&mut buffer[..room]) {
+            Ok(0) => self.is_at_end = true,
+            Ok(len) => {
+                self.may_read = len == room || self.has_hung_up;
+                self.connection.receive(&buffer[..len]);
+                self.is_trimmed = false;
+                self.guest.on_command(now);
+                hall.on_read(len);
+            }
+            Err(error) => self.may_read = check(error)?,
+        }
+        Ok(())
+    }
+
+    /// Writes until everything is written or the socket is full.
+    fn write(&mut self, hall: &Hall) -> std::io::Result<()> {
+        while self.may_write && !self.connection.output().is_empty() {
+            match self.stream.write(self.connection.output()) {
+                Ok(len) => {
+                    self.connection.sent(len);
+                    hall.on_written(len);
+                }
+                Err(error) => self.may_write = check(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads bytes that no command will use, until the client closes too.
+    fn throw_away(&mut self, buffer: &mut [u8]) -> After {
+        for _ in 0..THROWN {
+            match self.stream.read(buffer) {
+                Ok(0) => return After::Close,
+                Ok(_) => {}
+                Err(error) => match check(error) {
+                    Ok(true) => {}
+                    Ok(false) => return After::Rest,
+                    Err(_) => return After::Close,
+                },
+            }
+        }
+        After::Turn
+    }
+}
+
+/// Whether the socket is still ready after this error. Errors that end the connection stay errors.
+fn check(error: std::io::Error) -> std::io::Result<bool> {
+    match error.kind() {
+        ErrorKind::WouldBlock => Ok(false),
+        ErrorKind::Interrupted => Ok(true),
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,94 @@
+//! The loop of a thread: the endpoint, the sockets, and the wait for both.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use dunlin_core::Nanos;
+use dunlin_nexus::{Open, Rpc};
+
+use crate::desk::Desk;
+use crate::front::Front;
+
+/// Iterations with packets between two looks at the sockets, as between two looks of the transport
+/// `auto` at UDP.
+const BETWEEN: u32 = 32;
+
+/// A look at the sockets costs as much as several iterations without packets, so one of these
+/// counts for as many with packets.
+const QUIET: u32 = 4;
+
+/// The longest wait: within this time the thread sees that it should end.
+const MAX_WAIT: Duration = Duration::from_millis(50);
+
+impl Front {
+    /// Serves the endpoint and the sockets until `is_done`, which it calls after each iteration.
+    /// Sets the clock of the endpoint's table.
+    ///
+    /// # Errors
+    /// The system has no descriptors left for the wait.
+    pub fn drive<T: Open>(
+        &mut self,
+        rpc: &mut Rpc<T, Desk>,
+        is_done: impl FnMut() -> bool,
+    ) -> io::Result<()> {
+        let now = rpc.now();
+        rpc.app_mut().on_start(now);
+        self.watch(rpc.as_fd())?;
+        let driven = self.drive_on(rpc, is_done);
+        self.forget(rpc.as_fd())?;
+        driven
+    }
+
+    fn drive_on<T: Open>(
+        &mut self,
+        rpc: &mut Rpc<T, Desk>,
+        mut is_done: impl FnMut() -> bool,
+    ) -> io::Result<()> {
+        // A wait that the endpoint has not ended begins again at once: its thread spins only after
+        // packets. An endpoint that never blocks never sets this.
+        let mut is_calm = false;
+        let mut since_look = 0;
+        while !is_done() {
+            let progress = rpc.iterate(|_| {
+                is_calm = true;
+                Nanos::ZERO
+            });
+            let is_quiet = progress.frames == 0;
+            is_calm &= is_quiet;
+            if self.has_turns() {
+                let now = rpc.now();
+                let time = rpc.app().time(now);
+                self.turn(rpc.app_mut(), time);
+            } else if is_calm {
+                self.rest(rpc)?;
+                since_look = 0;
+                continue;
+            }
+            since_look += if is_quiet { QUIET } else { 1 };
+            if since_look >= BETWEEN {
+                since_look = 0;
+                self.look_now(rpc, Duration::ZERO)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for packets and sockets.
+    fn rest<T: Open>(&mut self, rpc: &mut Rpc<T, Desk>) -> io::Result<()> {
+        let Some(span) = rpc.park() else {
+            return self.look_now(rpc, Duration::ZERO);
+        };
+        let looked = self.look_now(rpc, span.min(MAX_WAIT));
+        rpc.unpark();
+        looked
+    }
+
+    fn look_now<T: Open>(&mut self, rpc: &mut Rpc<T, Desk>, wait: Duration) -> io::Result<()> {
+        let now = rpc.now();
+        let time = rpc.app().time(now);
+        self.look(wait, time)?;
+        rpc.app_mut().on_time(now);
+        Ok(())
+    }
+}

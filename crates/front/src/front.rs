@@ -1,0 +1,260 @@
+//! The doors and clients of one thread: which are ready, and whose turn it is.
+//!
+//! A client that has had a turn and could go on stands at the end of the queue again.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dunlin_store::Seconds;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::client::{After, Client};
+use crate::desk::Desk;
+use crate::door::Door;
+use crate::hall::Hall;
+
+/// Bytes of one read of a socket: as many as a connection takes before it must run commands.
+const BUFFER: usize = dunlin_memcached::INPUT_MARK;
+
+/// Events that one look at the sockets takes.
+const EVENTS: usize = 256;
+
+/// The token of the endpoint's descriptor; those of doors and then of clients follow.
+const ENDPOINT: usize = 0;
+
+/// The most clients that one look lets in at each door.
+const MOST_LET_IN: usize = 64;
+
+/// Clients that one look visits in the second's round over all of them.
+const VISITED: usize = 64;
+
+/// How long no client is let in after the process has run out of descriptors.
+const PAUSE: Duration = Duration::from_millis(10);
+
+const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
+
+/// The doors and clients of one thread.
+#[derive(Debug)]
+pub struct Front {
+    hall: Arc<Hall>,
+    poll: Poll,
+    events: Events,
+    doors: Vec<Entrance>,
+    clients: Vec<Option<Client>>,
+    free: Vec<usize>,
+    queue: VecDeque<usize>,
+    buffer: Box<[u8]>,
+    /// No client is let in before this time.
+    pause: Option<Instant>,
+    round: Round,
+}
+
+/// A door, and whether clients may wait there.
+#[derive(Debug)]
+struct Entrance {
+    door: Door,
+    may_enter: bool,
+}
+
+/// The round over all clients, once a second.
+#[derive(Default, Debug)]
+struct Round {
+    begun: Seconds,
+    next: usize,
+}
+
+impl Front {
+    /// Serves the clients of these doors.
+    ///
+    /// # Errors
+    /// The system has no descriptors left.
+    pub fn new(hall: Arc<Hall>, doors: Vec<Door>) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let enter = |(number, mut door): (usize, Door)| {
+            let token = Token(ENDPOINT + 1 + number);
+            let registry = poll.registry();
+            registry.register(door.source(), token, Interest::READABLE)?;
+            let may_enter = true;
+            Ok(Entrance { door, may_enter })
+        };
+        let doors = doors.into_iter().enumerate().map(enter);
+        Ok(Self {
+            doors: doors.collect::<io::Result<_>>()?,
+            hall,
+            poll,
+            events: Events::with_capacity(EVENTS),
+            clients: Vec::new(),
+            free: Vec::new(),
+            queue: VecDeque::new(),
+            buffer: vec![0; BUFFER].into(),
+            pause: None,
+            round: Round::default(),
+        })
+    }
+
+    /// Wakes a look that waits when this descriptor is readable.
+    pub(crate) fn watch(&self, endpoint: BorrowedFd<'_>) -> io::Result<()> {
+        let raw = endpoint.as_raw_fd();
+        let registry = self.poll.registry();
+        registry.register(&mut SourceFd(&raw), Token(ENDPOINT), Interest::READABLE)
+    }
+
+    /// Ends [`Self::watch`].
+    pub(crate) fn forget(&self, endpoint: BorrowedFd<'_>) -> io::Result<()> {
+        let raw = endpoint.as_raw_fd();
+        self.poll.registry().deregister(&mut SourceFd(&raw))
+    }
+
+    /// Looks which sockets are ready, and waits for this long if none is.
+    pub(crate) fn look(&mut self, wait: Duration, now: Seconds) -> io::Result<()> {
+        // The kernel does not report again those that wait at a door already.
+        let wait = match self.pause {
+            Some(_) => wait.min(PAUSE),
+            None if self.doors.iter().any(|door| door.may_enter) => Duration::ZERO,
+            None => wait,
+        };
+        match self.poll.poll(&mut self.events, Some(wait)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            other => other?,
+        }
+        let first_client = ENDPOINT + 1 + self.doors.len();
+        for event in &self.events {
+            let token = event.token().0;
+            if let Some(number) = token.checked_sub(first_client) {
+                // An event may be older than its client's end.
+                if let Some(Some(client)) = self.clients.get_mut(number) {
+                    client.on_event(event);
+                    wait_in(&mut self.queue, client, number);
+                }
+            } else if token != ENDPOINT {
+                self.doors[token - ENDPOINT - 1].may_enter = true;
+            }
+        }
+        self.let_in(now);
+        self.go_round(now);
+        Ok(())
+    }
+
+    /// True if a client waits for its turn.
+    pub(crate) fn has_turns(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Gives the next client its turn.
+    pub(crate) fn turn(&mut self, desk: &mut Desk, now: Seconds) {
+        let Some(number) = self.queue.pop_front() else {
+            return;
+        };
+        // The client may have left since.
+        let Some(Some(client)) = self.clients.get_mut(number) else {
+            return;
+        };
+        client.is_queued = false;
+        let mut serving = desk.serve(&self.hall);
+        match client.turn(&mut serving, (&self.hall, &mut self.buffer), now) {
+            After::Turn => wait_in(&mut self.queue, client, number),
+            After::Rest => {}
+            After::Close => self.close(number),
+        }
+    }
+
+    fn let_in(&mut self, now: Seconds) {
+        if self.pause.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        self.pause = None;
+        for door in 0..self.doors.len() {
+            for _ in 0..MOST_LET_IN {
+                if !self.doors[door].may_enter {
+                    break;
+                }
+                match self.doors[door].door.accept() {
+                    Ok((stream, address)) => self.on_client(stream, address, now),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        self.doors[door].may_enter = false;
+                    }
+                    // The client has gone again.
+                    Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => {
+                        self.pause = Some(Instant::now() + PAUSE);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_client(
+        &mut self,
+        mut stream: crate::stream::Stream,
+        address: Option<std::net::SocketAddr>,
+        now: Seconds,
+    ) {
+        let Some(guest) = self.hall.on_client(address, now) else {
+            // A new socket has room for the line.
+            let _ = stream.write(TOO_MANY);
+            return;
+        };
+        let number = self.free.pop().unwrap_or(self.clients.len());
+        let token = Token(ENDPOINT + 1 + self.doors.len() + number);
+        if stream.watch(self.poll.registry(), token).is_err() {
+            self.free.push(number);
+            return self.hall.on_client_gone(&guest);
+        }
+        if number == self.clients.len() {
+            self.clients.push(None);
+        }
+        let client = self.clients[number].insert(Client::new(stream, guest, &self.hall));
+        wait_in(&mut self.queue, client, number);
+    }
+
+    fn close(&mut self, number: usize) {
+        if let Some(mut client) = self.clients[number].take() {
+            client.stream().forget(self.poll.registry());
+            self.hall.on_client_gone(client.guest());
+            self.free.push(number);
+        }
+    }
+
+    /// Visits some clients, so that each is visited once a second.
+    fn go_round(&mut self, now: Seconds) {
+        if self.round.next >= self.clients.len() {
+            if self.round.begun == now {
+                return;
+            }
+            self.round = Round {
+                begun: now,
+                next: 0,
+            };
+        }
+        let end = self.clients.len().min(self.round.next + VISITED);
+        for number in self.round.next..end {
+            let visited = self.clients[number].as_mut();
+            if visited.is_some_and(|client| !client.on_second(now)) {
+                self.close(number);
+            }
+        }
+        self.round.next = end;
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        for number in 0..self.clients.len() {
+            self.close(number);
+        }
+    }
+}
+
+/// Puts a client at the end of the queue, if it does not stand there already.
+fn wait_in(queue: &mut VecDeque<usize>, client: &mut Client, number: usize) {
+    if !client.is_queued {
+        client.is_queued = true;
+        queue.push_back(number);
+    }
+}

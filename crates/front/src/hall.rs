@@ -1,0 +1,206 @@
+//! Limits and facts that the threads of a process share.
+//!
+//! Counters are relaxed atomics: a thread changes them once for a read or write of a socket. The
+//! list of clients has a lock, which is taken when a client comes or goes, and for statistics.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use dunlin_memcached::{ConnectionFacts, Process, Users};
+use dunlin_store::Seconds;
+
+/// Ticks a second in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture of Linux that
+/// this builds for.
+const TICKS: u64 = 100;
+
+/// The options of a front end.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The most clients at a time.
+    pub max_connections: u64,
+    /// The users that may connect; `None`: every client may.
+    pub users: Option<Arc<Users>>,
+    /// True if `flush_all` is refused.
+    pub refuses_flush: bool,
+    /// Memory for items, in bytes.
+    pub memory: u64,
+    /// Threads that serve.
+    pub threads: u64,
+    /// The time now.
+    pub started: Seconds,
+    /// Further settings for `stats settings`, as name and value.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+impl Default for Options {
+    /// memcached's 1024 connections, without authentication.
+    fn default() -> Self {
+        Self {
+            max_connections: 1024,
+            users: None,
+            refuses_flush: false,
+            memory: 0,
+            threads: 1,
+            started: Seconds(0),
+            settings: Vec::new(),
+        }
+    }
+}
+
+/// Limits and facts of all threads.
+#[derive(Debug)]
+pub struct Hall {
+    options: Options,
+    counts: Counts,
+    guests: Mutex<BTreeMap<u64, Arc<Guest>>>,
+}
+
+#[derive(Default, Debug)]
+struct Counts {
+    open: AtomicU64,
+    total: AtomicU64,
+    rejected: AtomicU64,
+    read: AtomicU64,
+    written: AtomicU64,
+    auth_attempts: AtomicU64,
+    auth_failures: AtomicU64,
+}
+
+/// A client, for `stats conns`.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    number: u64,
+    address: Option<SocketAddr>,
+    last_command: AtomicU32,
+}
+
+impl Hall {
+    /// The hall of a process that starts.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            counts: Counts::default(),
+            guests: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn users(&self) -> Option<Arc<Users>> {
+        self.options.users.clone()
+    }
+
+    pub(crate) fn refuses_flush(&self) -> bool {
+        self.options.refuses_flush
+    }
+
+    /// Takes a client in; `None`: there are too many.
+    pub(crate) fn on_client(
+        &self,
+        address: Option<SocketAddr>,
+        now: Seconds,
+    ) -> Option<Arc<Guest>> {
+        if self.counts.open.fetch_add(1, Relaxed) >= self.options.max_connections {
+            self.counts.open.fetch_sub(1, Relaxed);
+            self.counts.rejected.fetch_add(1, Relaxed);
+            return None;
+        }
+        let guest = Arc::new(Guest {
+            number: self.counts.total.fetch_add(1, Relaxed) + 1,
+            address,
+            last_command: AtomicU32::new(now.0),
+        });
+        self.guests().insert(guest.number, Arc::clone(&guest));
+        Some(guest)
+    }
+
+    pub(crate) fn on_client_gone(&self, guest: &Guest) {
+        self.guests().remove(&guest.number);
+        self.counts.open.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn on_read(&self, bytes: usize) {
+        self.counts.read.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn on_written(&self, bytes: usize) {
+        self.counts.written.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn on_authentication(&self, is_known: bool) {
+        self.counts.auth_attempts.fetch_add(1, Relaxed);
+        let failures = u64::from(!is_known);
+        self.counts.auth_failures.fetch_add(failures, Relaxed);
+    }
+
+    /// Facts for statistics.
+    pub(crate) fn process(&self) -> Process {
+        let (user_time, system_time) = processor_times();
+        let read = |count: &AtomicU64| count.load(Relaxed);
+        let guests = self.guests();
+        Process {
+            pid: std::process::id(),
+            started: self.options.started,
+            user_time,
+            system_time,
+            max_connections: self.options.max_connections,
+            total_connections: read(&self.counts.total),
+            rejected_connections: read(&self.counts.rejected),
+            bytes_read: read(&self.counts.read),
+            bytes_written: read(&self.counts.written),
+            auth_attempts: read(&self.counts.auth_attempts),
+            auth_failures: read(&self.counts.auth_failures),
+            memory: self.options.memory,
+            threads: self.options.threads,
+            refuses_flush: self.options.refuses_flush,
+            connections: guests.values().map(|guest| guest.facts()).collect(),
+            settings: self.options.settings.clone(),
+        }
+    }
+
+    fn guests(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Guest>>> {
+        // No change of the list can fail half-way.
+        let guests = self.guests.lock();
+        guests.unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Guest {
+    pub(crate) fn on_command(&self, now: Seconds) {
+        self.last_command.store(now.0, Relaxed);
+    }
+
+    pub(crate) fn last_command(&self) -> Seconds {
+        Seconds(self.last_command.load(Relaxed))
+    }
+
+    fn facts(&self) -> ConnectionFacts {
+        ConnectionFacts {
+            number: self.number,
+            address: match self.address {
+                Some(address) => format!("tcp:{address}"),
+                None => "unix".to_owned(),
+            },
+            last_command: self.last_command(),
+        }
+    }
+}
+
+/// Processor time of this process, in the program and in the kernel. Zero if the system does not
+/// tell.
+fn processor_times() -> (Duration, Duration) {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program comes before, in brackets, and may have spaces.
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let mut fields = after_name.split_whitespace().skip(11);
+    let mut next = || -> Duration {
+        let ticks: u64 = fields
+            .next()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0);
+        Duration::from_millis(ticks * (1000 / TICKS))
+    };
+    (next(), next())
+}

@@ -1,0 +1,41 @@
+//! The memcached front end of the key-value service: sockets on the thread of a partition
+//! (design §15).
+//!
+//! A [`Door`] is a listener at a [`Place`]. A [`Front`] has the doors and clients of one thread,
+//! and [`Front::drive`] runs them together with the endpoint that serves the native clients. Both
+//! act on one table, which the endpoint's state, a [`Desk`], owns. A [`Hall`] has the facts of the
+//! process.
+//!
+//! The endpoint comes first: a thread looks at sockets after 32 iterations of the endpoint, or
+//! after eight without packets, and gives one client one turn between two iterations. If both are
+//! idle, the thread waits in one `epoll` that has the sockets and the endpoint's descriptor. So a
+//! native request makes no system call for sockets, and no client waits for another one's values.
+//!
+//! Memory of a client is bounded by [`Connection`](dunlin_memcached::Connection); the buffer into
+//! which sockets are read is one for each thread.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `door.rs` | places and their listeners |
+//! | `stream.rs` | a socket of either kind |
+//! | `client.rs` | a client: its socket and its connection |
+//! | `front.rs` | clients of one thread: readiness, turns, limits |
+//! | `drive.rs` | the loop of the thread |
+//! | `hall.rs` | limits and facts of all threads |
+//! | `desk.rs` | the endpoint's state: the table and memcached's figures |
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod desk;
+mod door;
+mod drive;
+mod front;
+mod hall;
+mod stream;
+
+pub use desk::Desk;
+pub use door::{Door, DoorError, Place};
+pub use dunlin_store::Seconds;
+pub use front::Front;
+pub use hall::{Hall, Options};

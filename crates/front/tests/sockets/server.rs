@@ -1,0 +1,148 @@
+//! A server in this process: a thread with its endpoint and its front end, at a port that is free.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use dunlin_front::{Desk, Door, Front, Hall, Options, Place};
+use dunlin_kv::store::{Config, Mode, Region, Seed, Table};
+use dunlin_kv::{Figures, Map, Partition, serve};
+use dunlin_nexus::{Nexus, Rpc};
+use dunlin_store::Seconds;
+use dunlin_transport::shm::Shm;
+
+/// No test waits longer for an answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that runs until it is dropped.
+pub(crate) struct Running {
+    pub(crate) nexus: Nexus,
+    place: Place,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Figures>>,
+}
+
+/// A client's socket.
+pub(crate) struct Caller(pub(crate) TcpStream);
+
+impl Running {
+    pub(crate) fn start(options: Options) -> Self {
+        Self::at(&"127.0.0.1:0".parse().unwrap(), options)
+    }
+
+    pub(crate) fn at(place: &Place, options: Options) -> Self {
+        let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+        let door = Door::open(place).unwrap();
+        let (place, end) = (door.place(), Arc::new(AtomicBool::new(false)));
+        let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let started = Seconds(since_1970.try_into().unwrap());
+        let hall = Arc::new(Hall::new(Options { started, ..options }));
+        let (of_thread, ended) = (nexus.clone(), Arc::clone(&end));
+        let thread = std::thread::spawn(move || {
+            let config = Config {
+                mode: Mode::Store,
+                seed: Seed::new([17, 4]),
+                first_version: 1,
+            };
+            let table = Table::new(Region::new(64 << 20).unwrap(), config).unwrap();
+            let partition = Partition::new(table, Map::new(7, Mode::Store, [0]).unwrap(), 0);
+            let builder = of_thread.endpoint_builder().index(0);
+            let mut rpc: Rpc<Shm, Desk> = builder.build(Desk::new(partition)).unwrap();
+            serve(&mut rpc);
+            let mut front = Front::new(hall, vec![door]).unwrap();
+            let is_done = || ended.load(Ordering::Relaxed);
+            front.drive(&mut rpc, is_done).unwrap();
+            rpc.app().figures()
+        });
+        Self {
+            nexus,
+            place,
+            end,
+            thread: Some(thread),
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.place.to_string().parse().unwrap()
+    }
+
+    pub(crate) fn call(&self) -> Caller {
+        Caller::new(TcpStream::connect(self.address()).unwrap())
+    }
+
+    /// Ends it, and returns the figures of its partition.
+    pub(crate) fn end(mut self) -> Figures {
+        self.end.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+impl Caller {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self(stream)
+    }
+
+    /// Sends bytes, and returns an answer that must have this length.
+    pub(crate) fn ask(&mut self, bytes: &[u8], len: usize) -> Vec<u8> {
+        self.0.write_all(bytes).unwrap();
+        self.read(len)
+    }
+
+    pub(crate) fn read(&mut self, len: usize) -> Vec<u8> {
+        let mut answer = vec![0; len];
+        self.0.read_exact(&mut answer).unwrap();
+        answer
+    }
+
+    /// Sends bytes, and checks the answer.
+    #[track_caller]
+    pub(crate) fn says(&mut self, bytes: &str, answer: &str) {
+        let seen = self.ask(bytes.as_bytes(), answer.len());
+        assert_eq!(String::from_utf8_lossy(&seen), answer);
+    }
+
+    /// Everything up to this text.
+    pub(crate) fn read_to(&mut self, last: &str) -> String {
+        let (mut seen, mut byte) = (Vec::new(), [0]);
+        while !seen.ends_with(last.as_bytes()) {
+            self.0.read_exact(&mut byte).unwrap();
+            seen.extend(byte);
+        }
+        String::from_utf8(seen).unwrap()
+    }
+
+    /// Everything until the server closes the connection.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        match self.0.read_to_end(&mut rest) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
+        }
+        rest
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
