@@ -109,8 +109,9 @@ impl Front {
         self.poll.registry().deregister(&mut SourceFd(&raw))
     }
 
-    /// Looks which sockets are ready, and waits for this long if none is.
-    pub(crate) fn look(&mut self, wait: Duration, now: Seconds) -> io::Result<()> {
+    /// Looks which sockets are ready, and waits for this long if none is. True if the endpoint's
+    /// descriptor is ready.
+    pub(crate) fn look(&mut self, wait: Duration, now: Seconds) -> io::Result<bool> {
         // The kernel does not report again those that wait at a door already.
         let wait = match self.pause {
             Some(_) => wait.min(PAUSE),
@@ -118,10 +119,11 @@ impl Front {
             None => wait,
         };
         match self.poll.poll(&mut self.events, Some(wait)) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
             other => other?,
         }
         let first_client = ENDPOINT + 1 + self.doors.len();
+        let mut is_called = false;
         for event in &self.events {
             let token = event.token().0;
             if let Some(number) = token.checked_sub(first_client) {
@@ -130,13 +132,15 @@ impl Front {
                     client.on_event(event);
                     wait_in(&mut self.queue, client, number);
                 }
-            } else if token != ENDPOINT {
+            } else if token == ENDPOINT {
+                is_called = true;
+            } else {
                 self.doors[token - ENDPOINT - 1].may_enter = true;
             }
         }
         self.let_in(now);
         self.go_round(now);
-        Ok(())
+        Ok(is_called)
     }
 
     /// True if a client waits for its turn.

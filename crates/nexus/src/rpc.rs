@@ -265,7 +265,8 @@ impl<T: Open, App> Rpc<T, App> {
 
     /// Prepares a wait outside the endpoint, in another event loop: until the descriptor ([`AsFd`])
     /// is readable, and not longer than the returned span. `None`: there is work to do already.
-    /// Call [`Self::unpark`] after the wait, before any other use.
+    /// Call [`Self::unpark`] after the wait, before any other use than of the clock and of the
+    /// user's state.
     pub fn park(&mut self) -> Option<Duration> {
         let span = self.engine.next_wakeup().since(self.engine.now());
         if span == Nanos::ZERO {

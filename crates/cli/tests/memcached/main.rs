@@ -3,6 +3,8 @@
 #![cfg(feature = "kv")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod clients;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;

@@ -1,0 +1,120 @@
+//! Clients of memcached, unmodified: libmemcached's tools, and pymemcache, whose answers are those
+//! that it gets from Debian's `memcached`.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Server;
+
+/// Runs a program; `None` if it is not installed.
+fn run(program: &str, args: &[&str]) -> Option<Output> {
+    match Command::new(program).args(args).output() {
+        Ok(output) => Some(output),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            dunlin_testkit::skip(&format!("{program} is not installed"));
+            None
+        }
+        Err(error) => panic!("{program}: {error}"),
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A folder that goes away.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("dunlin-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_tools_of_libmemcached_work() {
+    let server = Server::start(&["memcached", "-m", "8", "-l", "127.0.0.1:0"]);
+    let (host, port) = server.door(0).rsplit_once(':').unwrap();
+    let Some(output) = run("memccapable", &["-a", "-h", host, "-p", port]) else {
+        return;
+    };
+    let seen = text(&output);
+    assert!(seen.ends_with("All tests passed\n"), "{seen}");
+    assert_eq!(seen.matches("[pass]").count(), 27, "{seen}");
+    let folder = Folder::new("memccp");
+    std::fs::write(folder.path("letter"), "Dear reader,").unwrap();
+    let servers = format!("--servers={}", server.door(0));
+    let output = run("memccp", &[&servers, &folder.path("letter")]).unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let output = run("memccat", &[&servers, "letter"]).unwrap();
+    assert_eq!(text(&output).trim_end(), "Dear reader,");
+}
+
+/// Debian's server at a socket.
+struct Theirs(Child);
+
+impl Theirs {
+    fn start(path: &str) -> Self {
+        let child = Command::new("memcached")
+            .args(["-u", "root", "-U", "0", "-t", "1", "-s", path])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begin = Instant::now();
+        while !Path::new(path).exists() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "no socket");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Self(child)
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn pymemcache_gets_the_same_answers_as_from_memcached() {
+    const SCRIPT: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/memcached/pymemcache_script.py"
+    );
+    // The system's Python has the system's packages.
+    let Some(imported) = run("/usr/bin/python3", &["-c", "import pymemcache"]) else {
+        return;
+    };
+    if !imported.status.success() {
+        return dunlin_testkit::skip("pymemcache is not installed");
+    }
+    let Some(_) = run("memcached", &["-V"]) else {
+        return;
+    };
+    let folder = Folder::new("pymemcache");
+    let (ours, theirs) = (folder.path("ours"), folder.path("theirs"));
+    let _server = Server::start(&["memcached", "-m", "64", "-s", &ours]);
+    let _theirs = Theirs::start(&theirs);
+    let answers = [ours, theirs].map(|socket| {
+        let output = run("/usr/bin/python3", &[SCRIPT, &socket]).unwrap();
+        assert!(output.status.success(), "{output:?}");
+        text(&output)
+    });
+    assert_eq!(answers[0], answers[1]);
+    assert!(answers[0].lines().count() > 25, "{}", answers[0]);
+}
