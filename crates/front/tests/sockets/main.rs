@@ -82,6 +82,11 @@ fn native_clients_and_those_of_memcached_see_each_other() {
         ["HD t50\r\n", "HD t49\r\n", "HD t48\r\n"].contains(&&seen[..]),
         "{seen}"
     );
+    let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let at = since_1970.as_secs() + 70;
+    client.says(&format!("set c 0 {at} 0\r\n\r\n"), "STORED\r\n");
+    let item = native.get(b"c").unwrap().unwrap();
+    assert!((60..=71).contains(&item.lifetime()));
     client.says("flush_all\r\n", "OK\r\n");
     assert!(native.get(b"a").unwrap().is_none());
     let figures = server.end();
