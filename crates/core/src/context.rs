@@ -87,7 +87,7 @@ impl Context {
         self.config.mutant == Some(mutant)
     }
 
-    /// Whether something waits for the loop although no frame came in.
+    /// Whether the loop has work to do even if no frame has come in.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         self.agenda.needs_attention() || !self.outbox.is_empty()
@@ -109,7 +109,7 @@ impl Context {
         self.agenda.call_attention();
     }
 
-    /// Makes the loop look at the session, if that has a backlog that could move.
+    /// Makes the loop look at the session, if its backlog may be able to move.
     #[inline]
     pub(crate) fn wake(&mut self, session: SessionIdx, line: &mut Line) {
         #[cfg(feature = "mutants")]
@@ -121,7 +121,8 @@ impl Context {
         }
     }
 
-    /// Hands a completion to the loop, which delivers it when the transport is done.
+    /// Hands a completion to the loop, which delivers it once the transport has released the
+    /// request.
     pub(crate) fn end(&mut self, done: Done, tx_end: TxSeq) {
         self.held.end(done, tx_end);
         self.agenda.call_attention();
@@ -134,7 +135,7 @@ impl Context {
         }
     }
 
-    /// Gives back the lingering buffers with which the transport is done.
+    /// Gives the pool back the lingering buffers that the transport has released.
     pub(crate) fn recycle_lingering(&mut self) {
         self.held.recycle_lingering(&mut self.pool);
     }

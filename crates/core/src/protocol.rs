@@ -1,9 +1,9 @@
-//! The core of an endpoint: all of it but the user's state, the handlers and the transport. It
-//! consists of parts and their context, and is not generic.
+//! The core of an endpoint: everything except the user's state, the handlers and the transport. It
+//! consists of parts and their context, and has no type parameters.
 //!
-//! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. Each kind of event has a file
-//! that brings it to the parts: `protocol/client.rs` for calls, `server/events.rs` for requests,
-//! `protocol/sessions.rs` for sessions that come and go, `protocol/timeouts.rs` for time,
+//! `endpoint/event_loop.rs` drives the core, and `Cx` lends it to handlers. Each kind of event has
+//! a file that brings it to the parts: `protocol/client.rs` for calls, `server/events.rs` for
+//! requests, `protocol/sessions.rs` for sessions that come and go, `protocol/timeouts.rs` for time,
 //! `protocol/inquiries.rs` for questions about calls without progress, and `protocol/challenges.rs`
 //! for challenges. `protocol/laws.rs` reads all parts, and changes none.
 
@@ -126,7 +126,8 @@ impl Core {
         self.sessions.next_packet(bytes, came, stats)
     }
 
-    /// The packet with the header `bytes`, if its data lies elsewhere and has the right length.
+    /// The packet whose header is `bytes` and whose data lies elsewhere, if `len`, the length of
+    /// the data, is right.
     pub(crate) fn packet_of_data<'a>(&mut self, bytes: &'a [u8], len: usize) -> Option<Packet<'a>> {
         let Context { moment, stats, .. } = &mut self.context;
         let came = moment.came();
@@ -153,7 +154,8 @@ impl Core {
 }
 
 impl Core {
-    /// Prefetches a session and its slots: those of the peer's requests, or of this side's.
+    /// Prefetches a session and its slots: those of the peer's requests, or those of this side's
+    /// calls.
     #[inline]
     pub(crate) fn prefetch_session(&self, index: SessionIdx, for_request: bool) {
         match (self.sessions.prefetch(index), for_request) {
@@ -163,7 +165,8 @@ impl Core {
         }
     }
 
-    /// Prefetches the peer's request with this number, and returns its index, or this side's call.
+    /// Prefetches the request with this number. If the peer has issued it, returns its index;
+    /// otherwise it is a call of this side.
     #[inline]
     pub(crate) fn prefetch_state(
         &self,

@@ -10,8 +10,8 @@
 //! ```
 //! A call whose messages have more than one packet is `Sending` before it is `Accepted`, and
 //! `Receiving` before its completion; in these two states it has a transfer, and when the transfer
-//! ends, the call is `Sent` again. A zombie has been completed to the user; it keeps slot and
-//! credit and resends CANCEL until the server has answered (rule S6).
+//! ends, the call is `Sent` again. A zombie is a call whose completion the user has; it keeps its
+//! slot and its credit, and resends CANCEL until the server has answered (rule S6).
 //!
 //! State is private. `calls/issue.rs` sends requests, `calls/answers.rs` handles their answers,
 //! `calls/plain.rs` does both for ordinary calls, `calls/waiting.rs` the backlog,
@@ -140,7 +140,7 @@ struct Call {
     home: u64,
     /// In `Sending` and `Receiving`: the transfer.
     transfer: TransferIdx,
-    /// The calls before and after it among the waiting calls of the session.
+    /// While the call waits: the waiting calls of the session before and after it.
     previous: CallIdx,
     next: CallIdx,
     req_type: ReqType,
@@ -180,19 +180,19 @@ impl Call {
         SessionIdx(high(self.home))
     }
 
-    /// The request, unless the user has it back.
+    /// The request, unless it has gone back to the user.
     #[inline]
     fn request(&self) -> Option<&MsgBuf> {
         self.bufs.as_ref().map(|bufs| &bufs.request)
     }
 
-    /// The buffer of the response, unless the user has it back.
+    /// The buffer of the response, unless it has gone back to the user.
     #[inline]
     fn response(&self) -> Option<&MsgBuf> {
         self.bufs.as_ref().map(|bufs| &bufs.response)
     }
 
-    /// The buffer of the response, to be written.
+    /// The buffer of the response, for writing.
     #[inline]
     fn response_mut(&mut self) -> Option<&mut MsgBuf> {
         self.bufs.as_mut().map(|bufs| &mut bufs.response)
@@ -237,8 +237,8 @@ const fn home(session: SessionIdx, at: SlotIdx) -> u64 {
     (session.0 as u64) << 32 | at.0 as u64
 }
 
-/// The waiting calls of a session: a doubly linked list through the table of calls, so that a call
-/// can leave from anywhere.
+/// The waiting calls of a session: a doubly linked list through the table of calls, so that any of
+/// them can be removed.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     first: CallIdx,
@@ -262,7 +262,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Calls that are not free.
+    /// The number of calls that are not free.
     #[inline]
     pub(crate) fn live(&self) -> usize {
         self.table.live()
@@ -296,8 +296,8 @@ impl Calls {
         self.at(idx).session()
     }
 
-    /// Corrects the call's times: the burst with its last packet left later than noted, at
-    /// `leaving`.
+    /// Corrects the time at which the call's last packet was sent: its burst left at `leaving`,
+    /// later than noted.
     #[inline]
     pub(crate) fn on_left(&mut self, idx: CallIdx, leaving: Nanos) {
         self.at_mut(idx).sent = leaving;

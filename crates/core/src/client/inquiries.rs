@@ -19,8 +19,8 @@
 //! proves little: the peer may have been in a handler until just now, and its full queue may have
 //! dropped all packets that asked meanwhile. Several in a row, a fraction of the timeout apart,
 //! prove that the peer was there all that time. So in a session without any packets, [`SILENT`] of
-//! them mean that the path for packets is cut. Where packets do arrive, they may be late rather
-//! than forged, and it takes [`PATIENT`].
+//! them mean that the path for packets is cut. If packets do arrive, they may be genuine and late
+//! rather than forged, and it takes [`PATIENT`] accounts.
 //!
 //! Invariant: a session has one question under way at most. Called by `protocol/inquiries.rs`.
 
@@ -59,7 +59,7 @@ struct Inquiry {
 enum State {
     /// The question was asked at this time.
     Waiting(Nanos),
-    /// The next one may be asked from this time on.
+    /// The next question may be asked from this time on.
     Resting(Nanos),
 }
 
@@ -114,7 +114,7 @@ impl Inquiries {
         self.of.insert(session.index(), inquiry);
     }
 
-    /// Weighs an account of the peer. `silent`: no packet of the session has come for the failure
+    /// Weighs an account from the peer. `silent`: no packet of the session has come for the failure
     /// timeout. True if the peer has failed.
     pub(crate) fn on_account(
         &mut self,
@@ -161,7 +161,7 @@ impl Inquiry {
         self.calls.iter().any(|(req, _)| is_overdue(*req))
     }
 
-    /// When the question without an account was asked.
+    /// When the question was asked that still awaits its account.
     fn waits_since(&self, session: Session) -> Option<Nanos> {
         match self.state {
             State::Waiting(asked) if self.session == session => Some(asked),
@@ -173,7 +173,7 @@ impl Inquiry {
         self.calls.iter().any(|(_, vain)| *vain > 0)
     }
 
-    /// Forgets the accounts in vain: none before this one counts against a call.
+    /// Forgets the accounts in vain so far: they no longer count against any call.
     fn forgive(&mut self) {
         self.calls.iter_mut().for_each(|(_, vain)| *vain = 0);
     }

@@ -15,12 +15,12 @@ const FREE: u32 = 1;
 /// The slot's call waits for other packets too, or for none.
 const OTHER: u32 = 2;
 
-/// A slot. One compare says whether a packet ends its call.
+/// A slot. One comparison tells whether a packet ends its call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
     /// In the upper half, the number of the current request, or of the next one if there is none;
-    /// in the lower half one of the three values above. So it equals the last word of the header of
-    /// a response of one packet exactly if that ends the call.
+    /// in the lower half one of the three values above. Thus a response of one packet ends the call
+    /// if and only if the last word of its header equals this word.
     word: u64,
     /// The call in the slot.
     call: CallIdx,
@@ -57,7 +57,7 @@ impl Slot {
         (self.word == word).then_some(self.call)
     }
 
-    /// Puts a request into the free slot. It waits only for its answer.
+    /// Puts a request into the free slot. The request waits only for its answer.
     #[inline(always)]
     pub(super) fn occupy(&mut self, call: CallIdx) {
         debug_assert!(self.is_free());
@@ -71,13 +71,13 @@ impl Slot {
         self.word = word(self.req(), if plain { PLAIN } else { OTHER });
     }
 
-    /// Ends the request: the slot steps to its next number.
+    /// Ends the request, and advances the slot to its next number.
     #[inline(always)]
     pub(super) fn vacate(&mut self, window: u32) {
         self.word = word(self.req().next(window), FREE);
     }
 
-    /// Ends an awaited request: the slot steps to its next number.
+    /// Ends an awaited request, and advances the slot to its next number.
     #[inline(always)]
     pub(super) fn vacate_awaited(&mut self, window: u32) {
         debug_assert_eq!(low(self.word), PLAIN);

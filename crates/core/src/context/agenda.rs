@@ -2,8 +2,8 @@
 //! S8, S9).
 //!
 //! No packet and no call has a timer entry. The agenda knows when the endpoint must look at calls,
-//! held responses and large messages next; `protocol/timeouts.rs` looks. An endpoint without calls
-//! and held responses has no work due and does not wake up.
+//! held responses and large messages next; `protocol/timeouts.rs` does so. An endpoint without
+//! calls and held responses has no work due and does not wake up.
 //!
 //! Invariant: `due` is never later than the earliest entry.
 
@@ -19,9 +19,9 @@ const PATIENT_INTERVALS: u64 = 4;
 /// If a scan is late by more than this number of intervals, the endpoint was away, and blames no
 /// peer for that time.
 const AWAY_INTERVALS: u64 = 8;
-/// Entries for which `acks` has room from the start: the requests that outlive their handlers
-/// within one `ack_delay`. Their number varies, and a queue with less room would allocate when it
-/// rises.
+/// Entries for which `acks` has room from the start, one for each request that outlives its handler
+/// within one `ack_delay`. The number of such requests varies, and a queue with less room would
+/// allocate when it rises.
 const ACKS_DUE: usize = 256;
 
 /// The times at which the endpoint looks at each kind of state next.
@@ -34,7 +34,8 @@ pub(crate) struct Agenda {
     /// not.
     calls_from: Nanos,
     scan_cursor: usize,
-    /// Since when scans have excused every peer, because answers may wait in the RX queue.
+    /// The time since which scans have excused every peer, because answers may wait in the RX
+    /// queue.
     excused: Option<Nanos>,
     /// When the first of the large messages on their way is due.
     transfers: Nanos,
@@ -70,13 +71,13 @@ impl Agenda {
         }
     }
 
-    /// When work is due although no packet comes in. [`Nanos::MAX`]: never.
+    /// When work is due even if no packet comes in. [`Nanos::MAX`]: never.
     #[inline]
     pub(crate) fn due(&self) -> Nanos {
         self.due
     }
 
-    /// Makes the agenda due at `at` at the latest.
+    /// Makes the agenda due no later than `at`.
     #[inline]
     pub(crate) fn at_latest(&mut self, at: Nanos) {
         self.due = self.due.min(at);
@@ -135,7 +136,7 @@ impl Agenda {
 
 /// Calls, and large messages on their way.
 impl Agenda {
-    /// Notes a new call: a scan must look at it one interval from now at the latest.
+    /// Notes a new call: a scan must look at it within one interval.
     #[inline(always)]
     pub(crate) fn on_call(&mut self, now: Nanos, interval: impl FnOnce() -> Nanos) {
         if now < self.calls_from {
@@ -237,7 +238,7 @@ impl Agenda {
             .map(|(_, id)| id)
     }
 
-    /// Makes the sweep, if it rests, begin in one interval, because a response is now held.
+    /// If the sweep rests, makes it begin after one interval, because a response is now held.
     #[inline]
     pub(crate) fn expect_sweep(&mut self, interval: impl FnOnce() -> Nanos, now: Nanos) {
         if self.next_sweep == Nanos::MAX {

@@ -113,7 +113,7 @@ impl Moment {
         at.since(self.absent)
     }
 
-    /// The time on that clock.
+    /// The present time on the clock that measures silence.
     #[inline]
     pub(crate) fn present_now(&self) -> Nanos {
         self.present_now

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::handle::RequestId;
 use crate::session::lifecycle::{Report, SessionEvent};
 
-/// Events that the user and the control plane have not got yet, in order.
+/// Events that the user and the control plane have yet to receive, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     sessions: VecDeque<SessionEvent>,

@@ -1,6 +1,6 @@
-//! Runs the handlers of requests that came in several packets. Each lies in a msgbuf of its own,
-//! which the handler borrows, or which goes to the worker that runs it later. Called by the loop
-//! for its queue (`drain_queues`).
+//! Runs the handlers of requests that came in several packets. Each request lies in a msgbuf of its
+//! own, which the handler borrows, or which goes to the worker that will run the handler. Called by
+//! the loop when it drains its queues (`drain_queues`).
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};

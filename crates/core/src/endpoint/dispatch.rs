@@ -39,7 +39,7 @@ impl Dispatched {
         Self(u32::from(req_type.0))
     }
 
-    /// Inlined: the address of the field, taken for a call, would cost each iteration a store.
+    /// Inlined: a call would need the field's address, which costs each iteration a store.
     #[inline(always)]
     fn take(&mut self) -> Option<ReqType> {
         let last = std::mem::replace(self, Self::NOTHING);
@@ -80,7 +80,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Keeps a request whose handler runs later than before the next packet.
+    /// Keeps a request whose handler does not run before the next packet is handled.
     #[inline(never)]
     fn run_later(&mut self, packet: &Packet<'_>, place: Position, inbound: RequestIdx) {
         let Some(entry) = self.handlers.get(packet.header.req_type()) else {
@@ -99,8 +99,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Runs a dispatch handler. The request is built in place: moving it right after it was written
-    /// stalls.
+    /// Runs a dispatch handler. The request is built in place: moving it right after writing it
+    /// would stall the processor.
     #[inline]
     pub(crate) fn run_dispatch(
         &mut self,
@@ -131,8 +131,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Keeps a request whose handler was slow before, until all other requests that came before are
-    /// answered. Its client gets an acknowledgement at once, so that it does not take the silence
-    /// for a loss (rule S4).
+    /// answered. The client gets an acknowledgement first, so that it does not take the silence for
+    /// a loss (rule S4).
     #[cold]
     fn keep_slow(&mut self, packet: &Packet<'_>, inbound: RequestIdx) {
         let Ok(mut request) = self.core.context.pool.alloc(packet.data.len()) else {
@@ -148,8 +148,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         });
     }
 
-    /// Runs one slow handler, after everything else of the iteration has been answered. Only one,
-    /// because packets that come in meanwhile should not wait for several of them.
+    /// Runs one slow handler, after all other requests of the iteration have been answered. It runs
+    /// only one, because packets that come in meanwhile should not wait for several.
     #[inline]
     pub(crate) fn run_slow_handler(&mut self) {
         if let Some(slow) = self.slow.pop_front() {
@@ -187,7 +187,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// will have to wait.
     fn measured(&mut self, req_type: ReqType, run: impl FnOnce(&mut Self)) {
         self.transmit();
-        // A peer that falls asleep now must not wait for the end of the handler.
+        // A peer that is falling asleep must be woken now, not after the handler.
         self.tx.settle();
         let start = self.clock.now();
         self.core.context.moment.advance(start);
@@ -307,7 +307,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 }
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
-    /// Runs the batch handlers on their requests of the burst, one type after the other.
+    /// Runs each batch handler on its requests of the burst, one request type after the other.
     #[inline(never)]
     pub(crate) fn run_batches(&mut self) {
         while !self.engine.batch.is_empty() {
@@ -422,7 +422,7 @@ fn finish_job(core: &mut Core, job: Job) {
     }
 }
 
-/// Sends what the handler of a batch has left in an entry.
+/// Sends the answer that a batch handler has left in an entry.
 fn answer_batched(core: &mut Core, entry: BatchEntry) {
     let inbound = entry.inbound;
     match (entry.answer, entry.response) {

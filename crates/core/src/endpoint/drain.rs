@@ -1,8 +1,8 @@
-//! Drain (rule C14): from some moment on, requests that arrive are refused before a handler of the
-//! program has them, and those that handlers have go on. Called by the owner of an endpoint that
-//! ends.
+//! Drain (rule C14): once it has begun, the endpoint refuses requests before they reach a handler
+//! of the program. Requests that handlers already have go on. Called by the owner of an endpoint
+//! that is about to end.
 //!
-//! The table of handlers is exchanged, so a request's way through the endpoint asks for nothing.
+//! Draining replaces the handlers in their table, so the path of a request needs no check for it.
 
 use dunlin_wire::ErrorCode;
 
@@ -14,16 +14,16 @@ use crate::time::Clock;
 use crate::transport::Transport;
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
-    /// Answers requests of every registered type with [`ErrorCode::SHUTTING_DOWN`] from now on,
-    /// also those that have arrived in part or wait for a slow handler. It counts them in
-    /// `turned_away`. Requests that handlers have are not affected: deferred and background ones
-    /// are still to be answered.
+    /// From now on, answers requests of every registered type with [`ErrorCode::SHUTTING_DOWN`] and
+    /// counts them in `turned_away`, including requests that have arrived in part or wait for a
+    /// slow handler. Requests that handlers already have are not affected: deferred and background
+    /// requests must still be answered.
     pub fn drain(&mut self) {
         self.engine.handlers.replace_all(turn_away);
     }
 
-    /// Requests that handlers have and have not answered, also those whose clients have gone. Looks
-    /// at all requests.
+    /// The number of requests that handlers have not answered yet, including those whose clients
+    /// have gone. Looks at every request.
     pub fn requests_under_way(&self) -> usize {
         self.engine.core.requests.under_way()
     }

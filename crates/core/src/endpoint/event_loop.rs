@@ -10,7 +10,7 @@
 //! Slots never call user code and never see the transport: they push packets and return events. The
 //! control flow is here and in `endpoint/dispatch.rs`. The loop reads the clock at the places
 //! marked CLOCK, around slow handlers, and in every 64th idle iteration; everything below gets the
-//! time.
+//! time as an argument.
 //!
 //! Nanosecond budget of a 32-byte RPC on shared memory, per side, at 2.1 GHz:
 //!
@@ -106,8 +106,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             .check_after_burst(numbers.map(|number| SessionIdx(number.0)));
     }
 
-    /// Handles every packet of every frame. A frame may hold many (rule W11). `EACH`: each packet
-    /// gets a reading of the clock of its own (eRPC §5.2.2, batched timestamps off).
+    /// Handles every packet of every frame. A frame may hold many (rule W11). With `EACH`, the
+    /// clock is read for each packet (eRPC §5.2.2, batched timestamps off).
     #[inline(never)]
     fn receive<const EACH: bool>(&mut self, frames: usize) {
         for index in 0..frames {
@@ -161,8 +161,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.core.context.agenda.due() <= now
     }
 
-    /// Sets how often idle iterations read the clock, so that it is never far behind: an iteration
-    /// that looks at its RX queue with a system call lasts longer than one in shared memory.
+    /// Sets how often idle iterations read the clock, so that the endpoint's time is never far
+    /// behind: an iteration that polls its RX queue with a system call lasts longer than one over
+    /// shared memory.
     fn adapt_idle_mask(&mut self, gap: Nanos) {
         if gap > IDLE_CLOCK_GAP {
             self.idle_mask /= 2;
@@ -184,8 +185,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Handles a packet whose data still lies in its sender's memory. The endpoint copies the data
-    /// once, to its final place, as for a packet of a large message; so a message of one such
-    /// packet takes that path as well.
+    /// once, to its final place, as it does for a packet of a large message. Therefore even a
+    /// message that is one such packet takes the path of large messages.
     #[inline(never)]
     pub(super) fn on_reference(&mut self, frame: &Frame<'_>) {
         let Some(data) = frame.elsewhere else { return };
@@ -243,7 +244,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                         .on_marked_answer(line, header.size, &mut core.context);
                 }
                 if let Some(answered) = core.on_answer(session, header, packet.data) {
-                    // Built in place: moving it right after it was written stalls.
+                    // Built in place: moving it right after writing it would stall the processor.
                     self.call_user(|app, handlers, cx| {
                         let (calls, sessions) = (&mut cx.core.calls, &cx.core.sessions);
                         let keeps_rules = |session| sessions.keeps_code_rules(session);
@@ -282,9 +283,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.transmit_short();
     }
 
-    /// Delivers completions that were not answers, or that waited for the transport; session
-    /// events; and requests whose clients no longer wait. Then looks at sessions whose backlog can
-    /// move, buffers that the transport has released, and large messages.
+    /// Delivers completions that no answer has caused, or that waited for the transport; session
+    /// events; and requests whose clients no longer wait. Also handles buffers that the transport
+    /// has released, sessions whose backlog can move, and large messages.
     #[inline(never)]
     fn drain_queues(&mut self) {
         self.core.context.recycle_lingering();
@@ -324,8 +325,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Delivers the timers that are due. A timer that their function sets for now waits for the
-    /// next iteration.
+    /// Delivers the timers that are due. If the user's function sets a timer that is due now, that
+    /// timer waits for the next iteration.
     #[inline(never)]
     fn deliver_timers(&mut self) {
         for _ in 0..self.core.context.agenda.timer_count() {
@@ -360,7 +361,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         context.outbox.clear_plain(end);
         context.held.on_done(self.tx.done());
         if self.dispatched != Dispatched::NOTHING {
-            // CLOCK 2, after a short burst, because its packets should not wait for it.
+            // CLOCK 2, after a short burst, because its packets should not wait for the reading.
             let leaving = self.clock.now();
             self.find_slow(leaving);
         }
@@ -393,7 +394,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         stats.on_transmit(count, outbox.packets().0.len());
         stats.on_unstaged(outbox.take_unstaged());
         // CLOCK 2: before the burst if some client measures, because the answers leave at this
-        // time, or if the burst is long, because the transport's time is not the handlers'.
+        // time, or if the burst is long, because the transport's time must not count as the
+        // handlers'.
         let measures = outbox.measures();
         let early = measures || count >= MANY;
         let mut leaving = match early {
@@ -417,7 +419,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             false => self.tx.send(lane, items),
         };
         if !early && (self.dispatched != Dispatched::NOTHING || outbox.tells_calls()) {
-            // CLOCK 2, after a short burst, because its packets should not wait for it.
+            // CLOCK 2, after a short burst, because its packets should not wait for the reading.
             leaving = self.clock.now();
         }
         for call in outbox.sent() {
@@ -428,8 +430,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.find_slow(leaving);
     }
 
-    /// Calls a function of the user. A panic ends that call and not the endpoint; dropping the
-    /// msgbufs that it held returns them to their pools.
+    /// Calls a function of the user. A panic ends that function, not the endpoint; the msgbufs that
+    /// the function held are dropped, which returns them to their pools.
     #[inline]
     fn call_user(&mut self, run: impl FnOnce(&mut App, &Handlers<App>, &mut Cx<'_>)) {
         let Self {

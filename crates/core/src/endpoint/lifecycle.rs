@@ -1,9 +1,9 @@
 //! The control plane's handle to an endpoint: it opens and closes sessions through it, and adds
 //! peers to the transport (rules C4 to C6).
 //!
-//! It only borrows the endpoint, so a program never meets these methods on the page of `Endpoint`.
-//! Called by the adapters of `dunlin-control` in the nexus and in the simulator, and by tests that
-//! connect two endpoints without a control plane.
+//! The handle borrows the endpoint, so these methods do not appear on the documentation page of
+//! `Endpoint`. Called by the adapters of `dunlin-control` in the nexus and in the simulator, and by
+//! tests that connect two endpoints without a control plane.
 
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::control::Fate;
@@ -52,7 +52,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
     }
 
     /// Gives a session that waits for the peer's answer another token, so that no packet with the
-    /// old one reaches it (rule W5). `None`: it does not wait.
+    /// old one reaches it (rule W5). `None`: the session is not waiting.
     pub fn rename(&mut self, session: Session) -> Option<Token> {
         self.rpc.engine.core.sessions.rename(session)
     }
@@ -107,8 +107,8 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         requests.iter().map(fate).collect()
     }
 
-    /// Takes the peer's answer to the question of a session. An answer without a question changes
-    /// nothing.
+    /// Takes the peer's answer to a question about calls of a session. An answer without a question
+    /// changes nothing.
     pub fn on_account(&mut self, session: Session, account: &Account) {
         self.rpc.engine.step_in();
         let core = &mut self.rpc.engine.core;
@@ -117,8 +117,8 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         }
     }
 
-    /// Sends a challenge to the peer of a session that is not made yet, which has this number and
-    /// token there (rule C13).
+    /// Sends a challenge to a peer before this side opens a session with it; the session has this
+    /// number and token at the peer (rule C13).
     pub fn challenge(&mut self, peer: PeerId, to: (SessionNum, Token), secret: u64) {
         self.rpc.engine.step_in();
         let outbox = &mut self.rpc.engine.core.context.outbox;

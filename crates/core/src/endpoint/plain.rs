@@ -1,11 +1,11 @@
-//! The common path: packets that are a whole short message, where nothing is unusual about packet,
-//! session, slot, and call or request.
+//! The common path: packets that hold a whole short message, if nothing is unusual about the
+//! packet, its session, its slot, and its call or request.
 //!
-//! All code here looks first and changes state last: `None` or `Err` has changed nothing, and the
-//! general path (`packet/receive.rs`, `client/calls.rs`, `server/requests.rs`) does all of it
-//! again. The general path alone is the specification: deleting this file changes nothing but speed
-//! ([`Bypasses::common`] switches it off). The simulator runs seeds both ways and compares
-//! everything.
+//! All code here checks first and changes state last: a function that returns `None` or `Err` has
+//! changed nothing, and the general path (`packet/receive.rs`, `client/calls.rs`,
+//! `server/requests.rs`) then handles the packet from the start. The general path alone is the
+//! specification: deleting this file changes nothing but speed ([`Bypasses::common`] switches it
+//! off). The simulator runs seeds both ways and compares everything.
 //!
 //! Most frames are one packet. A loop that keeps its state in registers handles them. It stores
 //! nothing before it calls a function of the user; if that function panics, [`Blame`] notes during
@@ -32,12 +32,13 @@ use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
 
-/// The progress of an iteration through its frames, as far as code outside of that loop needs it.
+/// The progress of an iteration through its frames, as far as code outside the loop over frames
+/// needs it.
 #[derive(Debug, Default)]
 struct Cursor {
     /// The frame with which the loop begins, or resumes.
     frame: usize,
-    /// Where the next packet begins in it.
+    /// The offset in that frame at which the next packet begins.
     offset: usize,
     /// The function of the user that has panicked.
     panicked: Option<Running>,
@@ -45,7 +46,7 @@ struct Cursor {
     apart: u64,
     /// Packets of those frames that took the common path.
     plain: u64,
-    /// Packets that looked ordinary, but could not take it.
+    /// Packets that looked ordinary, but could not take the common path.
     declined: u64,
 }
 
@@ -231,7 +232,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.on_packet(&packet, bytes, place);
     }
 
-    /// Ends the request whose function of the user has panicked on the common path.
+    /// Counts a panic of a function of the user on the common path; if the function is the handler
+    /// of a request, ends that request.
     #[cold]
     #[inline(never)]
     fn after_panic(&mut self, cursor: &mut Cursor, panic: Box<dyn Any + Send>) {
@@ -294,7 +296,7 @@ fn run_packet<App>(
             next,
             running: Running::Completion,
         };
-        // Built in place: moving it right after it was written stalls.
+        // Built in place: moving it right after writing it would stall the processor.
         (handlers.completion)(app, ended.done(Ok(())), cx);
         blame.lift();
         return true;

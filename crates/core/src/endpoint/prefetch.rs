@@ -4,8 +4,8 @@
 //! ```text
 //! session line, slots → call or request → description of its msgbuf → first bytes of that
 //! ```
-//! Each step reads what the step before has fetched, for all packets of the burst. Nothing here
-//! checks a packet: a wrong one fetches memory in vain.
+//! Each step handles all packets of the burst, and reads the memory that the previous step has
+//! prefetched. Packets are not checked here: an invalid one only makes a prefetch useless.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{peek_request, peek_session};
@@ -14,7 +14,7 @@ use crate::handle::SessionIdx;
 use crate::protocol::Core;
 use crate::transport::{RX_BURST, Rx};
 
-/// Bursts from this size on are worth it.
+/// Smaller bursts are not worth prefetching for.
 const PACKETS: usize = 4;
 
 /// Fewer sessions than this are in the cache anyway.
@@ -23,7 +23,7 @@ const SESSIONS: usize = 64;
 /// The msgbufs of fewer sessions than this are in the second-level cache anyway.
 const SESSIONS_WITH_MSGBUFS: usize = 1000;
 
-/// Prefetches what the packets of a burst need, if it is worth it.
+/// Prefetches the state that the packets of a burst need, if that is worth it.
 #[inline(always)]
 pub(super) fn prefetch(core: &Core, rx: &impl Rx, frames: usize) {
     if frames >= PACKETS && core.sessions.live() >= SESSIONS {

@@ -1,5 +1,5 @@
-//! Registration of handlers on behalf of services. [`Endpoint`] implements it, and so does each
-//! type that is built on one.
+//! Registration of handlers on behalf of services: the trait [`Register`], which [`Endpoint`] and
+//! every type built on an endpoint implement.
 
 use dunlin_wire::ReqType;
 
@@ -18,8 +18,8 @@ pub trait Register<App> {
 }
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
-    /// A type for which a second handler has taken the place of the first: services that were not
-    /// made for each other may have equal numbers.
+    /// A request type for which a second handler has replaced the first. Services that were
+    /// developed independently may use the same numbers.
     pub const fn registered_twice(&self) -> Option<ReqType> {
         self.engine.handlers.twice()
     }

@@ -35,8 +35,8 @@ use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 /// An endpoint over transport `T` with clock `C` and the user's state `App`.
 ///
 /// The RX half comes first in memory, so an idle iteration, which looks at little else, finds it at
-/// the endpoint's own address. Left alone, the compiler orders the two halves by size; where that
-/// puts the RX half last, the idle iteration takes five instructions more.
+/// the endpoint's own address. Without `repr(C)`, the compiler orders the two halves by size; where
+/// that puts the RX half last, the idle iteration takes five instructions more.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Endpoint<T: Transport, C, App> {
@@ -44,7 +44,8 @@ pub struct Endpoint<T: Transport, C, App> {
     pub(crate) engine: Engine<T::Tx, C, App>,
 }
 
-/// Everything but the RX half, so that packets can stay borrowed from that half while this changes.
+/// Everything but the RX half, so that packets can stay borrowed from that half while the engine
+/// changes.
 pub(crate) struct Engine<X, C, App> {
     pub(crate) app: App,
     pub(crate) handlers: Handlers<App>,
@@ -69,7 +70,8 @@ pub(crate) struct Engine<X, C, App> {
 }
 
 impl<X, C: Clock, App> Engine<X, C, App> {
-    /// Reads the clock for a use between two iterations: events count from now.
+    /// Reads the clock because the caller uses the endpoint between two iterations: its events
+    /// happen now.
     pub(super) fn step_in(&mut self) {
         self.core.context.moment.leave_iteration(self.clock.now());
     }
@@ -160,7 +162,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.handlers.set(req_type, Handler::Dispatch(run));
     }
 
-    /// Registers a handler that gets all requests of its type in an RX burst at once. Responses
+    /// Registers a handler that gets all requests of its type in an RX burst together. Responses
     /// may have as many bytes as a packet.
     pub fn on_batch(&mut self, req_type: ReqType, run: BatchFn<App>) {
         let max_response = self.engine.core.context.limits.data_size as usize;
@@ -189,8 +191,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
             .set(req_type, Handler::Background { run, max_response });
     }
 
-    /// Sets the continuation, which gets the end of every call. Without one, msgbufs go to the
-    /// pool.
+    /// Sets the continuation, which gets the completion of every call. Without one, the msgbufs of
+    /// completed calls go back to the pool.
     pub fn on_completion(&mut self, run: CompletionFn<App>) {
         self.engine.handlers.completion = run;
     }
@@ -228,7 +230,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.with().1
     }
 
-    /// The user's state and what handlers get, together.
+    /// The user's state, and the [`Cx`] that handlers get.
     pub fn with(&mut self) -> (&mut App, Cx<'_>) {
         let engine = &mut self.engine;
         engine.step_in();
@@ -323,20 +325,20 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.core.sessions.live()
     }
 
-    /// Calls that have not ended: also those that wait, and cancelled ones that await the server's
-    /// answer.
+    /// The number of calls that have not ended, including those in a backlog, and cancelled ones
+    /// that await the server's answer.
     pub fn call_count(&self) -> usize {
         self.engine.core.calls.live()
     }
 
     /// Passes to `each` every round trip that was measured since the last call, without the time in
-    /// the server. The endpoint keeps them from the first call on. For simulators and measurements,
-    /// which need more than the average of [`SessionInfo::rtt`].
+    /// the server. The endpoint records round trips from the first call on. For simulators and
+    /// measurements, which need more than the average of [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.engine.core.context.stats.take_rtts(each);
     }
 
-    /// Bytes of large requests of all sessions that have arrived in part (rule S14).
+    /// Bytes of memory for large requests that have arrived in part, of all sessions (rule S14).
     pub fn receiving(&self) -> u64 {
         self.engine.core.reassembly.bytes()
     }
@@ -408,7 +410,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.choose_lane();
     }
 
-    /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.
+    /// The time at which the endpoint must run even if no frame comes in. [`Nanos::MAX`]: never.
     pub fn next_wakeup(&self) -> Nanos {
         let engine = &self.engine;
         if engine.core.context.has_work() || engine.dropped.any() || !engine.slow.is_empty() {

@@ -1,6 +1,6 @@
-//! The tap of an endpoint, with the drop counts as of its last frame. By comparing them, the tap
-//! gets each frame with the reason for which a part of it was dropped. Called by
-//! `endpoint/event_loop.rs`.
+//! The tap of an endpoint, and the drop counts as of the last frame that it got. A comparison with
+//! the present counts shows why a part of a frame was dropped; the tap gets the frame with that
+//! reason. Called by `endpoint/event_loop.rs`.
 
 use dunlin_wire::{Header, SessionNum, peek_session};
 

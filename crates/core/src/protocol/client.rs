@@ -31,7 +31,7 @@ impl Core {
     ) -> Result<CallId, CallError> {
         let (sessions, context) = (&mut self.sessions, &mut self.context);
         let len = request.len();
-        // Built in place, because the other branch would make it go through memory.
+        // Built where it is used: a value that both branches shared would go through memory.
         let given = || (req_type, tag, options);
         if let Some(claim) = self.calls.claim(session, len, sessions, context) {
             return Ok(claim.issue(request, response, given(), context));
@@ -109,7 +109,7 @@ impl Core {
         }
     }
 
-    /// Ends the calls that waited for the peer's answer and are larger than it accepts.
+    /// Ends the calls that waited for the peer's answer and are larger than the peer accepts.
     pub(crate) fn end_too_large(&mut self, session: SessionIdx) {
         let limit = self.sessions.at(session).terms().max_message;
         while let Some(idx) = self.calls.first_too_large(session, limit as usize) {
@@ -140,7 +140,7 @@ impl Core {
                 None
             }
             Answer::Amid(idx) => {
-                // The request was large, or it failed.
+                // The server has answered a large request, or the request has failed.
                 self.end_transfer(session, idx);
                 self.on_answer_again(session, header, data)
             }
@@ -163,7 +163,7 @@ impl Core {
         }
     }
 
-    /// Handles a packet of a response that has more than one.
+    /// Handles one packet of a response of several packets.
     #[cold]
     pub(crate) fn on_large_answer(&mut self, session: SessionIdx, header: &Header, data: Data<'_>) {
         let (transfers, mut lent) = self.transfers();
@@ -243,7 +243,7 @@ impl Core {
         Ok(())
     }
 
-    /// Completes a call to the user before the server has answered (rule S6).
+    /// Completes a call before the server has answered (rule S6).
     fn abort(&mut self, idx: CallIdx, error: RpcError) {
         let session = self.calls.session_of(idx);
         self.end_transfer(session, idx);
@@ -251,8 +251,8 @@ impl Core {
         self.calls.abort(idx, error, line, &mut self.context);
     }
 
-    /// Ends every call of a session that closes, first those in slots, in the order in which they
-    /// were issued, then the backlog.
+    /// Ends every call of a session that closes: first the calls in slots, slot by slot, then the
+    /// backlog in the order in which its calls were issued.
     pub(crate) fn end_calls(&mut self, session: SessionIdx, reason: CloseReason) {
         let error = match reason {
             CloseReason::PeerFailed => RpcError::PeerFailed(Ran::Unknown),

@@ -36,8 +36,8 @@ pub(crate) enum Progress {
 }
 
 impl Inquirer<'_> {
-    /// Asks the peer about an overdue call of the session, if it is time to. True if the peer has
-    /// failed.
+    /// Asks the peer about an overdue call of the session, if it is time for a question. True if
+    /// the peer has failed.
     #[inline(never)]
     pub(crate) fn on_overdue(&mut self, session: Session) -> bool {
         let present = self.context.moment.present_now();

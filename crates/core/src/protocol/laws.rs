@@ -21,12 +21,12 @@ pub(crate) struct Laws {
     next: u32,
     /// Frames since everything was checked.
     events: u32,
-    /// Broken laws. Each ends the sessions only once: the state that it leaves broken must not end
-    /// later sessions.
+    /// Broken laws, a bit each. A broken law ends the sessions only once: state that stays broken
+    /// must not end later sessions.
     broken: u32,
 }
 
-/// A share of the laws that is checked at once.
+/// A share of the laws, which is checked in one go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
     /// Those of one session.
@@ -70,7 +70,7 @@ impl Laws {
     }
 }
 
-/// All parts, to be read.
+/// All parts, for reading.
 pub(crate) struct Parts<'a> {
     sessions: &'a Sessions,
     calls: &'a Calls,

@@ -1,8 +1,9 @@
 //! Opening, accepting and closing sessions: each event is brought to the parts that it concerns
 //! (rules S7, S11).
 //!
-//! The control plane handles the handshake's bytes; here are its effects on the endpoint. Called by
-//! `Lifecycle` on behalf of the control plane, and when a peer is silent.
+//! The control plane handles the bytes of the handshake; this file has the effects of the handshake
+//! on the endpoint. Called by `Lifecycle` on behalf of the control plane, and by the core when a
+//! peer has failed or a law is broken.
 
 use crate::config::SessionOptions;
 use crate::congestion::Way;
@@ -109,8 +110,8 @@ impl Core {
         self.requests.open_slots(slots, first_req, all);
     }
 
-    /// Ends a session: its calls complete with an error, the responses that it holds go back, and
-    /// its number becomes free. `tell`: the peer does not know yet. False if it had ended before.
+    /// Ends a session: its calls complete with an error, its responses go back to the pool, and its
+    /// number becomes free. `tell`: the peer does not know yet. False if it had ended before.
     pub(crate) fn close(&mut self, session: Session, reason: CloseReason, tell: bool) -> bool {
         let Some(index) = self.sessions.find(session) else {
             return false;

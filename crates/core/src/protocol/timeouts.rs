@@ -1,10 +1,10 @@
-//! Time-outs: retransmissions of calls, passed deadlines, probes of large messages, CANCELs of
+//! Timeouts: retransmissions of calls, passed deadlines, probes of large messages, CANCELs of
 //! zombies, acknowledgements of slow requests, responses whose hold has ended, silent peers (rules
 //! S4 to S6, S8, S9, S11).
 //!
-//! The agenda says when work is due; here is the work. Scans look at the tables in parts, at most
-//! [`SCAN_LIMIT`] calls an interval and a 64th of the held responses. So the cost is small, and no
-//! timer can refer to a call that is over.
+//! The agenda says when work is due; this file does the work. Scans look at the tables in parts, at
+//! most [`SCAN_LIMIT`] calls an interval and a 64th of the held responses. So the cost is small,
+//! and no timer can refer to a call that is over.
 
 use crate::config::SCAN_LIMIT;
 use crate::error::CloseReason;

@@ -61,7 +61,7 @@ impl Server<'_> {
         accepted.map_err(|effect| self.apply(effect)).ok()
     }
 
-    /// Handles a packet of a request that does not fit into one.
+    /// Handles one packet of a request that needs several.
     #[cold]
     pub(crate) fn on_large_request(
         &mut self,
@@ -156,7 +156,7 @@ impl Server<'_> {
         self.requests.on_acks(line, acks, self.context);
     }
 
-    /// Passes the effect of an event at a request on to reassembly.
+    /// Applies to reassembly the effect that an event of a request has on it.
     #[cold]
     #[inline(never)]
     pub(crate) fn apply(&mut self, effect: Effect) {
@@ -179,10 +179,10 @@ impl Server<'_> {
         }
     }
 
-    /// Sends a CR for each large request of which this burst brought packets (rule S7).
+    /// Sends a CR for each large request for which this burst brought packets (rule S7).
     pub(crate) fn return_credits(&mut self) {
         while let Some(idx) = self.reassembly.pop_pending() {
-            // The request may have ended, and another one followed in its entry.
+            // The request may have ended, and its entry may hold another one.
             let Some(partial) = self.requests.partial(idx) else {
                 continue;
             };
@@ -235,7 +235,7 @@ impl Server<'_> {
         self.requests.reject(idx, code, self.sessions, self.context);
     }
 
-    /// Lets the request outlive its handler, if that has not answered yet.
+    /// Lets the request outlive its handler, if the handler has not answered yet.
     #[inline]
     pub(crate) fn detach(&mut self, idx: RequestIdx) -> RequestId {
         self.requests.detach(idx, self.context)
@@ -247,14 +247,15 @@ impl Server<'_> {
             .announce_slow(idx, self.sessions, self.context);
     }
 
-    /// A handler has returned: the request fails if it was left unanswered.
+    /// Handles the return of a handler: a request that it left unanswered fails.
     #[inline]
     pub(crate) fn after_handler(&mut self, idx: RequestIdx) {
         self.requests
             .after_handler(idx, self.sessions, self.context);
     }
 
-    /// Gives back one part of the responses that were held for long enough (rule S9).
+    /// Sweeps one part of the requests: gives back the responses that were held for long enough
+    /// (rule S9).
     pub(crate) fn sweep_responses(&mut self) {
         let part = self.requests.sweep_part(self.context);
         let end = part.end;

@@ -1,5 +1,5 @@
-//! Inbound requests, as other parts know them: their names, the packets that bring them, and the
-//! effects on reassembly. Plain values; `requests.rs` has the state.
+//! Inbound requests as other parts see them: their names, the packets that bring them, and their
+//! effects on reassembly. This file has plain values; `requests.rs` has the state.
 
 use dunlin_wire::Header;
 
@@ -48,24 +48,24 @@ pub(crate) struct Partial {
     pub(crate) place: AssemblyIdx,
 }
 
-/// The effect on reassembly of an event at a request.
+/// The effect that an event of a request has on reassembly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) enum Effect {
     None,
     /// A CR is due at the end of the burst.
     CreditDue(Partial),
-    /// The request is over, and its bytes go back.
+    /// The request is over, and the memory for its bytes goes back.
     GivenUp(Partial),
 }
 
-/// A packet of a request that does not fit into one.
+/// The role of a packet of a request that needs several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Large {
     /// The first packet: the request needs room.
     New(RequestIdx),
     /// A further packet.
     Part(Partial),
-    /// A packet for a request that does not take it.
+    /// The request does not take the packet; this effect is all that it has.
     Over(Effect),
 }

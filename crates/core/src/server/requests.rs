@@ -8,8 +8,8 @@
 //! Done ──next request, ack, hold──▶ Free
 //! ```
 //! A dispatch handler ends before the next packet is looked at; deferred and background requests
-//! outlive the iteration. When a session closes under a request that has a handler, the request
-//! stays as an orphan until its handler has let go of it: a slot never has two live handlers.
+//! outlive the iteration. When a session closes while a handler has a request, the request stays as
+//! an orphan until the handler lets go of it: a slot never has two live handlers.
 //!
 //! State is private. `requests/slots.rs` knows which request is a slot's current one,
 //! `requests/packets.rs` handles packets, `requests/plain.rs` ordinary requests and their replies,
@@ -131,7 +131,7 @@ impl Marks {
 #[repr(C, align(64))]
 struct InboundRequest {
     answer: Template,
-    /// The response. It stays here between requests of the slot, to be written again.
+    /// The response. Its buffer stays here, for the next request of the slot.
     response: Option<MsgBuf>,
     /// When the request came.
     arrived: Nanos,
@@ -189,8 +189,8 @@ impl InboundRequest {
         u64::from(self.req.0) << 32 | u64::from(lower)
     }
 
-    /// Whether a packet whose header has this last word is the next ordinary request of the slot,
-    /// and this one is over.
+    /// Whether this request is over, and a packet whose header has this last word is the next
+    /// ordinary request of the slot.
     #[inline(always)]
     fn precedes(&self, word: u64, window: u32) -> bool {
         let next = self.word().wrapping_add(u64::from(window) << 32);
@@ -302,13 +302,13 @@ impl Requests {
         })
     }
 
-    /// Requests that handlers have.
+    /// The number of requests that handlers have.
     pub(crate) fn under_way(&self) -> usize {
         let all = self.table.iter();
         all.filter(|request| request.state.is_open()).count()
     }
 
-    /// The effect on reassembly of the end of the request.
+    /// The effect that the end of the request has on reassembly.
     fn given_up(&self, idx: RequestIdx) -> Effect {
         self.partial(idx).map_or(Effect::None, Effect::GivenUp)
     }

@@ -25,7 +25,7 @@ pub(crate) fn header_to((session, token): (SessionNum, Token)) -> Header {
 }
 
 impl Sessions {
-    /// The challenge at the start of `bytes`, if there is one, and for a session of ours.
+    /// The challenge at the start of `bytes`, if it is one for a session of this side.
     #[cold]
     pub(crate) fn challenged(&self, bytes: &[u8]) -> Option<Challenged> {
         let header = Header::decode(bytes).ok()?;

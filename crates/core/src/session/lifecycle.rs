@@ -62,7 +62,7 @@ pub struct Closed {
     pub tell: bool,
 }
 
-/// A message of an endpoint to its control plane.
+/// A message from an endpoint to its control plane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Report {
     /// A session has ended at this side.
@@ -73,8 +73,8 @@ pub enum Report {
     Challenged(Challenged),
 }
 
-/// Bytes of a challenge that reached this side's address, which this side returns over the control
-/// plane (rule C13).
+/// The bytes of a challenge that has reached this side's address. This side returns them over the
+/// control plane (rule C13).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Challenged {
     /// The number of the challenged session, which is connecting or open.
@@ -88,7 +88,7 @@ pub struct Challenged {
 /// Asks for the fates of requests that have made no progress for the failure timeout (rule C11).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
-    /// Their session.
+    /// The session of these requests.
     pub session: Session,
     /// The token that this side had given it.
     pub token: Token,
@@ -144,7 +144,7 @@ pub struct SessionInfo {
     pub credit_limit: u32,
     /// Packets that may still be sent now.
     pub credits: u32,
-    /// Calls in slots, also cancelled ones that await the server's answer.
+    /// Calls in slots, including cancelled ones that await the server's answer.
     pub in_flight: u32,
     /// Credits that these calls hold: one each, and more while large messages are on their way.
     pub credits_held: u32,
@@ -156,12 +156,12 @@ pub struct SessionInfo {
     pub max_message: u32,
     /// Most data bytes in a packet: a message that is not larger is a single packet.
     pub data_size: u32,
-    /// Bytes of large requests of the peer that have arrived in part (rule S14).
+    /// Bytes of memory for large requests of the peer that have arrived in part (rule S14).
     pub receiving: u64,
     /// The congestion control scheme. A session that is still connecting may get its transport's
     /// default later.
     pub scheme: Scheme,
-    /// The rate of its requests; `None`: that of the line.
+    /// The rate at which its requests leave; `None`: line rate.
     pub rate: Option<BytesPerSec>,
     /// Smoothed round trip.
     pub rtt: Option<crate::time::Nanos>,

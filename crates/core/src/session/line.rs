@@ -1,13 +1,14 @@
 //! One session's persistent state: two cache lines, of which an ordinary packet touches the first.
 //!
-//! An idle session that was used before takes up this line, its slots' numbers and its place in the
-//! list of waiting sessions. With the default window that is at most 512 bytes a side, which
-//! `const` assertions guarantee. Calls, requests and buffers live in pools and go back when they
-//! are done.
+//! An idle session that was used before takes up this line, its entries in the tables of slots, and
+//! its entry in the table of backlogs. With the default window that is at most 512 bytes a side,
+//! which `const` assertions guarantee. Calls, requests and buffers live in pools and go back when
+//! they are done.
 //!
-//! Three fields repeat facts of others, so that the common path makes one check instead of many:
-//! `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that changes
-//! one of those facts calls it at its end. [`Line::check`] asserts that the three are up to date.
+//! Three fields repeat in short what other fields say, so that the common path makes one check
+//! instead of many: `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every
+//! method that changes one of the other fields calls it at its end. [`Line::check`] asserts that
+//! the three are up to date.
 
 use dunlin_wire::{
     Flags, Header, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, PktNum, ReqNum, ReqType, SessionNum,
@@ -51,7 +52,7 @@ pub(crate) struct Line {
     /// One more than the longest message that is a single packet; 0 if the session is not open, or
     /// if it must notice every packet.
     limit: u32,
-    /// The first word of a request's header, but for its type.
+    /// The first word of a request's header, without the request type.
     head: u64,
     /// Until this time a short request needs no further check: the session is open, not paced, no
     /// call waits, and no sample is due.
@@ -76,8 +77,9 @@ pub(crate) struct Line {
 
     /// From this time on, a request asks for a round-trip sample.
     sample_due: Nanos,
-    /// While the session asks for a packet: when it began to ask. Otherwise: when a packet ended
-    /// the last asking, or when the session opened. On the clock that measures silence.
+    /// While the session asks for a packet: when it began to ask. Otherwise: when the packet came
+    /// that it last asked for, or when the session opened. The time is on the clock that measures
+    /// silence.
     heard: Nanos,
     /// When the last acknowledgement vector was sent.
     acked: Nanos,
@@ -135,8 +137,9 @@ impl Default for Line {
 
 /// Opening and closing; see the state diagram.
 impl Line {
-    /// Begins a session. If this side asked for it, it then waits for the peer's answer; if the
-    /// peer asked for it (`accepted`), the caller joins it next. `terms.peer` is not known yet.
+    /// Begins a session. If this side asked for the session, it then waits for the peer's answer;
+    /// if the peer asked for it (`accepted`), the caller calls `join` next. `terms.peer` is not
+    /// known yet.
     pub(super) fn begin(
         &mut self,
         handle: Session,
@@ -257,7 +260,7 @@ impl Line {
         }
     }
 
-    /// The offer that the peer gets; this side gives the session this number.
+    /// The offer to the peer. `session` is this side's number of the session.
     pub(crate) fn offer(&self, session: SessionNum) -> SessionOffer {
         let terms = self.terms();
         SessionOffer {
@@ -281,7 +284,7 @@ impl Line {
         self.token == token
     }
 
-    /// Whether the message is a single packet.
+    /// Whether a message of `size` bytes is a single packet.
     #[inline]
     pub(crate) fn is_single(&self, size: u32) -> bool {
         size <= self.single()
@@ -351,7 +354,7 @@ impl Line {
         }
     }
 
-    /// Notes that a valid packet came, if the session has asked for one.
+    /// Notes that a valid packet has come, if the session has asked for one.
     #[inline]
     pub(crate) fn note_activity(&mut self, present: Nanos) {
         if self.marks.has(Marks::ASKS) {
@@ -376,8 +379,8 @@ impl Line {
         self.marks.has(Marks::ASKS)
     }
 
-    /// How long ago a packet ended the session's last asking. `None`: that was not after `sent`, or
-    /// the session has begun to ask again.
+    /// How long ago the packet came that the session last asked for. `None`: that was not after
+    /// `sent`, or the session has begun to ask again.
     pub(crate) fn heard_since(&self, sent: Nanos, present: Nanos) -> Option<Nanos> {
         (!self.asks() && self.heard > sent).then(|| present.since(self.heard))
     }
@@ -388,7 +391,7 @@ impl Line {
     }
 }
 
-/// Fields that repeat others.
+/// Fields that repeat what others say.
 impl Line {
     fn settle(&mut self) {
         (self.limit, self.head, self.plain_until) = self.settled();
@@ -422,7 +425,7 @@ impl Line {
         self.plain_until = if plain { self.sample_due } else { Nanos::ZERO };
     }
 
-    /// Whether the fields that repeat others have the values that follow from those others.
+    /// Whether the fields that repeat what others say are up to date.
     pub(crate) fn is_settled(&self) -> bool {
         (self.limit, self.head, self.plain_until) == self.settled()
     }

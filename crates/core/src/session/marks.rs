@@ -7,8 +7,8 @@ pub(super) struct Marks(u8);
 impl Marks {
     /// This side accepted the session; the peer opened it.
     pub(super) const ACCEPTED: u8 = 1;
-    /// Packets of this session wait for their time: it is below line rate, or the rate limiter is
-    /// not bypassed.
+    /// Packets of this session are paced: its rate is below line rate, or the rate limiter is not
+    /// bypassed.
     pub(super) const PACED: u8 = 2;
     /// Calls wait for a slot or a credit.
     pub(super) const WAITING: u8 = 4;

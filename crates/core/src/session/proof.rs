@@ -1,6 +1,6 @@
 //! Proofs that a packet or a call is ordinary: the code that makes a proof has checked the session
-//! for every special case. A proof borrows the session, and the change that it allows consumes it,
-//! so the common path cannot change a session that it has not checked.
+//! for every special case. A proof borrows the session, and the change that the proof allows
+//! consumes the proof, so the common path cannot change a session that it has not checked.
 
 use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
 
@@ -12,8 +12,8 @@ use crate::session::terms::Template;
 use crate::time::Nanos;
 use crate::transport::PeerId;
 
-/// A packet as long as a whole message of an open session, with its token (rules W5, W6). Its slot
-/// checks whether it is the first of its message.
+/// A packet with the token of an open session, as long as a whole message (rules W5, W6). Its slot
+/// checks whether it is the first packet of its message.
 pub(crate) struct Known<'a> {
     line: &'a mut Line,
     index: SessionIdx,
@@ -50,7 +50,7 @@ impl Sessions {
         })
     }
 
-    /// The session, if a request of `len` bytes can leave at once.
+    /// The session, if a request of `len` bytes can leave now without a further check.
     #[inline(always)]
     pub(crate) fn ready(&mut self, session: Session, len: usize, now: Nanos) -> Option<Ready<'_>> {
         let index = session.index();
@@ -87,8 +87,9 @@ impl Known<'_> {
         self.line.has_waiting()
     }
 
-    /// Computes the common part of the answers to the session's requests. It borrows the line
-    /// alone: if it borrowed the proof, the compiler would have to keep that in memory.
+    /// Computes the common part of the answers to the session's requests. The returned function
+    /// borrows the line alone: if it borrowed the proof, the compiler would have to keep the proof
+    /// in memory.
     #[inline(always)]
     pub(crate) fn answer_template(&self) -> impl FnOnce() -> Template {
         let line = &*self.line;
@@ -131,7 +132,7 @@ impl<'a> Ready<'a> {
         self.at
     }
 
-    /// Takes slot and credit for the request, which leaves.
+    /// Takes slot and credit for the request, which leaves now.
     #[inline(always)]
     pub(crate) fn take(self) -> Left<'a> {
         self.line.take_slot();

@@ -9,8 +9,8 @@ pub(crate) struct Rtt {
     smoothed_ns: u32,
     variation_ns: u32,
     minimum_ns: u32,
-    /// The longest recent residence in the server, slowly forgotten. A handler that took 10 ms will
-    /// probably take 10 ms again; waiting for it is no sign of loss.
+    /// The longest recent residence in the server, which decays slowly. A handler that took 10 ms
+    /// will probably take 10 ms again; waiting for it is no sign of loss.
     residence_ns: u32,
 }
 
@@ -62,8 +62,8 @@ impl Rtt {
         measured.max(floor) + Nanos(u64::from(self.residence_ns))
     }
 
-    /// How long an answer may take before the client asks for it: two round trips, or more while
-    /// they change. `None` before the first sample.
+    /// How long an answer may take before the client asks for it: two round trips, or more if round
+    /// trips vary. `None` before the first sample.
     pub(crate) fn patience(&self) -> Option<Nanos> {
         let (smoothed, variation) = (self.smoothed_ns, self.variation_ns);
         let patience = smoothed
@@ -89,12 +89,13 @@ impl Rtt {
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 
 /// The same interval for a session without congestion control, whose samples only serve its
-/// timeouts, if the endpoint has this number of sessions.
+/// timeouts, on an endpoint with `sessions` sessions.
 ///
-/// A request that asks, and its answer, leave the common path at both ends; at millions of RPCs a
-/// second, every tenth request would ask with the shorter interval. From nine sessions on, all
-/// sessions together ask as often as eight, so that an endpoint with thousands, each of which is
-/// used once in some milliseconds, does not ask in each request. Each asks once a second if used.
+/// A request that asks for a sample, and its answer, leave the common path at both ends. With the
+/// shorter interval and millions of RPCs a second, every tenth request would ask. The interval
+/// grows with the number of sessions, so that many sessions together ask about as often as eight.
+/// Otherwise, if an endpoint had thousands of sessions, each used once in some milliseconds, every
+/// request would ask. A session in use asks at least once a second.
 pub(crate) fn calm_interval(sessions: usize) -> Nanos {
     const ALONE: Nanos = Nanos::from_micros(100);
     const LONGEST: Nanos = Nanos::from_millis(1000);

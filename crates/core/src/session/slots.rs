@@ -1,6 +1,6 @@
 //! Indexes of slots. The client side and the server side have a table of slots each; a session has
-//! one range of indexes, the same in both. [`SlotRanges`], which the table of sessions owns, gives
-//! the ranges out.
+//! the same range of indexes in both. [`SlotRanges`], which the table of sessions owns, hands out
+//! the ranges.
 
 use crate::handle::SlotIdx;
 
@@ -59,7 +59,7 @@ impl SlotRanges {
         })
     }
 
-    /// Takes the range of a session that ends or gets another one.
+    /// Takes back the range of a session that ends or gets another range.
     pub(super) fn put_back(&mut self, range: SlotRange) {
         self.free[range.len().trailing_zeros() as usize].push(range.start());
     }

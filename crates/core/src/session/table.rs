@@ -19,10 +19,10 @@ use crate::transport::PeerId;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     lines: Rows<Line>,
-    /// The first slot of each session, as in its line. Apart from the lines, so that the slots can
-    /// be prefetched together with the line.
+    /// The first slot of each session, as in its line. It is stored apart from the lines, so that
+    /// the slots can be prefetched together with the line.
     starts: Vec<SlotIdx>,
-    /// Indexes of ended sessions that further ones can have.
+    /// Indexes of ended sessions that new sessions can have.
     free: Vec<SessionIdx>,
     /// The number that handles of this endpoint carry.
     endpoint: EndpointNum,
@@ -159,7 +159,7 @@ impl Sessions {
         ticket.at(self.endpoint)
     }
 
-    /// Whether waiting calls of the session could leave.
+    /// Whether the session is in the stall queue, because waiting calls may be able to leave.
     pub(crate) fn is_stalled(&self, session: Session) -> bool {
         self.find_line(session).is_some_and(Line::is_stalled)
     }

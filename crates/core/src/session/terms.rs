@@ -16,7 +16,7 @@ pub(crate) struct Terms {
     pub(crate) data_size: u32,
     /// Largest message in bytes.
     pub(crate) max_message: u32,
-    /// Packets in flight at most.
+    /// Most packets in flight.
     pub(crate) credits: u32,
     /// Start of the request numbers.
     pub(crate) first_req: ReqNum,
@@ -45,7 +45,7 @@ impl Template {
     }
 }
 
-/// The largest message within the limit whose packets have numbers (rule W7).
+/// The largest message within the limit for whose packets there are enough numbers (rule W7).
 pub(crate) fn largest_message(limit: u32, data_size: u32) -> u32 {
     limit.min(data_size.saturating_mul(MAX_PACKETS))
 }

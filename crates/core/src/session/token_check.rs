@@ -37,7 +37,8 @@ impl Sessions {
         Some(self.take_packet(&found, data, len, came))
     }
 
-    /// The packet with the header `bytes`, if its data lies elsewhere and has the right length.
+    /// The packet whose header is `bytes` and whose data lies elsewhere, if `len`, the length of
+    /// the data, is right.
     pub(crate) fn packet_of_data<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -60,7 +61,7 @@ impl Sessions {
         found.map_err(|reason| stats.on_drop(reason)).ok()
     }
 
-    /// Takes a valid packet from the peer of its session.
+    /// Makes a packet of a valid header and its data. The session notes the activity of its peer.
     #[inline(always)]
     fn take_packet<'a>(
         &mut self,

@@ -28,14 +28,14 @@ pub(crate) enum Answer {
     Ends(Answered),
     /// Nothing more has to be done.
     Taken,
-    /// It is a packet of a response that has more than one.
+    /// The answer is one packet of a response of several packets.
     InParts,
     /// A large message of the call is on its way. Its transfer must end first.
     Amid(CallIdx),
 }
 
 impl Calls {
-    /// RESP or ERR with `size` bytes of data.
+    /// Handles a RESP or an ERR.
     #[inline(always)]
     pub(crate) fn on_answer(
         &mut self,
@@ -139,8 +139,9 @@ impl Calls {
         context.end(done, tx_end);
     }
 
-    /// The completion of an answered call, whose slot is free again already. `keeps_rules` tells,
-    /// if the server answers with a code, whether that proves anything (rule W13).
+    /// The completion of an answered call, whose slot is free again already. If the answer is an
+    /// error code, `keeps_rules` tells whether the code proves anything about the handler (rule
+    /// W13).
     #[inline(always)]
     pub(crate) fn finish(
         &mut self,
@@ -255,7 +256,7 @@ impl Calls {
     }
 }
 
-/// Why an answer is no response to the user.
+/// The reason why the user gets an error, although an answer has come.
 enum Failed {
     TooLarge(usize),
     Rejected(u32),

@@ -10,8 +10,8 @@ use crate::session::line::Line;
 use crate::transport::TxSeq;
 
 impl Call {
-    /// The error of a call that ends without an answer. One that never had a slot was never
-    /// transmitted.
+    /// The error of a call that ends without an answer. It says so if the call never had a slot,
+    /// and thus was never transmitted.
     fn proved(&self, error: RpcError) -> RpcError {
         match self.state {
             CallState::Queued => error.before_transmission(),
@@ -21,8 +21,8 @@ impl Call {
 }
 
 impl Calls {
-    /// Completes a call to the user before the server has answered (rule S6). The caller has ended
-    /// the transfer of a large message first.
+    /// Completes a call before the server has answered (rule S6). The caller has already ended the
+    /// call's transfer, if it had one.
     pub(crate) fn abort(
         &mut self,
         idx: CallIdx,
@@ -64,7 +64,7 @@ impl Calls {
         let call = self.at_mut(idx);
         call.enter(CallState::Zombie);
         call.attempts = 0;
-        // An answer from now on may be to the CANCEL.
+        // From now on, an answer may be one to the CANCEL.
         call.sample = false;
         call.sent = now;
         self.settle(idx);
@@ -72,8 +72,8 @@ impl Calls {
         self.send_cancel(idx, line, context);
     }
 
-    /// Ends a call of a session that closes. The call is not in the backlog, and the transfer of a
-    /// large message has ended.
+    /// Ends a call of a session that closes. The caller has already taken the call out of the
+    /// backlog, or ended its transfer.
     pub(crate) fn end_with_session(
         &mut self,
         idx: CallIdx,
@@ -97,7 +97,8 @@ impl Calls {
         self.remove(idx);
     }
 
-    /// Takes the buffers out of a call, as its completion.
+    /// Takes the buffers out of a call, and makes them its completion; `None` if they were taken
+    /// before.
     pub(super) fn take_done(
         &mut self,
         idx: CallIdx,

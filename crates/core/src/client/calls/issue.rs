@@ -27,19 +27,19 @@ pub(crate) struct Wish {
     pub(crate) options: CallOptions,
 }
 
-/// A call that was taken.
+/// A call that has an entry in the table.
 pub(crate) struct Issued {
     pub(crate) id: CallId,
-    /// It can start at once.
+    /// It need not wait for a slot or a credit.
     pub(crate) starts: bool,
 }
 
 /// How a call has started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Started {
-    /// Its packet is on its way, or waits for its time.
+    /// Its packet is on its way, or the pacer delays it.
     Whole,
-    /// Its request has this many bytes, in more than one packet. None has left.
+    /// Its request has this number of bytes and needs several packets, none of which has left.
     InParts(u32),
 }
 
@@ -54,7 +54,7 @@ impl Wish {
 }
 
 impl Calls {
-    /// Takes a call. It waits if the session has no slot or credit for it.
+    /// Enters a call into the table. The call waits if the session has no slot or credit for it.
     pub(crate) fn issue(
         &mut self,
         wish: Wish,
@@ -137,8 +137,9 @@ impl Calls {
         Started::Whole
     }
 
-    /// Sends a request for the first time. The noted time is that of the iteration, unless the
-    /// request asks for a round-trip sample, which needs the exact time.
+    /// Sends a request for the first time. The call's time is that of the iteration. It is
+    /// corrected later if the request asks for a round-trip sample, which needs the exact time, or
+    /// leaves between two iterations.
     #[inline]
     fn send_first(&mut self, idx: CallIdx, line: &mut Line, flags: Flags, context: &mut Context) {
         let samples = flags != Flags::NONE;
@@ -251,7 +252,7 @@ impl Calls {
     }
 
     /// Whether the server should learn which responses have arrived, and the packet of the request
-    /// has room for that.
+    /// has room for an acknowledgement vector.
     #[inline]
     fn owes_acks(&self, idx: CallIdx, line: &Line, now: Nanos) -> bool {
         line.owes_acks(now) && {

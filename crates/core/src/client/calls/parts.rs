@@ -31,7 +31,7 @@ impl Calls {
         call.state.has_transfer().then_some(call.transfer)
     }
 
-    /// Whether packets of the request are on their way, not of the response.
+    /// Whether packets of the request are on their way.
     #[inline]
     pub(crate) fn is_sending(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Sending
@@ -42,12 +42,12 @@ impl Calls {
         self.at(idx).state == CallState::Receiving
     }
 
-    /// Whether the server has yet to confirm the request, which is one packet.
+    /// Whether the call awaits the server's first sign that it has the request.
     pub(crate) fn is_sent(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Sent
     }
 
-    /// Whether the user has its completion already.
+    /// Whether the user has the call's completion already.
     pub(crate) fn is_zombie(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Zombie
     }
@@ -62,12 +62,12 @@ impl Calls {
         message.map_or(0, message_size)
     }
 
-    /// Begins to send the call's request in parts, by this transfer.
+    /// Begins to send the call's request in parts, with this transfer.
     pub(crate) fn begin_sending(&mut self, idx: CallIdx, transfer: TransferIdx) {
         self.begin_transfer(idx, CallState::Sending, transfer);
     }
 
-    /// Begins to receive the call's response in parts, by this transfer.
+    /// Begins to receive the call's response in parts, with this transfer.
     pub(crate) fn begin_receiving(&mut self, idx: CallIdx, transfer: TransferIdx) {
         self.begin_transfer(idx, CallState::Receiving, transfer);
     }
@@ -177,7 +177,8 @@ impl Calls {
         let Some(response) = self.at_mut(idx).response_mut() else {
             return false;
         };
-        // The packet exists and its data is as long as it should be (rule W8).
+        // The caller has checked that this packet exists and that its data has the right length
+        // (rule W8).
         let place = response.data_mut().get_mut(start..start + data.len());
         place.is_some_and(|place| data.copy_to(place))
     }

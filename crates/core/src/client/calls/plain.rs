@@ -15,10 +15,10 @@ use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transport::{LaneRoom, TxSeq};
 
-/// The parts of a call that its user gives, besides session and msgbufs.
+/// The arguments of a call, without its session and msgbufs.
 pub(crate) type Given = (ReqType, Tag, CallOptions);
 
-/// The things that a short call needs: a slot and a credit of its session, a line of the lane, and
+/// Everything that a short call needs: a slot and a credit of its session, a line of the lane, and
 /// an entry of the table.
 pub(crate) struct Claim<'a> {
     ready: Ready<'a>,
@@ -50,7 +50,8 @@ impl Claim<'_> {
         call.tx_end = TxSeq(0);
         slot.occupy(index);
         let left = note_issued(id, ready, context);
-        // Last: the compiler has to keep little in registers while it copies a longer message.
+        // This comes last, so that little has to stay in registers while a longer message is
+        // copied.
         if let Some(request) = call.request() {
             let words = left.words(given.0, request.len(), slot.req());
             context.outbox.stage(room, left.peer(), words, request);
@@ -96,8 +97,8 @@ impl Calls {
         Some(Ended { session, tag, bufs })
     }
 
-    /// The things for a call with a request of this length, if the request can leave in the lane
-    /// and the call is ordinary.
+    /// Finds everything that a call with a request of this length needs, if the request can leave
+    /// in the lane and the call is ordinary.
     #[inline(always)]
     pub(crate) fn claim<'a>(
         &'a mut self,
@@ -125,7 +126,7 @@ impl Calls {
     /// Issues a short request for which [`Self::claim`] has found no room in the lane.
     ///
     /// # Errors
-    /// If the call is not ordinary; with the msgbufs.
+    /// The msgbufs, if the call is not ordinary.
     #[inline(always)]
     pub(crate) fn issue_queued(
         &mut self,

@@ -29,8 +29,8 @@ pub(crate) enum Overdue {
     Not(Nanos),
     /// Its deadline has passed.
     Deadline,
-    /// Its deadline has not passed, but packets of a large message are on their way, whose progress
-    /// has to be checked.
+    /// Packets of a large message are on their way, and the endpoint has to check their progress.
+    /// The call's deadline, which has not passed, is this time.
     InParts(Nanos),
     /// The peer has not answered the call's packets for the failure timeout: the client asks for an
     /// account over the control plane.
@@ -75,7 +75,7 @@ impl Calls {
     }
 
     /// Whether the call need not ask yet. While a session is silent, one of its calls asks for all
-    /// of them; once the peer has answered that one, it gets some time to answer the others.
+    /// of them; once the peer has answered that call, the peer gets some time to answer the others.
     fn is_excused(&self, idx: CallIdx, line: &Line, context: &Context) -> bool {
         let call = self.at(idx);
         let grace = context.config.scan_interval.times(GRACE_INTERVALS);

@@ -11,8 +11,8 @@ use crate::session::line::Line;
 use crate::session::slots::SlotRange;
 
 impl Calls {
-    /// Gives a session these slots, whose request numbers start at `first_req`. `all`: slots of all
-    /// sessions; `sessions`: how many there ever were.
+    /// Gives a session these slots, whose request numbers start at `first_req`. `all`: the number
+    /// of slots of all sessions; `sessions`: one more than the highest index of a session so far.
     pub(crate) fn open_slots(
         &mut self,
         slots: SlotRange,
@@ -46,7 +46,7 @@ impl Calls {
         slots.iter().filter_map(|at| self.call_at(at))
     }
 
-    /// Number of the current request of the slot, or of the next one.
+    /// Number of the current request of the slot, or of the next one if the slot is free.
     #[inline]
     pub(crate) fn req_at(&self, at: SlotIdx) -> ReqNum {
         self.slots[at.index()].req()
@@ -71,14 +71,14 @@ impl Calls {
         self.slots[at.index()].settle(plain);
     }
 
-    /// Ends the request in the slot, which steps to its next number.
+    /// Ends the request in the slot, and advances the slot to its next number.
     #[inline(always)]
     pub(super) fn vacate(&mut self, at: SlotIdx, window: u32) {
         self.slots[at.index()].vacate(window);
     }
 
-    /// Ends the answered request of the slot: frees slot and credit, and steps to the slot's next
-    /// number (rules S1, S7).
+    /// Ends the answered request of the slot: frees slot and credit, and advances the slot to its
+    /// next number (rules S1, S7).
     #[inline(always)]
     pub(super) fn release(&mut self, line: &mut Line, req: ReqNum) {
         line.release_slot(req);

@@ -6,7 +6,7 @@ use crate::handle::{CallIdx, SessionIdx};
 use crate::session::line::Line;
 
 impl Calls {
-    /// How many calls of the session wait.
+    /// The number of calls of the session that wait.
     pub(crate) fn waiting(&self, session: SessionIdx) -> u32 {
         self.waiting[session.0 as usize].len
     }
@@ -27,14 +27,14 @@ impl Calls {
         (count == waiting.len && last == waiting.last).then_some(count)
     }
 
-    /// The call of the session that waits for longest.
+    /// The call of the session that has waited longest.
     pub(crate) fn first_waiting(&self, session: SessionIdx) -> Option<CallIdx> {
         let first = self.waiting[session.0 as usize].first;
         (first != CallIdx::NONE).then_some(first)
     }
 
-    /// The first call of the session, from `from` on in its order, whose request is longer than
-    /// `limit`: it will never start.
+    /// The first waiting call of the session whose request is longer than `limit`, so that it could
+    /// never start.
     pub(crate) fn first_too_large(&self, session: SessionIdx, limit: usize) -> Option<CallIdx> {
         let mut next = self.waiting[session.0 as usize].first;
         while next != CallIdx::NONE {

@@ -19,8 +19,8 @@ fn unknown() -> Account {
     Account::Fates(vec![(CALL, Fate::Unknown)])
 }
 
-/// Asks again and again, and gets the same account each time; the number of accounts that it took
-/// to show that the peer has failed, if `most` were enough.
+/// Asks again and again, and gets the same account each time. Returns the number of accounts after
+/// which the peer counts as failed, if at most `most` suffice.
 fn accounts_until_failed(account: &Account, silent: bool, most: u8) -> Option<u8> {
     let mut inquiries = Inquiries::default();
     let mut now = Nanos::ZERO;

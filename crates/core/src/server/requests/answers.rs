@@ -27,7 +27,7 @@ impl Requests {
         }
     }
 
-    /// Answers a request that [`Self::reply_plain`] leaves alone.
+    /// Answers a request for which [`Self::reply_plain`] has failed.
     #[inline(never)]
     pub(in crate::server) fn reply_otherwise(
         &mut self,
@@ -82,7 +82,7 @@ impl Requests {
         true
     }
 
-    /// Takes a response that a worker thread or a batch handler has written.
+    /// Answers with a response that a worker thread or a batch handler has written.
     pub(crate) fn reply_with(
         &mut self,
         idx: RequestIdx,
@@ -188,12 +188,12 @@ impl Requests {
         sessions: &Sessions,
         context: &mut Context,
     ) {
-        // The client must learn how long it takes, whether it asked or not.
+        // The client must learn how long the handler takes, even if the request did not ask.
         self.at_mut(idx).marks.set(Marks::SAMPLE);
         self.return_credit(idx, Flags::NONE, sessions, context);
     }
 
-    /// Lets the request outlive its handler, if that has not answered yet.
+    /// Lets the request outlive its handler, if the handler has not answered yet.
     #[inline]
     pub(crate) fn detach(&mut self, idx: RequestIdx, context: &mut Context) -> RequestId {
         if self.at(idx).state == RequestState::Dispatched {
@@ -226,7 +226,7 @@ impl Requests {
         }
     }
 
-    /// A dispatch handler has returned. A request that it left unanswered fails.
+    /// Handles the return of a dispatch handler: a request that it left unanswered fails.
     #[inline]
     pub(crate) fn after_handler(
         &mut self,
@@ -258,8 +258,8 @@ impl Requests {
         }
     }
 
-    /// Puts an unused response buffer back for the slot's next request. A handler that kept the
-    /// request may have answered it already: then the request has another buffer, which the
+    /// Puts an unused response buffer back for the slot's next request. If the handler kept the
+    /// request, that may have been answered meanwhile: then it has another buffer, which the
     /// transport may be reading, or it is gone.
     pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf, context: &mut Context) {
         let request = self.at_mut(idx);

@@ -3,7 +3,7 @@
 //!
 //! Invariants: a session has at most as many packets here as it has credits, which an honest client
 //! never exceeds; no packet is here twice; a session has a turn if and only if it has packets here.
-//! Memory is kept for later, so asking allocates nothing after a while.
+//! Queues keep their memory, so after a while an RFR allocates nothing.
 //!
 //! Owned by [`Requests`](super::Requests), which knows whether the response is still there.
 
@@ -15,25 +15,26 @@ use dunlin_wire::{Flags, Header, PktNum};
 use crate::handle::{RequestId, SessionIdx};
 use crate::time::Nanos;
 
-/// Bytes of asked packets that leave in an iteration, at least one packet. Over loopback UDP,
-/// sending them takes some 20 µs, for which a request that comes meanwhile has to wait.
+/// Bytes of queued packets that leave in one iteration; at least one packet leaves. Over loopback
+/// UDP, sending them takes some 20 µs, and a request that arrives meanwhile has to wait.
 pub(super) const ITERATION_BYTES: usize = 64 << 10;
 
-/// Bytes of a session's turn, at least one packet.
+/// Bytes that a session sends in one turn; at least one packet.
 pub(super) const TURN_BYTES: usize = 16 << 10;
 
 /// A packet counts as at least this number of bytes, because handling it takes time even if it is
 /// short.
 pub(super) const LEAST_CHARGE: usize = 1 << 10;
 
-/// Most parts of a session. A paced client sends at most this number of RFRs, for 512 packets ahead
-/// with four in each. They are few because each RFR is compared with all of them.
+/// Most parts in the queue of one session. A paced client asks for at most 512 packets ahead, four
+/// in each RFR, and so sends at most this number of RFRs. The limit is low because each RFR is
+/// compared with all parts.
 const MOST_PARTS: usize = 128;
 
 /// Most parts that one RFR may overlap or make, for the same reason.
 const MOST_STEPS: usize = 8;
 
-/// Packets of one response, next to each other, asked for by one RFR.
+/// Consecutive packets of one response that one RFR has asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asking {
     request: RequestId,
@@ -41,7 +42,7 @@ pub(super) struct Asking {
     next: u32,
     /// One more than the last.
     after: u32,
-    /// Of the answers.
+    /// The flags of the packets that answer.
     flags: Flags,
     /// When the RFR came.
     came: Nanos,
@@ -63,7 +64,7 @@ pub(super) struct Asked {
 }
 
 impl Asking {
-    /// The packets that an RFR asks for, which came at `came`.
+    /// The packets for which an RFR asks that came at `came`.
     pub(super) fn new(request: RequestId, packets: Range<u32>, flags: Flags, came: Nanos) -> Self {
         Self {
             request,
@@ -80,17 +81,17 @@ impl Asking {
         answer.pkt = PktNum(self.next);
     }
 
-    /// When the RFR came, if its last packet is next: the header of that packet says how long the
-    /// RFR stayed.
+    /// When the RFR came, if the next packet is the last that it asked for: the header of that
+    /// packet tells how long the RFR stayed in the server.
     pub(super) fn measured_from(&self) -> Option<Nanos> {
         (self.next + 1 == self.after).then_some(self.came)
     }
 }
 
 impl Asked {
-    /// A client asks for packets. One that is queued already is not queued again, but will answer
-    /// with the flags of both RFRs. False if the rest is dropped: the session has `limit` packets
-    /// or too many parts here, or the RFR overlaps too many.
+    /// Queues packets for which a client asks. A packet that is queued already is not queued again,
+    /// but will carry the flags of both RFRs. False if some were dropped, because the session has
+    /// `limit` packets or too many parts here, or because the RFR overlaps too many parts.
     pub(super) fn ask(&mut self, session: SessionIdx, asking: &Asking, limit: u32) -> bool {
         let index = session.0 as usize;
         if self.queues.len() <= index {
@@ -105,7 +106,7 @@ impl Asked {
         fits
     }
 
-    /// No session waits for its turn.
+    /// Whether no session waits for its turn.
     pub(super) fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
@@ -118,7 +119,7 @@ impl Asked {
         part.map(|part| (session, part.request, *part))
     }
 
-    /// The first packet of the session whose turn it is was sent.
+    /// Notes that the first packet of the session whose turn it is was sent.
     pub(super) fn on_sent(&mut self) {
         if let Some(queue) = self.current() {
             queue.packets -= 1;
@@ -132,7 +133,7 @@ impl Asked {
         }
     }
 
-    /// The response that the session whose turn it is has asked for is gone.
+    /// Drops the first part of the session whose turn it is, because the response is gone.
     pub(super) fn on_gone(&mut self) {
         if let Some(queue) = self.current()
             && let Some(part) = queue.parts.pop_front()
@@ -141,7 +142,7 @@ impl Asked {
         }
     }
 
-    /// The turn of the session is over: the next turn is another session's.
+    /// Ends the turn of the session: the next session has its turn.
     pub(super) fn end_turn(&mut self) {
         if let Some(session) = self.turns.pop_front()
             && !self.queues[session.0 as usize].parts.is_empty()
@@ -150,7 +151,7 @@ impl Asked {
         }
     }
 
-    /// The session has ended.
+    /// Drops the packets of a session that has ended.
     pub(super) fn forget(&mut self, session: SessionIdx) {
         if let Some(queue) = self.queues.get_mut(session.0 as usize)
             && !queue.parts.is_empty()

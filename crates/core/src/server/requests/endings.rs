@@ -18,7 +18,7 @@ const SWEEPS_PER_HOLD: u64 = 4;
 
 /// Parts in which the memory of a large table is given back, so that no sweep takes long.
 const GIVING_BACK_PARTS: usize = 16;
-/// Entries of which a sweep may give the memory back without taking long: 2 MiB.
+/// Entries whose memory one sweep can give back without taking long: 2 MiB.
 const GIVING_BACK_LIMIT: usize = 16 << 10;
 
 /// Requests that are over.
@@ -55,7 +55,8 @@ impl Requests {
         }
     }
 
-    /// The session of the slot closes: frees a finished request, and makes a running one an orphan.
+    /// Handles the end of the slot's session: frees a finished request, and makes a running one an
+    /// orphan.
     pub(crate) fn on_session_closed(&mut self, at: SlotIdx, context: &mut Context) -> Effect {
         let Some(idx) = self.request_at(at) else {
             return Effect::None;
@@ -76,7 +77,7 @@ impl Requests {
 }
 
 impl Requests {
-    /// The session closes: no client waits for the packets that were asked for on it.
+    /// Drops the packets that were asked for on a session that closes: no client waits for them.
     pub(crate) fn forget_asked(&mut self, session: SessionIdx) {
         self.asked.forget(session);
     }
@@ -91,7 +92,7 @@ impl Requests {
         context.agenda.expect_sweep(interval, context.moment.now());
     }
 
-    /// The requests at which the next sweep looks.
+    /// The indexes of the requests that the next sweep looks at.
     pub(crate) fn sweep_part(&self, context: &Context) -> Range<usize> {
         context
             .agenda
@@ -99,7 +100,8 @@ impl Requests {
     }
 
     /// Notes that a part was swept, up to `end`. After a round without held responses, the memory
-    /// that they used goes back to the system, step by step; the pool's is the last step.
+    /// of unused entries goes back to the system, step by step; in the last step, the pool's unused
+    /// memory follows.
     pub(crate) fn on_swept(&mut self, end: usize, context: &mut Context) {
         let next = context.moment.now() + self.sweep_interval(&context.config);
         let rests = context.agenda.on_swept(end, self.table.len(), next);
@@ -154,7 +156,7 @@ impl Requests {
         match request.state {
             RequestState::Done if is_old => self.free(idx, context),
             RequestState::Receiving if is_old => {
-                // The sender has stopped; the answer takes its turn in the next sweeps.
+                // The sender has stopped. A later sweep frees the answer.
                 let given_up = self.given_up(idx);
                 self.reject(idx, ErrorCode::OVERLOADED, sessions, context);
                 context.agenda.on_held();
@@ -166,7 +168,7 @@ impl Requests {
         Effect::None
     }
 
-    /// The number of parts in which the held responses are swept: few if they are few.
+    /// The number of parts in which the table of requests is swept: a short table has few.
     fn sweep_parts(&self) -> usize {
         self.table.len().div_ceil(SWEEP_LIMIT).clamp(1, SWEEP_PARTS)
     }

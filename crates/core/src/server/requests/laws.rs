@@ -1,11 +1,12 @@
-//! The answers of requests to the endpoint's checks of its laws (`law.rs`).
+//! The state of requests that the endpoint compares when it checks its laws (`law.rs`).
 
 use super::{InboundRequest, Marks, RequestState, Requests, Template};
 use crate::handle::AssemblyIdx;
 use crate::session::slots::SlotRange;
 
 impl Requests {
-    /// Bytes of the requests in these slots that have arrived in part; `size_at` has them by place.
+    /// Bytes of the requests in these slots that have arrived in part; `size_at` tells the bytes of
+    /// each place.
     pub(crate) fn receiving(&self, slots: SlotRange, size_at: impl Fn(AssemblyIdx) -> u64) -> u64 {
         let requests = slots.iter().filter_map(|at| self.request_at(at));
         let parts = requests.filter(|idx| self.at(*idx).state == RequestState::Receiving);

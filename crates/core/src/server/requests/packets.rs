@@ -152,7 +152,7 @@ impl Requests {
         let (at, req) = (packet.slot(), packet.header.req);
         let last = self.last_at(at);
         if req == self.next_number(packet) {
-            // The request has not come. Its number is used up, so that it cannot run later.
+            // The request has not come. Accepting its number now keeps it from running later.
             let quiet = Received {
                 congestion: false,
                 ..*packet

@@ -15,7 +15,7 @@ use crate::transfer::reassembly::{CreditReturn, Taken};
 use crate::transfer::scoreboard::packets_of;
 
 impl Requests {
-    /// Handles a packet of a request that does not fit into one.
+    /// Handles one packet of a request that needs several.
     #[cold]
     pub(crate) fn on_large_request(
         &mut self,
@@ -84,7 +84,7 @@ impl Requests {
         }
     }
 
-    /// Sends a CR for a request of which this burst brought packets (rule S7).
+    /// Sends a CR for a request for which this burst brought packets (rule S7).
     pub(crate) fn send_credit_return(
         &self,
         idx: RequestIdx,
@@ -162,7 +162,7 @@ impl Requests {
         !self.asked.is_empty()
     }
 
-    /// A session's turn: how many bytes it took.
+    /// Takes a session's turn; returns the number of bytes that it sent.
     fn take_turn(&mut self, sessions: &Sessions, context: &mut Context) -> usize {
         let mut sent = 0;
         let Some((session, ..)) = self.asked.first() else {
@@ -194,7 +194,7 @@ impl Requests {
 }
 
 impl InboundRequest {
-    /// How many packets the response has; `None` if the answer is an error.
+    /// The number of packets of the response; `None` if the answer is an error.
     fn packets_of_response(&self, data_size: u32) -> Option<u32> {
         let response = self.response.as_ref();
         let response = response.filter(|_| !self.marks.has(Marks::FAILED))?;

@@ -1,5 +1,5 @@
-//! The common path at the server: ordinary short requests and their replies. It does the same as
-//! the general path (`packets.rs`, `answers.rs`) in fewer steps.
+//! The common path at the server: ordinary short requests and their replies. The code here does the
+//! same as the general path (`packets.rs`, `answers.rs`), in fewer steps.
 
 use super::{Marks, RequestState, Requests};
 use crate::context::Context;
@@ -23,8 +23,8 @@ impl Requests {
         Some((known.session(), idx))
     }
 
-    /// Makes the request the slot's current one, if it has the slot's next number, the last one is
-    /// over, and the transport is done with its response.
+    /// Makes the request the slot's current one, if it has the slot's next number, the slot's last
+    /// request is over, and the transport has released the last response.
     #[inline(always)]
     fn accept_plain(
         &mut self,

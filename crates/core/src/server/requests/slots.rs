@@ -60,7 +60,7 @@ impl Requests {
             .count()
     }
 
-    /// The slot's last request if that has this number and state.
+    /// The slot's last request, if it has this number and this state.
     #[inline]
     pub(super) fn current(
         &self,
@@ -110,8 +110,8 @@ impl Requests {
         is_next.then(|| self.furnish(at, session, answer()))
     }
 
-    /// The entry for the slot's next request, whatever its number; `None` if the last one is not
-    /// over.
+    /// The entry for the slot's next request, whatever its number; `None` if the last request is
+    /// not over.
     #[inline]
     pub(super) fn next_at(
         &mut self,
@@ -144,7 +144,7 @@ impl Requests {
         index
     }
 
-    /// Takes the entry, which was given back, out of the slot; the slot keeps its number.
+    /// Takes the entry out of the slot; the slot keeps the number of its last request.
     pub(super) fn vacate(&mut self, at: SlotIdx) {
         self.slots[at.index()] = Slot {
             last: self.last_at(at),
@@ -166,7 +166,7 @@ impl Requests {
         Some(request)
     }
 
-    /// The response of a request, which its next response overwrites.
+    /// The response of a request: the buffer that the slot's next response overwrites.
     #[inline]
     pub(crate) fn response_to_overwrite(&self, request: RequestIdx) -> Option<&MsgBuf> {
         self.table.get(request)?.response.as_ref()

@@ -1,5 +1,5 @@
-//! The server's requests alone, with a session and a context, and no endpoint: what happens to
-//! requests one by one, and a long random history against a model.
+//! The server's requests alone, with a session and a context, and no endpoint: single requests, and
+//! a long random history against a model.
 
 mod turns;
 
@@ -34,7 +34,7 @@ impl Server {
         Self::with(TERMS)
     }
 
-    /// The same with packets and credits of these terms.
+    /// The same, with the packet size and the credits of these terms.
     fn with(terms: Terms) -> Self {
         let terms = Terms {
             window: WINDOW,
@@ -57,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Passes a packet to one of the part's events.
+    /// Passes a packet to one of the part's event functions.
     fn on<T>(
         &mut self,
         header: &Header,

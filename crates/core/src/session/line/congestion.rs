@@ -1,4 +1,4 @@
-//! The way of a session to its peer: round trips, flow and scheme, and whether packets are paced
+//! The path of a session to its peer: round trips, flow and scheme, and whether packets are paced
 //! (rules S8, S10).
 
 use super::Line;
@@ -20,7 +20,7 @@ impl Line {
         self.rtt.on_sample(rtt);
     }
 
-    /// Takes a time that a round trip has not exceeded.
+    /// Takes an upper bound of a round trip.
     pub(crate) fn on_round_trip_within(&mut self, bound: Nanos) {
         self.rtt.on_bound(bound);
     }

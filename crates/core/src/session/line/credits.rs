@@ -1,4 +1,4 @@
-//! The slots and credits of a session, in which this side issues requests, and the responses whose
+//! The slots and credits with which this side issues requests on a session, and the responses whose
 //! arrival the server does not know yet (rules S1, S7, S9, W10).
 
 use dunlin_wire::ReqNum;
@@ -8,12 +8,13 @@ use crate::handle::{Session, SlotIdx};
 use crate::session::marks::Marks;
 use crate::time::Nanos;
 
-/// An acknowledgement vector is sent once it would be full, with this number of idle slots.
+/// An acknowledgement vector is sent once it would be full: this number of idle slots have a
+/// response to acknowledge.
 const ACKS_WORTH_SENDING: u32 = 4;
 /// Shortest time between two acknowledgement vectors of a session.
 const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
 
-/// Slots and credits in which this side issues requests (rules S1, S7).
+/// Slots and credits with which this side issues requests (rules S1, S7).
 impl Line {
     /// Whether a request may be sent right now.
     #[inline]
@@ -78,8 +79,8 @@ impl Line {
         self.marks.has(Marks::WAITING)
     }
 
-    /// Puts the session into the stall queue if it has waiting calls that could move. True if it
-    /// was not there.
+    /// Marks the session as being in the stall queue, if it has waiting calls that can move. True
+    /// if the mark is new, so that the caller must put the session there.
     #[inline]
     pub(crate) fn stall(&mut self) -> bool {
         let stalls = self.has_waiting() && !self.marks.has(Marks::STALLED) && self.can_send();
@@ -118,15 +119,17 @@ impl Line {
 
 /// Acknowledgement vectors (rules S9, W10).
 impl Line {
-    /// Whether enough responses of idle slots have arrived that the server should know of it.
+    /// Whether so much time has passed, and so many idle slots have had their responses, that the
+    /// server should get an acknowledgement vector.
     #[inline]
     pub(crate) fn owes_acks(&self, now: Nanos) -> bool {
         let enough = (self.answered & self.free).count_ones() >= ACKS_WORTH_SENDING;
         enough && now.since(self.acked) >= ACK_INTERVAL
     }
 
-    /// Takes four of the slots whose latest responses the server may not know to have arrived. They
-    /// count as acknowledged from now on; [`Self::owes_acks`] has found that there are four.
+    /// Takes four of the slots whose latest responses have arrived, which the server may not know.
+    /// The four count as acknowledged from now on; [`Self::owes_acks`] has found that there are
+    /// four.
     pub(crate) fn take_acks(&mut self, now: Nanos) -> [SlotIdx; ACKS_WORTH_SENDING as usize] {
         self.acked = now;
         std::array::from_fn(|_| {
