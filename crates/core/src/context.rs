@@ -1,8 +1,8 @@
 //! The context of an endpoint's parts: the time, the limits, and the queues towards the transport,
 //! the loop and the user.
 //!
-//! A part gets it with each event. It holds no session, no call and no request, so a part cannot
-//! reach another one through it.
+//! A part gets the context with each event. The context holds no session, no call and no request,
+//! so a part cannot reach another part through it.
 
 pub(crate) mod agenda;
 pub(crate) mod moment;
@@ -128,7 +128,7 @@ impl Context {
         self.agenda.call_attention();
     }
 
-    /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
+    /// Gives a response buffer back to the pool once the transport has released it (rule S12).
     pub(crate) fn recycle_sent(&mut self, buf: MsgBuf, tx_end: TxSeq) {
         if self.held.recycle(buf, tx_end, &mut self.pool) {
             self.agenda.call_attention();

@@ -12,7 +12,7 @@ use crate::packet::words::{high, low};
 const PLAIN: u32 = 0;
 /// The slot is free.
 const FREE: u32 = 1;
-/// The slot's call waits for other packets too, or for none.
+/// The slot has a call, but only the general path may end it.
 const OTHER: u32 = 2;
 
 /// A slot. One comparison tells whether a packet ends its call.

@@ -48,7 +48,7 @@ pub(crate) struct Agenda {
     /// Detached requests in order of the time at which they must be acknowledged (rule S4).
     acks: VecDeque<(Nanos, RequestId)>,
     timers: UserTimers,
-    /// Sessions to look at before the burst: a slot or a credit may be free for their backlog.
+    /// Sessions to look at before `tx.burst`: a slot or a credit may be free for their backlog.
     stalled: VecDeque<SessionIdx>,
 }
 
@@ -116,7 +116,8 @@ impl Agenda {
         self.attention
     }
 
-    /// The loop has drained the queues. `any_left`: the queue of another part still holds entries.
+    /// Notes that the loop has drained the queues. `any_left`: the queue of another part still
+    /// holds entries.
     pub(crate) fn on_drained(&mut self, any_left: bool) {
         self.attention = any_left || !self.stalled.is_empty();
     }

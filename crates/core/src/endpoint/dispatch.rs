@@ -1,5 +1,5 @@
-//! Running the user's handlers: in the dispatch thread, as a batch at the end of the burst, or as
-//! a job for a worker thread. A panic ends one request, never the endpoint (design §5).
+//! Runs the user's handlers: in the dispatch thread, as a batch at the end of the burst, or as a
+//! job for a worker thread. A panic ends one request, never the endpoint (design §5).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -291,7 +291,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Answers the deferred requests that were dropped.
+    /// Rejects the deferred requests that the program has dropped without an answer.
     #[cold]
     #[inline(never)]
     pub(crate) fn reject_dropped(&mut self) {

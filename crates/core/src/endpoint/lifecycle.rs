@@ -1,4 +1,4 @@
-//! The control plane's handle to an endpoint: it opens and closes sessions through it, and adds
+//! The control plane's handle to an endpoint, through which it opens and closes sessions, and adds
 //! peers to the transport (rules C4 to C6).
 //!
 //! The handle borrows the endpoint, so these methods do not appear on the documentation page of
@@ -132,7 +132,8 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         self.rpc.engine.core.context.notices.has_reports()
     }
 
-    /// The next report: a session has ended at this side, or one has a question for its peer.
+    /// The next report: a session has ended at this side, has a question for its peer, or was
+    /// challenged by its peer.
     pub fn take_report(&mut self) -> Option<Report> {
         self.rpc.engine.core.context.notices.pop_report()
     }

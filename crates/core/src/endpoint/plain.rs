@@ -62,7 +62,7 @@ enum Running {
 /// notes that, and the burst goes on after its packet. It costs nothing if the function returns.
 struct Blame<'a> {
     cursor: &'a mut Cursor,
-    /// Where the burst goes on.
+    /// The frame and the offset with which the burst goes on.
     next: (usize, usize),
     running: Running,
 }
@@ -263,7 +263,7 @@ fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(..HEADER_LEN + high(words[1]) as usize)
 }
 
-/// The user's state and functions, as far as ordinary packets concern them.
+/// The user's state and functions, as far as ordinary packets need them.
 type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
 
 /// Handles a packet with these bytes if it is an ordinary one; false otherwise. `next`: frame and

@@ -78,8 +78,8 @@ impl<X, C: Clock, App> Engine<X, C, App> {
 }
 
 impl<X: Tx, C, App> Engine<X, C, App> {
-    /// Has short packets staged if the transport supports lanes, unless a tap has to see each of
-    /// them.
+    /// Lets short packets be staged in a lane if the transport supports that, unless a tap has to
+    /// see each packet.
     fn choose_lane(&mut self) {
         let used = self.core.context.config.bypasses.lanes && self.tap.is_none();
         let longest = if used { self.tx.lane() } else { 0 };
@@ -343,7 +343,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.core.reassembly.bytes()
     }
 
-    /// Bytes of msgbufs in use, with their headers, and their number.
+    /// The bytes of the msgbufs in use, including their headers, and the number of these msgbufs.
     pub fn pool_use(&mut self) -> (usize, usize) {
         let pool = &mut self.engine.core.context.pool;
         (pool.bytes_in_use(), pool.outstanding())
@@ -403,7 +403,7 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         ))
     }
 
-    /// Shows every packet from now on to the tap; `None` ends it.
+    /// Shows every packet from now on to the tap; `None` removes the tap.
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
         let drops = self.engine.core.context.stats.counters().drops;
         self.engine.tap = tap.map(|tap| Tapping::new(tap, drops));

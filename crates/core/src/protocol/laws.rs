@@ -26,7 +26,7 @@ pub(crate) struct Laws {
     broken: u32,
 }
 
-/// A share of the laws, which is checked in one go.
+/// A share of the laws: those that one check covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
     /// Those of one session.

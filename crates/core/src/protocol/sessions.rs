@@ -2,8 +2,8 @@
 //! (rules S7, S11).
 //!
 //! The control plane handles the bytes of the handshake; this file has the effects of the handshake
-//! on the endpoint. Called by `Lifecycle` on behalf of the control plane, and by the core when a
-//! peer has failed or a law is broken.
+//! on the endpoint. Called by `Lifecycle` on behalf of the control plane, by `Cx` for the user, and
+//! by the core when a peer has failed or a law is broken.
 
 use crate::config::SessionOptions;
 use crate::congestion::Way;
@@ -37,7 +37,7 @@ impl Core {
         Ok(self.sessions.handle(index))
     }
 
-    /// The peer has accepted: packets may flow.
+    /// Opens a session that the peer has accepted: packets may flow.
     pub(crate) fn opened(
         &mut self,
         session: Session,

@@ -59,13 +59,13 @@ pub(crate) enum Effect {
     GivenUp(Partial),
 }
 
-/// The role of a packet of a request that needs several.
+/// The role of one packet of a request that needs several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Large {
     /// The first packet: the request needs room.
     New(RequestIdx),
     /// A further packet.
     Part(Partial),
-    /// The request does not take the packet; this effect is all that it has.
+    /// The request does not take the packet; only this effect remains to be applied.
     Over(Effect),
 }

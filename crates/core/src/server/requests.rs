@@ -248,7 +248,7 @@ impl InboundRequest {
     }
 }
 
-/// The requests of peers that are not over, and the slots of all sessions.
+/// The requests of peers, until their entries are freed, and the slots of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     table: Slab<RequestIdx, InboundRequest>,

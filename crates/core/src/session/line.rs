@@ -5,10 +5,10 @@
 //! which `const` assertions guarantee. Calls, requests and buffers live in pools and go back when
 //! they are done.
 //!
-//! Three fields repeat in short what other fields say, so that the common path makes one check
-//! instead of many: `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every
-//! method that changes one of the other fields calls it at its end. [`Line::check`] asserts that
-//! the three are up to date.
+//! Three fields are computed from others, so that the common path makes one check instead of many:
+//! `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that changes
+//! one of the other fields calls it at its end. [`Line::check`] asserts that the three are up to
+//! date.
 
 use dunlin_wire::{
     Flags, Header, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, PktNum, ReqNum, ReqType, SessionNum,
@@ -391,7 +391,7 @@ impl Line {
     }
 }
 
-/// Fields that repeat what others say.
+/// Fields that are computed from others.
 impl Line {
     fn settle(&mut self) {
         (self.limit, self.head, self.plain_until) = self.settled();
@@ -425,7 +425,7 @@ impl Line {
         self.plain_until = if plain { self.sample_due } else { Nanos::ZERO };
     }
 
-    /// Whether the fields that repeat what others say are up to date.
+    /// Whether the fields that are computed from others are up to date.
     pub(crate) fn is_settled(&self) -> bool {
         (self.limit, self.head, self.plain_until) == self.settled()
     }

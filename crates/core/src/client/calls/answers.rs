@@ -214,8 +214,9 @@ impl Calls {
         }
     }
 
-    /// CR: the server has the request and will answer in its own time (rule S5). Returns the call
-    /// if its request has more than one packet; the CR then says which have arrived.
+    /// Handles a CR: the server has the request, and its answer will take time (rule S5). Returns
+    /// the call if its request has more than one packet; then the CR tells which of them have
+    /// arrived.
     #[inline(never)]
     pub(crate) fn on_credit_return(
         &mut self,

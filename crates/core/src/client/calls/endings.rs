@@ -10,8 +10,8 @@ use crate::session::line::Line;
 use crate::transport::TxSeq;
 
 impl Call {
-    /// The error of a call that ends without an answer. It says so if the call never had a slot,
-    /// and thus was never transmitted.
+    /// The error of a call that ends without an answer. If the call never had a slot, the error
+    /// says that the request was never transmitted.
     fn proved(&self, error: RpcError) -> RpcError {
         match self.state {
             CallState::Queued => error.before_transmission(),

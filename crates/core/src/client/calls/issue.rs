@@ -245,7 +245,8 @@ impl Calls {
         }
     }
 
-    /// Four completed requests; the server may not know yet that their responses have arrived.
+    /// Takes four completed requests; the server may not know yet that their responses have
+    /// arrived.
     fn take_acks(&self, line: &mut Line, now: Nanos) -> AckVector {
         let (slots, window) = (line.take_acks(now), line.window());
         AckVector(slots.map(|at| self.req_at(at).previous(window)))

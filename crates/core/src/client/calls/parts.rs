@@ -42,7 +42,7 @@ impl Calls {
         self.at(idx).state == CallState::Receiving
     }
 
-    /// Whether the call awaits the server's first sign that it has the request.
+    /// Whether the request was sent, and the server has not yet confirmed that it has all of it.
     pub(crate) fn is_sent(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Sent
     }

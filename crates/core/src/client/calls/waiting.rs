@@ -78,7 +78,7 @@ impl Calls {
         context.agenda.on_call(now, || context.config.scan_interval);
     }
 
-    /// Takes the call out of the waiting calls.
+    /// Takes the call out of the backlog.
     pub(crate) fn unlink(&mut self, idx: CallIdx, line: &mut Line) {
         let call = self.at(idx);
         let (session, previous, next) = (call.session(), call.previous, call.next);

@@ -259,8 +259,8 @@ impl Requests {
     }
 
     /// Puts an unused response buffer back for the slot's next request. If the handler kept the
-    /// request, that may have been answered meanwhile: then it has another buffer, which the
-    /// transport may be reading, or it is gone.
+    /// request, it may have been answered meanwhile: then the request has another buffer, which the
+    /// transport may be reading, or is gone.
     pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf, context: &mut Context) {
         let request = self.at_mut(idx);
         if request.state == RequestState::Free || request.response.is_some() {

@@ -64,7 +64,7 @@ pub(super) struct Asked {
 }
 
 impl Asking {
-    /// The packets for which an RFR asks that came at `came`.
+    /// The packets that an RFR asks for. The RFR came at `came`.
     pub(super) fn new(request: RequestId, packets: Range<u32>, flags: Flags, came: Nanos) -> Self {
         Self {
             request,

@@ -119,8 +119,8 @@ impl Line {
 
 /// Acknowledgement vectors (rules S9, W10).
 impl Line {
-    /// Whether so much time has passed, and so many idle slots have had their responses, that the
-    /// server should get an acknowledgement vector.
+    /// Whether the server should get an acknowledgement vector: enough responses of idle slots have
+    /// arrived, and the last vector left long enough ago.
     #[inline]
     pub(crate) fn owes_acks(&self, now: Nanos) -> bool {
         let enough = (self.answered & self.free).count_ones() >= ACKS_WORTH_SENDING;
