@@ -40,7 +40,7 @@ fn serve(nexus: &Nexus, stop: &AtomicBool) -> anyhow::Result<()> {
         request.reply_bytes(cx, data);
     });
     // A worker has no access to the endpoint's state, which belongs to another thread; it gets a
-    // copy of the request, and a response buffer of the size that is asked for here.
+    // copy of the request, and a response buffer of the requested size.
     rpc.on_background(GRIND, 8, |request| {
         let end = Instant::now() + WORK;
         let mut rounds = 0_u64;
@@ -87,7 +87,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One fast request; its msgbufs come back and serve the next.
+/// Makes one fast request; its msgbufs come back and carry the next.
 fn echo(
     rpc: &mut Rpc<Auto, Client>,
     session: Session,

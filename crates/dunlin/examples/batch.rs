@@ -18,8 +18,8 @@ const REQUESTS: u64 = 20_000;
 
 struct Server {
     table: Vec<u64>,
-    /// Places of the answers of the current batch. The `Vec` is reused, so a batch allocates
-    /// nothing.
+    /// Where the table has the entry of each request of the current batch. The `Vec` is reused, so
+    /// a batch allocates nothing.
     places: Vec<Option<usize>>,
     batches: u64,
     largest: usize,

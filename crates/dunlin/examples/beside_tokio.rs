@@ -39,7 +39,8 @@ fn main() -> anyhow::Result<()> {
 
 /// Runs the endpoint for ever, between tokio's other tasks.
 async fn drive(mut local: Local<Auto>) -> anyhow::Result<()> {
-    // SAFETY: the descriptor is tokio's own, and stays open and the same until it is dropped.
+    // SAFETY: `AsyncFd` owns the descriptor, which stays open and unchanged until the `AsyncFd` is
+    // dropped.
     let descriptor = unsafe { AsyncFd::register(local.descriptor()?)? };
     let mut idle = 0;
     loop {

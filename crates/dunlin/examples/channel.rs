@@ -1,5 +1,5 @@
-//! A client that lives through a restart of its server: tasks of two threads call over one channel,
-//! with an executor of ten lines. Any other executor works too.
+//! A client that survives a restart of its server: tasks of two threads call over one channel, with
+//! an executor of ten lines. Any other executor works too.
 
 use std::pin::pin;
 use std::sync::Arc;

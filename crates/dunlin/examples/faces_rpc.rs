@@ -6,9 +6,9 @@
 //! cargo run --release -p dunlin --example faces_rpc -- [poll|async] [RPCS]
 //! ```
 //!
-//! For instructions, run it under `valgrind --tool=callgrind --fair-sched=yes` with
-//! `--toggle-collect=*client_turn*` or `*server_turn*`, with two numbers of RPCs; the difference
-//! belongs to the RPCs alone.
+//! To count instructions, run it under `valgrind --tool=callgrind --fair-sched=yes` with
+//! `--toggle-collect=*client_turn*` or `*server_turn*`, once for each of two numbers of RPCs. The
+//! difference of the counts excludes the set-up.
 //!
 //! 32 requests are in flight on four sessions. Both faces do the same work: the client writes a
 //! fresh number into each request, the server reads the whole request and answers with a value
@@ -53,7 +53,7 @@ fn client_turn(mut turn: impl FnMut()) {
     turn();
 }
 
-/// The server's work for them.
+/// The server's work for the requests in flight.
 #[inline(never)]
 fn server_turn(mut turn: impl FnMut()) {
     // Without this, the compiler could merge the function with the one above where both sides run

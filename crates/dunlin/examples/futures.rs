@@ -23,7 +23,7 @@ fn main() -> anyhow::Result<()> {
             scope.spawn(|| serve_front(&front, behind, front_stopped)),
         ];
         let asked = ask(&client, front.address());
-        // Wakes both threads, from this one.
+        // Dropping the senders ends both server threads.
         drop((stop_front, stop_storage));
         for server in serving {
             server.join().expect("a server does not panic")?;
@@ -39,7 +39,7 @@ fn serve_storage(nexus: &Nexus, stopped: oneshot::Receiver<()>) -> anyhow::Resul
         log += 1;
         let position = log;
         async move {
-            // In place of a write to a disk. Meanwhile the endpoint serves other requests.
+            // Stands for a write to a disk. Meanwhile the endpoint serves other requests.
             cx.sleep(Duration::from_micros(100)).await;
             request.reply(position.to_le_bytes())
         }
@@ -76,7 +76,7 @@ fn ask(nexus: &Nexus, front: SocketAddr) -> anyhow::Result<()> {
     let mut local: Local<Auto> = Local::new(nexus.endpoint(Tasks::default())?);
     let session = local.connect(front)?;
     local.block_on(|cx| async move {
-        // Two at a time.
+        // Two calls are under way at the same time.
         let one = cx.call(session, PUT, cx.copy(b"one")?);
         let two = cx.call(session, PUT, cx.copy(b"two")?);
         let (one, two) = futures::join!(one, two);
@@ -89,7 +89,7 @@ fn ask(nexus: &Nexus, front: SocketAddr) -> anyhow::Result<()> {
         let failed = refused.err().map(|failed| failed.error);
         let expected = AsyncError::Rpc(RpcError::rejected(ErrorCode::application(1), true));
         anyhow::ensure!(failed == Some(expected), "{failed:?}");
-        // Dropping the call that loses the race cancels it.
+        // Dropping the future that loses the race cancels its call.
         let patience = cx.sleep(Duration::from_secs(5));
         match select(cx.call(session, PUT, cx.copy(b"three")?), patience).await {
             Either::Left((reply, _)) => println!("three: {} bytes", reply?.data().len()),

@@ -72,7 +72,7 @@ fn serve_front(nexus: &Nexus, storage: SocketAddr, stop: &AtomicBool) -> anyhow:
             Ok(_) => {
                 front.waiting.insert(tag.0, held);
             }
-            // A refused call gives its msgbufs back at once.
+            // A refused call returns its msgbufs immediately.
             Err(refused) => {
                 held.reject(cx, ErrorCode::OVERLOADED);
                 cx.recycle([refused.request, refused.response]);
@@ -88,7 +88,7 @@ fn serve_front(nexus: &Nexus, storage: SocketAddr, stop: &AtomicBool) -> anyhow:
         }
         cx.recycle([done.request, done.response]);
     });
-    // This returns at once. Nested calls wait in the session's backlog until it is connected.
+    // This does not block. Nested calls wait in the session's backlog until it is connected.
     // (`connect_blocking` would run the event loop, and so serve requests before it returns.)
     let storage = rpc.connect(storage)?;
     rpc.app_mut().storage = Some(storage);

@@ -13,11 +13,11 @@ use dunlin::{
 };
 
 const ECHO: ReqType = ReqType(1);
-/// Never answered: a request that is under way when the server dies.
+/// A request that the server never answers, so it is under way when the server dies.
 const WAIT: ReqType = ReqType(2);
 
-/// The client finds a dead peer within this time. With a shorter time the client is quicker, but
-/// more likely to give up a live process that got no processor for a while.
+/// The client finds a dead peer within this time. A shorter time finds it sooner, but is more
+/// likely to fail a live process that the kernel did not schedule for a while.
 const FAILURE_TIMEOUT: Duration = Duration::from_millis(800);
 
 fn main() -> anyhow::Result<()> {
@@ -62,9 +62,8 @@ fn main() -> anyhow::Result<()> {
     let failed = |done: &Done| done.result == Err(RpcError::PeerFailed(Ran::Unknown));
     anyhow::ensure!(ended.iter().all(failed), "with another error");
 
-    // A session belongs to one life of its server. The new server knows nothing of it, so that no
-    // request can run twice. The client opens a new session, and decides itself which requests to
-    // repeat.
+    // A session ends with its server process. The new server does not know the old session, so no
+    // request can run twice. The client opens a new session and decides which requests to repeat.
     let _second = Server::start(&address.to_string())?;
     let session = rpc.connect_blocking(address)?;
     call(&mut rpc, session, ECHO)?;

@@ -1,4 +1,4 @@
-//! A server that is exchanged under load: a second one takes over, the first one drains, and a
+//! A server that is replaced under load: a second one takes over, the first one drains, and a
 //! client over a channel loses no call.
 
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn main() -> anyhow::Result<()> {
         let squares = SquaresClient::over(channel);
         let calls = (1..=2000).map(|number| tokio::spawn(squares.square(&number)));
         let calls: Vec<_> = calls.collect();
-        // Its handlers have requests; it returns when all of them are answered.
+        // `drain` returns when the handlers have answered all requests that they hold.
         let drains = tokio::task::spawn_blocking(|| first.drain());
         let mut sum = 0;
         for call in calls {

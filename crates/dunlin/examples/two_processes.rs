@@ -45,7 +45,8 @@ fn serve() -> anyhow::Result<()> {
     rpc.on(PROCESS_ID, |_, request, cx| {
         request.reply_bytes(cx, &std::process::id().to_le_bytes());
     });
-    // Both sides get events of sessions: here, of clients that come, leave or die.
+    // Both sides get events of sessions. The server gets them for clients that connect, leave or
+    // die.
     rpc.on_session(|server, event, _| match event {
         SessionEvent::Accepted(_) => {
             server.clients += 1;
@@ -76,7 +77,7 @@ fn ask(server: &str) -> anyhow::Result<()> {
     );
     println!("process {us} was answered by process {them}");
     anyhow::ensure!(us != them, "there should be two processes");
-    // A clean end: the server gets `Disconnected` at once, and need not time out.
+    // A clean end: the server gets `Disconnected` immediately, and need not time out.
     rpc.disconnect(session)?;
     Ok(())
 }

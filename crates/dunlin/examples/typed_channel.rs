@@ -9,7 +9,7 @@ use dunlin::{Auto, Channel, Cx, Nexus, Rpc, service};
 
 #[service(codec = Postcard)]
 trait Words {
-    /// It may run twice, so it is repeated if a server fails under it.
+    /// The method may run twice, so the channel repeats the call if the server fails during it.
     #[method(1, idempotent)]
     fn longest(text: String) -> Result<String, u32>;
 }

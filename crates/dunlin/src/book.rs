@@ -1,5 +1,5 @@
-//! The pages of the book whose code needs this crate: `cargo test --doc` compiles it. Most of the
-//! code is functions that no test calls, because the pages show servers that run for ever.
+//! The pages of the book with code that uses this crate; `cargo test --doc` compiles that code.
+//! Most of it is in functions that no test calls, because the pages show servers that run for ever.
 
 #[doc = include_str!("../../../docs/async.md")]
 mod futures {}

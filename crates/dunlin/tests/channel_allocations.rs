@@ -17,8 +17,8 @@ static ALLOCATOR: Counting = Counting;
 
 const ECHO: ReqType = ReqType(1);
 
-/// Calls of a span, and the most spans. The tables of all threads have grown to their size after a
-/// few; how many depends on what else the machine does.
+/// The number of calls in a span, and the most spans. After a few spans, the tables of all threads
+/// have grown to their final size; how many spans it takes depends on the load of the machine.
 const CALLS: usize = 5_000;
 const SPANS: usize = 20;
 
@@ -48,7 +48,7 @@ fn calls(channel: &Channel, waker: &Waker, count: usize) {
             }
         };
         assert_eq!(answer.data(), body);
-        // One more call, which is dropped under way.
+        // Drops one more call while it is under way.
         let mut dropped = pin!(channel.call(ECHO, b"unwanted"));
         // The call may have its answer already, if the kernel stopped this thread in the middle of
         // the poll.

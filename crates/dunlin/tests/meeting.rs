@@ -26,12 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 type Client<T> = Rpc<T, Vec<Done>>;
 
-/// A server on `nexus` while `task` runs.
+/// Runs a server on `nexus` while `task` runs.
 fn with_server<T: Open, R>(nexus: &Nexus, task: impl FnOnce() -> R) -> R {
     with_endpoint(|| nexus.endpoint::<T, ()>(()).unwrap(), task)
 }
 
-/// A server at this endpoint while `task` runs.
+/// Runs a server at this endpoint while `task` runs.
 fn with_endpoint<T: Open, R>(
     build: impl FnOnce() -> Rpc<T, ()> + Send,
     task: impl FnOnce() -> R,
@@ -51,7 +51,7 @@ fn with_endpoint<T: Open, R>(
     })
 }
 
-/// Ends the server also when the test fails.
+/// Stops the server, even if the test fails.
 struct Stopper<'a>(&'a AtomicBool);
 
 impl Drop for Stopper<'_> {
@@ -72,7 +72,7 @@ fn call<T: Open>(rpc: &mut Client<T>, session: Session, len: u32) {
     rpc.call(session, ECHO, request, response, Tag(0)).unwrap();
 }
 
-/// The call that ends next, or nothing within `limit`.
+/// Returns the call that ends next, or `None` if none ends within `limit`.
 fn ended<T: Open>(rpc: &mut Client<T>, limit: Duration) -> Option<Done> {
     let end = std::time::Instant::now() + limit;
     rpc.run_until(|rpc| !rpc.app().is_empty() || std::time::Instant::now() > end);
@@ -190,7 +190,7 @@ fn what_waits_for_a_session_and_is_too_large_for_it_ends() {
     with_endpoint(|| endpoint.build(()).unwrap(), task);
 }
 
-/// The data sizes of the two sides differ; the smaller one holds for the packets.
+/// If the two sides have different data sizes, packets have the smaller one.
 #[test]
 fn the_smaller_data_size_of_the_common_transport_holds() {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));

@@ -1,5 +1,5 @@
-//! A program can name, through `dunlin` alone, every type that it gets or gives: this one spells
-//! out the signatures of its functions.
+//! Through `dunlin` alone, a program can name every type that it passes or receives: this program
+//! spells out the signatures of its functions.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

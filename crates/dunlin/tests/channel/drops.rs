@@ -47,7 +47,8 @@ fn a_call_is_dropped_at_each_stage() {
         for _ in 0..200 {
             until(|| {
                 let mut call = pin!(channel.call(HOLD, b""));
-                // Ready if the server still holds as many as the channel may have.
+                // The first poll ends the call if the server still holds as many requests as the
+                // channel may have.
                 block_on(poll_fn(|context| {
                     Poll::Ready(call.as_mut().poll(context).is_pending())
                 }))
@@ -117,7 +118,7 @@ fn the_last_handle_ends_the_threads_of_a_hub() {
     block_on(channel.ready()).unwrap();
     let at = channel.hub().nexus().address();
     drop(channel);
-    // The hub's nexus listens no more.
+    // The hub's nexus no longer listens.
     until(|| std::net::TcpListener::bind(at).is_ok());
     until(|| server.seen.sessions.load(Ordering::Relaxed) == 0);
 }

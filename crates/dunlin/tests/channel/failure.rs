@@ -1,4 +1,4 @@
-//! Servers that end, and servers that return.
+//! Servers that end, and servers that come back.
 
 use std::sync::atomic::Ordering;
 
@@ -24,8 +24,7 @@ fn begin(channel: &Channel) -> std::thread::JoinHandle<Vec<Result<Answer, Channe
     std::thread::spawn(|| block_on(join_all(calls)))
 }
 
-/// Checks the ends of the calls, after another server, which answers, has taken the place of the
-/// first.
+/// Checks how the calls ended. By now a second server, which answers, has replaced the first.
 fn check(way: Way, ends: Vec<Result<Answer, ChannelError>>) {
     let (mut answered, mut unknown) = (0, 0);
     for (number, end) in ends.into_iter().enumerate() {

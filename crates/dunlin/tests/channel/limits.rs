@@ -34,7 +34,7 @@ fn a_full_channel_says_so_and_takes_calls_again() {
             .iter()
             .all(Result::is_ok)
     });
-    // A call takes a place when it is sent, so calls that are only made take none.
+    // A call takes a place when it is sent, so calls that are only created take none.
     let made = [0; 3].map(|_| channel.call(HOLD, b""));
     let answer = block_on(channel.call(ECHO, b"before them")).unwrap();
     assert_eq!(answer.data(), b"before them");
@@ -48,7 +48,7 @@ fn a_permit_keeps_room_and_waits_for_it() {
     let permit = block_on(channel.permit());
     let end = block_on(channel.call(ECHO, b"one too many"));
     assert!(matches!(end, Err(ChannelError::Full)));
-    // The next permit comes when the call of the first has ended.
+    // The next permit is granted when the call with the first permit has ended.
     let first = channel.call(ECHO, b"first").permit(permit);
     let (first, second) = block_on(join(first, async {
         let permit = channel.permit().await;
@@ -56,7 +56,7 @@ fn a_permit_keeps_room_and_waits_for_it() {
     }));
     assert_eq!(first.unwrap().data(), b"first");
     assert_eq!(second.unwrap().data(), b"second");
-    // A permit of another channel is none.
+    // A permit works only at the channel that issued it.
     let other = Way::Shm.open(NOWHERE);
     let permit = block_on(channel.permit());
     let call = channel.call(ECHO, b"").permit(block_on(other.permit()));
@@ -68,7 +68,8 @@ fn a_permit_keeps_room_and_waits_for_it() {
 #[test]
 fn a_call_waits_as_long_as_the_channel_is_patient() {
     for way in WAYS {
-        // An attempt to connect takes up to a second; then the reason for its failure is known.
+        // An attempt to connect takes up to a second; only then is the reason for its failure
+        // known.
         let patience = Duration::from_secs(3);
         let channel = way.channel(NOWHERE).patience(patience).open().unwrap();
         let begin = Instant::now();

@@ -112,7 +112,7 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Not a test: the life of a process that a test starts.
+/// Not a test: plays the role that the parent's test has set, if this process is a child.
 #[test]
 fn child() {
     process::main_if_asked();

@@ -43,12 +43,12 @@ impl Process {
         }
     }
 
-    /// The address at which it listens; to be asked once.
+    /// The address at which the server listens, which is its first line. Call this once.
     pub(crate) fn address(&self) -> String {
         self.wait_for("")
     }
 
-    /// The rest of its next line that begins with `word`.
+    /// The rest of the server's next line that begins with `word`.
     pub(crate) fn wait_for(&self, word: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE).unwrap();
@@ -73,7 +73,7 @@ impl Drop for Process {
     }
 }
 
-/// The child's whole life, if this process is one.
+/// Serves in the role that the environment names, if this process is a child.
 pub(crate) fn main_if_asked() {
     let Ok(role) = std::env::var(ROLE) else {
         return;

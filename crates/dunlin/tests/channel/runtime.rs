@@ -47,7 +47,7 @@ fn a_runtime_is_shut_down_under_a_channel() {
     );
 }
 
-/// No test calls this: it compiles only if a call and its result may go to another thread.
+/// No test calls this. It compiles only if a call and its result may move to another thread.
 #[expect(dead_code, reason = "it proves something when it is compiled")]
 fn calls_are_send(channel: dunlin::Channel) {
     fn crosses<T: Send + 'static>(_: T) {}

@@ -13,9 +13,9 @@ use crate::{ECHO, HOLD, Way};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Answers,
-    /// Answers none, and gives up those that their clients give up.
+    /// Answers no request, and drops those that their clients give up.
     Holds,
-    /// Answers none until the test lets it, whatever their clients do.
+    /// Answers no request until the test allows it, and keeps those that their clients give up.
     Keeps,
 }
 

@@ -72,7 +72,8 @@ fn a_stuck_server_does_not_look_idle() {
             addresses.all(|address| address.state == State::Ready)
         };
         until(|| is_ready(channel.state()));
-        // One after the other: between two calls, only the stuck server has any.
+        // The calls run one after the other. Between two of them, only the stuck server has
+        // requests.
         let mut late = 0;
         for _ in 0..60 {
             let end = block_on(channel.call(HOLD, b"").deadline(SHORT));

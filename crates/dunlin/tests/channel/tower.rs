@@ -32,7 +32,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     })
 }
 
-/// Repeats what has not run, and what may run twice.
+/// Repeats calls that have not run, and calls that may run twice.
 #[derive(Clone, Debug)]
 struct Again(u32);
 
@@ -73,7 +73,7 @@ fn poll_ready_waits_for_room_and_keeps_it() {
     let server = Server::start(Way::Shm, ANY, Role::Holds);
     let channel = Way::Shm.channel(server.address).queue(1).open().unwrap();
     block_on(async {
-        // Ten calls at once through one place, none of which fails.
+        // Ten concurrent calls share one place, and none fails.
         let calls = (0..10_u8).map(|byte| {
             let mut channel = channel.clone();
             async move {
@@ -87,7 +87,7 @@ fn poll_ready_waits_for_room_and_keeps_it() {
         for end in futures::future::join_all(calls).await {
             end.unwrap();
         }
-        // A handle that is ready has the room, and its drop frees that.
+        // A handle that is ready has reserved the room; dropping the handle frees it.
         let mut ready = channel.clone();
         ServiceExt::<Outgoing>::ready(&mut ready).await.unwrap();
         let full = channel.call(ECHO, b"").await;
@@ -190,7 +190,7 @@ fn a_hedge_sends_an_idempotent_call_twice() {
         let latencies = [u64::try_from(latencies.as_millis()).unwrap(); 8];
         let mut hedged =
             Hedge::new_with_mock_latencies(channel.clone(), Again(0), 4, 0.5, period, &latencies);
-        // One of the two attempts of each call meets the server that answers.
+        // One of the two attempts of each call reaches the server that answers.
         for byte in 0..2_u8 {
             let call = channel.call(HOLD, &[byte]).idempotent(true);
             let answer = hedged_call(&mut hedged, call).await;
@@ -220,7 +220,7 @@ fn channels_are_balanced_by_their_load() {
         let loads = PendingRequestsDiscover::new(list, CompleteOnResponse::default());
         let mut balance = Balance::new(loads);
         for byte in 0..100_u8 {
-            // Made over one channel, and sent over any.
+            // A call made over one channel may be sent over any.
             let call = channels[0].call(HOLD, &[byte]);
             let ready = balance
                 .ready()
@@ -275,7 +275,7 @@ fn a_typed_client_goes_through_layers() {
         until(|| NOTED.load(Ordering::Relaxed) == 1);
     });
     drop(running);
-    // The layer's end says nothing about the handler, the channel's own end does.
+    // An error of the layer does not state whether the handler ran; an error of the channel does.
     let nowhere = Way::Shm.channel(free_port()).open().unwrap();
     let layers = ServiceBuilder::new()
         .timeout(SHORT)

@@ -28,7 +28,7 @@ trait Store {
     #[method(3)]
     fn take(nothing: ()) -> u32;
 
-    /// The same, and may run twice.
+    /// Like `take`, but may run twice.
     #[method(4, idempotent)]
     fn read(nothing: ()) -> u32;
 
@@ -120,7 +120,8 @@ impl Server {
             }));
             started.send(nexus.address()).unwrap();
             let _ = local.block_on(|_| stopped);
-            // Before the futures end: a request that one drops gets an answer.
+            // Disconnects before the futures end, because a future that is dropped answers its
+            // request.
             local.inspect(|rpc| {
                 for session in rpc.sessions().collect::<Vec<_>>() {
                     rpc.disconnect(session).unwrap();

@@ -1,4 +1,4 @@
-//! If another thread drops a held request, the endpoint answers at once, although it sleeps.
+//! If another thread drops a held request, the endpoint answers immediately, even if it is asleep.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ use crate::Named;
 use crate::client::{Client, PATIENCE};
 use crate::server::HOLD;
 
-/// Long enough for the server to have fallen asleep.
+/// Longer than the server takes to fall asleep.
 const ASLEEP: Duration = Duration::from_millis(20);
-/// So late that no probe of the client wakes the server during the test.
+/// Probes of the client are so rare that none wakes the server during the test.
 const NO_PROBES: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 9;
 
@@ -34,7 +34,8 @@ fn give_away<T: Named>(
     })
 }
 
-/// A thread that drops the requests it gets once the server sleeps, and reports when it did.
+/// Starts a thread that waits until the server sleeps, drops the requests that it gets, and reports
+/// the time of each drop.
 fn drop_later(held: Receiver<DeferredRequest>, dropped: Sender<Instant>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for held in held {

@@ -1,10 +1,10 @@
 //! Packets that arrive just when their receiver falls asleep, on both sides: no wake-up is lost
 //! (design §10).
 //!
-//! Only a wake-up or the end of the longest block, 50 ms, ends the sleep of an endpoint here,
-//! because all time-outs are far away. So a lost wake-up costs about 50 ms. A busy machine can cost
-//! as much time, but the kernel reports how long our threads have waited for a processor, and how
-//! long another virtual machine had it.
+//! Here, an endpoint sleeps until it is woken or has blocked for the longest time, 50 ms, because
+//! all time-outs are far away. So a lost wake-up costs about 50 ms. A busy machine can cost as much
+//! time, but the kernel reports how long our threads have waited for a processor, and how long
+//! another virtual machine had it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,36 +15,37 @@ use dunlin::{Auto, Idle, Nexus, ReqType, Rpc, Session, Shm, Udp};
 use crate::Named;
 use crate::client::{Client, PATIENCE};
 
-/// Answers after the number of nanoseconds that the request states.
+/// A request that is answered after the number of nanoseconds that it states.
 const LATER: ReqType = ReqType(1);
 /// How long both sides spin: longer than it takes to wake the other, so that one of them is awake.
 const SPIN: Duration = Duration::from_micros(100);
 /// The longest pause, well beyond the time for which a side spins.
 const LONGEST_PAUSE: Duration = Duration::from_micros(250);
-/// A pause differs from the one before by this.
+/// The difference between two successive pauses.
 const STEP: Duration = Duration::from_nanos(250);
 const SPAN: Duration = Duration::from_secs(2);
-/// So late that no retransmission and no probe hides a lost wake-up.
+/// Timers are so late that no retransmission and no probe hides a lost wake-up.
 const NEVER: Duration = Duration::from_secs(60);
-/// Number of RPCs for which the kernel is asked once how long our threads have waited.
+/// In this number of RPCs, the kernel is asked once how long our threads have waited.
 const ASK_EVERY: u32 = 50;
 /// Half of the cost of a lost wake-up; far more than a wake-up takes.
 const LATE: Duration = Duration::from_millis(25);
 
-/// The threads of both endpoints: the files in which the kernel reports their waits.
+/// For the thread of each endpoint, the file in which the kernel reports how long it has waited.
 struct Threads([String; 2]);
 
 impl Threads {
-    /// The file of the calling thread.
+    /// The file for the calling thread.
     fn own() -> String {
         // SAFETY: the call has no arguments and cannot fail.
         let thread = unsafe { libc::gettid() };
         format!("/proc/self/task/{thread}/schedstat")
     }
 
-    /// How long the threads could not run although they were ready.
+    /// How long the threads were ready to run but had no processor.
     fn kept_waiting(&self) -> Duration {
-        // Time on a processor, time of waiting for one, both in nanoseconds, and a count.
+        // The fields are the time on a processor and the time of waiting for one, both in
+        // nanoseconds, and a count.
         let waited = self.0.iter().filter_map(|path| number(path, 1)).sum();
         // The first line has the sums over all processors: a word, then times, the eighth of which
         // other virtual machines stole. The unit is 10 ms (proc(5)).

@@ -12,7 +12,7 @@ use crate::server::HOLD;
 /// Requests under way or in the backlog when the server dies: more than the window holds.
 const CALLS: usize = 40;
 
-/// How long a server is stopped: its clients give it up long before this time ends.
+/// How long a server is stopped: its clients declare it dead long before this time ends.
 const STOPPED: Duration = Duration::from_secs(5);
 
 fn killed<T: Named>() {
@@ -77,7 +77,7 @@ fn stopped<T: Named>() {
     for _ in 0..100 {
         client.exchange(session);
     }
-    // Some are in the server or on their way when it stops; the others are sent to a stopped one.
+    // Some calls are in the server or on their way when it stops; the others are sent after that.
     (0..CALLS / 2).for_each(|_| client.mark(session));
     client.rpc.run_once();
     server.stop();

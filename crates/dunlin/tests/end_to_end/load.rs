@@ -18,7 +18,7 @@ const CALLS: u64 = 12;
 /// Set it to 1000 for the long run.
 const KILLS: &str = "DUNLIN_KILLS";
 
-/// The life of a client: it connects and asks until it is killed.
+/// Runs a client that connects and sends requests until it is killed.
 pub(crate) fn run<T: Named>(server: SocketAddr) {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = nexus.endpoint::<T, _>(()).unwrap();
@@ -36,7 +36,7 @@ pub(crate) fn run<T: Named>(server: SocketAddr) {
     }
 }
 
-/// A mixture of types. On each session, one slot stays with a request that is never answered.
+/// A mixture of types. On each session, a request that is never answered keeps one slot.
 fn kind_of(tag: u64) -> ReqType {
     match tag {
         0 => HOLD,
@@ -62,7 +62,8 @@ fn killed_clients<T: Named>() {
     let session = stays.connect(server.address);
     stays.exchange(session);
     let before = stays.stats_at_rest(session);
-    // From the start of the process to some time after its sessions are busy.
+    // A kill comes at any time between the start of the process and some time after its sessions
+    // are busy.
     let mut rng = Rng::new(0x5EED);
     let mut exchanges = 0;
     for _ in 0..kills() {

@@ -1,6 +1,6 @@
 //! Senders of nonsense: random, mutated and replayed datagrams at the UDP ports of both sides, and
-//! bytes that are no message at the control port. Everything is dropped and counted; RPCs go on,
-//! and nothing runs twice.
+//! bytes that are not messages at the control port. The receiver drops and counts all of it; RPCs
+//! go on, and no request runs twice.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -32,8 +32,8 @@ fn datagram(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = noise(rng, length);
     if length >= 24 && rng.below(2) == 0 {
         let kind = byte(rng, 6);
-        // Version 1, no flags, MARK, the number of one of the first sessions; token, packet and
-        // request number stay random.
+        // Version 1, no flags, the type MARK, and the number of one of the first sessions; token,
+        // packet and request number stay random.
         bytes[..8].copy_from_slice(&[1 << 4 | kind, 0, 1, 0, 0, 0, 0, 0]);
         bytes[4] = byte(rng, 3);
         bytes[12..24].copy_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -120,14 +120,14 @@ fn datagrams_without_sense_are_counted_and_disturb_no_session_over_udp() {
     datagrams::<Udp>();
 }
 
-/// On one host the session uses shared memory; its UDP port is open all the same.
+/// On one host, the session uses shared memory, but the endpoint's UDP port is open as well.
 #[test]
 fn datagrams_without_sense_are_counted_and_disturb_no_session_over_auto() {
     datagrams::<Auto>();
 }
 
 /// A forger sends real packets again: unchanged, as requests far in the future, and with another
-/// token. The session's slots must work on, and no handler may run twice.
+/// token. The session's slots must keep working, and no handler may run twice.
 #[test]
 fn replayed_packets_run_nothing_and_wedge_no_slot() {
     let Some(listener) = Listener::new() else {

@@ -138,7 +138,7 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
 }
 
-/// The child's whole life, if this process is a child.
+/// Plays the role that the environment names, if this process is a child.
 pub(crate) fn main_if_asked() {
     let Ok(role) = std::env::var(ROLE) else {
         return;

@@ -1,5 +1,5 @@
-//! The work of the servers in these tests. They count what they run, so that a client can ask
-//! whether anything ran twice or was left behind.
+//! The work of the servers in these tests. They count the requests that they run and the resources
+//! that they hold, so that a client can ask whether a request ran twice or a resource leaked.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -9,25 +9,25 @@ use dunlin::{DeferredRequest, ErrorCode, Nexus, ReqType, Rpc, SessionEvent};
 use crate::Named;
 use crate::process::say;
 
-/// Notes a number of 8 bytes, and answers a function of it.
+/// Records a number of 8 bytes, and answers with a function of it.
 pub(crate) const MARK: ReqType = ReqType(1);
-/// The request's bytes.
+/// Answers with the request's bytes.
 pub(crate) const ECHO: ReqType = ReqType(2);
-/// The same from a worker thread.
+/// Answers with the request's bytes, from a worker thread.
 pub(crate) const BACKGROUND: ReqType = ReqType(3);
-/// Never answered while the session lives.
+/// A request that is never answered while the session lives.
 pub(crate) const HOLD: ReqType = ReqType(4);
-/// Ends the session.
+/// A request that makes the server end the session.
 pub(crate) const LEAVE: ReqType = ReqType(5);
-/// [`Stats`].
+/// Answers with the server's [`Stats`].
 pub(crate) const STATS: ReqType = ReqType(6);
 
 /// Counts of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stats {
-    /// Numbers that were noted.
+    /// Numbers that were recorded.
     pub(crate) marked: u64,
-    /// Those that were noted more than once.
+    /// Numbers that were recorded more than once.
     pub(crate) twice: u64,
     /// Live sessions.
     pub(crate) sessions: u64,
@@ -85,7 +85,7 @@ struct App {
     stats: Stats,
 }
 
-/// Serves for ever, and says on standard output which sessions come and go.
+/// Serves for ever, and reports on standard output which sessions come and go.
 pub(crate) fn serve<T: Named>(address: SocketAddr, udp_port: u16) {
     let nexus = Nexus::builder().bind(address).unwrap();
     let mut rpc = nexus

@@ -1,5 +1,5 @@
-//! Sessions that begin before their server does, and sessions that end in order: both sides get
-//! events of them.
+//! Sessions that a client opens before the server starts, and sessions that end cleanly. Both sides
+//! get events of them.
 
 use std::time::Duration;
 

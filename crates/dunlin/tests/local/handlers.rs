@@ -315,7 +315,7 @@ fn an_operation_within_an_operation_is_refused() {
                     refused = cx.buf(1).err() == Some(AsyncError::Unavailable);
                     out[0] = u8::from(refused);
                 })?;
-                // After it, the endpoint can be used again.
+                // After the refusal, the endpoint can be used again.
                 cx.buf(1).map(drop)
             });
         },

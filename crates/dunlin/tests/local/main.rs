@@ -47,7 +47,7 @@ fn beside<R, S: Send>(
             let mut local = local(&nexus);
             set_up(&mut local);
             started.send(nexus.address()).unwrap();
-            // Ends also when the task panics: the sender is dropped then.
+            // This also ends when the task panics, because the panic drops the sender.
             let _ = local.block_on(|_| stopped);
             look(&local)
         });

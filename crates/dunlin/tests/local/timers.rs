@@ -75,7 +75,7 @@ fn spawned_futures_run_beside_the_others() {
     assert_eq!(*sum.borrow(), 55);
 }
 
-/// A task that spawns itself again and again does not take the others' turns.
+/// A task that spawns itself again and again does not starve the other tasks.
 #[test]
 fn spawning_without_end_starves_no_task() {
     fn again(cx: Caller) {

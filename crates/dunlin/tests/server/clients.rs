@@ -80,7 +80,7 @@ fn a_request_that_never_finishes_is_cut_off() {
             running.drain()
         });
         let end = local.block_on(|_| work.hang(&())).unwrap_err();
-        // The drop of its future answers it, or the session ends first.
+        // The call ends when the handler's future is dropped, or earlier, when the session ends.
         let by_session = RpcError::SessionClosed(CloseReason::Disconnected, Ran::Unknown);
         let by_handler = RpcError::Rejected(ErrorCode::HANDLER_FAILED, Ran::Unknown);
         let ends = [by_session, by_handler].map(|end| Failure::Call(AsyncError::Rpc(end)));

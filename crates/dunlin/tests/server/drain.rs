@@ -23,7 +23,7 @@ fn start(way: Way, at: &str, book: &Arc<Book>) -> Running {
     server.start(at).unwrap()
 }
 
-/// Calls without a pause until it is stopped; each must end with its value.
+/// Tasks that call without a pause until they are stopped. Each call must return its value.
 struct Load {
     stop: Arc<AtomicBool>,
     calls: JoinHandle<u64>,
@@ -50,7 +50,7 @@ impl Load {
         Self { stop, calls }
     }
 
-    /// Ends it; no job may have run twice.
+    /// Stops the tasks, and checks that no job has run twice.
     fn check(self, book: &Book) {
         self.stop.store(true, Ordering::Relaxed);
         let calls = self.calls.join().unwrap();

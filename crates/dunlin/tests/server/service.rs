@@ -14,7 +14,7 @@ pub(crate) trait Work {
     #[method(1)]
     fn run(job: (u64, u64)) -> u64;
 
-    /// Never ends.
+    /// Never completes.
     #[method(2)]
     fn hang(nothing: ()) -> ();
 
@@ -23,7 +23,7 @@ pub(crate) trait Work {
     fn thread(nothing: ()) -> usize;
 }
 
-/// The same numbers, for another purpose.
+/// A service that uses a method number of [`Work`], too.
 #[service(codec = Postcard)]
 pub(crate) trait Other {
     #[method(9)]

@@ -67,7 +67,7 @@ impl Drop for Process {
     }
 }
 
-/// The child's whole life, if this process is one.
+/// Serves as the parent's test demands, if this process is a child.
 pub(crate) fn main_if_asked() {
     let Ok(address) = std::env::var(ROLE) else {
         return;
@@ -83,7 +83,7 @@ pub(crate) fn main_if_asked() {
     println!("#{} {}", drained.finished, drained.cut_off);
 }
 
-/// A port of this host's that is free.
+/// A free port of this host.
 fn free_port() -> String {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     free.local_addr().unwrap().to_string()

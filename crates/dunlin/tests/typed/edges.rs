@@ -16,8 +16,8 @@ use crate::{
 
 const FAILED: AsyncError = AsyncError::Rpc(RpcError::rejected(ErrorCode::HANDLER_FAILED, true));
 
-/// A server gets the time that is left when the request arrives, by its own clock, which started
-/// long before.
+/// A server gets the deadline as the time that is left when the request arrives. It counts that on
+/// its own clock, which started long before.
 async fn pass_deadlines(cx: Caller, session: Session) {
     let span = Duration::from_millis(200);
     cx.sleep(2 * span).await;

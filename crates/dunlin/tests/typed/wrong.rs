@@ -1,4 +1,5 @@
-//! Bytes that are no message, from clients and servers that do not use this library's typed layer.
+//! Bytes that are not messages, from clients and servers that do not use this library's typed
+//! layer.
 
 use dunlin::service::{DecodeError, Failure, META};
 use dunlin::{AsyncError, Caller, ErrorCode, ReqType, RpcError, Session};
