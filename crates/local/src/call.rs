@@ -21,7 +21,7 @@ use crate::state::State;
 const ENDED: &str = "a call that has ended has its msgbufs";
 const OVER: &str = "a call was polled after it had ended";
 
-/// Room for a response, in bytes, if the caller does not say otherwise.
+/// Room for a response, in bytes, unless the caller sets another.
 const ROOM: usize = 4096;
 
 /// The tag of a [`Call`] before it is issued.
@@ -51,7 +51,7 @@ struct Terms {
     /// The identifier of the issued call.
     id: Option<CallId>,
     room: usize,
-    /// The time from issue to deadline; [`Nanos::MAX`] is no deadline.
+    /// The time from issue to deadline; [`Nanos::MAX`] means no deadline.
     deadline: Nanos,
     /// Present until the call is issued.
     request: ManuallyDrop<Option<MsgBuf>>,
@@ -60,8 +60,8 @@ struct Terms {
 
 /// A response, with both msgbufs of its call. They go back to the pool when this is dropped.
 ///
-/// Two words: the compiler keeps them in registers, and moves anything longer through memory with
-/// wide loads, which stall just after narrower stores.
+/// This struct has two words: the compiler keeps them in registers, and moves anything longer
+/// through memory with wide loads, which stall just after narrower stores.
 #[repr(C)]
 pub struct Reply {
     /// Both are present until they are taken out together.
@@ -161,7 +161,7 @@ impl Call {
         }
     }
 
-    /// The result of a call that has ended, which was not offered to its task.
+    /// The result of a call that has ended, if the result is not offered to the task now.
     #[cold]
     #[inline(never)]
     fn end(&mut self, ended: Ended) -> Result<Reply, Failed> {

@@ -15,8 +15,8 @@ use crate::failed::Failed;
 use crate::sleep::Sleep;
 use crate::state::State;
 
-/// The endpoint of a [`Local`](crate::Local), for futures of its thread. Their operations take
-/// effect at once; packets leave when the future has returned.
+/// The endpoint of a [`Local`](crate::Local), for futures of its thread. Operations take effect
+/// immediately; packets leave when the future has returned.
 #[derive(Clone)]
 pub struct Caller {
     state: Rc<State>,
@@ -71,7 +71,7 @@ impl Caller {
 
     /// Gives msgbufs back to the pool, faster than dropping them.
     pub fn recycle(&self, bufs: impl IntoIterator<Item = MsgBuf>) {
-        // Without an endpoint they are dropped.
+        // Without an endpoint, the msgbufs are dropped.
         let bufs = bufs.into_iter();
         self.state.with(|cx| cx.recycle(bufs));
     }

@@ -2,10 +2,10 @@
 //! `call.rs`, and by `tasks.rs` when a call ends.
 //!
 //! An ordinary call has no entry in a table. Its tag names the task that waits for it. When the
-//! response comes, it is *offered*: the task is polled at once, and its future finds the response
-//! by the tag and takes it. Every other call is a *stray* and has an entry until it is settled: its
-//! future waits in another task than the one that issued it, or was dropped; or the call failed; or
-//! the poll did not take the response.
+//! response comes, it is *offered*: the task is polled immediately, and its future finds the
+//! response by the tag and takes it. Every other call is a *stray* and has an entry until it is
+//! settled: its future waits in a task other than the one that issued it, or was dropped; or the
+//! call failed; or the poll did not take the response.
 //!
 //! Invariants: no two unsettled calls have the same tag; a result is offered only while its task is
 //! polled.
@@ -66,9 +66,9 @@ pub(super) struct Ended {
 
 /// A call for which the task in its tag does not wait, or no longer waits.
 enum Stray {
-    /// It runs, and this future waits for it.
+    /// The call runs, and this future waits for it.
     Awaited(WakeBy),
-    /// It runs, and its future was dropped.
+    /// The call runs, and its future was dropped.
     Abandoned,
     Ended(Ended),
 }
@@ -126,7 +126,7 @@ impl Calls {
     }
 
     /// A tag for a call that is about to be issued, by a future that is polled with this context.
-    /// Without a context, no future waits for its end.
+    /// Without a context, no future waits for the call's end.
     #[inline]
     pub(super) fn tag(&self, current: &Current, context: Option<&Context<'_>>) -> Tag {
         let number = match self.number.get() {

@@ -104,7 +104,7 @@ impl Executor {
         }
     }
 
-    /// Notes that a task continues a request, until the client gives that up.
+    /// Notes that a task continues a request, until the client gives the request up.
     pub(super) fn assign(&mut self, ticket: Ticket, task: u32) {
         self.tasks.assign(ticket, task);
     }
@@ -159,7 +159,7 @@ impl Executor {
         }
     }
 
-    /// Drops the future of a handler whose client does not wait any more, and so the calls and
+    /// Drops the future of a handler whose client no longer waits, and with it the calls and
     /// requests that the future holds. If the task has a future for a newer request by now, that
     /// future stays.
     pub(super) fn give_up(&mut self, ticket: Ticket, state: &State, cx: &mut Cx<'_>) {

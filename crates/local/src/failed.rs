@@ -5,8 +5,8 @@ use dunlin_service::Error;
 
 /// A call that failed, with its msgbufs.
 ///
-/// Its memory begins like that of a [`Reply`](crate::Reply) and ends with the error, so that a
-/// `Result` of the two moves in whole words.
+/// The memory of this struct begins like that of a [`Reply`](crate::Reply) and ends with the error,
+/// so that a `Result` of the two moves in whole words.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Failed {

@@ -15,7 +15,7 @@ use dunlin_core::Cx;
 use dunlin_msgbuf::MsgBuf;
 
 thread_local! {
-    /// The place whose [`Lent::lend`] began last on this thread, until a `lend` ends.
+    /// The place whose [`Lent::lend`] began last on this thread; `None` once any `lend` has ended.
     static HERE: Cell<Option<NonNull<Lent>>> = const { Cell::new(None) };
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Lent(Cell<Option<NonNull<Cx<'static>>>>);
 struct Loan<'a>(&'a Lent);
 
 /// Gives msgbufs back to the pool of the endpoint whose futures this thread polls now, which is
-/// faster than dropping them. Msgbufs of another pool go home as if dropped, and so do all msgbufs
+/// faster than dropping them. Msgbufs of another pool return to it as if dropped. So do all msgbufs
 /// when no future is being polled.
 #[inline]
 pub(super) fn recycle(bufs: [Option<MsgBuf>; 2]) {

@@ -126,9 +126,9 @@ impl<T: Open> Local<T> {
         self.round(Nanos::ZERO, |_| {})
     }
 
-    /// Prepares a wait of the caller. The caller waits until the descriptor is readable, until
-    /// `driver` is woken, or for the span that this returns, whichever comes first. `None` means
-    /// that there is something to do already. After the wait, call [`Self::unpark`].
+    /// Prepares the endpoint for a wait of the caller. The caller waits until the descriptor is
+    /// readable, until `driver` is woken, or for the span that this returns, whichever comes first.
+    /// `None` means that there is something to do already. After the wait, call [`Self::unpark`].
     pub fn park(&mut self, driver: &Waker) -> Option<Duration> {
         if !self.state.is_idle() {
             return None;
@@ -151,7 +151,7 @@ impl<T: Open> Local<T> {
         self.endpoint(Rpc::unpark);
     }
 
-    /// Begins to make a session; see [`Rpc::connect`]. [`Caller::connected`] waits for it.
+    /// Begins to open a session; see [`Rpc::connect`]. [`Caller::connected`] waits for it.
     ///
     /// # Errors
     /// As for [`Rpc::connect`].
@@ -176,7 +176,7 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| *endpoint.counters())
     }
 
-    /// Lends the endpoint itself to `look`, for tasks for which a `Local` has no function: counters
+    /// Lends the endpoint itself to `look`, for uses for which a `Local` has no function: counters
     /// of the transport, options of a session. Do not replace its functions for events, such as
     /// `on_completion`: they belong to the `Local`.
     pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {
@@ -240,7 +240,7 @@ impl<T: Open> Local<T> {
 }
 
 impl<T: Open> Drop for Local<T> {
-    /// Ends all sessions and calls. Futures elsewhere that wait for a call get an error.
+    /// Ends all sessions and calls. Futures in other executors that wait for a call get an error.
     fn drop(&mut self) {
         self.drop_futures();
         self.endpoint(|endpoint| {
@@ -256,8 +256,8 @@ impl<T: Open> Drop for Local<T> {
                 break;
             }
         }
-        // No timer will fire and no session will end any more, so the futures that wait for one
-        // must look now.
+        // From now on no timer fires and no session ends, so the futures that wait for one must
+        // check now.
         self.state.wake_all();
         let endpoint = self.hub.0.borrow_mut().take();
         self.state.wake_others();

@@ -14,8 +14,8 @@ const HERE: &str = "only what consumes a request takes its parts";
 /// A request that its handler owns. It is answered once; if it is dropped without an answer, the
 /// client gets [`ErrorCode::HANDLER_FAILED`].
 ///
-/// One word: a request moves into its handler's future, and a move of several words that were just
-/// written stalls.
+/// This struct is one word: a request moves into its handler's future, and moving several words
+/// that were just written stalls the processor.
 #[must_use = "dropping it answers the client with an error"]
 pub struct OwnedRequest(Option<Box<Parts>>);
 
@@ -26,7 +26,7 @@ const KEPT: usize = 4096;
 /// A request. When it is over, `State` keeps its memory for another one.
 pub(super) struct Parts {
     state: Option<Rc<State>>,
-    /// The request's bytes. Of a request that is over: a msgbuf for the next one, or none.
+    /// The request's bytes. After the request is over: a msgbuf for the next one, or `None`.
     body: Option<MsgBuf>,
     session: Session,
     req_type: ReqType,
@@ -94,12 +94,12 @@ impl OwnedRequest {
         self.parts().body.as_ref().map_or(&[], MsgBuf::data)
     }
 
-    /// The type that the client gave.
+    /// The request type that the client gave.
     pub fn req_type(&self) -> ReqType {
         self.parts().req_type
     }
 
-    /// The session that it came on. The handler may call back on it.
+    /// The session on which the request came. The handler may call back on it.
     pub fn session(&self) -> Session {
         self.parts().session
     }
@@ -113,7 +113,7 @@ impl OwnedRequest {
         Ok(copied.ok_or(Error::Unavailable)??)
     }
 
-    /// Takes the msgbuf with the request's bytes, to pass them on without a copy. After that the
+    /// Takes the msgbuf with the request's bytes, to pass it on without a copy. After that the
     /// request has no bytes.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl OwnedRequest {
     /// Answers with a copy of `bytes`.
     ///
     /// # Errors
-    /// If the endpoint is gone. It is no error if the client has gone.
+    /// If the endpoint is gone. A client that has gone is not an error.
     #[inline]
     pub fn reply(self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         let bytes = bytes.as_ref();
@@ -213,7 +213,7 @@ impl OwnedRequest {
         if let Some(parts) = self.0.take() {
             parts.keep();
         }
-        // Its parts have been taken, so nothing leaks; dropping would only cost time.
+        // The request's parts have been taken, so nothing leaks; dropping would only cost time.
         std::mem::forget(self);
     }
 

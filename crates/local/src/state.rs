@@ -4,8 +4,8 @@
 //!
 //! While a future is polled, the endpoint is lent to it (`lent.rs`), which costs one write of a
 //! pointer. Outside of a poll, a [`Local::caller`](crate::Local::caller) finds the endpoint through
-//! the `Local`. Either way every operation takes effect at once; packets leave with the current
-//! iteration, or the next.
+//! the `Local`. Either way, every operation takes effect immediately, and packets leave with the
+//! current iteration or the next.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Weak;
@@ -25,7 +25,7 @@ use crate::wake::{Current, WakeBy};
 
 /// An endpoint that is at rest.
 pub(super) trait Port {
-    /// Calls `run` with the endpoint, after reading the clock anew. Returns false if the endpoint
+    /// Calls `run` with the endpoint, after reading the clock again. Returns false if the endpoint
     /// is gone, or in use further up the stack.
     fn with(&self, run: &mut dyn FnMut(&mut Cx<'_>)) -> bool;
 }
@@ -43,7 +43,7 @@ pub(super) struct State {
     pub(super) remote: Arc<Remote>,
     /// Tickets of requests that were dropped while the endpoint was in use.
     pub(super) abandoned: RefCell<Vec<Ticket>>,
-    /// Requests that are over, to be used again.
+    /// Memory of requests that are over, for new ones.
     #[expect(clippy::vec_box, reason = "a request is moved as its box")]
     requests: RefCell<Vec<Box<Parts>>>,
     /// Futures that were spawned, which the executor has not taken over yet.
@@ -84,7 +84,7 @@ impl State {
         result
     }
 
-    /// Memory for a request, if there is some of an earlier one.
+    /// Returns the memory of an earlier request, if there is any, for a new one.
     #[inline]
     pub(super) fn used_request(&self) -> Option<Box<Parts>> {
         self.requests.borrow_mut().pop()
@@ -106,7 +106,7 @@ impl State {
             && !self.remote.any()
     }
 
-    /// Keeps the reason why a call was refused, for its future. Returns false.
+    /// Keeps the reason why a call was refused, for the call's future. Returns false.
     #[cold]
     pub(super) fn refuse(&self, error: Error) -> bool {
         self.refused.set(Some(error));
@@ -149,7 +149,7 @@ impl State {
     }
 
     /// Wakes all futures that wait for sessions, because a session has opened or closed; each
-    /// future checks whether it waits for that one.
+    /// future checks whether its own session is the one.
     pub(super) fn wake_for_sessions(&self) {
         for future in self.sessions.borrow_mut().drain(..) {
             self.wake(future);

@@ -1,5 +1,6 @@
 //! The state of a `Local`'s endpoint, and the functions that the endpoint calls. When a packet or a
-//! timer is due, these functions poll the future that waits for it at once, within the iteration.
+//! timer is due, these functions immediately poll the future that waits for it, within the
+//! iteration.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -24,7 +25,7 @@ impl Tasks {
     pub(super) fn poll_ready(&mut self, cx: &mut Cx<'_>, main: impl FnOnce(&mut Context<'_>)) {
         let Self { state, executor } = self;
         for ticket in state.abandoned.borrow_mut().drain(..) {
-            // Its session may have ended meanwhile.
+            // The request's session may have ended meanwhile.
             let _ = cx.abandon(ticket);
         }
         // Tasks that these futures spawn wait for the next round.

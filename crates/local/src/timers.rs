@@ -1,5 +1,5 @@
-//! The times that futures wait for, in a heap, which is swept because entries of dropped timers
-//! must not pile up. One timer of the endpoint fires for the earliest time.
+//! The times that futures wait for, in a heap. Sweeps keep entries of dropped timers from piling
+//! up. One timer of the endpoint fires for the earliest time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -17,7 +17,7 @@ pub(super) enum WakeBy {
 static NO_WAKER: u8 = 0;
 
 /// The task that was polled last, and the pointer in its waker. A task keeps one waker for ever, so
-/// the pair stays right.
+/// the pair stays valid.
 #[derive(Debug)]
 pub(super) struct Current {
     task: Cell<u32>,

@@ -15,10 +15,10 @@ use crate::running::{Drained, Endpoint, Running, Times};
 use crate::signals::Caught;
 use crate::thread::{Make, OfFutures, OfPolls, ServerThread};
 
-/// The time that a drain may take, unless said otherwise.
+/// The default limit for a drain.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server is built and started: [`Server::builder`].
+/// Builds servers; see [`Server::builder`].
 #[derive(Debug)]
 pub enum Server {}
 
@@ -30,7 +30,7 @@ enum Services {
     None,
     Futures(Vec<Serve>),
     Polls(Arc<Make>),
-    /// Of both kinds, or two states of the poll API.
+    /// Services of both kinds, or two states of the poll API.
     Mixed,
 }
 
@@ -84,25 +84,26 @@ impl Server {
 }
 
 impl ServerBuilder {
-    /// Threads, each with an endpoint and its own services; at least one.
+    /// Sets the number of threads, at least one. Each has an endpoint and its own services.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// If the port is taken, take one of the next hundred. Without it, that is an error.
+    /// Whether the server takes one of the next hundred ports if its own is taken. By default, a
+    /// taken port is an error.
     pub fn any_port(mut self, any: bool) -> Self {
         self.any_port = any;
         self
     }
 
-    /// Options of its nexus, but for the port.
+    /// Sets the options of the nexus, except the port.
     pub fn nexus(mut self, nexus: NexusBuilder) -> Self {
         self.nexus = nexus;
         self
     }
 
-    /// Options of its endpoints.
+    /// Changes the options of the endpoints.
     pub fn endpoint(
         mut self,
         change: impl Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto> + Send + Sync + 'static,
@@ -112,7 +113,8 @@ impl ServerBuilder {
     }
 
     /// Adds a service of futures: `KvServer(service)`, which the attribute `service` makes. Each
-    /// thread makes its own; what they share is in an `Arc` that `make` has.
+    /// thread makes its own service with `make`, which can capture an `Arc` with the state that all
+    /// threads share.
     pub fn service<S: AsyncService<OwnedRequest>>(
         mut self,
         make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
@@ -148,21 +150,21 @@ impl ServerBuilder {
         self
     }
 
-    /// The time for which the server serves on after it was asked to end, so that a load balancer
-    /// can take it out first; none, unless said otherwise.
+    /// Sets how long the server goes on serving after it was asked to end, so that a load balancer
+    /// can remove it first. The default is zero.
     pub fn drain_delay(mut self, span: Duration) -> Self {
         self.times.delay = span;
         self
     }
 
-    /// The time that a drain may take; 30 s, unless said otherwise. It ends what is left then.
+    /// Sets the limit for a drain, 30 s by default. Requests that are left after it are cut off.
     pub fn drain_timeout(mut self, span: Duration) -> Self {
         self.times.timeout = span;
         self
     }
 
-    /// Serves until SIGINT or SIGTERM comes, and then drains. A second signal ends the process at
-    /// once, with the exit code 128 and the signal's number.
+    /// Serves until SIGINT or SIGTERM comes, and then drains. A second signal ends the process
+    /// immediately, with an exit code of 128 plus the signal's number.
     ///
     /// # Errors
     /// As for [`Self::start`]; or signals cannot be caught.
@@ -173,16 +175,16 @@ impl ServerBuilder {
         Ok(running.drain())
     }
 
-    /// Starts the threads and returns. Signals are the program's.
+    /// Starts the threads and returns. The program handles signals itself.
     ///
     /// # Errors
-    /// The port is taken, two methods have one number, or one of the others of [`ServeError`].
+    /// The port is taken, two methods have one number, or another reason in [`ServeError`].
     pub fn start(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Running, ServeError> {
         let make = self.services.make()?;
         let nexus = self.nexus.any_port(self.any_port).bind(at);
         let nexus = nexus.map_err(ServeError::Nexus)?;
         let mut running = Running::new(nexus, self.times);
-        // If one does not start, the drop of `running` ends the others.
+        // If a thread does not start, the drop of `running` ends the others.
         for _ in 0..self.threads {
             running.spawn(&make, &self.endpoint)?;
         }

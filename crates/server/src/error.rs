@@ -9,7 +9,7 @@ use dunlin_nexus::{EndpointError, NexusError};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// It cannot listen: another process has the port, for example.
+    /// The nexus cannot listen, for example because another process has the port.
     Nexus(NexusError),
     /// An endpoint cannot be made.
     Endpoint(EndpointError),
@@ -17,11 +17,12 @@ pub enum ServeError {
     Thread(io::Error),
     /// SIGINT and SIGTERM cannot be caught.
     Signals(io::Error),
-    /// It has no service.
+    /// The server has no service.
     NoService,
     /// Two methods have this number.
     SameNumber(u16),
-    /// It has services of futures and a state of the poll API; a thread runs one of the two.
+    /// The server has services of futures and a state of the poll API; a thread runs one of the
+    /// two.
     Mixed,
     /// A service panicked while it was made.
     Panicked,

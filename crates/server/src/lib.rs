@@ -1,5 +1,5 @@
-//! Servers for ordinary programs: services on one endpoint a thread, which end in order when the
-//! process is asked to end (rule C14). Programs name these through `dunlin`.
+//! Servers for ordinary programs: services on one endpoint a thread, which shut down cleanly when
+//! the process is asked to end (rule C14). Programs name these through `dunlin`.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `signals.rs` | SIGINT and SIGTERM |
 //! | `error.rs` | why a server does not start |
 //!
-//! Invariant: a request that a handler has is answered, unless the time for the drain is over or
-//! the server is dropped.
+//! Invariant: a request that has reached a handler is answered, unless the drain exceeds its limit
+//! or the server is dropped.
 #![forbid(unsafe_code)]
 
 mod builder;

@@ -1,5 +1,5 @@
-//! The phase in which all threads of a server are: they serve, then drain until some time, then
-//! end. It never goes back.
+//! The phase that all threads of a server share: they serve, then drain until a deadline, then end.
+//! They never return to an earlier phase.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -13,9 +13,9 @@ const ENDED: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Phase {
     phase: AtomicU8,
-    /// Until when the drain may last.
+    /// The deadline of the drain.
     until: OnceLock<Instant>,
-    /// Threads, and futures of theirs, that wait for the end of `SERVING`.
+    /// Wakers of threads, and of their futures, that wait for the end of `SERVING`.
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -24,7 +24,7 @@ impl Phase {
         self.phase.load(Ordering::Acquire) == SERVING
     }
 
-    /// Whether no time is left for the drain.
+    /// Whether the drain's deadline has passed, or the threads end.
     pub(crate) fn is_over(&self) -> bool {
         let is_late = || {
             self.until
@@ -34,14 +34,14 @@ impl Phase {
         self.phase.load(Ordering::Acquire) == ENDED || is_late()
     }
 
-    /// The drain begins.
+    /// Begins the drain.
     pub(crate) fn drain(&self, until: Instant) {
         let is_first = self.until.set(until);
         debug_assert!(is_first.is_ok(), "a server is drained once");
         self.enter(DRAINING);
     }
 
-    /// The threads end now.
+    /// Ends the threads now.
     pub(crate) fn end(&self) {
         self.enter(ENDED);
     }
@@ -54,7 +54,7 @@ impl Phase {
         }
     }
 
-    /// Ready when the threads no longer serve.
+    /// Completes when the threads no longer serve.
     pub(crate) async fn served(&self) {
         let mut is_registered = false;
         std::future::poll_fn(|context: &mut Context<'_>| {
@@ -78,7 +78,7 @@ impl Phase {
     }
 
     fn wake(&self) {
-        // Outside the lock: a waker may do anything.
+        // Not under the lock, because a waker runs foreign code.
         let waiting = std::mem::take(&mut *self.lock());
         waiting.into_iter().for_each(Waker::wake);
     }

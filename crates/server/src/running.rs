@@ -1,4 +1,4 @@
-//! A server that runs: its threads, and the end of all of them.
+//! A running server: its threads, and how all of them end.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
@@ -16,14 +16,14 @@ use crate::thread::{Make, Report};
 /// Changes the options of an endpoint.
 pub(crate) type Endpoint = dyn Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto> + Send + Sync;
 
-/// A server that runs. Dropping it ends it at once, without a drain.
+/// A running server. Dropping it ends it immediately, without a drain.
 #[derive(Debug)]
 #[must_use = "dropping it ends the server"]
 pub struct Running {
     threads: Vec<JoinHandle<Report>>,
     phase: Arc<Phase>,
     times: Times,
-    /// Last: it says goodbye after the endpoints have ended.
+    /// Dropped last: the nexus says goodbye after the endpoints have ended.
     nexus: Nexus,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Times {
 pub struct Drained {
     /// Requests that handlers had when the drain began, and have finished.
     pub finished: u64,
-    /// Requests that came after it, and were refused before a handler had them.
+    /// Requests that came after the drain began, and were refused before they reached a handler.
     pub refused: u64,
     /// Requests whose handlers were cut off by the time limit.
     pub cut_off: u64,
@@ -55,19 +55,19 @@ impl Running {
         }
     }
 
-    /// The address at which it listens.
+    /// The address at which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.nexus.address()
     }
 
-    /// Its nexus.
+    /// The server's nexus.
     pub const fn nexus(&self) -> &Nexus {
         &self.nexus
     }
 
-    /// Ends the server in order. Its clients learn that it drains, new requests are refused before
-    /// a handler has them, and those that handlers have are finished. It returns when no client has
-    /// a session any more, or after the time-out.
+    /// Shuts the server down cleanly. Clients learn that it drains; new requests are refused before
+    /// they reach a handler; and handlers finish the requests that they have. Returns when the last
+    /// session of a client has ended, or after the time-out.
     pub fn drain(mut self) -> Drained {
         std::thread::sleep(self.times.delay);
         self.nexus.serve(Serving {
@@ -98,7 +98,7 @@ impl Running {
         let thread = move || {
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             let builder = endpoint(nexus.endpoint_builder().index(number));
-            // The endpoint has a handle too.
+            // The endpoint's builder has its own handle of the nexus, so this one can go.
             drop((endpoint, nexus));
             let made = make(index, builder).map_err(ServeError::Endpoint);
             let made = made.and_then(|mut seat| match seat.same_number() {
@@ -106,7 +106,7 @@ impl Running {
                 None => Ok(seat),
             });
             drop(make);
-            // The starter waits for this.
+            // `spawn` waits for this report.
             match made {
                 Ok(mut seat) => {
                     let _ = report.send(Ok(()));
@@ -137,7 +137,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.phase.end();
         for thread in self.threads.drain(..) {
-            // It has panicked, or not; it has ended.
+            // Whether the thread has panicked does not matter: it has ended.
             let _ = thread.join();
         }
     }

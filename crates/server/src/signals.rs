@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM, for `serve` alone. The first one begins the drain; a second one, and each
-//! one after the server has ended, ends the process at once.
+//! SIGINT and SIGTERM, for `serve` alone. The first signal begins the drain. The second, and any
+//! signal after the server has ended, ends the process immediately.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 const BOTH: [i32; 2] = [SIGINT, SIGTERM];
 
-/// The exit code of a process that a signal ends, as shells have it, without the signal's number.
+/// A process that a signal ends exits with this code plus the signal's number, as in shells.
 const BY_SIGNAL: i32 = 128;
 
 /// A signal has come, so the next one ends the process.
@@ -29,14 +29,14 @@ impl Caught {
         Ok(Self(Signals::new(BOTH)?))
     }
 
-    /// Waits for the first one.
+    /// Waits for the first signal.
     pub(crate) fn wait(mut self) {
         self.0.forever().next();
     }
 }
 
-/// The handlers stay for good, in this order: the second signal ends the process, the first one
-/// makes the next one the second.
+/// Registers two handlers, for ever. The first ends the process if a signal has come before; the
+/// second notes that one has come. In this order, the first signal does not end the process.
 fn set_up() -> io::Result<()> {
     let has_come = Arc::clone(HAS_COME.get_or_init(Arc::default));
     for signal in BOTH {

@@ -1,6 +1,6 @@
 //! The life of one thread of a server: it makes its endpoint and its services, serves, drains, and
-//! ends. While it serves, a thread of the poll API looks at one atomic number after each iteration,
-//! and one of futures at nothing.
+//! ends. While it serves, a thread of the poll API reads one atomic number after each iteration; a
+//! thread of futures reads none.
 
 use std::time::Duration;
 
@@ -11,46 +11,46 @@ use dunlin_transport::auto::Auto;
 
 use crate::phase::Phase;
 
-/// Between two looks whether a drain is over.
+/// The time between two checks whether a drain is over.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A thread of a server, for the services that it makes.
+/// Identifies one thread of a server, for the services that the thread makes.
 #[derive(Clone, Debug)]
 pub struct ServerThread {
     index: usize,
     caller: Caller,
 }
 
-/// The requests of a thread from the begin of its drain on.
+/// Requests of one thread since its drain began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Report {
     /// Requests that handlers had when the drain began.
     pub(crate) begun: u64,
-    /// Requests that handlers had at the end.
+    /// Requests that handlers had when the thread ended.
     pub(crate) left: u64,
     /// Requests that were refused.
     pub(crate) refused: u64,
 }
 
-/// A thread of either kind, before it serves: made on the thread itself.
+/// A thread of either kind, before it serves. It is made on the thread itself.
 pub(crate) trait Seat {
     fn run(&mut self, phase: &Phase) -> Report;
 
-    /// The number that two of its methods have.
+    /// A number that two of the thread's methods have, if there is one.
     fn same_number(&mut self) -> Option<u16>;
 }
 
-/// How a thread is made.
+/// Makes a thread's endpoint and services.
 pub(crate) type Make =
     dyn Fn(usize, EndpointBuilder<Auto>) -> Result<Box<dyn Seat>, EndpointError> + Send + Sync;
 
 impl ServerThread {
-    /// Its number, from 0 on, which is the index of its endpoint.
+    /// The thread's number, from 0 on, which is the index of its endpoint.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Its endpoint, for handlers that call other servers or wait.
+    /// The thread's endpoint, for handlers that call other servers or wait.
     pub fn caller(&self) -> Caller {
         self.caller.clone()
     }
@@ -121,7 +121,7 @@ fn begin_drain<A>(rpc: &mut Rpc<Auto, A>) -> Report {
     }
 }
 
-/// Whether no client is left that could wait for an answer, and no handler has a request.
+/// Whether no client is left that could wait for an answer, and handlers have no requests.
 fn is_drained<A>(rpc: &Rpc<Auto, A>) -> bool {
     let is_accepted = |session| rpc.session_info(session).is_ok_and(|info| info.accepted);
     rpc.requests_under_way() == 0 && !rpc.sessions().any(is_accepted)
