@@ -11,8 +11,8 @@ use syn::{
     parse_quote,
 };
 
-/// The last number of a method. The 256 numbers after it are those of Dunlin's own services. All
-/// larger ones stand for methods with metadata.
+/// The largest number of a method. The 256 numbers after it belong to Dunlin's own services. All
+/// larger request types are those of methods with metadata.
 const LAST_NUMBER: u16 = 0x7EFF;
 
 /// An error has its own encoding, so the attribute must see the error type.
@@ -27,7 +27,7 @@ pub(crate) struct Service {
     pub(crate) methods: Vec<Method>,
 }
 
-/// One of its methods.
+/// A method of the service.
 pub(crate) struct Method {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) name: Ident,
@@ -55,7 +55,7 @@ struct Options {
     krate: Path,
 }
 
-/// The number that a service adds to those of its methods.
+/// The number that a service adds to the numbers of its methods.
 #[derive(Clone, Copy)]
 struct Base(u16);
 
@@ -237,7 +237,7 @@ impl Method {
         })
     }
 
-    /// Returns the method, if its number and its names differ from those of the others.
+    /// Returns the method, if its number and its names differ from those of the other methods.
     fn beside(self, service: &Ident, others: &[Self]) -> Result<Self> {
         let refuse = |what: String| Err(Error::new_spanned(&self.name, what));
         if let Some(other) = others.iter().find(|it| it.number == self.number) {

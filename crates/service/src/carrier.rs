@@ -13,11 +13,11 @@ use crate::outcome::{ErrorOf, SuccessOf};
 
 /// A way for typed calls.
 pub trait Carrier {
-    /// The place there that a client is for: a session; of a channel, nothing.
+    /// The destination of a client's calls: a session; for a channel, `()`.
     type At: Copy + Debug;
-    /// The error of a call without types.
+    /// The error of an untyped call.
     type Error: CallFailure;
-    /// A call of a method, to be awaited.
+    /// A typed call, to be awaited.
     type Typed<'a, M: Method>: Future<
         Output = Result<SuccessOf<M>, Failure<ErrorOf<M>, Self::Error>>,
     >

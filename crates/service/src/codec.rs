@@ -1,4 +1,4 @@
-//! Conversion between values and bytes: [`Codec`], with a feature for each of fixed layout,
+//! Conversion between values and bytes: [`Codec`], with one feature each for fixed layouts,
 //! postcard and protocol buffers. For another format, write a type and implement the trait for it.
 
 #[cfg(feature = "fixed")]
@@ -46,7 +46,7 @@ pub trait Codec<T> {
     /// Bytes that a client reserves for a response of this type, before it knows the length.
     const ROOM: usize = 4096;
 
-    /// How many bytes the value takes.
+    /// The number of bytes that the value takes.
     ///
     /// # Errors
     /// If it cannot be encoded at all.
@@ -71,12 +71,12 @@ pub trait Codec<T> {
 pub enum DecodeError {
     /// There are too few bytes: the other side has an older version, or cut the message.
     TooShort {
-        /// How many there are.
+        /// The number of bytes that there are.
         len: usize,
-        /// How many there must be.
+        /// The number of bytes that there must be.
         needed: usize,
     },
-    /// No value is encoded like this.
+    /// The bytes are not the encoding of any value.
     Malformed,
 }
 

@@ -1,5 +1,5 @@
-//! How calls fail: [`Error`] for those of the asynchronous face, typed or not; [`Failure`] for
-//! typed ones.
+//! How calls fail: [`Error`] for calls of the asynchronous face, typed or not; [`Failure`] for
+//! typed calls.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -28,8 +28,8 @@ pub enum Error {
     Unavailable,
 }
 
-/// Why a typed call has no value. `E` is the method's own error, `C` the error of calls without
-/// types: [`Error`] on a session, `dunlin::ChannelError` over a channel.
+/// Why a typed call has no value. `E` is the method's own error, `C` the error of untyped calls:
+/// [`Error`] on a session, `dunlin::ChannelError` over a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure<E, C = Error> {
     /// The method answered with its own error.
@@ -48,7 +48,7 @@ pub enum Failure<E, C = Error> {
     Call(C),
 }
 
-/// The error of a call without types.
+/// The error of an untyped call.
 pub trait CallFailure {
     /// Whether the handler ran.
     fn ran(&self) -> Ran;
@@ -60,14 +60,14 @@ pub trait CallFailure {
 /// A typed call that was not issued.
 #[derive(Debug)]
 pub struct NotSent {
-    /// Why.
+    /// The reason.
     pub failure: Failure<Infallible>,
-    /// The msgbufs that were given for it, or taken from the pool.
+    /// The msgbufs of the call: those that the caller gave, or those taken from the pool.
     pub bufs: Vec<MsgBuf>,
 }
 
 impl Error {
-    /// The endpoint is gone.
+    /// The failure of an operation whose endpoint is gone.
     pub const fn gone(ran: Ran) -> Self {
         Self::Rpc(RpcError::SessionClosed(CloseReason::EndpointClosed, ran))
     }
@@ -106,7 +106,7 @@ impl CallFailure for Error {
 }
 
 impl<E, C: CallFailure> Failure<E, C> {
-    /// The failure of a call that has failed without types.
+    /// Turns the error of an untyped call into a failure.
     pub fn of(error: C) -> Self {
         match error.code() {
             Some(ErrorCode::UNKNOWN_TYPE) => Self::UnknownMethod(error.ran()),
@@ -129,7 +129,7 @@ impl<E, C: CallFailure> Failure<E, C> {
     /// such a call, decide whether the method may run twice.
     pub fn is_uncertain(&self) -> bool {
         match self {
-            // It ran, and its value is lost.
+            // The method ran, and its value is lost.
             Self::BadResponse(_) => true,
             other => matches!(other.ran(), Ran::Unknown),
         }

@@ -11,7 +11,7 @@ use dunlin_core::{Nanos, Session};
 
 use crate::codec::DecodeError;
 
-/// The bit of a request type that says that metadata come first.
+/// The bit of a request type that is set if metadata come first.
 pub const META: u16 = 0x8000;
 
 /// Bytes of the metadata that this version writes.

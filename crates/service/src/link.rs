@@ -22,9 +22,9 @@ use crate::poll;
 pub trait Link {
     /// A call under way.
     type Call: Future<Output = Result<Self::Reply, Self::Failed>> + Unpin;
-    /// Its response.
+    /// The response of a call.
     type Reply: AsRef<[u8]>;
-    /// Its failure.
+    /// The failure of a call.
     type Failed: Into<Error>;
 
     /// A msgbuf of `len` bytes.
@@ -57,13 +57,13 @@ pub trait Link {
 
 /// A request that an asynchronous handler owns: `dunlin::OwnedRequest`.
 pub trait IncomingRequest {
-    /// Its bytes.
+    /// The request's bytes.
     fn data(&self) -> &[u8];
 
-    /// Its type.
+    /// The request's type.
     fn req_type(&self) -> ReqType;
 
-    /// The session that it came on.
+    /// The session on which the request came.
     fn session(&self) -> Session;
 
     /// The time now, on the endpoint's clock.
@@ -75,13 +75,13 @@ pub trait IncomingRequest {
     /// If the endpoint is gone.
     fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error>;
 
-    /// Answers with an error code, as one of the handler's.
+    /// Answers with an error code, as if the handler had returned it.
     ///
     /// # Errors
     /// If the endpoint is gone.
     fn reject(self, code: ErrorCode) -> Result<(), Error>;
 
-    /// Answers for a method that does not run.
+    /// Answers that no method ran, and why.
     ///
     /// # Errors
     /// If the endpoint is gone.
@@ -107,12 +107,12 @@ impl Refusal {
     }
 }
 
-/// A service whose methods are futures, as the attribute makes it.
+/// A service whose methods are futures; the attribute implements it.
 pub trait AsyncService<R: IncomingRequest>: 'static {
-    /// The numbers of its methods.
+    /// The numbers of the service's methods.
     const METHODS: &'static [u16];
 
-    /// Answers a request of one of these methods, with or without metadata.
+    /// Answers a request for one of these methods, with or without metadata.
     fn answer(self: Rc<Self>, request: R) -> impl Future<Output = Result<(), Error>> + 'static;
 }
 

@@ -8,24 +8,25 @@ use crate::outcome::Outcome;
 
 /// A method of a service.
 pub trait Method: Sized + 'static {
-    /// Its number, from 1 to 32511: the request type. It never changes, and is never reused. The
-    /// attribute has added the base of its service. 32512 to 32767 are Dunlin's own.
+    /// The method's number, from 1 to 32511: its request type. It never changes, and is never
+    /// reused. The attribute has added the base of the service. 32512 to 32767 are reserved for
+    /// Dunlin.
     const NUMBER: u16;
-    /// Its name, for people to read.
+    /// The method's name, for people to read.
     const NAME: &'static str;
-    /// True if its response is empty, and the client does not wait for it.
+    /// True if the response is empty, and the client does not wait for it.
     const ONE_WAY: bool;
-    /// True if it may run twice, and late: a channel repeats such a call after an end that leaves
-    /// open if it ran.
+    /// True if the method may run twice, and late. A channel repeats such a call if it ends without
+    /// telling whether the method ran.
     const IDEMPOTENT: bool = false;
-    /// Converts its messages to bytes and back.
+    /// Converts the method's messages to bytes and back.
     type Codec: Codec<Self::Request>;
-    /// Its argument.
+    /// The method's argument.
     type Request;
-    /// Its result.
+    /// The method's result.
     type Outcome: Outcome<Self::Codec>;
 
-    /// The request types without and with metadata.
+    /// The method's request types, without and with metadata.
     fn types() -> [ReqType; 2] {
         [ReqType(Self::NUMBER), ReqType(Self::NUMBER | META)]
     }

@@ -7,36 +7,36 @@ use std::marker::PhantomData;
 use crate::codec::{Codec, DecodeError, EncodeError};
 use crate::method::Method;
 
-/// A method's result in a format.
+/// The result of a method, in one format.
 pub trait Outcome<C> {
-    /// The value that its handler returns.
+    /// The value that the method's handler returns.
     type Value;
-    /// The form in which the client gets it, borrowed if the codec need not copy.
+    /// The form in which the client gets the value, borrowed if the codec need not copy.
     type View<'a>;
     /// The value of a success.
     type Success;
     /// The method's own error.
     type Error;
 
-    /// Bytes that a client reserves for it.
+    /// Bytes that a client reserves for a response.
     const ROOM: usize;
 
-    /// The number of bytes that it takes.
+    /// The number of bytes that the result takes.
     ///
     /// # Errors
     /// If it cannot be encoded.
     fn size(value: &Self::Value) -> Result<usize, EncodeError>;
 
-    /// Writes it into exactly that number of bytes.
+    /// Writes the result into exactly the number of bytes that [`Self::size`] returned.
     fn encode(value: &Self::Value, out: &mut [u8]);
 
-    /// Reads it.
+    /// Reads a result.
     ///
     /// # Errors
     /// If the bytes are not such a response.
     fn decode(bytes: &[u8]) -> Result<Result<Self::View<'_>, Self::Error>, DecodeError>;
 
-    /// Copies the value of success, so that it no longer needs the received bytes.
+    /// Copies the value of a success, so that it no longer needs the received bytes.
     fn to_owned(view: Self::View<'_>) -> Self::Success;
 }
 
@@ -46,7 +46,7 @@ pub type ValueOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>:
 /// The value that a client of a method gets.
 pub type SuccessOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Success;
 
-/// The error of a method's own.
+/// A method's own error.
 pub type ErrorOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Error;
 
 /// The outcome of a method that cannot fail.

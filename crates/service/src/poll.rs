@@ -1,5 +1,5 @@
 //! Typed methods on the poll API: plain functions over `Cx`, which the attribute's stubs and glue
-//! call. A handler reads its request in the receive buffer; no call allocates.
+//! call. A handler reads its request in the receive buffer; a call allocates nothing.
 
 use std::convert::Infallible;
 
@@ -32,7 +32,7 @@ pub fn register<M: Method, R: Register<App>, App>(rpc: &mut R, run: DispatchFn<A
 /// Reads a request: the message and the metadata.
 ///
 /// # Errors
-/// If the bytes are not such a message; [`reject_undecodable`] answers the client.
+/// If the bytes are not a valid message of the method; [`reject_undecodable`] answers the client.
 #[inline]
 pub fn open<'a, M: Method>(
     request: &Request<'a>,
@@ -91,7 +91,8 @@ pub fn reject_undecodable(request: Request<'_>, cx: &mut Cx<'_>) {
     request.refuse(cx, ErrorCode::UNDECODABLE);
 }
 
-/// Issues a call with msgbufs from the pool. The completion gets them, and [`response`] reads it.
+/// Issues a call with msgbufs from the pool. The completion returns them, and [`response`] reads
+/// it.
 ///
 /// # Errors
 /// If the value cannot be encoded, there is no memory, or the call is refused.
@@ -153,7 +154,7 @@ pub fn response<M: Method>(done: &Done) -> Response<'_, M> {
 /// Reads the bytes of a response.
 ///
 /// # Errors
-/// They are the method's own error, or no response of it.
+/// The method's own error, or bytes that are not a response of the method.
 #[inline]
 pub fn read<M: Method, C>(bytes: &[u8]) -> Response<'_, M, C> {
     match M::Outcome::decode(bytes) {
@@ -187,7 +188,7 @@ pub(crate) fn len_of<M: Method>(
     Ok(meta + M::Codec::size(value)?)
 }
 
-/// Writes a request into bytes of that length.
+/// Writes a request into exactly the number of bytes that `len_of` returned.
 #[inline]
 pub(crate) fn encode<M: Method>(value: &M::Request, options: &CallOptions, out: &mut [u8]) {
     let message = match options.deadline {

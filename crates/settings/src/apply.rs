@@ -20,7 +20,7 @@ use crate::setting::{FieldOf, Lens};
 
 /// A transport whose options settings can change.
 pub trait Configurable: Open {
-    /// Writes the options that are set into those of an endpoint.
+    /// Writes the options that are set into the options of an endpoint.
     fn configure(settings: &Settings, options: &mut Self::Options);
 }
 
@@ -98,9 +98,9 @@ impl Settings {
         }
     }
 
-    /// A hub with these settings: its nexus and endpoints have those of `nexus` and `endpoint`, and
-    /// its channels those of `channel`. It listens at `channel.listen`. Later calls of the builder
-    /// have priority.
+    /// A hub with these settings: its nexus and endpoints have the options `nexus.*` and
+    /// `endpoint.*`, and its channels `channel.*`. It listens at `channel.listen`. Later calls of
+    /// the builder have priority.
     #[cfg(feature = "channel")]
     pub fn hub(&self) -> dunlin_hub::HubBuilder {
         let mut options = ChannelOptions::default();
@@ -121,9 +121,9 @@ impl Settings {
             })
     }
 
-    /// A server with these settings: its nexus and endpoints have those of `nexus` and `endpoint`.
-    /// `serve` and `start` take its address, [`Self::listen`]. Later calls of the builder have
-    /// priority.
+    /// A server with these settings: its nexus and endpoints have the options `nexus.*` and
+    /// `endpoint.*`. Pass its address, [`Self::listen`], to `serve` or `start`. Later calls of the
+    /// builder have priority.
     #[cfg(feature = "server")]
     pub fn server(&self) -> dunlin_server::ServerBuilder {
         let mut options = ServerOptions::default();
@@ -141,7 +141,7 @@ impl Settings {
             .drain_timeout(options.drain_timeout)
     }
 
-    /// Options for new sessions: those of `session`.
+    /// Options for new sessions: `session.*`.
     #[must_use]
     pub fn connect_options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::default();
@@ -199,7 +199,7 @@ impl Settings {
         let error = config.check().err()?;
         let involved: &[&str] = match error {
             ConfigError::Wheel { .. } => &["endpoint.wheel_slot", "endpoint.wheel_horizon"],
-            // Said by a pair of the table.
+            // A pair in the table reports this contradiction.
             ConfigError::Budget { .. } => return None,
             ConfigError::ResponseHold { .. } => &[
                 "endpoint.response_hold",

@@ -6,15 +6,15 @@ use std::sync::Arc;
 /// Where a value comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// It is not set.
+    /// The option is not set.
     Default,
     /// A file. Lines and columns count from 1, columns in characters.
     File {
         /// The path as it was given.
         file: Arc<str>,
-        /// Line of the option's key or value.
+        /// The line of the option's key or value.
         line: usize,
-        /// Column in it.
+        /// The column in that line.
         column: usize,
     },
     /// An environment variable of this name.
@@ -37,7 +37,7 @@ impl fmt::Display for Source {
 /// One mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// Where.
+    /// The place of the mistake.
     pub source: Source,
     /// The wrong value, the expected ones, and the nearest name if a name is wrong.
     pub what: String,

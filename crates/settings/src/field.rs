@@ -1,7 +1,7 @@
-//! A field of an option struct as the table sees it: something that a [`Value`] can be read from
-//! and written to.
+//! A field of an option struct, as the table sees it: a [`Value`] can be read from it and written
+//! to it.
 //!
-//! Invariant: a value that fits its row's range and words can be written; another is refused and
+//! Invariant: a value that fits its row's range and words can be written; any other is refused and
 //! changes nothing. Called by `settings.rs` alone.
 
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub(super) trait Field {
     fn read(&self) -> Value;
 
     /// # Errors
-    /// It does not fit.
+    /// If the value does not fit.
     fn write(&mut self, value: &Value) -> Result<(), Misfit>;
 }
 
@@ -47,7 +47,7 @@ macro_rules! numbers {
 
 numbers!(u16, u32, u64, usize);
 
-/// `None` is the first word of the row.
+/// The first word of the row stands for `None`.
 macro_rules! optional_numbers {
     ($($number:ty),*) => {$(
         impl Field for Option<$number> {
@@ -195,7 +195,7 @@ impl Field for Option<Scheme> {
     }
 
     fn write(&mut self, value: &Value) -> Result<(), Misfit> {
-        // A word that names no scheme is the row's first word.
+        // If the word names no scheme, it is the row's first word, which stands for `None`.
         *self = value.word()?.parse().ok();
         Ok(())
     }

@@ -15,14 +15,14 @@ pub(super) struct KeyValue {
     pub(super) key: String,
     pub(super) key_at: Source,
     pub(super) value_at: Source,
-    /// `None` if the value is no number, text or switch.
+    /// `None` if the value is not a number, a text or a switch.
     pub(super) value: Option<String>,
 }
 
 /// All keys of a file, in order of their names.
 ///
 /// # Errors
-/// The text is not TOML: where, and what was expected.
+/// If the text is not TOML; the error has the place, and what was expected there.
 pub(super) fn read(name: &Arc<str>, text: &str) -> Result<Vec<KeyValue>, SettingsError> {
     let places = Places { name, text };
     let table = DeTable::parse(text).map_err(|error| {
@@ -70,7 +70,7 @@ fn flatten(table: &DeTable<'_>, prefix: &str, places: &Places<'_>, out: &mut Vec
     }
 }
 
-/// The value as text, in the form that a variable has.
+/// The value as text, as in an environment variable.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -78,12 +78,12 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
         DeValue::Float(number) => Some(number.as_str().to_owned()),
         DeValue::Integer(number) => {
             let digits = number.as_str().replace('_', "");
-            // A number that is too large for any field is refused in the form in which the user
+            // A number too large for any field is refused later; the message shows it as the user
             // wrote it.
             let known = u64::from_str_radix(&digits, number.radix()).ok();
             Some(known.map_or(digits, |number| number.to_string()))
         }
-        // Only an option that is a list accepts the brackets.
+        // Only options that are lists accept the brackets.
         DeValue::Array(values) => {
             let values = values.iter().map(|value| match value.get_ref() {
                 DeValue::String(text) => Some(text.to_string()),

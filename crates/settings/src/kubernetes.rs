@@ -1,15 +1,16 @@
 //! Variables that Kubernetes sets in each container for each service of its namespace. A service
-//! named `dunlin` sets `DUNLIN_PORT=tcp://10.0.0.1:31850` and others, which are no options of
-//! ours; one named `dunlin-udp` sets `DUNLIN_UDP_PORT`, which is.
+//! named `dunlin` sets `DUNLIN_PORT=tcp://10.0.0.1:31850` and others, which are not options of
+//! ours. A service named `dunlin-udp` sets `DUNLIN_UDP_PORT`, which is the name of an option.
 //!
 //! Called by `settings.rs`.
 
 /// The protocols of a service's ports.
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 
-/// Whether this is one of them: `DUNLIN_…_PORT` with a URL, `…_SERVICE_HOST`, `…_SERVICE_PORT` with
-/// the name of a port or without, and `…_PORT_31850_TCP`, with `_ADDR`, `_PORT` or `_PROTO` or
-/// without. A mistake in the name of an option, such as `DUNLIN_UDP_PAK`, is none.
+/// Whether Kubernetes sets this variable: `DUNLIN_…_PORT` with a URL, `…_SERVICE_HOST`,
+/// `…_SERVICE_PORT` with the name of a port or without, and `…_PORT_31850_TCP`, with `_ADDR`,
+/// `_PORT` or `_PROTO` or without. A mistake in the name of an option, such as `DUNLIN_UDP_PAK`, is
+/// not one of these.
 pub(super) fn is_of_service(name: &str, value: &str) -> bool {
     let urls = ["tcp://", "udp://", "sctp://"];
     urls.iter().any(|url| value.starts_with(url))
@@ -18,7 +19,7 @@ pub(super) fn is_of_service(name: &str, value: &str) -> bool {
         || PROTOCOLS.iter().any(|protocol| is_of_port(name, protocol))
 }
 
-/// One line about the variables that were passed over.
+/// One line of warning about the variables that were ignored.
 pub(super) fn warning(mut names: Vec<String>) -> Option<String> {
     names.sort_unstable();
     let (first, others) = names.split_first()?;

@@ -21,7 +21,8 @@
 //!
 //! `settings.rs` has the values that are set, `table.rs` all options, `setting.rs` the row of an
 //! option, and `text.rs` the text form of values. `file.rs` finds the keys in a file,
-//! `kubernetes.rs` the variables of others, and `apply.rs` passes values to the builders.
+//! `kubernetes.rs` knows the variables that Kubernetes sets, and `apply.rs` passes values to the
+//! builders.
 
 #![forbid(unsafe_code)]
 

@@ -14,7 +14,7 @@ pub(super) fn nearest<'a>(
 pub(super) fn distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
-    // Three rows of the table of edits between the beginnings of both words.
+    // Three rows of the table of edit distances between prefixes of both words.
     let mut before = vec![0; to.len() + 1];
     let mut last = (0..=to.len()).collect::<Vec<_>>();
     for i in 1..=from.len() {

@@ -1,6 +1,6 @@
-//! The options of a nexus as one struct with fields; the nexus's builder has no such struct. So
-//! too those of channels and servers, whose crates only programs with these features have: a file
-//! may set them for a program without.
+//! The options of a nexus as one struct with fields, because the nexus's builder has no such
+//! struct. The options of channels and servers are here as well, because their crates belong to
+//! features that a program may lack, and a file may set these options even then.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use dunlin_control::PlaneConfig;
 use dunlin_nexus::{DEFAULT_PORT, InsightTcp, WorkerOptions};
 use dunlin_transport::networks::Networks;
 
-/// Options of a [`NexusBuilder`](dunlin_nexus::NexusBuilder), and the address to listen at.
+/// Options of a [`NexusBuilder`](dunlin_nexus::NexusBuilder), and the address where it listens.
 #[derive(Clone, Debug)]
 pub(super) struct NexusOptions {
     pub(super) listen: String,

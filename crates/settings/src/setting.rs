@@ -21,7 +21,7 @@ pub struct Setting {
     pub(super) unit: Unit,
     pub(super) numbers: Numbers,
     /// Words that are allowed in place of a number. If the field can be `None`, the first word
-    /// stands for that.
+    /// means `None`.
     pub(super) words: &'static [&'static str],
     pub(super) meaning: &'static str,
     /// The option whose value this one takes if it is not set.
@@ -29,7 +29,7 @@ pub struct Setting {
     pub(super) field: FieldOf,
 }
 
-/// The unit of a value.
+/// The unit of an option's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unit {
     /// On or off.
@@ -71,7 +71,7 @@ pub(super) enum Shape {
 /// A field of a struct of options.
 pub(super) type Lens<S> = fn(&mut S) -> &mut dyn Field;
 
-/// The field in which an option stands, in the struct of that name.
+/// Selects the field that an option sets, by the struct that has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldOf {
     Nexus(Lens<NexusOptions>),
@@ -104,13 +104,13 @@ const fn time(plain: u64) -> Unit {
 }
 
 impl Setting {
-    /// The name by which files and [`Settings::with`](crate::Settings::with) know it, such as
-    /// `endpoint.rto_floor`.
+    /// The name by which files and [`Settings::with`](crate::Settings::with) know the option, such
+    /// as `endpoint.rto_floor`.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The environment variable that sets it, such as `DUNLIN_ENDPOINT_RTO_FLOOR`.
+    /// The environment variable that sets the option, such as `DUNLIN_ENDPOINT_RTO_FLOOR`.
     pub fn variable(&self) -> String {
         format!("DUNLIN_{}", self.name.replace('.', "_").to_uppercase())
     }
@@ -136,7 +136,7 @@ impl Setting {
         }
     }
 
-    /// The option whose value this one takes if it is not set, if it follows one.
+    /// The option whose value this one takes if it is not set, if there is one.
     pub const fn follows(&self) -> Option<&'static str> {
         self.follows
     }
@@ -210,7 +210,7 @@ impl Numbers {
         self.least <= number && number <= self.most && fits
     }
 
-    /// The allowed number nearest to `number`; of two, the smaller.
+    /// The allowed number nearest to `number`; the smaller one if two are equally near.
     pub(super) fn nearest(&self, number: u64) -> u64 {
         let number = number.clamp(self.least, self.most);
         let (below, above) = match self.shape {

@@ -1,5 +1,5 @@
-//! The options that are set, in layers, and the errors of setting one. This file joins the parts of
-//! this crate.
+//! The options that are set, in layers, and the errors of setting one. This file calls the other
+//! parts of this crate.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::{file, kubernetes, nearest, table};
 /// The variable that names the file.
 const CONFIG: &str = "DUNLIN_CONFIG";
 
-/// The first letters of variables of options.
+/// The prefix of the variables that set options.
 const PREFIX: &str = "DUNLIN_";
 
-/// Variables with that prefix that are not options: the one that names the file, and those for
-/// tests of this project.
+/// Variables with that prefix that are not options: the one that names the file, and those that
+/// this project's tests read.
 const OTHER_VARIABLES: [&str; 4] = [CONFIG, "DUNLIN_NO_SKIP", "DUNLIN_BLESS", "DUNLIN_KILLS"];
 
 /// Options that are set, with their sources.
@@ -39,11 +39,11 @@ pub(crate) struct Set {
 /// An option with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its row of the table.
+    /// The option's row in the table.
     pub setting: &'static Setting,
-    /// Its value, as a file may have it.
+    /// The value, in the form in which a file may have it.
     pub value: String,
-    /// The default. For an option that follows another, it is that one's default.
+    /// The default. For an option that follows another one, it is the default of that one.
     pub default: String,
     /// The source of the value.
     pub source: Source,
@@ -53,7 +53,7 @@ impl Settings {
     /// Loads the file that `DUNLIN_CONFIG` names, if it is set, and then the variables `DUNLIN_*`.
     ///
     /// # Errors
-    /// All errors in them.
+    /// All mistakes in the file and in the variables.
     pub fn load() -> Result<Self, SettingsError> {
         match std::env::var_os(CONFIG).filter(|path| !path.is_empty()) {
             None => Self::default().with_environment().map(Self::warned),
@@ -64,7 +64,7 @@ impl Settings {
     /// Loads this file, and then the variables `DUNLIN_*`, except `DUNLIN_CONFIG`.
     ///
     /// # Errors
-    /// All errors in them.
+    /// All mistakes in the file and in the variables.
     pub fn load_from(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         let loaded = Self::default().with_file(path)?.with_environment();
         loaded.map(Self::warned)
@@ -73,7 +73,7 @@ impl Settings {
     /// Adds a file. Its values have priority over earlier layers.
     ///
     /// # Errors
-    /// It cannot be read, is not TOML, sets an unknown option, or gives one a wrong value.
+    /// If the file cannot be read, is not TOML, sets an unknown option, or gives one a wrong value.
     pub fn with_file(self, path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         let name = path.as_ref().display().to_string();
         match std::fs::read_to_string(path) {
@@ -89,7 +89,7 @@ impl Settings {
     /// Adds a text in the form of a file; messages call it `name`.
     ///
     /// # Errors
-    /// It is not TOML, sets an unknown option, or gives one a wrong value.
+    /// If the text is not TOML, sets an unknown option, or gives one a wrong value.
     pub fn with_toml(mut self, name: &str, text: &str) -> Result<Self, SettingsError> {
         let mut problems = Vec::new();
         for entry in file::read(&Arc::from(name), text)? {
@@ -114,17 +114,17 @@ impl Settings {
     /// Adds the variables `DUNLIN_*` of this process.
     ///
     /// # Errors
-    /// A variable is no option, or has a value that the option cannot have.
+    /// A variable names no option, or has a value that the option cannot have.
     pub fn with_environment(self) -> Result<Self, SettingsError> {
         self.with_variables(std::env::vars_os())?.checked()
     }
 
-    /// Adds variables; those whose names do not begin with `DUNLIN_` are ignored. Those that
-    /// Kubernetes sets for a service named `dunlin` or `dunlin-…` are passed over, with one
+    /// Adds variables; those whose names do not begin with `DUNLIN_` are ignored. The variables
+    /// that Kubernetes sets for a service named `dunlin` or `dunlin-…` are ignored with one
     /// warning.
     ///
     /// # Errors
-    /// A variable is no option, or has a value that the option cannot have.
+    /// A variable names no option, or has a value that the option cannot have.
     pub fn with_variables(
         mut self,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -178,8 +178,8 @@ impl Settings {
         self.unless(taken.err().into_iter().collect())
     }
 
-    /// Remarks about the sources that are no errors, one line each. [`Self::load`] and
-    /// [`Self::load_from`] have written them to standard error.
+    /// Warnings about the sources, one line each. [`Self::load`] and [`Self::load_from`] have
+    /// written them to standard error.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -264,7 +264,7 @@ impl Settings {
         }
     }
 
-    /// The value that an option has if it is not set, and its source.
+    /// The value, and its source, of an option that is not set.
     fn followed(&self, setting: &Setting, default: &str) -> (String, Source) {
         let Some(set) = setting.follows.and_then(|name| self.find(name)) else {
             return (default.to_owned(), Source::Default);
@@ -361,7 +361,7 @@ fn unknown_variable(name: &str) -> String {
 fn wrong(setting: &Setting, text: &str) -> String {
     let expected = setting.expected();
     let start = format!("`{}` cannot be `{text}`; expected {expected}", setting.name);
-    // A text that begins with a digit gets no word as its nearest value.
+    // If the text begins with a digit, no word is suggested.
     let word = setting.nearest_word(text).map(str::to_owned);
     let word = word.filter(|_| text.starts_with(|c: char| c.is_alphabetic()));
     match word.or_else(|| setting.nearest_number(text)) {

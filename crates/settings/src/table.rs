@@ -1,9 +1,9 @@
-//! The registry: every option that an operator tunes, one row each. Names are those of the fields,
-//! without the unit with which a field's name may end.
+//! The registry: every option that an operator tunes, one row each. An option has the name of its
+//! field, without the unit that may end the field's name.
 //!
 //! Invariant, kept by `tests.rs`: every field of the option structs has a row here, and a row sets
-//! its field and nothing else. A new field without a row fails that test. Ranges are those that
-//! the option structs accept. Read by everything in `settings`, and by `dunlin config`.
+//! its field and nothing else. A new field without a row fails that test. Ranges are those that the
+//! option structs accept. All of `settings` reads this table, and so does `dunlin config`.
 
 mod endpoint;
 mod nexus;
@@ -27,7 +27,7 @@ pub(super) const GROUPS: [&[Setting]; 7] = [
 pub(super) const NOT_MORE_THAN: [(&str, &str); 6] = [
     // A link whose peer has sent Hello must not lose its place to half-open links.
     ("nexus.max_half_open", "nexus.max_links"),
-    // One connection alone must not be able to fill an endpoint's queue.
+    // A single connection must not be able to fill an endpoint's queue.
     (
         "nexus.max_pending_per_link",
         "nexus.max_pending_per_endpoint",
@@ -35,7 +35,7 @@ pub(super) const NOT_MORE_THAN: [(&str, &str); 6] = [
     // Every look-up of a connection may become a request at the other side.
     ("nexus.max_lookups", "nexus.max_pending_per_link"),
     ("nexus.backoff_min", "nexus.backoff_max"),
-    // The largest message fits into the memory for large requests.
+    // The largest message must fit into the memory for large requests.
     ("endpoint.max_message", "endpoint.session_receive_budget"),
     ("endpoint.max_message", "endpoint.receive_budget"),
 ];

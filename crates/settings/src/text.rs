@@ -13,7 +13,7 @@ use dunlin_transport::networks::Networks;
 use crate::setting::{HOUR, MS, NANOS, S, Setting, Shape, US, Unit};
 use crate::value::Value;
 
-/// Names of times in nanoseconds; of names for the same time, the one to show comes first.
+/// Names of times in nanoseconds; if a time has several names, the one to show comes first.
 const TIMES: [(&str, u64); 8] = [
     ("h", HOUR),
     ("min", 60 * S),
@@ -62,8 +62,8 @@ impl Setting {
             Unit::Word => None,
             Unit::Ip => {
                 let ip: IpAddr = text.parse().ok()?;
-                // If the row has no word for a missing address, peers send to the address, so it
-                // must name a host.
+                // If the row has no word for a missing address, peers send to this address, so it
+                // must be that of a host.
                 let fits = self.words.is_empty() || !ip.is_unspecified();
                 fits.then_some(Value::Ip(ip))
             }
@@ -96,7 +96,7 @@ impl Setting {
         }
     }
 
-    /// The values that the option can have, in words that fit after "expected".
+    /// The values that the option can have, as words that fit after "expected".
     pub fn range(&self) -> String {
         let mut text = match self.unit {
             Unit::Switch => "on or off".to_owned(),
@@ -168,7 +168,7 @@ impl Setting {
     fn word(&self, text: &str) -> Option<&'static str> {
         let same = |word: &str| word.eq_ignore_ascii_case(text);
         let found = self.words.iter().copied().find(|word| same(word));
-        // A file may say true or false where the words are on, off and others.
+        // A file may write `true` or `false` for an option whose words include on and off.
         found.or_else(|| {
             let on = if switch(text)? { "on" } else { "off" };
             self.words.iter().copied().find(|word| *word == on)
@@ -205,7 +205,7 @@ impl Setting {
         let fits = |(_, unit): &&(&str, u64)| amount != 0 && amount.is_multiple_of(*unit);
         match self.scale().iter().find(fits) {
             Some((name, unit)) => format!("{} {name}", amount / unit),
-            // Zero is shown as a plain number, and so is a number without a unit.
+            // Zero, and a number without a unit, are shown as plain numbers.
             None => number.to_string(),
         }
     }
@@ -244,8 +244,8 @@ impl Setting {
     }
 }
 
-/// `digits`, which may have a fraction, times `unit`, in `grain`s, as numerator and denominator;
-/// `None` if it is no number.
+/// The value of `digits`, which may have a fraction, times `unit`, in units of `grain`. Returns a
+/// numerator and a denominator; `None` if `digits` is not a number.
 fn scaled(digits: &str, unit: u64, grain: u64) -> Option<(u128, u128)> {
     let digits: String = digits.chars().filter(|c| *c != '_').collect();
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
@@ -270,7 +270,7 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// True if this is a host and a port. Only its user finds out whether the host exists.
+/// True if this is a host and a port. Only the use of the address shows whether the host exists.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;

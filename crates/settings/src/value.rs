@@ -1,5 +1,5 @@
-//! A value of an option, whatever the type of its field. `field.rs` moves it to and from the field,
-//! `text.rs` parses and shows it.
+//! A value of an option, whatever the type of its field. `field.rs` reads it from the field and
+//! writes it there; `text.rs` parses and shows it.
 
 use std::net::IpAddr;
 
@@ -12,6 +12,6 @@ pub(super) enum Value {
     Word(&'static str),
     Ip(IpAddr),
     Text(String),
-    /// `None`, for which the row's first word stands.
+    /// The field is `None`; the row's first word stands for that.
     Unset,
 }

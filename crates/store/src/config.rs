@@ -12,11 +12,11 @@ pub const SLICE: usize = 64 * 1024;
 /// The least memory for a table, in bytes.
 pub const MIN_MEMORY: usize = 64 * 1024;
 
-/// Buckets that one operation moves at most while the index grows.
+/// The most buckets that one operation splits while the index grows.
 pub const MOST_SPLITS: usize = 8;
 
-/// Items that one write moves ahead at most, and their bytes; after that, the oldest leaves even if
-/// it was read.
+/// The most items that one write moves ahead, and the most bytes of them. After that, the oldest
+/// item leaves even if it was read.
 pub(crate) const MOST_MOVES: usize = 16;
 pub(crate) const MOST_MOVED_BYTES: usize = SLICE;
 
@@ -27,7 +27,7 @@ pub const BATCH: usize = 32;
 /// Memory for each bucket that the index has at the start: a 64th of the region.
 pub(crate) const BYTES_PER_FIRST_BUCKET: usize = 4096;
 
-/// The index takes at most this part of the region.
+/// The index takes at most the region's length divided by this.
 pub(crate) const INDEX_SHARE: usize = 2;
 
 /// How a table behaves when its memory is used up.
@@ -42,7 +42,7 @@ pub enum Mode {
 /// How a table is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// How it behaves when its memory is used up.
+    /// How the table behaves when its memory is used up.
     pub mode: Mode,
     /// The secret of the hash that chooses buckets.
     pub seed: crate::Seed,

@@ -10,8 +10,8 @@
 #[derive(Clone, Copy)]
 pub struct Seed([u64; 2]);
 
-/// The version of the function that routes keys, in the partition map: a client that finds another
-/// version there must not route.
+/// The version of the function that routes keys. The partition map states it; a client that finds
+/// another version there must not route.
 pub const ROUTE_VERSION: u16 = 1;
 
 impl Seed {

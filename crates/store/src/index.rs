@@ -1,14 +1,14 @@
 //! The index maps keys to items, in buckets of one cache line, and grows a bucket at a time.
 //!
-//! It lies at the end of the region and grows downwards. Its lines come in groups of eight: seven
-//! are buckets, and the eighth goes to any bucket that needs a second line. It grows by linear
-//! hashing (Litwin, VLDB 1980): one bucket is split at a time, in order, so growth never pauses and
-//! never needs a second index. A tag has the bits of the hash that the next splits ask for, so a
-//! split reads no item.
+//! The index lies at the end of the region and grows downwards. Its lines come in groups of eight:
+//! seven are buckets, and the eighth goes to any bucket that needs a second line. It grows by
+//! linear hashing (Litwin, VLDB 1980): one bucket is split at a time, in order, so growth never
+//! pauses and never needs a second index. A tag holds the bits of the hash that later splits need,
+//! so a split reads no item.
 //!
-//! Invariants: bucket `b` is line `b + b / 7`; the chains are dense (`chain.rs`); a line is in
-//! exactly one chain, or among the spares, or a bucket that does not exist yet and is zero. The
-//! index knows no keys: its callers compare them. It never takes memory by itself: the table asks
+//! Invariants: bucket `b` is line `b + b / 7`; the chains are dense (`chain.rs`); each line is in
+//! exactly one chain, or is spare, or is zero because its bucket does not exist yet. The index
+//! knows no keys: its callers compare them. It never takes memory by itself: the table asks
 //! [`Index::needs_group`], and makes room below [`Index::bottom`] first.
 
 mod chain;
@@ -29,9 +29,9 @@ const GROUP_BUCKETS: u64 = 7;
 /// The step by which the index grows, in bytes.
 pub(crate) const GROUP: usize = 512;
 
-/// Entries a bucket, on average, above which the index grows. At 5, 10 to 18 % of the buckets
-/// overflow, because linear hashing loads the buckets that are not split yet more. Where the spare
-/// lines are too few for that, the index grows earlier.
+/// The index grows when its buckets have more entries than this on average. At 5, 10 to 18 % of the
+/// buckets overflow, because under linear hashing, buckets that have not been split yet hold more
+/// entries. Where the spare lines are too few for that, the index grows earlier.
 const LOAD: u64 = 5;
 
 /// A chain needs another line, and there is none.
@@ -47,7 +47,7 @@ pub(crate) struct Index {
     first_bits: u32,
     /// All buckets below two to this power exist.
     level: u32,
-    /// Buckets below this one are split at this level.
+    /// Buckets below this one have been split at this level.
     split: u64,
     groups: u64,
     spare: Option<Line>,

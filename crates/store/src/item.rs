@@ -42,8 +42,8 @@ impl Stamp {
         self.0
     }
 
-    /// The stamp of a number that a client has given back. A number that no write has is no error:
-    /// it fits no value.
+    /// Makes a stamp from a number that a client has sent back. A number that belongs to no write
+    /// is no error; it matches no value.
     #[must_use]
     pub const fn from_number(number: u64) -> Self {
         Self(number)
@@ -52,9 +52,9 @@ impl Stamp {
 
 /// Marks of an item.
 pub(crate) mod mark {
-    /// The item was read since it was written.
+    /// A client has read the item since it was written.
     pub(crate) const READ: u8 = 1;
-    /// Its writer has marked it as out of date.
+    /// The item's writer has marked it as out of date.
     pub(crate) const STALE: u8 = 2;
     /// A client is about to write a new value.
     pub(crate) const CLAIMED: u8 = 4;
@@ -201,19 +201,20 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Its length in bytes.
+    /// The value's length in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// True if it has no bytes.
+    /// True if the value has no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Its bytes in order. Values of up to 7 KiB, and all values of a cache, are in one part.
+    /// The value's bytes in order. Values of up to 7 KiB, and all values of a cache, are in one
+    /// part.
     pub fn parts(&self) -> impl Iterator<Item = &'a [u8]> {
         let memory = self.memory;
         let (pages, _) = self.list.as_chunks::<4>();
@@ -226,7 +227,8 @@ impl<'a> Value<'a> {
         chunks.chain(std::iter::once(self.tail))
     }
 
-    /// Copies the bytes after the first `from` to `out`, until either ends, and returns how many.
+    /// Copies the bytes from offset `from` on to `out`, until either ends, and returns their
+    /// number.
     pub fn copy_from(&self, from: usize, out: &mut [u8]) -> usize {
         let (mut skip, mut done) = (from, 0);
         for part in self.parts() {

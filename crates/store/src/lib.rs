@@ -3,8 +3,8 @@
 //!
 //! A [`Table`] has one of two [`Mode`]s. A cache never runs out of memory: its oldest items leave,
 //! but items that clients read are moved ahead first. A store never loses an item: a write that
-//! finds no memory fails. Both answer the same questions, and a batch of them hides the time that
-//! memory takes ([`Table::get_batch`]).
+//! finds no memory fails. Both modes have the same operations, and a batch hides the latency of
+//! memory ([`Table::get_batch`]).
 //!
 //! ```
 //! use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table, Write};

@@ -10,7 +10,7 @@
 //! cuts an item. No byte at or above the limit is used. The limit only falls, and the index owns
 //! the memory above it.
 
-/// Where the first item lies; a place of 0 would look like an empty slot in a picture of memory.
+/// Where the first item lies. In a dump of the memory, place 0 would look like an empty slot.
 pub(crate) const START: usize = 8;
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Log {
     /// The tail, and the end of its lap.
     older: Option<Older>,
     limit: usize,
-    /// Bytes that were appended so far, and bytes that have left. As names of places, these counts
+    /// The bytes appended so far, and the bytes that have left. Used as positions, these counts
     /// never repeat.
     appended: u64,
     left: u64,

@@ -42,7 +42,7 @@ impl Region {
     /// Maps at least `len` bytes, on huge pages if the kernel has any.
     ///
     /// # Errors
-    /// Those of `mmap`; and of kind `InvalidInput` if `len` is 0 or cannot be rounded up.
+    /// The errors of `mmap`; and one of kind `InvalidInput` if `len` is 0 or cannot be rounded up.
     pub fn new(len: usize) -> io::Result<Self> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let len = len.checked_next_multiple_of(STEP).ok_or_else(invalid)?;
@@ -52,7 +52,7 @@ impl Region {
         Ok(Self { bytes: map(len)? })
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {

@@ -13,7 +13,7 @@ fn errors(options: &str, item: &str) -> Vec<String> {
     said.unwrap_or_default()
 }
 
-/// The errors in a service with these methods beside a good one.
+/// The errors in a service that has these methods and a valid one.
 fn of_methods(methods: &str) -> String {
     let item = format!("trait Kv {{ #[method(1)] fn get(key: u64) -> u64; {methods} }}");
     errors("codec = Fixed", &item).join(" | ")

@@ -1,8 +1,8 @@
 //! Fixed layout: the bytes are the value, and the reader gets a reference to the received bytes.
-//! Types derive zerocopy's traits; the types of their fields have no alignment.
+//! Types derive zerocopy's traits; their fields must have types without alignment.
 //!
 //! A newer version may append fields. A reader with the older type ignores them. A reader with the
-//! newer type uses [`Growing`] to read a value of the older one.
+//! newer type uses [`Growing`] to read a value of the older type.
 
 use std::ops::Deref;
 
@@ -22,9 +22,9 @@ pub enum Growing<const OLDEST: usize> {}
 /// A value as it was received, or extended from a shorter one.
 #[derive(Debug)]
 pub enum Grown<'a, T> {
-    /// All of its bytes were received.
+    /// All bytes of the value were received.
     Whole(&'a T),
-    /// Its last fields were missing and are zero.
+    /// The last fields were missing and are zero.
     Extended(T),
 }
 

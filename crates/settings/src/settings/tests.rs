@@ -410,7 +410,7 @@ fn variables_that_kubernetes_sets_for_a_service_named_dunlin_are_passed_over_wit
         warning.contains("DUNLIN_PORT and 10 more passed over"),
         "{warning}"
     );
-    // Options and mistakes are what they are.
+    // Options of these forms still work, and mistakes are still refused, without a warning.
     let port = Settings::default().with_variables(variables(&[("DUNLIN_UDP_PORT", "31900")]));
     let port = port.unwrap();
     assert_eq!(port.get("udp.port").unwrap().value, "31900");

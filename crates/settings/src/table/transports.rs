@@ -1,4 +1,4 @@
-//! Rows of the transports. `Auto` has those of both.
+//! Rows of the transports. `Auto` has the rows of both transports.
 
 use dunlin_core::transport::MAX_INLINE;
 use dunlin_transport::shm::Options as ShmOptions;

@@ -102,7 +102,7 @@ fn replay(cache: &mut dyn Cache, zipf: &Zipf, items: u64, scans: u64) -> std::io
     let value = vec![7; 16 << 10];
     for request in 0..WARM_UP + COUNTED {
         let number = if random.below(100) < scans {
-            // A key of the scan: asked for once, and never again.
+            // A key of the scan is asked for once and never again.
             scanned += 1;
             scanned
         } else {

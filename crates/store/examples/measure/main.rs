@@ -77,8 +77,8 @@ fn table(memory: usize, mode: Mode) -> Result<Table, Box<dyn std::error::Error>>
 }
 
 /// Measures the processor time of `work`: on a busy machine, a wall clock would count other
-/// programs too. The kernel updates that time a few hundred times a second, so `work` takes a tenth
-/// of a second.
+/// programs too. The kernel updates that time a few hundred times a second, so `work` must take
+/// about a tenth of a second.
 fn seconds(work: impl FnOnce()) -> f64 {
     let begin = processor_seconds();
     work();

@@ -25,7 +25,7 @@ struct Form {
     popularity: Popularity,
     /// Percentage of gets; the other operations are sets.
     gets: u64,
-    /// Keys looked up together; 1 is no batch.
+    /// The number of keys looked up together; 1 means no batch.
     batch: usize,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn run(gib: f64, mode: Mode, rounds: usize) -> Outcome {
         table.stats()
     );
     let mut bare = Region::new(memory.next_multiple_of(2 << 20))?;
-    // Pages must differ, or a hypervisor might keep equal ones once.
+    // Pages must differ; a hypervisor might store equal pages only once.
     for (number, page) in bare.chunks_mut(4096).enumerate() {
         page[..8].copy_from_slice(&number.to_le_bytes());
     }

@@ -288,7 +288,7 @@ impl Driver {
                 same("number", number, wanted)?;
                 self.take_gone(before.as_ref().map(|old| (bytes, old.version)))?;
                 let version = self.new_version(version)?;
-                // A count is a write of its own, which resets what is known about reads.
+                // A count is a write of its own, which resets the marks about reads.
                 let thing = Thing { version, ..thing };
                 self.model.put(bytes, thing);
                 self.take_new_gone()

@@ -10,7 +10,7 @@ pub(super) enum Condition {
     None,
     /// The version of the model's item.
     Current,
-    /// One less than that.
+    /// One less than the version of the model's item.
     Older,
     /// A version that no item has.
     Wrong,

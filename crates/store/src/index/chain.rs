@@ -42,7 +42,7 @@ impl Index {
 
     #[inline]
     pub(super) fn next(line: &[u64; 8]) -> Option<Line> {
-        // Its lower half is the link.
+        // The lower half of the header is the link.
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the upper half is another field"

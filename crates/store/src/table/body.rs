@@ -52,7 +52,7 @@ pub(super) enum Storage {
 /// The region is smaller than a table can be, or larger than its entries can address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SizeError {
-    /// Its length in bytes.
+    /// The region's length in bytes.
     pub len: usize,
 }
 
@@ -122,20 +122,20 @@ impl Table {
         is_planted
     }
 
-    /// How it behaves when its memory is used up.
+    /// How the table behaves when its memory is used up.
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The bytes of its region.
+    /// The length of the table's region in bytes.
     #[must_use]
     pub fn region_len(&self) -> usize {
         self.memory.len()
     }
 
     /// Hashes a key with the table's secret; `None` unless the key has 1 to [`MAX_KEY`] bytes. The
-    /// result is of use to this table only.
+    /// result works only with this table.
     #[inline]
     #[must_use]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Option<Key<'a>> {
@@ -143,8 +143,8 @@ impl Table {
         is_key.then(|| Key::new(bytes, self.seed.hash(bytes)))
     }
 
-    /// Shows every item that leaves by itself to `see`, before it is gone. Items that a client
-    /// deletes or overwrites do not leave by themselves.
+    /// Calls `see` with each item that leaves by itself, while the item still exists. Items that a
+    /// client deletes or overwrites do not leave by themselves.
     pub fn watch(&mut self, see: impl FnMut(Departure<'_>) + Send + 'static) {
         self.watcher = Watcher::new(see);
     }
@@ -260,7 +260,7 @@ impl Table {
         self.index.refresh(&mut self.memory, bucket, self.epoch);
     }
 
-    /// Gives back the memory of an item that has no entry any more.
+    /// Gives back the memory of an item that no longer has an entry.
     pub(super) fn release(&mut self, place: Place, header: &Header) {
         let shape = header.shape(self.mode);
         // The log takes its bytes back when the tail passes them.

@@ -26,7 +26,7 @@ pub enum CounterError {
     Absent,
     /// The item has another version.
     VersionDiffers,
-    /// Its value is no decimal number below 2^64.
+    /// The item's value is not a decimal number below 2^64.
     NotANumber,
     /// The number is now a digit longer, and there is no memory for it.
     NoMemory,

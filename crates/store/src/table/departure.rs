@@ -8,24 +8,25 @@ use crate::item::Version;
 /// Why an item left although no client deleted it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The log needed its memory, and it was the oldest.
+    /// The log needed the memory of the item, which was the oldest.
     Evicted,
-    /// The index had no memory for another entry in its chain, and it was the oldest there.
+    /// The index had no memory for another entry in the item's chain, where this item was the
+    /// oldest.
     Crowded,
-    /// Its time was up.
+    /// The item has expired.
     Expired,
-    /// A flush forgot it.
+    /// A flush has forgotten the item.
     Flushed,
 }
 
 /// An item that leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Departure<'a> {
-    /// Its key.
+    /// The item's key.
     pub key: &'a [u8],
-    /// Its version.
+    /// The item's version.
     pub version: Version,
-    /// Why it leaves.
+    /// The reason why the item leaves.
     pub reason: Reason,
 }
 

@@ -8,7 +8,7 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Its bytes.
+    /// The key's bytes.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes

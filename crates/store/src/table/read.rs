@@ -18,13 +18,13 @@ pub struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The key that it was written with.
+    /// The key with which the item was written.
     #[must_use]
     pub fn key(&self) -> &'a [u8] {
         self.header.key(self.memory, self.place)
     }
 
-    /// Its value.
+    /// The item's value.
     #[inline]
     #[must_use]
     pub fn value(&self) -> Value<'a> {
@@ -43,37 +43,37 @@ impl<'a> Item<'a> {
         self.header.flags
     }
 
-    /// The number of its last write.
+    /// The version that the item's last write got.
     #[must_use]
     pub const fn version(&self) -> Version {
         Version(self.header.version)
     }
 
-    /// When it expires, if it does.
+    /// When the item expires, if it does.
     #[must_use]
     pub fn expiry(&self) -> Option<Seconds> {
         (self.header.expiry != 0).then_some(Seconds(self.header.expiry))
     }
 
-    /// When it was last read before this get, or else written.
+    /// When the item was last read before this get; if it was not read, when it was written.
     #[must_use]
     pub const fn last_access(&self) -> Seconds {
         Seconds(self.header.last_access)
     }
 
-    /// True if it was read between its last write and this get.
+    /// True if the item was read between its last write and this get.
     #[must_use]
     pub const fn was_read(&self) -> bool {
         self.header.marks & mark::READ != 0
     }
 
-    /// True if it was invalidated and not written since.
+    /// True if the item was invalidated and not written since.
     #[must_use]
     pub const fn is_stale(&self) -> bool {
         self.header.marks & mark::STALE != 0
     }
 
-    /// True if some client has claimed to write it anew ([`Table::claim`]).
+    /// True if a client has claimed to write a new value ([`Table::claim`]).
     #[must_use]
     pub const fn is_claimed(&self) -> bool {
         self.header.marks & mark::CLAIMED != 0

@@ -11,7 +11,7 @@ use crate::table::departure::Reason;
 use crate::table::key::Key;
 use crate::table::write::WriteError;
 
-/// The index takes at most this part of the log in one lap.
+/// In one lap, the index takes at most the log's size divided by this.
 const CEDED_SHARE: usize = 16;
 
 /// The items that a write may still move ahead.
@@ -171,7 +171,7 @@ impl Table {
         if shape.size > log.most_item() {
             return Err(WriteError::TooLong);
         }
-        // The index first, because it may take memory from the log.
+        // Makes room in the index first, because that may take memory from the log.
         if found.is_none() {
             self.make_index_room(key.hash())?;
         }
@@ -224,8 +224,8 @@ impl Table {
         self.log_leaves(size);
     }
 
-    /// The reads in a lap for which an item may stay for another lap. A large item, which takes the
-    /// memory of many, must be read more often.
+    /// The number of reads in a lap that lets an item stay for another lap. A large item, which
+    /// takes the memory of many, must be read more often.
     fn reads_to_stay(&self, size: usize) -> u64 {
         let items = self.stats.items.max(1);
         let mean = self.memory.len() as u64 / items;
@@ -259,14 +259,14 @@ impl Table {
         }
     }
 
-    /// Copies the oldest item to the head, and subtracts the reads that paid for this.
+    /// Copies the oldest item to the head, and subtracts the reads that allowed this.
     fn move_ahead(&mut self, found: &Found, size: usize, reads: u64) {
         let Storage::Log(log) = &mut self.storage else {
             return;
         };
         let from = found.entry.place().byte();
         log.leave(size);
-        // There is room: the head is below the tail, or the lap before is used up.
+        // The item fits: either the head is below the tail, or the older lap is used up.
         let to = log.append(size);
         self.memory.copy_within(from..from + size, to);
         let entry = found.entry.moved_to(Place::at(to)).cooled_by(reads);

@@ -183,7 +183,7 @@ fn a_caller_may_choose_a_version() {
     assert_eq!(table.delete(&key, Some(Version(77)), NOW), Ok(()));
 }
 
-/// To the table, keys that a client has chosen for one value of the public hash are random.
+/// Keys that a client has chosen to share one value of the public hash look random to the table.
 #[test]
 fn keys_aimed_at_one_routing_value_make_no_long_chain() {
     let keys = if cfg!(miri) { 50 } else { 100_000 };

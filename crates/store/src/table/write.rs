@@ -36,18 +36,18 @@ pub enum Verb {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Write<'a> {
-    /// When it happens, and what it does.
+    /// The condition for the write, and its effect on an existing value.
     pub verb: Verb,
-    /// Up to [`MAX_VALUE`] bytes.
+    /// The value, of up to [`MAX_VALUE`] bytes.
     pub value: &'a [u8],
-    /// Kept with the item.
+    /// Flags, which the table keeps with the item.
     pub flags: u32,
     /// When the item expires; `None`: never. Second 0 counts as second 1.
     pub expiry: Option<Seconds>,
     /// If given, the write happens only if the item has this version: compare-and-set.
     pub if_version: Option<Version>,
-    /// If the item's version is above `if_version`, the write happens all the same, and marks the
-    /// item as stale.
+    /// If the item's version is above `if_version`, the write still happens, and marks the item as
+    /// stale.
     pub stale_if_older: bool,
     /// The version that the item gets; `None`: the table's next one.
     pub version: Option<Version>,
@@ -215,8 +215,8 @@ impl Table {
         Ok(Version(version))
     }
 
-    /// Claims the right to write an item anew. True for the first caller after the item was written
-    /// or invalidated; false for later ones, and if there is no item.
+    /// Claims the right to write a new value of an item. True for the first caller after the item
+    /// was written or invalidated; false for later ones, and if there is no item.
     pub fn claim(&mut self, key: &Key<'_>, now: Seconds) -> bool {
         let unclaimed = |found: &Found| found.header.marks & mark::CLAIMED == 0;
         let Some(found) = self.find(key, now).filter(unclaimed) else {

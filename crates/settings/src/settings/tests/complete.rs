@@ -1,6 +1,6 @@
 //! The table has a row for every field of every option struct, and each row sets only its field.
 //! The test finds the fields in the `Debug` output of the structs, including private ones and those
-//! of inner structs. So it fails for a new field without a row.
+//! of inner structs. A new field without a row fails the test.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,5 +1,5 @@
 //! `docs/configuration.md` lists every row of the table. After a change of the table,
-//! `DUNLIN_BLESS=1 cargo test -p dunlin-settings --lib` writes the list anew.
+//! `DUNLIN_BLESS=1 cargo test -p dunlin-settings --lib` rewrites the list.
 
 use std::fmt::Write;
 
