@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Measures one case for another dunlin that compares this one with itself.
 ///
 /// # Errors
-/// The arguments are no request, or measuring failed.
+/// The arguments do not form a request, or measuring failed.
 pub(crate) fn measure_one(args: &MeasureArgs) -> anyhow::Result<()> {
     answer::run(args)
 }
@@ -79,8 +79,8 @@ pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything
     Ok((results.rows, notes, ended))
 }
 
-/// Runs one experiment, and shows its rows as soon as they are measured. They are in the results
-/// even if it ends early.
+/// Runs one experiment, and shows its rows as soon as they are measured. The rows are in the
+/// results even if the experiment ends early.
 fn measure(
     experiment: &Experiment,
     args: &Args,

@@ -16,7 +16,7 @@ mod target;
 mod top;
 mod trace;
 
-/// One of them, and its arguments.
+/// One of the commands, and its arguments.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Lists every option with its value, source, unit, range and meaning

@@ -58,8 +58,8 @@ pub(crate) struct Args {
 /// Writes the page, the picture, or both.
 ///
 /// # Errors
-/// A file cannot be read or made; a line of it is no row, and the error has its place; or an
-/// experiment failed, after the page of what was measured so far has been written.
+/// A file cannot be read or made; a line of a file is not a row (the error names its place); or an
+/// experiment failed, after the page of the rows measured so far has been written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Faults of the rows are reported before any picture is drawn, and a wrong output path before
     // any experiment runs.

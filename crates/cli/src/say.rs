@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use harness::signal::Interrupted;
 
-/// Writes to the standard output at once, because a reader may wait at the other end of a pipe.
+/// Writes to the standard output and flushes it, because a reader may wait at the other end of a
+/// pipe.
 ///
 /// # Errors
 /// [`Interrupted`] if the reader has closed the pipe, as `head` does: that ends a command silently,

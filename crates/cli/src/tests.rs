@@ -50,7 +50,7 @@ fn shown(page: &str) -> Vec<&str> {
     shown
 }
 
-/// The arguments of a command; `None` if the text is no command, or stands for several.
+/// The arguments of a command; `None` if the text is not a command, or stands for several.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let line = line.trim();
     let line = line.strip_prefix("$ ").unwrap_or(line);

@@ -75,7 +75,7 @@ impl Server {
         serde_json::from_str(&self.text(&[args, &["--json"]].concat())).unwrap()
     }
 
-    /// Ends it by Ctrl-C, and returns its report.
+    /// Ends the server with Ctrl-C, and returns its report.
     fn end(mut self) -> Value {
         interrupt(&self.child);
         let mut rest = String::new();
@@ -251,7 +251,7 @@ fn a_signal_ends_a_client_that_waits_and_a_server_that_starts() {
     let mut out = String::new();
     let mut stdout = starting.stdout.take().unwrap();
     stdout.read_to_string(&mut out).unwrap();
-    // It may have begun to serve before the signal came.
+    // The server may have begun to serve before the signal came.
     let expected = if out.is_empty() { 130 } else { 0 };
     assert_eq!(starting.wait().unwrap().code(), Some(expected), "{rest}");
 }

@@ -1,6 +1,6 @@
 //! The other side of `bench compare`: a hidden subcommand that measures one case, as the
-//! [`contract`](super::compare::contract) asks, and prints the answer. A comparison starts this
-//! build and other builds alike in this way.
+//! [`contract`](super::compare::contract) asks, and prints the answer. A comparison starts both
+//! this build and other builds in this way.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) struct MeasureArgs {
 /// Measures and answers.
 ///
 /// # Errors
-/// The arguments are no request, or measuring failed.
+/// The arguments do not form a request, or measuring failed.
 pub(super) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     sys::die_with_parent()?;
     let request = Request::parse(&args.words)?;

@@ -135,7 +135,7 @@ impl Args {
 /// A span of time.
 ///
 /// # Errors
-/// It is no number, or too small or too large.
+/// The text is not a number, or the number is too small or too large.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if !(0.0..=86_400.0).contains(&number) || number == 0.0 {

@@ -96,7 +96,7 @@ impl Compared {
 }
 
 impl Comparison<'_> {
-    /// Measures round after round, in each every case that still needs one.
+    /// Measures in rounds. Each round measures every case that still needs one.
     fn measure(&self, compared: &mut [Compared], notes: &mut Notes) -> anyhow::Result<()> {
         let rounds = self.args.rounds;
         let progress = Progress::start(u64::from(rounds) * compared.len() as u64, rounds);

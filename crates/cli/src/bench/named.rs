@@ -29,7 +29,7 @@ impl Named {
             .map(|name| experiments::find(&name).map_or(Self::All, Self::One))
     }
 
-    /// The experiments that it stands for.
+    /// The experiments that the name stands for.
     pub(super) fn experiments(self) -> impl Iterator<Item = &'static Experiment> {
         let is_meant = move |it: &&Experiment| match self {
             Self::One(one) => one.name == it.name,
@@ -38,7 +38,7 @@ impl Named {
         experiments::ALL.iter().filter(is_meant)
     }
 
-    /// The reason why it cannot be measured with these choices.
+    /// The reason why the experiment cannot be measured with these choices, if there is one.
     pub(super) fn refusal(self, selection: &Selection) -> Option<String> {
         if selection.sizes().is_some() && !self.experiments().any(Experiment::is_sized) {
             let sized = experiments::ALL.iter().filter(|it| it.is_sized());

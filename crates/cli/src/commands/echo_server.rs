@@ -63,7 +63,7 @@ impl AddAssign for Served {
 /// Serves until a signal comes.
 ///
 /// # Errors
-/// It cannot listen there, an endpoint cannot be opened, or an option is wrong.
+/// If it cannot listen there, an endpoint cannot be opened, or an option is wrong.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut settings = args.endpoint.settings()?;
     if let Some(address) = &args.address {
@@ -101,7 +101,8 @@ fn bind(settings: &Settings) -> anyhow::Result<Nexus> {
     })
 }
 
-/// Runs one thread for each endpoint; this one waits for the signal that ends all.
+/// Runs one thread for each endpoint; the calling thread waits for the signal that ends all of
+/// them.
 fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut all = Vec::new();

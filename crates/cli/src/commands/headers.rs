@@ -1,6 +1,6 @@
 //! Headers of lower layers for a recorded packet, so that Wireshark can read it: Ethernet, IP and
-//! UDP. Both ports are that of a nexus, by which the dissector recognises the packet. Used for
-//! frames of the simulator and of running endpoints.
+//! UDP. Both ports are the usual port of a nexus, by which the dissector recognises the packet.
+//! Used for frames of the simulator and of running endpoints.
 
 /// The port of every endpoint.
 const PORT: u16 = 31_850;
@@ -11,7 +11,7 @@ const CE: u8 = 3;
 /// Bytes of all headers together.
 pub(crate) const LEN: usize = 14 + 20 + 8;
 
-/// A frame begins with an Ethernet header.
+/// The link type of frames that begin with an Ethernet header.
 pub(crate) const ETHERNET: u16 = 1;
 
 /// The headers of a packet of `len` bytes. `congestion`: the network has marked it.

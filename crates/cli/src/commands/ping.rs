@@ -115,7 +115,7 @@ fn repeat<T: Configurable>(
     for seq in 1..=last {
         let next = Instant::now() + args.interval;
         match pinger.ping(seq, args.deadline, again)? {
-            // It counts neither as answered nor as lost.
+            // An interrupted ping counts neither as answered nor as lost.
             Outcome::Interrupted => break,
             outcome => tally.add(seq, &outcome)?,
         }

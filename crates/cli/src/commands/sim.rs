@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(signal::check()?)
 }
 
-/// Makes one run, and writes its frames if they are wanted.
+/// Makes one run, and writes its frames if there is a capture.
 ///
 /// # Errors
 /// The run broke an invariant, or frames cannot be written.

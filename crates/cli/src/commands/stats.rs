@@ -96,7 +96,7 @@ fn list(as_json: bool) -> anyhow::Result<()> {
         let mut file = found.file;
         match dunlin_insight::Snapshot::read(&mut file) {
             Ok(snapshot) => rows.push((found.pid, snapshot)),
-            // It may have ended by now.
+            // The process may have ended by now.
             Err(_) if !found.path.exists() => {}
             Err(error) => eprintln!("dunlin: process {}: {error}", found.pid),
         }
@@ -135,7 +135,7 @@ fn watch(opened: &mut Opened, interval: Duration, args: &Args) -> anyhow::Result
     Ok(())
 }
 
-/// Waits, but not longer than until Ctrl-C.
+/// Waits for this time, or until Ctrl-C.
 pub(crate) fn pause(span: Duration) -> Result<(), signal::Interrupted> {
     const STEP: Duration = Duration::from_millis(20);
     let end = std::time::Instant::now() + span;

@@ -41,12 +41,12 @@ pub(crate) struct Args {
     interval: Duration,
 }
 
-/// The request for which a key stands.
+/// A request of the user, made with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wish {
     /// Draw again after a change.
     Draw,
-    /// End.
+    /// End the command.
     Quit,
     /// Ctrl-C.
     Interrupt,

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     sink.finish()?;
     let written = match outcome {
         Ok(written) => written,
-        // The file has the packets up to now.
+        // The file has all packets up to Ctrl-C, so this is a success.
         Err(error) if error.is::<signal::Interrupted>() && args.output.is_some() => return Ok(()),
         Err(error) => return Err(error),
     };

@@ -152,7 +152,7 @@ impl Part {
         );
     }
 
-    /// The command that makes its rows.
+    /// The command that makes the rows of this part.
     fn command(&self) -> String {
         format!("dunlin bench {}", self.experiment.name)
     }

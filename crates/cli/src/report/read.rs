@@ -15,7 +15,7 @@ const LARGEST: u64 = 256 << 20;
 /// All rows of all files.
 ///
 /// # Errors
-/// The first file that cannot be read, or the first line that is no row.
+/// The first file that cannot be read, or the first line that is not a row.
 pub(super) fn all(paths: &[PathBuf]) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for path in paths {

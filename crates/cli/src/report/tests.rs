@@ -1,4 +1,4 @@
-//! Lines that are no rows are refused with their place, and the page describes its content.
+//! Lines that are not rows are refused with their place, and the page describes its content.
 
 use std::path::PathBuf;
 

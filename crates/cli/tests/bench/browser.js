@@ -1,5 +1,5 @@
-// What a reader would see as wrong, put into the page as text: `browser.rs` runs this in front of
-// everything else in a page, and reads it off the document when the page has loaded.
+// Finds faults that a reader of a page would see, and puts them into the page as text. `report.rs`
+// inserts this before everything else in a page, and reads the findings from the loaded document.
 "use strict";
 const wrong = [];
 window.addEventListener("error", (event) => {

@@ -247,7 +247,8 @@ fn a_killed_run_leaves_no_process() {
 #[test]
 fn a_process_of_a_measurement_that_dies_ends_it_with_exit_code_1() {
     let (_alone, parent, children) = long_run();
-    // Kills the client, which would have reported; the parent would wait in vain.
+    // Kills the client before it reports. A parent that only waited for the report would wait for
+    // ever.
     signal(*children.iter().max().unwrap(), "-KILL");
     let begin = Instant::now();
     let out = parent.wait_with_output().unwrap();

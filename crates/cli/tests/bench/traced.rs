@@ -168,7 +168,7 @@ fn seen(frames: &[Value]) -> Vec<Seen> {
     all
 }
 
-/// The flag of a packet that is sent again.
+/// The flag of a retransmitted packet.
 const AGAIN: u64 = 2;
 const REQ: u64 = 0;
 const CR: u64 = 1;

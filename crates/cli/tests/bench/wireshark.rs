@@ -371,8 +371,7 @@ fn wireshark_reads_what_the_simulator_has_captured() {
     sets.for_each(|set| args.extend(["--set", set]));
     let out = run(&args);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    // The dissector works the data size out, because the command line does not give that of the
-    // scenario.
+    // The dissector infers the data size, because the command line does not state the scenario's.
     let Some(frames) = dissect(&path, OURS, &[]) else {
         return;
     };

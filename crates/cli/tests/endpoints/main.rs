@@ -250,7 +250,7 @@ fn info_says_what_there_is_and_what_to_do() {
     assert!(text(&run(&["info"]).stdout).contains("huge pages"));
 }
 
-/// In a process that can make the memory file of a doorbell, and none for a channel.
+/// Runs in a process that can make the memory file of a doorbell, but not that of a channel.
 #[test]
 fn info_shows_that_endpoints_fall_back_to_udp_and_why() {
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" info --json";

@@ -1,4 +1,4 @@
-//! `dunlin stats` and `dunlin top`, run on a running process: this one, or one that ends.
+//! `dunlin stats` and `dunlin top`, run on a live process: this one, or one that ends.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -60,7 +60,7 @@ pub(crate) struct Figure {
 }
 
 impl Request {
-    /// The arguments that ask for this.
+    /// The request as arguments.
     pub(crate) fn words(&self) -> Vec<String> {
         let pair = |name: &str, value: &str| format!("{name}={value}");
         let mut words = vec![self.experiment.clone(), pair("transport", &self.transport)];
@@ -73,10 +73,10 @@ impl Request {
         words
     }
 
-    /// The request in these arguments; the processors are ignored.
+    /// Reads a request from arguments; ignores the processors.
     ///
     /// # Errors
-    /// They are not of this form.
+    /// If the arguments do not have this form.
     pub(crate) fn parse(words: &[String]) -> anyhow::Result<Self> {
         let (experiment, words) = words.split_first().context("no experiment is named")?;
         let mut params = BTreeMap::new();
@@ -115,8 +115,8 @@ pub(crate) fn params(params: &Map<String, Value>) -> BTreeMap<String, String> {
 
 impl Answer {
     /// # Errors
-    /// The output is not one JSON object of this form, or it has neither or both of figures and a
-    /// reason.
+    /// The output is not one JSON object of this form, or it has both figures and a reason, or
+    /// neither.
     pub(crate) fn parse(output: &str) -> anyhow::Result<Self> {
         let output = output.trim();
         ensure!(!output.is_empty(), "it printed nothing");
@@ -141,14 +141,14 @@ impl Answer {
         Ok(answer)
     }
 
-    /// A figure by its name, and its place.
+    /// Finds a figure by its name; returns its index, too.
     pub(crate) fn find(&self, metric: &str) -> Option<(usize, &Figure)> {
         let mut figures = self.figures.iter().enumerate();
         figures.find(|(_, figure)| figure.metric == metric)
     }
 }
 
-/// The beginning of a text, as long as a message has room for.
+/// The beginning of a text, cut to the length that a message has room for.
 pub(super) fn beginning(text: &str) -> String {
     const MOST: usize = 200;
     match text.char_indices().nth(MOST) {

@@ -49,17 +49,17 @@ pub(super) struct Row<'a> {
     this: Option<Range>,
     other: Option<Range>,
     state: Option<State>,
-    /// Rounds from which these come.
+    /// The number of rounds from which these figures come.
     rounds: usize,
-    /// Rounds that were tried.
+    /// The number of rounds that were tried.
     tried: usize,
-    /// Of these, the ones in which the machine changed its state.
+    /// The number of tried rounds in which the machine changed its state.
     unsteady: usize,
     run: &'static Origin,
     other_run: Option<Value>,
 }
 
-/// Median, smallest and largest of the rounds.
+/// Median, smallest and largest value of the rounds.
 #[derive(Clone, Copy, Serialize)]
 struct Range {
     median: f64,

@@ -29,7 +29,7 @@ const MOST: u64 = 1 << 20;
 /// One program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Program {
-    /// Its name on the command line.
+    /// The program's name on the command line.
     name: String,
     path: PathBuf,
     is_dunlin: bool,
@@ -54,10 +54,10 @@ impl FromStr for Program {
 }
 
 impl Program {
-    /// This build.
+    /// This build, as a program.
     ///
     /// # Errors
-    /// The system does not tell its path.
+    /// If the system does not report its path.
     pub(super) fn this() -> anyhow::Result<Self> {
         Ok(Self {
             name: "this build".to_owned(),
@@ -66,16 +66,16 @@ impl Program {
         })
     }
 
-    /// Its name, as the user wrote it.
+    /// The program's name, as the user wrote it.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Makes it measure a case, which may take as long as `limit`.
+    /// Makes the program measure a case within `limit`.
     ///
     /// # Errors
-    /// [`signal::Interrupted`]; or it cannot be started, fails, takes too long, or does not keep
-    /// the contract.
+    /// [`signal::Interrupted`]; or the program cannot be started, fails, takes too long, or does
+    /// not keep the contract.
     pub(super) fn measure(&self, request: &Request, limit: Duration) -> anyhow::Result<Answer> {
         let mut command = Command::new(&self.path);
         if self.is_dunlin {
@@ -128,7 +128,7 @@ struct Running {
     child: Child,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
-    /// It has been waited for, so its process number may belong to another process now.
+    /// The first process has been waited for, so its number may now belong to another process.
     is_buried: bool,
 }
 
@@ -150,7 +150,7 @@ impl Running {
         })
     }
 
-    /// Waits for its end; returns its output.
+    /// Waits until the program ends; returns its output.
     fn wait(&mut self, limit: Duration) -> anyhow::Result<String> {
         let deadline = Instant::now() + limit;
         let text = loop {
@@ -178,14 +178,15 @@ impl Running {
         }
     }
 
-    /// Ends it with all processes that it started. Returns its exit status and its standard error.
+    /// Ends the program with all processes that it started. Returns its exit status and its
+    /// standard error.
     fn end(mut self) -> std::io::Result<(ExitStatus, String)> {
         let status = self.bury()?;
         Ok((status, self.stderr.recv_timeout(ENDING).unwrap_or_default()))
     }
 
-    /// Kills the group before it waits for the first process, while no other group can have the
-    /// number.
+    /// Kills the group, and then waits for its first process. Until that wait, no other group can
+    /// have the number.
     fn bury(&mut self) -> std::io::Result<ExitStatus> {
         sys::kill_group(&self.child);
         self.is_buried = true;
@@ -196,7 +197,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_buried {
-            // An error means that it has ended, which is the aim.
+            // An error means that the program has ended already.
             let _ = self.bury();
         }
     }

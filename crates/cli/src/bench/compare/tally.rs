@@ -2,8 +2,8 @@
 //!
 //! A ratio is taken from the two measurements of one round, and a round counts for a pair of
 //! programs only if the four ping-pongs around the two agree. The result covers each state of the
-//! machine with enough ratios. A verdict needs all ratios of a state on one side of 1; for two
-//! equally fast programs, that happens by chance with seven ratios once in 64 times.
+//! machine with enough ratios. A verdict needs all ratios of a state on one side of 1; with seven
+//! ratios of two equally fast programs, that happens by chance once in 64 times.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(super) struct Round {
 pub(super) enum Verdict {
     /// This build is better in every round.
     Better,
-    /// It is worse in every round.
+    /// This build is worse in every round.
     Worse,
     /// The figures differ, and it is unknown which is better.
     Differs,

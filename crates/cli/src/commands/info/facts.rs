@@ -19,9 +19,9 @@ pub(super) struct Fact {
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
     Good,
-    /// It works, and could be better.
+    /// The feature works, but could work better.
     Improve,
-    /// It does not work.
+    /// The feature does not work.
     Missing,
 }
 

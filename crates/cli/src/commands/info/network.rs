@@ -29,7 +29,7 @@ pub(super) fn look() -> Vec<Fact> {
     ]
 }
 
-/// Opens an endpoint of each.
+/// Opens an endpoint of each transport.
 pub(super) fn try_transports() -> Vec<Fact> {
     let Ok(nexus) = Nexus::bind((Ipv4Addr::LOCALHOST, 0)) else {
         let fact = Fact::good("nexus", "cannot listen at 127.0.0.1");

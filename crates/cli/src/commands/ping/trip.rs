@@ -134,7 +134,7 @@ impl<T: Configurable> Pinger<T> {
         Ok(self.outcome(begin))
     }
 
-    /// Waits for the end of the call, which comes at the deadline at the latest.
+    /// Waits for the end of the call, which comes no later than its deadline.
     fn outcome(&mut self, begin: Nanos) -> Outcome {
         let (done, end) = loop {
             if let Some(end) = self.rpc.app_mut().done.take() {
@@ -156,7 +156,7 @@ impl<T: Configurable> Pinger<T> {
         outcome
     }
 
-    /// Runs the endpoint until then, or until a signal comes.
+    /// Runs the endpoint until the moment `then`, or until a signal comes.
     pub(super) fn rest_until(&mut self, then: Instant) {
         while signal::check().is_ok() {
             let left = then.saturating_duration_since(Instant::now());

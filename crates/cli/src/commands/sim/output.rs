@@ -16,7 +16,7 @@ pub(super) use harness::output::Target;
 /// The outputs, opened before the first run, so that a wrong path shows at once.
 pub(super) struct Output {
     json: Option<Box<dyn Write>>,
-    /// The standard output is for JSON.
+    /// True if JSON takes the standard output; the text for people then goes to the standard error.
     beside: bool,
     plot: Option<File>,
 }

@@ -22,16 +22,16 @@ pub(crate) enum Target {
 pub(crate) enum Opened {
     /// A process with its nexuses.
     Process {
-        /// Its number.
+        /// The process's number.
         pid: u32,
         /// A file for each nexus.
         files: Vec<Found>,
     },
     /// A process anywhere.
     Address {
-        /// The address of its nexus.
+        /// The address of the process's nexus.
         address: String,
-        /// Its number and its start, once it has answered.
+        /// The process's number and start, once it has answered.
         known: Option<(u64, u64)>,
     },
     /// The saved snapshot.
@@ -91,7 +91,8 @@ impl Opened {
     pub(crate) fn read(&mut self) -> anyhow::Result<Vec<Snapshot>> {
         match self {
             Self::Process { pid, files } => {
-                // A file lives on after its process while it is open here.
+                // An open file outlives its process, so the path shows whether the process still
+                // runs.
                 files.retain(|found| found.path.exists());
                 if files.is_empty() {
                     bail!("process {pid} has ended");
@@ -104,7 +105,7 @@ impl Opened {
             }
             Self::Address { address, known } => Ok(vec![read_remote(address, known)?]),
             Self::Saved { path, file } => {
-                // The path may belong to a process that has ended, as paths of open files do.
+                // A path such as `/proc/PID/fd/7` vanishes when its process ends.
                 if !path.exists() {
                     bail!("{} is gone", path.display());
                 }

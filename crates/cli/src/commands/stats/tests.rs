@@ -37,7 +37,7 @@ pub(crate) fn snapshot() -> Snapshot {
             server.iterate(|_| dunlin::Nanos::ZERO);
         }
     }
-    // Both publish before they block, and after an interval at the latest.
+    // Both publish before they block, and otherwise once an interval.
     for _ in 0..1000 {
         client.run_for(Duration::from_millis(1));
         server.run_for(Duration::from_millis(1));

@@ -27,7 +27,7 @@ pub(super) struct Model {
     before: Vec<Snapshot>,
     /// The latest reading.
     pub(super) after: Vec<Snapshot>,
-    /// New readings do not change the picture.
+    /// True while new readings do not change the picture.
     pub(super) held: bool,
     /// The table that keys act on.
     pub(super) table: Table,

@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// The number of an endpoint's interface, which is written to the file first.
+    /// Returns the number of an endpoint's interface. Writes a new interface to the file first.
     fn interface(&mut self, endpoint: u16) -> io::Result<u32> {
         if let Some(known) = self.interfaces.get(&endpoint) {
             return Ok(*known);
