@@ -19,7 +19,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 clone=$(realpath "$1")
 mkdir -p "$2"
 folder=$(realpath "$2")
-# What the patch and the transport were written for.
+# The commit for which the patch and the transport were written.
 commit=de83dab3
 
 work=$(mktemp -d)

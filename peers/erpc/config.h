@@ -1,4 +1,4 @@
-// In place of the file that eRPC's CMake makes: which transport, and what lies in front of headers.
+// Replaces the file that eRPC's CMake makes: names the transport, and the room in front of headers.
 #pragma once
 
 #include <stdlib.h>

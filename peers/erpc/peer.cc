@@ -5,11 +5,11 @@
 //   erpc-... rate      ... pattern=one_way|symmetric batch=3 inflight=60 size=32
 //   erpc-... bandwidth ... size=8388608 inflight=1
 //
-// Two processes with an endpoint each, on the two processors. What messages contain is what
-// Dunlin's experiments have in them: the client writes every word of a small request, the server
-// answers with a function of all of them, and the client checks every word of the answer; of a large
-// request, one word in 16 KiB is written and checked. Many requests in flight are spread over eight
-// sessions, and so are Dunlin's.
+// Two processes with an endpoint each, on the two processors. Messages have the same content as in
+// Dunlin's experiments: the client writes every word of a small request, the server answers with a
+// function of all of them, and the client checks every word of the answer. Of a large request, one
+// word in 16 KiB is written and checked. Many requests in flight are spread over eight sessions, as
+// Dunlin's are.
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -81,7 +81,7 @@ double now() {
 }
 
 //
-// What messages contain
+// The content of messages
 //
 
 // Calls `f` with the number of each word; without a loop for the usual size.
@@ -276,8 +276,8 @@ double quantile(const std::vector<uint32_t> &histogram, double quantile) {
 // The two processes
 //
 
-// The calling thread, and those that it starts, run before all ordinary ones; those of a higher
-// priority before those of a lower one.
+// The calling thread, and threads that it starts, run before all ordinary threads; threads with a
+// higher priority run before those with a lower one.
 void go_first(int priority) {
   if (!want.realtime) return;
   sched_param param = {};
@@ -388,7 +388,7 @@ void call(Side &side) {
 }
 
 //
-// What is asked for
+// The request
 //
 
 size_t number(const std::string &text) {
@@ -472,7 +472,7 @@ int main(int argc, char **argv) {
     with_endpoint(0, [server](Side &side) {
       call(side);
       waitpid(server, nullptr, 0);
-      // Nothing is torn down: the system does that.
+      // The system frees all resources.
       _exit(0);
     });
   } catch (const std::exception &error) {

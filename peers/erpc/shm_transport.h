@@ -35,7 +35,7 @@ namespace erpc {
 
 class ShmTransport : public Transport {
  public:
-  // eRPC knows a transport's type by name in its log alone.
+  // eRPC uses a transport's type only for a name in its log.
   static constexpr TransportType kTransportType = TransportType::kFake;
   static constexpr size_t kMaxDataPerPkt = SHM_DATA_BYTES;
   static constexpr size_t kMTU = kMaxDataPerPkt + sizeof(pkthdr_t);
@@ -57,7 +57,7 @@ class ShmTransport : public Transport {
 
   void init_hugepage_structures(HugeAlloc *, uint8_t **rx_ring) { rx_ring_ = rx_ring; }
 
-  // Of a fast NIC: 200 Gbit/s. Congestion control begins with it.
+  // The rate of a fast NIC, 200 Gbit/s, with which congestion control begins.
   size_t get_bandwidth() const { return 25ull * 1000 * 1000 * 1000; }
 
   void fill_local_routing_info(routing_info_t *info) const {
@@ -66,8 +66,8 @@ class ShmTransport : public Transport {
     memcpy(info->buf_, &route, sizeof(route));
   }
 
-  // Both ends map a segment that is named after both. It begins as zeros, which is two empty rings;
-  // the second end removes its name.
+  // Both ends map a segment that is named after both. Its bytes begin as zeros, which means two
+  // empty rings; the second end removes its name.
   bool resolve_remote_routing_info(routing_info_t *info) {
     auto *route = reinterpret_cast<Route *>(info->buf_);
     for (size_t i = 0; i < num_peers_; i++) {
@@ -103,7 +103,7 @@ class ShmTransport : public Transport {
     }
   }
 
-  // Packets are copied at once, so nothing has to be waited for.
+  // Packets are copied when they are sent, so there is nothing to wait for.
   void tx_flush() {}
   void post_recvs(size_t) {}
 
@@ -181,7 +181,7 @@ class ShmTransport : public Transport {
     Segment *segment;
   };
 
-  // What eRPC's session management carries for us; `tx` is added where it is received.
+  // The data that eRPC's session management carries for us; the receiver adds `tx`.
   struct Route {
     uint64_t id;
     End *tx;
@@ -239,7 +239,7 @@ class ShmTransport : public Transport {
     }
   }
 
-  // Writes a packet, and at last the word that shows it.
+  // Writes a packet, and last the word that shows it to the receiver.
   static void write(uint8_t *cell, const tx_burst_item_t &item, uint16_t lap) {
     const MsgBuffer *message = item.msg_buffer_;
     const size_t index = item.pkt_idx_;

@@ -1,5 +1,5 @@
-// eRPC, the transport and the program in one unit of translation, which gives the compiler what
-// link-time optimisation does in eRPC's own build, in less time.
+// eRPC, the transport and the program in one translation unit. That has the effect of link-time
+// optimisation in eRPC's own build, and takes less time.
 
 // Before eRPC's list of transports, which does not have this one.
 #include "shm_transport.h"

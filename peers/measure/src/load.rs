@@ -13,7 +13,7 @@ use crate::{cpu, work};
 /// processor predicts the branches.
 const WARM_UP: Duration = Duration::from_millis(100);
 
-/// One less than the number of calls between two looks at the clock, if more than one call is in
+/// One less than the number of calls between two readings of the clock, if more than one call is in
 /// flight.
 const MASK: u64 = 31;
 
@@ -128,7 +128,7 @@ impl Load {
         self.report
     }
 
-    /// Looks at the clock, and begins to count, or ends, if it is time.
+    /// Reads the clock, and begins to count, or ends, if it is time.
     fn look(&mut self) -> anyhow::Result<()> {
         let now = Instant::now();
         match self.counting {

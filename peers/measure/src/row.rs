@@ -75,7 +75,7 @@ pub(crate) fn of(peer: Name, place: Place, reports: &[Report]) -> Vec<Row> {
 /// All rows as lines.
 ///
 /// # Errors
-/// If a figure is no number.
+/// If a figure is not a number.
 pub(crate) fn json(rows: &[Row]) -> anyhow::Result<String> {
     let mut text = String::new();
     for row in rows {

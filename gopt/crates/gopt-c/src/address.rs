@@ -205,8 +205,7 @@ impl Pass<'_, '_> {
         found
     }
 
-    /// Whether the type of a cast names a variable: the parser reads `(a) & b` as a cast in any
-    /// case.
+    /// Whether the type of a cast names a variable: the parser always reads `(a) & b` as a cast.
     fn is_variable(&self, descriptor: Node<'_>) -> bool {
         let name = descriptor.child_by_field_name("type");
         let variable = name.and_then(|name| self.names.of(name));

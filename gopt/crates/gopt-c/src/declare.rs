@@ -1,6 +1,6 @@
 //! Declarations in a lane. If a variable gets an array, its declaration is split: the array is
-//! declared before the lanes, and an assignment takes the old place. Types that a lane declares
-//! also move before the lanes.
+//! declared before the lanes, and an assignment replaces the declaration. Types that a lane
+//! declares also move before the lanes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

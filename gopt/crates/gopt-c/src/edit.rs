@@ -36,7 +36,7 @@ struct Edit {
     pieces: Vec<Piece>,
 }
 
-/// The edits of one text. Two of them are disjoint, or one lies in the other.
+/// The edits of one text. Any two of them are disjoint, or one contains the other.
 #[derive(Default)]
 pub(crate) struct Edits {
     edits: Vec<Edit>,

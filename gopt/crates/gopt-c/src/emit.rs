@@ -431,7 +431,7 @@ const NEXT: &str = "\
      gopt_lane = (unsigned long)__builtin_ctzll(gopt_rest))
 ";
 
-/// The same for a mask of `WORDS` words.
+/// The same as `NEXT`, for a mask of `WORDS` words.
 const NEXT_OF_MANY: &str = "\
 #define GOPT_NEXT() \\
     do { \\

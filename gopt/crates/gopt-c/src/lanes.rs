@@ -389,7 +389,7 @@ fn type_names(node: Node<'_>) -> Vec<Node<'_>> {
     found
 }
 
-/// Whether this is an array whose size is that of its initialiser.
+/// Whether this is an array that gets its size from its initialiser.
 pub(crate) fn is_unsized(declared: &Declarator<'_>) -> bool {
     let mut node = declared.identifier;
     while node != declared.declarator {

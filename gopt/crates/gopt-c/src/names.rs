@@ -33,13 +33,13 @@ impl Place {
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) place: Place,
-    /// The place where its name is declared.
+    /// The place where the variable's name is declared.
     pub(crate) declared: Range<usize>,
-    /// The end of its scope.
+    /// The end of the variable's scope.
     pub(crate) scope_end: usize,
-    /// The number of its outermost array dimensions.
+    /// The number of the variable's outermost array dimensions.
     pub(crate) dimensions: usize,
-    /// True if it is, or may be, an enumerator: a constant that may be an array's size.
+    /// True if this is, or may be, an enumerator: a constant that may be an array's size.
     pub(crate) is_constant: bool,
 }
 
@@ -301,7 +301,7 @@ impl<'t> Resolver<'_, 't> {
         self.names.uses.insert(node.start_byte(), variable);
     }
 
-    /// Adds a variable of the file to those of the function when the function first names it.
+    /// Adds a variable of the file to the function's variables when the function first names it.
     fn global(&mut self, node: Node<'t>, dimensions: usize, is_constant: bool) -> usize {
         let name = self.text(node).to_owned();
         let variable = self.names.variables.len();

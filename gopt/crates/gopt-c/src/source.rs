@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, LineMarker};
 /// The prefix of every name that the output adds, in capitals for macros.
 pub(crate) const RESERVED: &str = "gopt_";
 
-/// The names of the mark: that of the paper, and an older one.
+/// The names of the mark: the paper's, and an older one.
 pub(crate) const MARKS: [&str; 2] = ["g_expensive", "FPP_EXPENSIVE"];
 
 /// The remedy for a text that only the preprocessor understands.

@@ -42,7 +42,8 @@ fn program(loops: u32) -> String {
 #[test]
 fn many_loops_in_a_function_do_the_same() {
     let folder = Folder::new("many-same");
-    // A loop that ends early may leave other items partly done, so no loop of this program does.
+    // A loop that ends early may leave other items partly done, so no loop of this program ends
+    // early.
     let text = program(10)
         .replace("v == 3u", "v == 1u")
         .replace("v == 8u", "v == 1u");

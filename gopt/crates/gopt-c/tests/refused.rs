@@ -229,7 +229,7 @@ fn nesting_without_end_is_refused() {
     }
 }
 
-/// For any text, the tool makes an output or refuses it with a place in the text.
+/// The tool either transforms a text, or refuses it and names a place in the text.
 #[test]
 fn every_prefix_of_a_program_is_answered() {
     let text = include_str!("corpus/declare.c");

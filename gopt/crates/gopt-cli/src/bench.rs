@@ -2,7 +2,8 @@
 //! §4.4, §5), compared with the rate at which this machine reads random cache lines.
 //!
 //! Each look-up runs in a process of its own, which makes the table and then measures all forms in
-//! turns. So a round measures one look-up, and two tables are never in memory at the same time.
+//! turns. So a round measures one look-up, and the tables of two look-ups are never in memory at
+//! the same time.
 
 mod automata;
 mod chart;
@@ -199,8 +200,8 @@ fn alarms(job: &Job, made: Made) -> Vec<String> {
 }
 
 /// # Errors
-/// The machine has less free memory than two tables take. The second table is the one that measures
-/// the rate of lines, or memory of that size is needed while automata are built.
+/// The machine has less free memory than two tables take. The second table measures the rate of
+/// lines; for automata, building them takes as much memory instead.
 fn ensure_memory(table_mib: u32) -> anyhow::Result<()> {
     let meminfo = std::fs::read_to_string("/proc/meminfo")?;
     let line = meminfo

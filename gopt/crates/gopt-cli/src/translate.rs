@@ -69,7 +69,8 @@ pub(crate) struct Args {
 /// Transforms a file, or prints the header.
 ///
 /// # Errors
-/// The input cannot be read or is refused; the output cannot be written; or both do not the same.
+/// The input cannot be read or is refused; the output cannot be written; or, under `--check`,
+/// original and result behave differently.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Some(input) = args.input.as_deref().filter(|_| !args.header) else {
         return output::to_stdout(HEADER);

@@ -181,7 +181,7 @@ fn nodes(len: usize) -> io::Result<Huge<Node>> {
 /// the key. The code has no branches, so the loop compiles to vectors and nothing is mispredicted.
 #[inline(always)]
 fn child(node: &Node, key: u64) -> usize {
-    // The limit keeps filled places out of the count, without a comparison of their own.
+    // The limit excludes the filled places from the count without a comparison of their own.
     let key = key.min(RESERVED - 1);
     node.keys
         .iter()

@@ -14,7 +14,7 @@ use crate::work::Work;
 pub trait Lookup {
     /// The key of a look-up.
     type Key: Copy;
-    /// Its result.
+    /// The result of a look-up.
     type Value: Copy;
 
     /// Looks one key up.

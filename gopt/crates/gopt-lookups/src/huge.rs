@@ -58,8 +58,8 @@ impl<T: FromZeros + Copy> Huge<T> {
         let skip = mapping.as_ptr().align_offset(PAGE_BYTES);
         // SAFETY: `skip` is less than a page, and the mapping is longer than that.
         let values = unsafe { mapping.byte_add(skip) }.cast();
-        // If the kernel refuses, look-ups are slower, which is no error. SAFETY: the range lies in
-        // the mapping made above.
+        // If the kernel refuses, look-ups are slower, which is not an error. SAFETY: the range lies
+        // in the mapping made above.
         let _ = unsafe { libc::madvise(mapping.as_ptr(), mapped_bytes, libc::MADV_HUGEPAGE) };
         Ok(Self {
             values,
@@ -91,7 +91,7 @@ impl<T> DerefMut for Huge<T> {
 impl<T> Drop for Huge<T> {
     fn drop(&mut self) {
         // The values are `Copy`, so they need no drop.
-        // SAFETY: the mapping is this one's own, and nothing borrows from it any more.
+        // SAFETY: this `Huge` owns the mapping, and nothing borrows from it any more.
         let _ = unsafe { libc::munmap(self.mapping.as_ptr(), self.mapped_bytes) };
     }
 }

@@ -35,7 +35,7 @@ impl Lookup for Ipv6 {
     #[inline(always)]
     fn find(&self, address: u128) -> Option<u32> {
         let mut word = *self.trie.first_word(address);
-        // In registers, shifting two of them is faster than counting the bits that are used; in
+        // Shifting two words is faster than counting the used bits if all are in registers; in
         // memory, counting is faster.
         let mut rest = address << FIRST_BITS;
         loop {

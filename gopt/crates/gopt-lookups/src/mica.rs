@@ -2,8 +2,8 @@
 //! the entries (HERD §4.1; design §15). A look-up reads a bucket and, if a tag agrees, the log.
 //!
 //! Invariants: a bucket is one cache line of eight slots. A slot holds 16 bits of the key's hash,
-//! and the position at which its entry was appended. The log holds an entry until the head comes
-//! round to its place again: one entry fewer than it has places, because positions skip 0.
+//! and the position at which its entry was appended. The log holds an entry until the head reaches
+//! its place again. It holds one entry fewer than it has places, because positions skip 0.
 
 use std::io;
 

@@ -69,7 +69,7 @@ impl<K: Copy, V> Work<K, V> for Handler {
 
     #[inline(always)]
     fn key(&self, packet: &Packet<K>) -> K {
-        // The compiler must not move this check behind the use of the key: a handler drops bad
+        // The compiler must not move this check after the use of the key: a handler drops bad
         // packets first.
         std::hint::black_box(digest(&packet.words, 1));
         packet.key

@@ -1,4 +1,4 @@
-//! Both forms against the library of the same name.
+//! Both forms, compared with the crate of the same name.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

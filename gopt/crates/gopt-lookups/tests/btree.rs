@@ -1,4 +1,4 @@
-//! The tree against the one of the standard library.
+//! The tree, compared with the one of the standard library.
 
 mod agreement;
 

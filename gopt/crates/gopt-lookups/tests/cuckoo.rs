@@ -1,4 +1,4 @@
-//! The cuckoo table against a map of the standard library.
+//! The cuckoo table, compared with a map of the standard library.
 
 mod agreement;
 

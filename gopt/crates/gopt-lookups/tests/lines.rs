@@ -1,4 +1,4 @@
-//! Random lines against their numbers, and the count of lines against paths that are known.
+//! Random lines, compared with their numbers; and the count of lines, compared with known paths.
 
 mod agreement;
 

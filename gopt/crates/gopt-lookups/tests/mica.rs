@@ -1,4 +1,4 @@
-//! The MICA table against a map of the standard library.
+//! The MICA table, compared with a map of the standard library.
 
 mod agreement;
 

@@ -1,4 +1,4 @@
-//! Pointer chasing against a walk that rebuilds the chain from single steps.
+//! Pointer chasing, compared with a walk that rebuilds the chain from single steps.
 
 mod agreement;
 

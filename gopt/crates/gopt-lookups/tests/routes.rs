@@ -1,4 +1,4 @@
-//! IPv4 and IPv6 tables against the trie of another crate.
+//! IPv4 and IPv6 tables, compared with the trie of another crate.
 
 mod agreement;
 

@@ -188,16 +188,16 @@ where
 }
 
 /// The items of [`Batch::in_order`]. The number of an item is its place in `ended`, a ring that
-/// holds the values that came before those of older items.
+/// holds the values that came before the values of older items.
 struct InOrder<I, L, D, V, const CAP: usize> {
     items: I,
     lookup: L,
     done: D,
     ended: [Option<V>; CAP],
     width: usize,
-    /// Items that began, and whose values `done` has not got.
+    /// Items that have begun, and whose values were not yet passed to `done`.
     under_way: usize,
-    /// The place of the oldest of them.
+    /// The place of the oldest such item.
     oldest: usize,
 }
 

@@ -22,8 +22,8 @@ pub(crate) const MAX_LANES: usize = 64;
 
 /// Has the items of a batch.
 pub(crate) trait Source<F: Future> {
-    /// The next look-up and the number of its item, if one may begin now. After `None`, it is asked
-    /// again when another look-up has ended.
+    /// The next look-up and the number of its item, if one may begin now. After `None`, the batch
+    /// asks again when another look-up has ended.
     fn next(&mut self) -> Option<(usize, F)>;
 
     /// Takes the value of an item.
@@ -53,8 +53,9 @@ struct Spare<F> {
     end: *mut Lane<F>,
 }
 
-/// Runs the look-ups of `source` in `width` lanes, in turns, until it has no more and all have
-/// ended. A lane whose look-up has ended takes the next one, which runs to its first mark at once.
+/// Runs the look-ups of `source` in `width` lanes, in turns, until the source has no more and all
+/// have ended. A lane whose look-up has ended takes the next one, which immediately runs to its
+/// first mark.
 #[inline(always)]
 pub(crate) fn run<F, S, const CAP: usize>(width: usize, source: &mut S)
 where
@@ -72,7 +73,8 @@ where
         // SAFETY: `lanes` has `CAP` places, at least one of them, and at least `width`.
         let (mut ring, mut spare) = unsafe { (Ring::of(lanes), Spare::of(lanes, width)) };
         loop {
-            // SAFETY: `at` holds no look-up: it is the first lane, a spare one, or its own ended.
+            // SAFETY: `at` holds no look-up: it is the first lane, a spare one, or one whose
+            // look-up has ended.
             unsafe { ring.begin(begun) };
             // The compiler peels the first turn off the inner loop. It knows there that the
             // look-up starts at its beginning and has no permit, and in the rest of the loop that

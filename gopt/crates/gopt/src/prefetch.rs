@@ -3,11 +3,11 @@
 //!
 //! Invariant: a mark is pending once, and then ready. In a [`Batch`](crate::Batch), each turn of a
 //! look-up lets it pass one mark (`turn.rs`), and the mark itself changes nothing. In another
-//! executor a mark remembers that it has switched, and wakes the task at once, because only tasks
-//! that were woken are polled again.
+//! executor a mark remembers that it has switched, and immediately wakes the task, because only
+//! tasks that were woken are polled again.
 //!
 //! So in a batch, marks that a look-up awaits at the same time, joined to one future, pass one in
-//! each turn; and after a future that is pending and no mark, the next mark passes at once. Both
+//! each turn; and after a pending future that is not a mark, the next mark passes immediately. Both
 //! cost time, and change no value.
 
 use core::future::Future;
@@ -269,7 +269,7 @@ fn prefetch_value<T, H: Hint>(place: &T) {
 
 /// Whether a `T` may lie at a place, within its alignment, where it covers one more line than its
 /// size fills. The compiler knows the answer. If so, a line is sometimes prefetched twice, which
-/// costs less than to compute the place.
+/// costs less than computing the place.
 const fn may_cross<T>() -> bool {
     let most_offset = LINE_BYTES.saturating_sub(align_of::<T>());
     let most_lines = (most_offset + size_of::<T>()).div_ceil(LINE_BYTES);

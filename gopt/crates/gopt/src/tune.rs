@@ -18,7 +18,7 @@ const WORTH: u64 = 32;
 pub struct Tuned<const CAP: usize> {
     /// The narrowest batch that is within three per cent of the fastest.
     pub batch: Batch<CAP>,
-    /// The time of its best run, in units of the clock.
+    /// The time of that batch's best run, in units of the clock.
     pub ticks: u64,
 }
 

@@ -16,7 +16,7 @@ use core::task::{Context, RawWaker, RawWakerVTable, Waker};
 /// The permit for one mark. It is atomic only because a waker is `Sync`.
 pub(crate) struct Permit(AtomicBool);
 
-/// The functions of a batch's waker; their address shows that a waker is one.
+/// The functions of a batch's waker; their address identifies such a waker.
 static BATCH: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, ignore);
 
 impl Permit {
@@ -50,8 +50,8 @@ pub(crate) fn take(cx: &Context<'_>) -> Option<bool> {
     if !ptr::eq(waker.vtable(), &BATCH) {
         return None;
     }
-    // SAFETY: `BATCH` is private, so this waker is that of `with_context`, whose permit is alive
-    // while the waker is.
+    // SAFETY: `BATCH` is private, so this waker comes from `with_context`, whose permit lives as
+    // long as the waker.
     let permit = unsafe { &*waker.data().cast::<AtomicBool>() };
     let granted = permit.load(Ordering::Relaxed);
     permit.store(false, Ordering::Relaxed);

@@ -32,7 +32,7 @@ pub enum Picture {
 }
 
 impl Picture {
-    /// Its title.
+    /// The picture's title.
     pub fn title(&self) -> &str {
         match self {
             Self::Lines(chart) => &chart.title,

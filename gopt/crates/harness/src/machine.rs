@@ -87,7 +87,7 @@ fn machine() -> String {
 
 /// The commit of the tree from which this program was built, with `+` if sources differ from it.
 /// The program looks at the tree when it runs: if the build looked, every commit would cause a new
-/// build. So the commit counts only if the program is younger than the last change of the checkout.
+/// build. So the commit counts only if the program is newer than the last change of the checkout.
 fn commit() -> Option<String> {
     let git = |args: &[&str]| {
         let mut git = Command::new("git");

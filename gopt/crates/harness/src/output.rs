@@ -129,7 +129,7 @@ impl Output {
         })
     }
 
-    /// Shows a text at once, on the standard error if the standard output is for JSON.
+    /// Shows a text immediately, on the standard error if the standard output is for JSON.
     ///
     /// # Errors
     /// The reader has closed the other end, or the disk is full.

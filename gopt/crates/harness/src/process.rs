@@ -114,7 +114,7 @@ impl Process {
             .with_context(|| format!("{} has ended", self.role))
     }
 
-    /// Its process number, for signals and `/proc`.
+    /// The child's process number, for signals and `/proc`.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -123,7 +123,7 @@ impl Process {
     /// Waits for the child to end by itself, at most for `limit`.
     ///
     /// # Errors
-    /// [`signal::Interrupted`]; or it took too long, or failed.
+    /// [`signal::Interrupted`]; or the child took too long, or failed.
     pub fn wait(&mut self, limit: Duration) -> anyhow::Result<()> {
         let deadline = Instant::now() + limit;
         loop {

@@ -1,6 +1,6 @@
 //! Progress of a run on the standard error: a bar on a terminal, a line from time to time
-//! elsewhere. [`Progress`] is that of measurements in rounds, [`Timeline`] that of a simulation
-//! through its virtual time.
+//! elsewhere. [`Progress`] is for measurements in rounds, [`Timeline`] for a simulation through its
+//! virtual time.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ type Word = Cow<'static, str>;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The experiment that measured it.
+    /// The experiment that measured the figure.
     pub experiment: Word,
     /// The transport, or `none`.
     pub transport: Word,
@@ -23,16 +23,16 @@ pub struct Row {
     pub params: Map<String, Value>,
     /// The figure.
     pub metric: Word,
-    /// Its unit.
+    /// The figure's unit.
     pub unit: Word,
     /// The median of all rounds.
     pub median: f64,
-    /// The smallest one.
+    /// The smallest value of a round.
     pub min: f64,
-    /// The largest one.
+    /// The largest value of a round.
     pub max: f64,
-    /// The number of rounds behind these three values: the rounds of the machine's most frequent
-    /// state.
+    /// The number of rounds from which these three values come: those in the machine's most
+    /// frequent state.
     pub runs: usize,
     /// Median of the baseline over the same rounds.
     pub baseline: Option<f64>,
@@ -46,7 +46,7 @@ pub struct Row {
     /// The state of the machine; `None` if it does not matter, or is unknown.
     #[serde(default)]
     pub state: Option<State>,
-    /// The program and the machine that measured it.
+    /// The program and the machine that measured the figure.
     pub run: Origin,
 }
 
@@ -99,9 +99,9 @@ impl Row {
 pub struct Spread {
     /// The value in the middle.
     pub median: f64,
-    /// The smallest one.
+    /// The smallest value.
     pub min: f64,
-    /// The largest one.
+    /// The largest value.
     pub max: f64,
 }
 

@@ -45,8 +45,8 @@ impl Seat {
     /// Puts the calling thread on this seat.
     ///
     /// # Errors
-    /// There is no such processor, or this process may not use it. Or the seat is before other
-    /// threads, and this process is not root's.
+    /// There is no such processor, or this process may not use it. Or the seat has priority over
+    /// ordinary threads, and this process is not root's.
     pub fn take(self) -> io::Result<()> {
         self.cpu.map_or(Ok(()), sys::pin_to)?;
         self.go(SPINNING)
@@ -56,7 +56,7 @@ impl Seat {
     /// it.
     ///
     /// # Errors
-    /// The seat is before other threads, and this process is not root's.
+    /// The seat has priority over ordinary threads, and this process is not root's.
     pub fn prepare(self) -> io::Result<()> {
         self.go(SLEEPING)
     }

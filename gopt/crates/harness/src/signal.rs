@@ -19,7 +19,7 @@ impl std::error::Error for Interrupted {}
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Makes SIGINT and SIGTERM set the flag from now on. A second signal ends the process at once.
+/// Makes SIGINT and SIGTERM set the flag from now on. A second signal ends the process immediately.
 ///
 /// # Errors
 /// The system refuses the handler.

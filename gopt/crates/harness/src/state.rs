@@ -57,9 +57,9 @@ pub fn steady(pings: &[f64]) -> Option<f64> {
     agree(min, max).then_some(median)
 }
 
-/// The states of the machine in these rounds: those with the most rounds first, and of equals the
-/// faster one. A round that was measured in several states (`None`) belongs to none. A round is in
-/// at most one state.
+/// The states of the machine in these rounds: the state with the most rounds first; if two have
+/// equally many, the faster one comes first. A round that was measured in several states (`None`)
+/// belongs to none. A round is in at most one state.
 pub fn states(rounds: &[Option<f64>]) -> Vec<Group> {
     let with_index = rounds.iter().enumerate();
     let mut left: Vec<(f64, usize)> = with_index

@@ -1,5 +1,5 @@
 //! Dunlin as a user gets it, over one transport: endpoints that spin for a while and then sleep,
-//! one session with a window for all calls in flight. By the poll API, and as futures.
+//! one session with a window for all calls in flight. Uses the poll API, or futures.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -151,7 +151,7 @@ impl<T: Open> Peer for Futures<T> {
     }
 }
 
-/// One call after the other.
+/// Issues one call after the other.
 async fn one_at_a_time(
     cx: &Caller,
     session: Session,

@@ -11,8 +11,8 @@ pub(crate) fn root(names: &Names<'_>, node: Node<'_>) -> Option<(usize, bool)> {
         match node.kind() {
             "identifier" | "type_identifier" => {
                 let variable = names.of(node)?;
-                // An index into a value that is no array follows a pointer. The type of a field is
-                // not known here, so an index after a field counts as a part.
+                // An index into a value that is not an array follows a pointer. The type of a field
+                // is not known here, so an index after a field counts as a part.
                 let is_array = indexed <= names.variables[variable].dimensions;
                 return is_array.then_some((variable, is_whole));
             }

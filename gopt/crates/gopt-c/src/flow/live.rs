@@ -45,7 +45,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// None if the function is too large.
+    /// `None` if the function is too large.
     pub(crate) fn of(flow: &Flow<'_>, variables: usize) -> Option<Self> {
         let bytes = flow.steps.len() * variables.div_ceil(64) * 8;
         if bytes > LIMIT_BYTES {

@@ -10,7 +10,7 @@ type State = (Point, bool);
 
 impl Flow<'_> {
     /// The writes of this `foreach` whose value another item may replace before this item reads it.
-    /// They are indices into [`Flow::shared_writes`].
+    /// Returns indices into [`Flow::shared_writes`].
     pub(crate) fn overwritten(&self, lane: usize) -> Vec<usize> {
         let mut stores: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
         for (point, step) in self.steps.iter().enumerate() {

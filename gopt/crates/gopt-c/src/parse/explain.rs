@@ -1,5 +1,5 @@
-//! Explains a fault that the parser found, where possible. The place that the parser names is often
-//! behind the word that caused the fault. Called by `parse.rs` alone.
+//! Explains a fault that the parser found, where possible. The place that the parser names often
+//! comes after the word that caused the fault. Called by `parse.rs` alone.
 
 use std::ops::Range;
 

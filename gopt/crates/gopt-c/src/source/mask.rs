@@ -1,6 +1,6 @@
 //! Makes the copy that the parser gets. In it, words that the grammar does not know are replaced by
-//! known words that are no longer, and text that no pass needs is blank. The output is made from
-//! the original. Called by `source.rs`.
+//! known words of the same length or less, and text that no pass needs is blank. The output is made
+//! from the original. Called by `source.rs`.
 
 use std::ops::Range;
 
@@ -128,7 +128,7 @@ fn put(masked: &mut [u8], range: &Range<usize>, word: &str) {
     masked[range.start..range.start + word.len()].copy_from_slice(word.as_bytes());
 }
 
-/// Makes a sum of the range in `case 0 ... 9:`, because the grammar knows no ranges.
+/// Replaces the range in `case 0 ... 9:` by a sum, because the grammar knows no ranges.
 fn mask_range(masked: &mut [u8], begin: usize) {
     let Some(length) = masked[begin..].iter().position(|byte| *byte == b':') else {
         return;

@@ -65,7 +65,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // If the test fails, its programs stay for a look.
+        // If the test fails, its programs stay for inspection.
         if !std::thread::panicking() {
             drop(std::fs::remove_dir_all(&self.0));
         }

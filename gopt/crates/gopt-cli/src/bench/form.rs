@@ -36,7 +36,7 @@ pub(super) struct Cell {
 }
 
 impl Form {
-    /// Its name in rows.
+    /// The form's name in rows.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

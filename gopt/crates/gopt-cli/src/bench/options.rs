@@ -116,7 +116,7 @@ impl Args {
 }
 
 impl Lookup {
-    /// Its name in rows.
+    /// The look-up's name in rows.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::PointerChasing => "pointer-chasing",
@@ -131,7 +131,7 @@ impl Lookup {
 }
 
 impl Shape {
-    /// Its name in rows.
+    /// The shape's name in rows.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tight => "tight",

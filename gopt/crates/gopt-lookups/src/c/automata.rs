@@ -1,8 +1,8 @@
 //! The two forms of [`Automata`] in C.
 //!
 //! Invariants: C gets pointers into payloads and automata that live as long as the call. C reports
-//! a match through a function that never unwinds into C: it keeps a panic of the caller's code,
-//! which goes on once C has returned.
+//! a match through a function that never unwinds into C: it catches a panic of the caller's code,
+//! and resumes it once C has returned.
 
 use std::any::Any;
 use std::ffi::c_void;

@@ -35,7 +35,7 @@ unsafe extern "C" {
     pub(super) safe static gopt_btree_handler: Functions;
 }
 
-/// The form that is asked for.
+/// The function of a form at a width.
 pub(super) fn function(functions: &Functions, form: CForm, width: usize) -> Function {
     let known = WIDTHS.iter().position(|&known| known == width);
     match form {

@@ -18,7 +18,7 @@ const fn is_as_in_c() -> bool {
             transmute::<Option<[u64; 3]>, [u64; 4]>(Some([4, 5, 6])),
         )
     };
-    // SAFETY: as above, and the compiler refuses bytes that are no value of the type.
+    // SAFETY: as above, and the compiler refuses bytes that are not a value of the type.
     let none = unsafe {
         (
             transmute::<[u32; 2], Option<u32>>([0, 2]),
@@ -29,7 +29,7 @@ const fn is_as_in_c() -> bool {
     matches!(some, ([1, 2], [1, 3], [1, 4, 5, 6])) && matches!(none, (None, None, None))
 }
 
-/// The same for packets and results of a handler.
+/// Whether packets and results of a handler have the layout of C, too.
 const fn packet_is_as_in_c<K>() -> bool {
     let after_words = size_of::<[u64; 8]>();
     offset_of!(Packet<K>, words) == 0 && offset_of!(Packet<K>, key) == after_words

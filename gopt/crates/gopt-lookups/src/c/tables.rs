@@ -15,8 +15,8 @@ use crate::trie::{Trie, Word};
 /// # Safety
 /// `in_c` is the `struct table` of the functions in the lists `tight` and `handler`. Whatever these
 /// functions read through it, for keys that `check_key` lets pass, lies in memory that `self` owns.
-/// The functions of `tight` take keys and write values, with the types of this table's `Lookup`.
-/// Those of `handler` take packets and write the results of a handler.
+/// The functions in `tight` take keys and write values, with the types of this table's `Lookup`.
+/// Those in `handler` take packets and write the results of a handler.
 pub(super) unsafe trait Table: Lookup {
     /// `struct table`.
     type InC;

@@ -25,8 +25,9 @@ use crate::work::{Handled, Handler, Tight};
 /// Where an array's pointer lies in `struct table`, and the array.
 type Array<'a> = (usize, &'a [u8]);
 
-/// The compilers of the sources. Without optimisation no access is left out, so the sanitizers see
-/// all. Only gcc runs with sanitizers, because many distributions leave out clang's.
+/// The compilers of the sources. Without optimisation, the compiler drops no access, so the
+/// sanitizers see all of them. Only gcc runs with sanitizers, because many distributions leave out
+/// clang's.
 const COMPILERS: [(&str, &[&str]); 2] = [
     (
         "gcc",

@@ -58,7 +58,7 @@ impl Drop for Still<'_> {
 }
 
 /// Look-ups to begin, one after the other, and those that have ended. At most `most` are under way,
-/// and once there are as many, none begins before all of them have ended.
+/// and once `most` are under way, none begins before all of them have ended.
 struct Script<'a> {
     begun: usize,
     look_ups: Vec<Still<'a>>,

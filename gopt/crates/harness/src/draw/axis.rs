@@ -16,7 +16,7 @@ pub enum Scale {
 /// The quantity of an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// Its text.
+    /// The axis's label.
     pub label: String,
     /// The unit as in rows: `ns`, `1/s`, and so on; `""` for plain numbers.
     pub unit: &'static str,

@@ -15,17 +15,17 @@ const RIGHT: f64 = 180.0;
 /// One bar.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
-    /// Text at its left.
+    /// The text at the left of the bar.
     pub name: String,
     /// The number of its colour, as in [`Line`](crate::draw::Line).
     pub colour: Option<usize>,
-    /// Its length.
+    /// The value, which is the bar's length.
     pub value: f64,
-    /// Smallest and largest value.
+    /// The smallest and the largest value.
     pub spread: Option<(f64, f64)>,
-    /// If false, it is drawn pale.
+    /// False if the bar is drawn pale.
     pub valid: bool,
-    /// Its baseline.
+    /// The value of the baseline.
     pub baseline: Option<f64>,
     /// The value that others have published.
     pub published: Option<f64>,
@@ -42,7 +42,7 @@ pub struct Bars {
     pub baseline: String,
     /// The meaning of the diamonds.
     pub published: String,
-    /// From top to bottom.
+    /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
 }
 

@@ -23,7 +23,7 @@ const SPREAD_SHOWN: f64 = 1.5;
 pub enum Kind {
     /// A measurement.
     Measured,
-    /// Its baseline.
+    /// The baseline of a measurement.
     Baseline,
     /// A value that others have published.
     Published,
@@ -34,9 +34,9 @@ pub enum Kind {
 /// A value at a place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Point {
-    /// Its place on the horizontal axis.
+    /// The place on the horizontal axis.
     pub x: f64,
-    /// Its value.
+    /// The value.
     pub y: f64,
     /// The smallest and largest that were measured.
     pub spread: Option<(f64, f64)>,
@@ -62,13 +62,13 @@ impl Point {
 /// A line of a chart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Line {
-    /// Its name in the legend.
+    /// The line's name in the legend.
     pub name: String,
-    /// Its colour; `None` if the line belongs to no transport.
+    /// The line's colour; `None` if the line belongs to no transport.
     pub colour: Option<usize>,
-    /// How it is drawn.
+    /// How the line is drawn.
     pub kind: Kind,
-    /// From left to right.
+    /// The points, from left to right.
     pub points: Vec<Point>,
     /// The letter next to each point of a published line, and before the line's name in the legend.
     pub letter: Option<String>,
@@ -81,9 +81,9 @@ pub struct Chart {
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
-    /// The vertical one.
+    /// The vertical axis.
     pub y: Axis,
-    /// In the order of the legend.
+    /// The lines, in the order of the legend.
     pub lines: Vec<Line>,
 }
 

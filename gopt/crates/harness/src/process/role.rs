@@ -25,7 +25,7 @@ impl Role {
         Self { name, run }
     }
 
-    /// Its name on the command line.
+    /// The role's name on the command line.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name

@@ -1,6 +1,6 @@
 /*
  * Runs every form of one look-up in one shape over a table from a file, for sanitizers: each
- * array of the table has its own allocation of just its size, so reads beside it are seen.
+ * array of the table has its own allocation of just its size, so reads outside of it are found.
  * `driver IN OUT`; compiled with UNIT, the translation unit of the look-up, and FORMS, its list
  * of forms. Ends with 0 if all forms agree, and then has written the results to OUT.
  */
@@ -10,7 +10,7 @@
 
 #include UNIT
 
-/* Widths of the forms, in the order of the list; what plain is called with says nothing. */
+/* Widths of the forms, in the order of the list; the width of `plain` has no effect. */
 static const size_t widths[] = {WIDTHS};
 
 static void *allocate(size_t len)
