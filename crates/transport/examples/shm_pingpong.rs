@@ -1,13 +1,13 @@
-//! Measures the shared-memory transport through its two traits against the bare hardware: a
-//! ping-pong of one cache line, and a ring of cache lines with the sequence number inside.
+//! Compares the shared-memory transport, called through its two traits, with the bare hardware: a
+//! ping-pong of one cache line, and a ring of cache lines that hold a sequence number.
 //!
 //! ```text
 //! cargo run --release -p dunlin-transport --example shm_pingpong [runs]
 //! ```
 //!
 //! Every run measures the bare hardware and the transport in turn, between two threads and between
-//! two processes; the medians and their ratio are printed. Each packet carries a fresh counter,
-//! which the other side reads; it answers with a function of the counter.
+//! two processes; the medians and their ratio are printed. Each packet carries a new counter; the
+//! other side reads it and answers with a function of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -22,7 +22,7 @@ type End = (Halves<ShmRx, ShmTx>, PeerId);
 const ROUND_TRIPS: u64 = 300_000;
 const PACKETS: u64 = 4_000_000;
 const RING: usize = 2048;
-/// Packets that may be under way before the sender learns of their arrival.
+/// Most packets in flight. The sender waits until the receiver has reported earlier ones.
 const WINDOW: u64 = 1536;
 const ACK_EVERY: u64 = 256;
 
@@ -115,7 +115,7 @@ fn pin(core: usize) {
 
 /// Restricts this thread, and every thread that it makes from now on, to these cores.
 fn run_on(cores: &[usize]) {
-    // SAFETY: the set is plain data, and the call reads as much as it is told.
+    // SAFETY: the set is plain data, and the call reads no more than its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for &core in cores {
@@ -257,7 +257,7 @@ fn threads(client: impl FnOnce(&mut End) -> f64, server: impl FnOnce(&mut End) +
 fn processes(client: impl FnOnce(&mut End) -> f64, server: impl FnOnce(&mut End)) -> f64 {
     run_on(&[0, 1]);
     let (mut a, mut b) = pair();
-    // SAFETY: this process has one thread now, so the child may do whatever it likes.
+    // SAFETY: this process has one thread now, so the child may call any function.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork");
     if child == 0 {

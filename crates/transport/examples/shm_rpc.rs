@@ -14,8 +14,8 @@
 //! [`server_turn`]. The last printed line is the number of counted RPCs or iterations.
 //!
 //! The client writes fresh numbers to the beginning of each request, and one to its end if it is
-//! longer; the server reads them and answers their sum at the same places, where the client checks
-//! it. So the work of the program itself is the same for 32 bytes and for 1000.
+//! longer; the server reads them and writes their sum to the same places of the response, where the
+//! client checks it. The program itself therefore does the same work for 32 bytes and for 1000.
 
 use dunlin_core::transport::{Halves, PeerId};
 use dunlin_core::{
@@ -33,7 +33,7 @@ const SUM: ReqType = ReqType(1);
 /// Numbers at the beginning of a message that the program writes and reads.
 const FIRST: usize = 4;
 
-/// RPCs before those that count, while pools and rings fill.
+/// RPCs that are not counted, in which pools and rings fill.
 const WARM_UP: u64 = 2000;
 
 /// A deadline far beyond the end of the run.
@@ -150,7 +150,7 @@ fn client_turn(client: &mut ClientRpc) {
     client.run_once();
 }
 
-/// The server's work for them: takes the requests, sends the responses.
+/// The server's work for the requests in flight: takes the requests, sends the responses.
 #[inline(never)]
 fn server_turn(server: &mut ServerRpc) {
     server.run_once();
@@ -228,7 +228,7 @@ fn complete<const SIZE: usize, const DEADLINE: bool>(
     assert_eq!(done.result, Ok(()));
     let first = done.tag.0;
     let sum: u64 = numbers::<SIZE>(|place| first + place).into_iter().sum();
-    // Word by word, because a comparison of arrays is a call of `memcmp` on some processors.
+    // Compares word by word, because on some processors a comparison of arrays calls `memcmp`.
     let answers = read::<SIZE>(done.response.data()).into_iter();
     let pairs = answers.zip(numbers::<SIZE>(|_| sum));
     let difference = pairs.fold(0, |all, (answer, right)| all | (answer ^ right));
@@ -258,7 +258,7 @@ fn numbers<const SIZE: usize>(of: impl Fn(u64) -> u64) -> [u64; FIRST + 1] {
     std::array::from_fn(|place| if has(place) { of(place as u64) } else { 0 })
 }
 
-/// The numbers of a message. It has no alignment.
+/// Reads the numbers of a message, which need not be aligned.
 #[inline]
 fn read<const SIZE: usize>(bytes: &[u8]) -> [u64; FIRST + 1] {
     let bytes = bytes

@@ -5,9 +5,9 @@
 //! client side [`Connect::complete`] or [`Connect::abandon`]. The nexus moves the bytes and, over
 //! a UNIX socket, the descriptors; it understands neither.
 //!
-//! A transport that chooses among several transports for each peer puts their offers into one. On
-//! the way through the control plane the parts are separate ([`Connect::parts`]), each under the
-//! kind of its transport, so two endpoints can connect if they have one kind in common.
+//! A transport that chooses one of several others for each peer puts their offers into one. The
+//! control plane carries the parts separately ([`Connect::parts`]), each under the kind of its
+//! transport, so two endpoints can connect if they have one kind in common.
 //!
 //! Invariants:
 //! - Nothing here runs on the data path; it may allocate and call the kernel.
@@ -51,19 +51,19 @@ pub struct Offer {
 pub struct PeerInfo {
     /// The endpoint.
     pub endpoint: EndpointUid,
-    /// It runs on this host, and the control connection can carry descriptors.
+    /// Whether it runs on this host, and the control connection can carry descriptors.
     pub same_host: bool,
-    /// It claims to be a thread of this process. Any process can claim that, so a transport may
-    /// choose its offer by the claim but must not trust it.
+    /// Whether it claims to be a thread of this process. Any process can claim that, so a transport
+    /// may choose its offer by the claim but must not trust it.
     pub same_process: bool,
-    /// Its process answers challenges, so it can prove that packets reach it at an address that is
-    /// not that of its connection (rule C13).
+    /// Whether its process answers challenges, so that it can prove that packets reach it at an
+    /// address that is not that of its connection (rule C13).
     pub proves: bool,
     /// Our end of the control connection, an address at which the peer reaches this host; `None` if
-    /// that is a UNIX socket.
+    /// the connection is a UNIX socket.
     pub local: Option<SocketAddr>,
-    /// The other end of the control connection; `None` if that is a UNIX socket, which means that
-    /// the peer is on this host.
+    /// The other end of the control connection; `None` if the connection is a UNIX socket, which
+    /// means that the peer is on this host.
     pub remote: Option<IpAddr>,
 }
 
@@ -78,7 +78,8 @@ impl PeerInfo {
     }
 }
 
-/// An offer that waits for its answer: a number that only the transport which made it understands.
+/// The number of an offer that waits for its answer. Only the transport that made the offer
+/// understands it.
 ///
 /// Give it to [`Connect::complete`] or [`Connect::abandon`]; if it is lost, the peer's resources
 /// stay until the endpoint closes.
@@ -100,7 +101,7 @@ pub enum Arm {
 pub enum ConnectError {
     /// The transport cannot reach this peer, for example shared memory on another host.
     Unreachable,
-    /// This transport does not write such bytes into an offer.
+    /// The bytes are not those of an offer of this transport.
     Malformed,
     /// The peer wants sizes that this endpoint does not accept.
     Sizes,
@@ -155,7 +156,7 @@ pub trait Connect: Transport {
     /// offers have parts of several kinds.
     const KIND: u8 = 0;
 
-    /// Begins at the client side: makes the offer to `peer`.
+    /// Makes an offer to `peer`. This is the client's first step.
     ///
     /// # Errors
     /// `Unreachable`, `TooManyPeers`, `Os`.
@@ -165,8 +166,9 @@ pub trait Connect: Transport {
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError>;
 
-    /// Takes an offer at the server side and answers it. It uses the channel that this pair of
-    /// endpoints already has, if the offer says so. From now on `peer` has one use more.
+    /// Takes an offer and answers it. This is the server's step. If the offer says so, the answer
+    /// reuses the channel that this pair of endpoints already has. From now on `peer` has one use
+    /// more.
     ///
     /// # Errors
     /// Any; the transport is then unchanged.
@@ -177,7 +179,8 @@ pub trait Connect: Transport {
         offer: Offer,
     ) -> Result<(PeerId, Offer), ConnectError>;
 
-    /// Ends at the client side: packets can flow. From now on the peer has one use more.
+    /// Takes the answer, after which packets can flow. This is the client's last step. From now on
+    /// the peer has one use more.
     ///
     /// # Errors
     /// `Malformed`, `Sizes`, `Descriptor`, `Gone`, `Os`; the offer is then abandoned.
@@ -207,7 +210,7 @@ pub trait Connect: Transport {
         u32::MAX
     }
 
-    /// Whether packets to this peer go to another address than that of its connection. Before a
+    /// Whether packets to this peer go to an address other than that of its connection. Before a
     /// session opens, the peer must then prove that they reach it there (rule C13).
     fn must_prove(_rx: &Self::Rx, _tx: &Self::Tx, _peer: PeerId) -> bool {
         false
@@ -216,11 +219,11 @@ pub trait Connect: Transport {
     /// Gives up an offer that was refused or not answered.
     fn abandon(rx: &mut Self::Rx, tx: &mut Self::Tx, pending: Pending);
 
-    /// Takes away one use of this peer; after the last, its resources go.
+    /// Takes away one use of this peer. The last one frees its resources.
     fn release(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
 
-    /// Removes a dead peer: its resources go at once, even if packets name them. Frames of the
-    /// current burst stay valid.
+    /// Removes a dead peer and frees its resources at once, even if packets still name it. Frames
+    /// of the current burst stay valid.
     fn remove(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
 
     /// Appends the descriptors on which to wait for readability; they stay the same for the life of
@@ -233,9 +236,8 @@ pub trait Connect: Transport {
     /// Notes that the thread is awake again. To be called after every `arm`, whatever it returned.
     fn disarm(rx: &mut Self::Rx, tx: &mut Self::Tx);
 
-    /// The reason why a peer of this host is reached by other means than shared memory, if that has
-    /// just happened for the first time. A transport that does not choose between two never has
-    /// one.
+    /// The reason why a peer of this host is not reached over shared memory, if this has just
+    /// happened for the first time. Only a transport that chooses between two has such a reason.
     fn take_fallback(_tx: &mut Self::Tx) -> Option<ConnectError> {
         None
     }

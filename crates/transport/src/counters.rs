@@ -14,7 +14,7 @@ pub struct Counters {
     pub tx_dropped_full: u64,
     /// Dropped because the `BufRef` was revoked: a bug of the endpoint.
     pub tx_dropped_stale: u64,
-    /// Dropped because there is no such peer, or no longer.
+    /// Dropped because the peer is not known, or has been removed.
     pub tx_dropped_peer: u64,
     /// Dropped because the packet is larger than the transport carries: a bug of the endpoint.
     pub tx_dropped_size: u64,

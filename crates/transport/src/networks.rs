@@ -1,5 +1,6 @@
-//! Networks of an operator, as addresses with a number of leading bits. An endpoint sends packets
-//! to an address in one of them even if the peer that asks for it has connected from elsewhere.
+//! Networks that an operator allows, as addresses with a number of leading bits. An endpoint sends
+//! packets to an address in one of them even if the peer that offers the address has connected from
+//! elsewhere.
 //!
 //! This file does no I/O. The program or its settings make the list, and `udp` asks it when a peer
 //! names an address.
@@ -32,8 +33,8 @@ struct Network {
 pub struct NoNetwork(String);
 
 impl Networks {
-    /// Whether one of them contains the address. An IPv4 address in its IPv6 form counts as the
-    /// same.
+    /// Whether one of the networks contains the address. An IPv4 address in its IPv6 form counts as
+    /// that IPv4 address.
     pub fn contains(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.0.iter().any(|network| network.contains(ip))
@@ -88,8 +89,8 @@ impl FromStr for Network {
         let base: IpAddr = ip.parse().map_err(|_| wrong())?;
         let most = if base.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(most);
-        // A bit that is set after the first ones is probably a slip: with 10.1.0.0/8 the user may
-        // have meant 10.1.0.0/16.
+        // A bit that is set after the first ones is probably a mistake: with 10.1.0.0/8 the user
+        // may have meant 10.1.0.0/16.
         if bits > most || masked(base, bits) != base {
             return Err(wrong());
         }

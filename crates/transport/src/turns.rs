@@ -20,8 +20,8 @@ const BUSY_COST: u32 = BUDGET / 32;
 /// µs, longer than a round trip in a datacenter.
 const RECENT: u32 = 256;
 
-/// The budget of bursts without a look at the socket. Where it says shared memory, another fast way
-/// may be meant.
+/// The budget of bursts without a look at the socket. "Shared memory" here stands for any faster
+/// way to receive.
 ///
 /// ```
 /// let mut turns = dunlin_transport::turns::Turns::new();

@@ -68,8 +68,8 @@ impl Connect for Auto {
                 Err(ConnectError::Gone) => return Err(ConnectError::Gone),
                 Err(why) => {
                     let accepted = accept_udp(rx, tx, peer, udp)?;
-                    // A peer of another host may offer memory, too; the warning, which is given
-                    // once, must not be spent on it.
+                    // A peer on another host may offer shared memory, too. It must not use up the
+                    // warning, which is given only once.
                     if peer.same_host {
                         tx.offered.on_fallback(why);
                     }
@@ -261,8 +261,8 @@ fn complete_shm(
     let offered = waiting.shm.zip(shm_halves(rx, tx));
     let (pending, (shm_rx, shm_tx)) = offered.ok_or(ConnectError::Malformed)?;
     Shm::complete(shm_rx, shm_tx, pending, answer).map_err(|error| {
-        // The acceptor has chosen already, so this offer is lost. The next one will not offer
-        // shared memory.
+        // The acceptor has already chosen shared memory, so this offer is lost. The next one will
+        // not offer shared memory.
         if !matches!(error, ConnectError::Gone) {
             tx.offered.give_up_shm(waiting.endpoint);
             tx.offered.on_fallback(error);

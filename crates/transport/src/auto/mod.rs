@@ -49,8 +49,8 @@ impl Auto {
     /// Opens an endpoint on both transports.
     ///
     /// Packets have the data size of the transport that carries them ([`Connect::data_size`]). The
-    /// limit of the endpoint is that of shared memory, also for packets over UDP: with a larger
-    /// one, an answer could ask for more than this side's rings hold.
+    /// endpoint's limit is that of shared memory, even for packets over UDP: under a larger limit,
+    /// an answer could ask for packets that this side's rings cannot hold.
     ///
     /// [`Connect::data_size`]: crate::connect::Connect::data_size
     ///

@@ -15,7 +15,7 @@ use crate::connect::{
 use crate::shm::Shm;
 use crate::udp::Udp;
 
-/// Most offers that wait for answers. The nexus gives each up after a while.
+/// Most offers that may wait for answers. The nexus gives up each of them after a while.
 const MAX_OFFERED: usize = 1 << 16;
 
 const _: () = {
@@ -43,7 +43,7 @@ pub(super) struct Waiting {
     pub(super) udp: Pending,
 }
 
-/// All offers that wait for answers, and the lessons of earlier ones.
+/// All offers that wait for answers, and the failures of earlier offers.
 #[derive(Debug, Default)]
 pub(super) struct Offered {
     waiting: HashMap<u64, Waiting>,
@@ -117,7 +117,8 @@ impl Offered {
         }
     }
 
-    /// The first of these reasons; each is returned once.
+    /// The first of these reasons. The first call that finds it takes it; later calls return
+    /// `None`.
     pub(super) fn take_fallback(&mut self) -> Option<ConnectError> {
         if !matches!(self.fallback, Fallback::Why(_)) {
             return None;
@@ -183,10 +184,10 @@ impl Parts {
         }
     }
 
-    /// Splits an offer into its parts. Missing descriptors are left for the transport to find.
+    /// Splits an offer into its parts. It does not notice missing descriptors; the transport does.
     ///
     /// # Errors
-    /// `Malformed` if the bytes are not parts, or one comes twice.
+    /// `Malformed` if the bytes are not parts, or if a kind occurs twice.
     pub(super) fn decode(whole: Offer) -> Result<Self, ConnectError> {
         let mut parts = Self::default();
         let mut fds = whole.fds.into_iter();

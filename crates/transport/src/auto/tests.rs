@@ -1,4 +1,4 @@
-//! The reason why there is no shared memory: it is given out once, for a peer of this host.
+//! The reason why an endpoint has no shared memory is given out once, for a peer of this host.
 
 use dunlin_wire::control::EndpointUid;
 
@@ -33,7 +33,7 @@ fn memory_that_was_not_opened_is_missed_by_peers_of_this_host() {
     }
 }
 
-/// An offer of memory that works nowhere.
+/// An offer whose part for shared memory no endpoint can use.
 fn false_offer(udp: Offer) -> Offer {
     let udp = Parts::decode(udp).unwrap().udp;
     let shm = Some(Offer::default());

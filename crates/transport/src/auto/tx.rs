@@ -1,4 +1,4 @@
-//! The sending half: each packet goes to the transport over which its peer was met.
+//! The sending half: each packet goes to the transport that was chosen for its peer.
 //!
 //! Invariants: packets to one peer keep their order, and UDP gets one burst for each burst of ours.
 //! A position in the sequence counts as done when both transports are done with all packets that
@@ -91,7 +91,8 @@ impl Tx for AutoTx {
             Some(shm) if items.iter().all(|item| !is_udp(item.peer)) => {
                 self.shm_given = shm.burst(items);
             }
-            // Without shared memory `udp` counts packets for it as packets for unknown peers.
+            // Without shared memory, `udp` gets its packets too, and counts them as packets for
+            // unknown peers.
             None => self.udp_given = self.udp.burst(items),
             Some(_) => self.send_mixed(items),
         }
@@ -130,7 +131,7 @@ impl Tx for AutoTx {
         self.given
     }
 
-    /// The path of the transport over which the peer was met.
+    /// The path of the transport that was chosen for the peer.
     fn path(&self, peer: PeerId) -> Option<Path> {
         match &self.shm {
             Some(shm) if !is_udp(peer) => shm.path(peer),

@@ -1,4 +1,4 @@
-//! Networks: the addresses in them, and texts that are no networks.
+//! Networks: the addresses in them, and texts that are not lists of networks.
 
 use super::Networks;
 

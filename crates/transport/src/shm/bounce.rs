@@ -1,7 +1,7 @@
 //! Copies of data that lies in memory which no other process can map, such as the user's own.
 //!
 //! Invariant: the last [`COPIES`] copies stay valid. A sender never learns when a receiver is done
-//! with a copy. A receiver that is further behind finds that the copy was taken back, and the
+//! with a copy. A receiver that lags by more copies finds that its copy was taken back, and the
 //! packet counts as lost. Called by `tx`.
 
 use std::collections::VecDeque;

@@ -109,7 +109,7 @@ impl Cells {
         self.word_at(at as usize)
     }
 
-    /// The word of a cell, by an index that was compared with the count.
+    /// The word of a cell whose index the caller has compared with the count.
     #[inline(always)]
     pub(super) fn word_at(&self, at: usize) -> &AtomicU64 {
         &self.cell(at).word
@@ -132,7 +132,8 @@ impl Cells {
         self.bytes_at(at as usize)
     }
 
-    /// The same place, by an index that was compared with the count.
+    /// The same address as [`Self::bytes`], for an index that the caller has compared with the
+    /// count.
     #[inline(always)]
     pub(super) fn bytes_at(&self, at: usize) -> NonNull<u8> {
         debug_assert!(at <= self.mask as usize);
@@ -168,8 +169,8 @@ impl Cells {
         unsafe { super::copy::whole(from, self.bytes_at(at).as_ptr()) };
     }
 
-    /// Writes the cell after `at`: its halves, as far as the packet has any of these `len` bytes
-    /// there.
+    /// Writes the first half of the cell after `at`, and its second half if any of the packet's
+    /// `len` bytes in this cell lie there.
     ///
     /// # Safety
     /// That cell belongs to the caller.

@@ -1,6 +1,6 @@
 //! A channel: the memory that one pair of endpoints shares. It has two rings, one for each
-//! direction; a cache line for each consumer's answers; a word that tells which ends still use it;
-//! and a wake-up line.
+//! direction; for each ring a cache line in which its consumer reports to its producer; a word that
+//! shows which ends still use the channel; and a wake-up line.
 //!
 //! Invariants:
 //! - The layout is a function of the number of cells alone; both sides check the length.
@@ -45,11 +45,11 @@ pub(super) struct Channel {
     pub(super) role: Role,
     pub(super) peer: EndpointUid,
     pub(super) cells: u32,
-    /// Its memory may be read in place, because only trusted code writes to it.
+    /// Whether its memory may be read in place, because only trusted code writes to it.
     pub(super) trusted: bool,
     line: OwnedFd,
     memory: Arc<SharedMemory>,
-    /// Both ends are in this process.
+    /// Whether both ends are in this process.
     within: bool,
 }
 
@@ -213,7 +213,7 @@ impl Channel {
         }
     }
 
-    /// Uses the channel again after we had left it. Returns false if it is gone by now.
+    /// Uses the channel again after we have left it. Returns false if the channel is gone by now.
     pub(super) fn come_back(&self) -> bool {
         let still_there = |state| {
             let gone = state & (self.role.other().left() | GONE) != 0;

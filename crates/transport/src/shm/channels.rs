@@ -26,7 +26,7 @@ use super::handing::Held;
 use super::options::{INLINE, Options};
 use crate::connect::{ConnectError, EndpointUid};
 
-/// The endpoint's knowledge of its channels, except their rings.
+/// The state of the endpoint's channels, except their rings.
 #[derive(Debug)]
 pub(super) struct Channels {
     pub(super) options: Options,
@@ -36,7 +36,7 @@ pub(super) struct Channels {
     slots: Vec<Slot>,
     free: VecDeque<usize>,
     by_peer: HashMap<EndpointUid, PeerId>,
-    /// `arm` was called, and `disarm` not yet.
+    /// Whether `arm` was called, and `disarm` not yet.
     pub(super) armed: bool,
 }
 
@@ -45,8 +45,8 @@ pub(super) struct Slot {
     generation: u32,
     pub(super) state: State,
     pub(super) channel: Option<Arc<Channel>>,
-    /// The terms of this end in the process's table, until the other end, in this process too,
-    /// takes them.
+    /// The entry of this end's terms in the process's table, until the other end, which is in this
+    /// process too, takes them.
     pub(super) given: Option<Held>,
 }
 
@@ -157,8 +157,8 @@ impl Channels {
         slot.state = state;
     }
 
-    /// Keeps the terms for the other end in this process, which has not taken them yet, while the
-    /// slot is in use.
+    /// Keeps this end's terms in the table while the slot is in use, until the other end, in this
+    /// process too, has taken them.
     pub(super) fn keep(&mut self, peer: PeerId, given: Held) {
         self.slots[index_of(peer)].given = Some(given);
     }

@@ -1,5 +1,5 @@
 //! Checks that must hold whatever a hostile peer writes into a ring and a doorbell. The property
-//! tests here and the fuzz target `shm_ring` share them, so that they are written once.
+//! tests here and the fuzz target `shm_ring` share them.
 //!
 //! Built for tests, for fuzzing, and with the feature `check`.
 
@@ -112,7 +112,8 @@ fn push(ring: &mut Heap, len: u64, was_broken: bool) -> bool {
     match result {
         Err(Refused::TooLong) => assert!(len > LONGEST as usize),
         Err(Refused::Broken) => return true,
-        // A producer of a broken ring goes on up to its last good position.
+        // The producer of a broken ring may still send as far as the last valid position of the
+        // consumer allows.
         Err(Refused::Full) => assert!(!was_broken, "a broken ring is full at most once"),
         Ok(()) => assert!(len <= LONGEST as usize),
     }
@@ -177,7 +178,8 @@ impl Heap {
     pub(super) fn bytes(&self, at: u32, len: u32) -> &[u8] {
         assert!(at as usize + cells_of(len) as usize <= self.cells.len());
         let first = self.cells().bytes(at);
-        // SAFETY: the packet lies inside the ring, as was just checked, and nobody writes now.
+        // SAFETY: the packet lies inside the ring, as was just checked, and nothing writes there
+        // now.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), len as usize) }
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! A packet of a lane is copied in whole lines or halves, by narrow loads and wide stores. Its
 //! bytes were stored as words a moment ago, and a load that is wider than such a store must wait
-//! until the store has left the store buffer. The stores go to a line that the other core has,
-//! where fewer stores are faster.
+//! until the store has left the store buffer. The stores go to a line that another core holds, for
+//! which fewer stores are faster.
 
 use std::ptr;
 

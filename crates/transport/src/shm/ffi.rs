@@ -56,8 +56,8 @@ pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
         && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
 }
 
-/// Asks for the type of the file system. The block size would not tell: a tmpfs that may use huge
-/// pages has the same one as hugetlbfs.
+/// Asks for the type of the file system. The block size does not show it: a tmpfs that may use huge
+/// pages has the same block size as a hugetlbfs.
 fn is_on_tmpfs(fd: &OwnedFd) -> bool {
     let mut system = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the structure is the caller's to fill.
@@ -129,7 +129,7 @@ pub(super) fn wake(line: RawFd) {
 pub(super) enum Received {
     /// Nothing more for now.
     Nothing,
-    /// The other end is gone or never was one.
+    /// The other end is closed, or the descriptor was never a line.
     Gone,
     /// A message of this many bytes, and the descriptor that came with it, if one did.
     Message(usize, Option<OwnedFd>),

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory::SharedMemory;
 
-/// The terms of one end, and the things that the other end needs to use the channel.
+/// The terms of one end, and all that the other end needs to use the channel.
 #[derive(Debug)]
 pub(super) struct Given {
     /// Its sizes and its bit, which the control plane does not carry.
@@ -31,7 +31,7 @@ pub(super) struct Given {
 #[derive(Debug)]
 pub(super) struct Held(Name);
 
-/// The name of a channel, and the end whose terms they are.
+/// The name of a channel, and the role of the end that gives its terms.
 pub(super) type Name = ([u8; 16], u8);
 
 static TABLE: Mutex<BTreeMap<Name, Given>> = Mutex::new(BTreeMap::new());

@@ -40,7 +40,7 @@ impl SharedMemory {
         Ok(Self { base, len })
     }
 
-    /// Maps memory that a peer has sent, if it is as it should be.
+    /// Maps memory that a peer has sent, if it is sealed and has `len` bytes.
     pub(super) fn open(fd: &OwnedFd, len: usize) -> Result<Self, ConnectError> {
         if !ffi::is_sealed_memory(fd, len) {
             return Err(ConnectError::Descriptor);

@@ -11,8 +11,8 @@
 //! | 8–11 | the sender's data size |
 //! | 12–27 | name of the channel |
 //!
-//! Called by `setup`, which checks that a decoded message is plausible; here it is only
-//! well-formed.
+//! Called by `setup`, which checks that a decoded message is plausible; this file checks only its
+//! form.
 
 use super::channel::{ChannelId, Role};
 use crate::connect::ConnectError;
@@ -60,7 +60,7 @@ pub(super) struct Message {
 }
 
 impl Kind {
-    /// The offer of its end `role` to use an old channel again.
+    /// The kind of the offer by which the end `role` takes up an old channel.
     pub(super) const fn reuse_by(role: Role) -> Self {
         match role {
             Role::Creator => Self::ReuseByCreator,

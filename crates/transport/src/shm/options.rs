@@ -1,8 +1,8 @@
 //! How an endpoint uses shared memory, and the sizes that follow from it.
 //!
-//! Invariant: options that [`Options::check`] has let through keep every limit of this module.
-//! Read by `endpoint`, which opens an endpoint with them, and by `channels` and `setup`, which
-//! compare them with a peer's.
+//! Invariant: options that [`Options::check`] has accepted keep every limit of this module. Read by
+//! `endpoint`, which opens an endpoint with them, and by `channels` and `setup`, which compare them
+//! with a peer's.
 
 use std::fmt;
 use std::io;
@@ -124,7 +124,8 @@ impl Options {
     }
 }
 
-/// Longest packet that goes through a ring, of a channel whose packets have up to `longest` bytes.
+/// The longest packet that lies whole in a ring, in a channel whose packets have up to `longest`
+/// bytes.
 pub(super) const fn in_ring(longest: u32, cells: u32) -> u32 {
     let most = longest_packet(cells);
     if longest < most { longest } else { most }

@@ -1,8 +1,8 @@
 //! The ring: one producer, one consumer, packets of whole cells (`docs/decisions/shm-ring.md`).
 //!
 //! A packet is published by one store of its word, after all of its bytes. The consumer looks at
-//! one place only, the word of the cell at its head, so a small packet costs one cache line on its
-//! way. The word holds the lap, so read packets need not be erased.
+//! one place only, the word of the cell at its head, so the transfer of a small packet costs one
+//! cache line. The word holds the lap, so the consumer need not erase the packets that it has read.
 //!
 //! Invariants:
 //! - The word at the producer's tail never looks published: it is zero, or was written in an
@@ -14,7 +14,7 @@
 //! - No byte that the other side can write is trusted: the consumer checks length and place of each
 //!   packet, and the producer checks that the consumer's position is possible.
 //!
-//! Called by `rx` and `tx`; both ends in one process or in two.
+//! Called by `rx` and `tx`. The two ends are in one process or in two.
 
 mod consumer;
 mod dirty;
@@ -31,7 +31,7 @@ use dirty::Dirty;
 pub(super) use consumer::Watch;
 pub(super) use consumer::{At, Consumer, Next};
 
-/// The consumer's words to the producer, in a cache line of its own.
+/// The consumer's reports to the producer, in a cache line of its own.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub(super) struct ConsumerLine {
@@ -44,8 +44,8 @@ pub(super) struct ConsumerLine {
     copies: AtomicU32,
 }
 
-/// Whether the consumer looks at the ring. Senders of older releases know only zero and not zero,
-/// and wake by the doorbell alone.
+/// Whether the consumer looks at the ring. Senders of older releases distinguish only zero from
+/// other values, and look only at the doorbell to decide whether to wake the consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(super) enum Parked {
@@ -75,8 +75,8 @@ pub(super) struct Producer {
     cells: Cells,
     line: NonNull<ConsumerLine>,
     tail: u64,
-    /// Up to this position, the tail and one free cell after it may advance without another look at
-    /// `consumed`.
+    /// The tail, and one free cell after it, may advance to this position before the producer must
+    /// read `consumed` again.
     limit: u64,
     longest: u32,
     broken: bool,
@@ -183,8 +183,8 @@ impl Producer {
             .prefetch_write(self.cells.index(self.tail + ahead));
     }
 
-    /// True if the consumer had parked the ring a short while ago. [`Self::is_parked`] tells
-    /// whether it is parked now.
+    /// True if the consumer had parked the ring a short while ago. [`Self::is_parked`] shows
+    /// whether the ring is parked now.
     #[inline]
     pub(super) fn seems_parked(&self) -> bool {
         self.line().parked.load(Ordering::Relaxed) != 0
@@ -285,7 +285,7 @@ impl Producer {
         position + self.cells.count() as u64
     }
 
-    /// Finds out whether `cells` cells and one more are free.
+    /// Checks whether `cells` cells and one more are free.
     #[inline]
     fn reserve(&mut self, cells: u64) -> Result<(), Refused> {
         let needed = self.tail + cells + 1;

@@ -2,21 +2,23 @@
 //! through the doorbell.
 //!
 //! A ring is *active*, and polled by every burst, or *parked*, and left alone until its peer rings
-//! the doorbell. A lonely ring stays active as long as the thread is awake, so that a packet costs
-//! the one cache line that it lies in; when there are many, those that stay empty are parked.
+//! the doorbell. While there are only a few rings, all stay active as long as the thread is awake,
+//! so a packet costs only the cache line in which it lies. If there are more, those that stay empty
+//! are parked.
 //!
 //! Invariants:
 //! - Before a ring leaves the active list, its mark is set, a fence has run, and it was found
 //!   empty once more. So a packet is seen here, or its sender sees the mark.
 //! - While the half sleeps, each ring is marked `Asleep` in memory that only its own peer can
-//!   write, so no other peer keeps that one from waking the thread (`house`).
+//!   write, so no peer can prevent another from waking the thread (`house`).
 //! - Packets are copied out of the ring before they are read, because the peer can write there;
 //!   packets that are too long for a lane stay in place if the channel is trusted. A ring's cells
 //!   are given back when it is drained again, by a later burst than the one that showed their
 //!   packets.
 //! - The work of a burst is bounded, whatever peers write into rings and doorbell. Packets whose
-//!   data must be copied from elsewhere leave the rings as they come, but a burst shows only a few
-//!   of them, and only if it has no other packets: the others are answered before the copies.
+//!   data must be copied from elsewhere are taken out of the rings as they come, but a burst shows
+//!   only a few of them, and only if it has no other packets. So the endpoint answers the other
+//!   packets before it copies such data.
 
 mod house;
 mod incoming;
@@ -45,8 +47,8 @@ pub struct ShmRx {
     alone: Alone,
     frames: [FrameBytes; RX_BURST],
     count: usize,
-    /// Copies of short packets, each of the frame with its index. Places point there, so they must
-    /// not move with the half.
+    /// Copies of short packets; the index of a copy is that of its frame. Places point there, so
+    /// the copies must not move with the half.
     shorts: Box<Shorts>,
     /// Copies of longer packets, one after the other.
     long: Box<[Line]>,
@@ -60,10 +62,11 @@ pub struct ShmRx {
     rings: Vec<Option<RxRing>>,
     /// The rings that every burst polls.
     active: Vec<Polled>,
-    /// The parked rings that this half has marked [`Parked::Awake`]; while it sleeps, those that
-    /// were active before. Some are active again.
+    /// The rings that this half has parked with the mark [`Parked::Awake`]; while it sleeps, the
+    /// rings that were active before. Some of them may be active again.
     dozing: Vec<u32>,
-    /// Where the next burst begins in `active`, so that no ring is always last.
+    /// The place in `active` where the next burst begins. It advances, so that no ring is always
+    /// last.
     first: usize,
     /// The ring at which the next round over parked rings looks.
     round: usize,
@@ -73,7 +76,7 @@ pub struct ShmRx {
     counters: Counters,
 }
 
-/// The data that a burst needs of a ring that is empty.
+/// The data of a ring that a burst needs while the ring is empty.
 #[derive(Clone, Copy, Debug)]
 struct Polled {
     watch: Watch,
@@ -87,8 +90,8 @@ unsafe impl Send for ShmRx {}
 /// the next burst, so that a copy is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
 
-/// Up to this number of rings, a burst looks at each with all data of a packet at hand, which saves
-/// 15 ns when one comes; with more rings it looks at their words first, which saves 10 ns a ring.
+/// With up to this number of rings, a burst tries each as if a packet were there, which saves 15 ns
+/// when one comes. With more rings it looks at their words first, which saves 10 ns a ring.
 const ALONE: usize = 2;
 
 impl ShmRx {
@@ -128,9 +131,9 @@ impl ShmRx {
         rings.map(|ring| ring.known.mapped()).sum()
     }
 
-    /// Makes present peers learn after every `cells` read cells that these are free; `None`, the
-    /// default: after an eighth of the ring. For experiments: it shows what eRPC §4.1.1 saves with
-    /// descriptors for many packets.
+    /// Makes present peers learn after every `cells` read cells that these are free; with `None`,
+    /// the default, after every eighth of the ring. For experiments: it shows how much eRPC §4.1.1
+    /// saves with one descriptor for many packets.
     pub fn give_back_together(&mut self, cells: Option<u32>) {
         for incoming in self.rings.iter_mut().flatten() {
             incoming.ring.set_part(cells);
@@ -332,7 +335,7 @@ impl Rx for ShmRx {
 }
 
 impl ShmRx {
-    /// The bytes of a frame that is none of the plain ones, unless its data lies elsewhere.
+    /// The bytes of a frame that is not a plain one. `None` if its data lies elsewhere.
     #[inline(never)]
     fn longer(&self, index: usize) -> Option<&[u8]> {
         let FrameBytes { bytes, len } = *self.frames[..self.count].get(index)?;
@@ -340,7 +343,7 @@ impl ShmRx {
         Some(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) })
     }
 
-    /// A burst with all checks. It has `count` packets already.
+    /// Runs a burst with all checks, which may have taken `count` packets already.
     #[inline(never)]
     fn burst_thoroughly(&mut self) -> usize {
         if let Some(watch) = self.alone.take_watch() {
@@ -349,9 +352,11 @@ impl ShmRx {
             alone.into_iter().for_each(|polled| polled.watch = watch);
         }
         self.staged = 0;
-        // If the last burst had no room for any of them, it is their turn now.
+        // If packets by reference wait, and the last burst showed none of them, it is their turn
+        // now.
         let their_turn = !self.waiting.is_empty() && self.waiting.forget_shown();
-        // Also in their turn: peers can arrange that every burst of these numbers is one.
+        // Even in their turn, because peers can arrange that every burst with such a number is
+        // theirs.
         if self.alone.bursts.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
         }
@@ -373,7 +378,7 @@ impl ShmRx {
         self.count + shown
     }
 
-    /// Continues after `count` packets with packets that are not short.
+    /// Continues a burst of `count` short packets with packets of other kinds.
     #[inline(never)]
     fn go_on(&mut self) -> usize {
         let before = self.count;
@@ -392,7 +397,8 @@ impl ShmRx {
         self.count + self.show()
     }
 
-    /// Has the only ring watched at its head: the peer took back what a look had found.
+    /// Points the only ring's watch at its head again, because the peer has taken back the packet
+    /// that a look had found.
     #[cold]
     fn look_at_head(&mut self) {
         let polled = &mut self.active[0];
@@ -422,8 +428,8 @@ impl ShmRx {
             .for_each(|index| self.close_corrupt(index));
     }
 
-    /// Shows a few of the packets whose data lies elsewhere, unless the burst has others: then it
-    /// is their turn in the next one.
+    /// Shows a few of the packets whose data lies elsewhere, unless the burst has other packets:
+    /// then they have their turn in the next burst.
     #[inline]
     fn show(&mut self) -> usize {
         if self.count > 0 {

@@ -80,8 +80,8 @@ fn offer_new(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer
     ))
 }
 
-/// Offers a channel to a peer that says that it is in this process. If it is not, it cannot take
-/// the channel.
+/// Offers a channel to a peer that claims to be in this process. If it is not, it cannot take the
+/// channel.
 fn offer_here(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer), ConnectError> {
     let bell = channels.bell_fd()?;
     let (ours, theirs) = ffi::socket_pair()?;

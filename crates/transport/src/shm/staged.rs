@@ -1,4 +1,5 @@
-//! Packets that are written to a ring together. A lane is an implementation; tests have another.
+//! Packets that are written to a ring together. A lane implements [`Staged`]; the tests have
+//! another implementation.
 //!
 //! The ring does not trust an implementation: if a packet has too few lines, the ring panics
 //! instead of writing to other cells.

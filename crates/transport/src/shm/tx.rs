@@ -3,10 +3,10 @@
 //! For long data, a packet contains only a reference (`regions`).
 //!
 //! Invariants: all packets handed over are done at once; and this half never waits for a peer: it
-//! drops and counts a packet for which there is no room. Only after a run of packets to one peer,
-//! the half checks whether that peer must be woken. It may miss a peer that parks its ring at that
-//! moment. Such a peer is *unsettled*: `settle`, or the [`PUT_OFF`]th burst afterwards, checks it
-//! again, after a fence.
+//! drops and counts a packet for which there is no room. The half checks only after a run of
+//! packets to one peer whether that peer must be woken. It may miss a peer that parks its ring at
+//! that moment. Such a peer is *unsettled*: `settle`, or the [`PUT_OFF`]th burst afterwards, checks
+//! it again, after a fence.
 
 mod lone;
 
@@ -35,7 +35,7 @@ pub struct ShmTx {
     handed_over: u64,
     /// Indices of the unsettled peers.
     unsettled: Vec<usize>,
-    /// Bursts since these were checked.
+    /// Number of bursts since the unsettled peers were checked.
     put_off: u32,
     /// Longest packet that is staged: longer data goes by reference, or is copied only once.
     lane: usize,
@@ -55,7 +55,7 @@ pub(super) struct Outgoing {
     /// Our bit in the peer's doorbell.
     pub(super) bit: u32,
     pub(super) bell: Bell,
-    /// It is in the list of unsettled peers.
+    /// Whether it is in the list of unsettled peers.
     pub(super) unsettled: bool,
     /// Longest packet, wherever its data lies.
     pub(super) longest: u32,
@@ -145,7 +145,7 @@ impl ShmTx {
         TxSeq(self.handed_over)
     }
 
-    /// Checks again the peers that may have parked their rings while we sent to them.
+    /// Checks once more the peers that may have parked their rings while we sent to them.
     #[inline(never)]
     fn look_again(&mut self) {
         self.put_off = 0;
@@ -246,10 +246,10 @@ impl Tx for ShmTx {
     }
 }
 
-/// The number of the first packets that are for this peer.
+/// The number of packets, from the first on, that are for this peer.
 #[inline(always)]
 fn count_for(us: PeerId, packets: &[LanePacket]) -> usize {
-    // Usually all are; this form finds that without a branch for each.
+    // Usually all are, and this loop finds that without a branch for each packet.
     let other_bits = packets.iter().map(|packet| packet.peer().0 ^ us.0);
     match other_bits.fold(0, |all, bits| all | bits) {
         0 => packets.len(),
@@ -301,11 +301,12 @@ impl Outgoing {
         }
     }
 
-    /// Sends the first items if they are for this peer, at least one. Returns their number.
+    /// Sends the items, from the first on, that are for this peer; the first one must be. Returns
+    /// their number.
     #[inline(always)]
     fn send(&mut self, items: &[TxItem], bounce: &mut Bounce, counters: &mut Counters) -> usize {
         let us = self.peer;
-        // Most packets are whole in their entry, and fit into a cell.
+        // Most packets lie whole in their items, and fit into a cell.
         let is_short = |item: &&TxItem| {
             item.peer == us && item.data.is_empty() && item.inline_len as usize <= MAX_INLINE
         };
@@ -327,7 +328,7 @@ impl Outgoing {
         taken
     }
 
-    /// Sends packets of every kind, also when there is no room.
+    /// Sends packets of every kind, and drops those for which there is no room.
     #[inline(never)]
     fn send_others(
         &mut self,
@@ -409,8 +410,8 @@ impl Outgoing {
         self.told.tell(line, copy).then_some(copy)
     }
 
-    /// Puts a packet into the ring whose data stays where it is. If the data is taken back, the
-    /// receiver notices, so the packet is done at once.
+    /// Puts a packet into the ring without its data, which stays where it is. The packet is done at
+    /// once, because the receiver notices if the data is taken back.
     #[inline(never)]
     fn push_reference(&mut self, item: &TxItem, name: BufRef) -> Result<usize, Dropped> {
         let inline = item.inline.get(..item.inline_len as usize);

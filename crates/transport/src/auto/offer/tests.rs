@@ -1,4 +1,4 @@
-//! Tests of `offer`: round trips, cut and mixed-up offers, and the memory of failed ones.
+//! Tests of `offer`: round trips, cut and mixed-up offers, and the record of failed offers.
 
 use std::fs::File;
 

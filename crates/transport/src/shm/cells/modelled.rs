@@ -1,5 +1,5 @@
 //! The accesses to a packet's bytes in a form that loom can check: the words of continuation cells
-//! are atomics, and bodies are cells that report two accesses at once.
+//! are atomics, and their bodies are loom's cells, which report concurrent accesses.
 
 use super::super::sync::Ordering;
 use super::{CELL, Cells, ONE_CELL, WORD};

@@ -1,4 +1,4 @@
-//! Bits in, bits out; sleeping; bits that do not exist.
+//! Tests of `doorbell`: bits that are set and taken, sleeping, and bits that do not exist.
 
 use super::*;
 

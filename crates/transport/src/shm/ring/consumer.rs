@@ -152,9 +152,10 @@ impl Consumer {
         Some((At { at, len, cells }, next))
     }
 
-    /// Takes at most `most` packets of up to `longest` bytes, which must be at least a cell's, up
-    /// to a packet of another kind or the end of the ring. `each` gets a packet and its index in
-    /// the run. Returns the number of packets, and whether another kind comes next.
+    /// Takes packets of up to `longest` bytes, but no more than `most`, and stops at a packet of
+    /// another kind or at the end of the ring. `longest` must be at least the length of a packet
+    /// that fills one cell. `each` gets a packet and its index in the run. Returns the number of
+    /// packets, and whether another kind comes next.
     #[inline(always)]
     pub(in crate::shm) fn take_run(
         &mut self,
@@ -168,7 +169,7 @@ impl Consumer {
         );
         let (cells, longest) = (self.cells, longest.min(self.longest));
         let expected = low(sequence(&cells, self.head));
-        // If all packets had one cell, the run would end before this one.
+        // The cell before which the run ends if all of its packets have one cell.
         let mut stop = first + most.min(end - first);
         let (mut at, mut count, mut others) = (first, 0, false);
         while at < stop {
@@ -261,8 +262,8 @@ impl Consumer {
         self.part = cells.map_or(most, |cells| u64::from(cells).clamp(1, most));
     }
 
-    /// Asks the producer to ring the doorbell, or not to. After it has done so for one or several
-    /// rings, the caller runs a sequentially consistent fence and looks at them once more.
+    /// Asks the producer to ring the doorbell, or not to. After the caller has asked for one or
+    /// several rings, it runs a sequentially consistent fence and looks at these rings once more.
     #[inline]
     pub(in crate::shm) fn set_parked(&self, parked: Parked) {
         self.line().parked.store(parked as u32, Ordering::Relaxed);

@@ -42,7 +42,8 @@ impl Dirty {
         let written = u64::MAX >> (Self::RUN - count);
         let (at, shift) = ((first / BITS) as usize, first % BITS);
         self.bits[at] = self.bits[at] & !(written << shift) | data << shift;
-        // The cells of the set's next word; a shift by all bits adds none.
+        // The cells whose bits lie in the set's next word; if there are none, the shift is by all
+        // bits.
         if let Some(next) = self.bits.get_mut(at + 1)
             && let (Some(written), Some(data)) = (
                 written.checked_shr(BITS - shift),

@@ -83,8 +83,8 @@ fn looks_published(lap: u64) -> Vec<u8> {
     data
 }
 
-/// Sends the packets from another thread, as far as there is room, while this one polls, and checks
-/// that they come out in order.
+/// Sends the packets from another thread, as many as there is room for, while this thread polls,
+/// and checks that they arrive in order.
 fn in_order(packets: &'static [fn() -> Vec<u8>], polls: usize) {
     loom::model(move || {
         let shared = shared();
@@ -175,7 +175,7 @@ fn pop_run(consumer: &mut Consumer) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Sends the first of these packets together, like those of a lane.
+/// Sends as many of the first packets as fit, together, like packets of a lane.
 fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     let row = Row::new(packets);
     match row.packets.as_slice() {
@@ -184,7 +184,7 @@ fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize
     }
 }
 
-/// Sends the first of these packets, of one cell each, together, like items.
+/// Sends as many of the first packets as fit, each of one cell, together, like items.
 fn push_items(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     let in_cell = |packet: &&[u8]| {
         let mut bytes = [0; ONE_CELL];
@@ -195,8 +195,9 @@ fn push_items(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usi
     producer.push_run(&cells, |(bytes, len)| (bytes, *len)).0
 }
 
-/// Sends `packets` in runs from another thread, after `before` packets that came and went one by
-/// one, while this thread polls. They must come out in order, whichever words become visible first.
+/// Sends `packets` in runs from another thread, while this thread polls. Before that, the packets
+/// `before` were sent and taken one by one. All must arrive in order, whichever words become
+/// visible first.
 fn runs_in_order(before: &'static [fn() -> Vec<u8>], packets: &'static [&'static [u8]]) {
     runs_by(push_run, before, packets);
     if packets.iter().all(|packet| packet.len() <= ONE_CELL) {
@@ -258,7 +259,7 @@ fn a_packet_alone_shows_with_all_of_its_bytes() {
 fn a_long_packet_alone_shows_with_all_of_its_bytes() {
     runs_in_order(&[], &[&[1; 100]]);
     runs_in_order(&[|| vec![1], || vec![2], || vec![3]], &[&[4; 57]]);
-    // The third cell holds a word of the second lap, which is the tail after the packet.
+    // The third cell, which is the tail after the packet, holds a word of the second lap.
     runs_in_order(
         &[|| vec![0], || looks_published(1), || vec![1]],
         &[&[2; 57]],
@@ -273,7 +274,7 @@ fn a_run_of_long_packets_comes_in_order() {
 
 #[test]
 fn a_run_of_long_packets_over_continuation_bytes_is_not_read_too_early() {
-    // The second cell holds a word of the second lap, which is the tail after the run.
+    // The second cell, which is the tail after the run, holds a word of the second lap.
     runs_in_order(&[|| looks_published(1), || vec![1]], &[&[3], &[4; 57]]);
 }
 
@@ -284,7 +285,7 @@ fn runs_in_order_over_the_wrap() {
 
 #[test]
 fn a_run_over_continuation_bytes_is_not_read_too_early() {
-    // The second cell holds a word of the second lap, which the tail comes round to within the run.
+    // The second cell, which the tail reaches within the run, holds a word of the second lap.
     runs_in_order(
         &[|| looks_published(1), || vec![1], || vec![2]],
         &[&[3], &[4; 56], &[5]],
@@ -323,7 +324,7 @@ fn the_second_packet_after_a_sleep_is_not_lost_either() {
             consumer.set_parked(Parked::No);
             received += usize::from(pop(&mut consumer).is_some());
         }
-        // Now it has polled for long enough and parks the ring again.
+        // The consumer has polled for long enough and parks the ring again.
         consumer.set_parked(Parked::Awake);
         fence(Ordering::SeqCst);
         while pop(&mut consumer).is_some() {
@@ -348,7 +349,7 @@ fn a_peer_that_zeroes_the_doorbell_takes_no_wake_up() {
         let sending = thread::spawn(move || {
             let mut producer = sender.producer();
             assert!(push(&mut producer, &[1]));
-            // Another peer undoes all that this one does to the doorbell.
+            // Another peer undoes everything that this peer writes into the doorbell.
             if producer.is_parked() && producer.takes_asleep() {
                 sender.woken.store(1, Ordering::SeqCst);
             }

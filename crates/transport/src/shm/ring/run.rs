@@ -85,8 +85,8 @@ impl Producer {
         (packets.len(), sum)
     }
 
-    /// The number of the first packets that fit into `most` cells and are not too long for the
-    /// ring.
+    /// The number of packets, from the first on, that fit into `most` cells and are not too long
+    /// for the ring.
     #[inline(never)]
     fn fitting<'a, S: Staged>(
         &self,
@@ -162,7 +162,7 @@ impl Producer {
         true
     }
 
-    /// Writes to cells from the tail on, up to the ring's last.
+    /// The cells from the tail to the ring's last, to write packets to.
     #[inline(always)]
     fn fill(&self) -> Fill {
         Fill {
@@ -172,12 +172,13 @@ impl Producer {
         }
     }
 
-    /// The number of cells that may be written, up to the `wanted` ones.
+    /// The number of cells that may be written; fewer than `wanted` only if the ring has no more
+    /// room.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "a ring has fewer cells")]
     fn room(&mut self, wanted: usize) -> usize {
         if self.tail + wanted as u64 + 1 > self.limit {
-            // The limit shows whether there is enough.
+            // The error may be ignored: the limit shows how much room there is.
             let _ = self.reserve(wanted as u64);
         }
         self.limit.saturating_sub(self.tail + 1) as usize
@@ -198,7 +199,7 @@ impl Fill {
     /// cells that holds data in place of a word; the lowest bit is that of the packet's first cell.
     ///
     /// # Safety
-    /// As many cells as there are lines are free, and before the ring's end.
+    /// There is a free cell for each line, and all of them lie before the ring's end.
     #[inline(always)]
     unsafe fn last(self, lines: &mut &[[u8; CELL]], len: usize) -> u64 {
         const LINES: &str = "a packet's lines are as many as it needs";
@@ -235,7 +236,7 @@ impl Fill {
     /// Writes packets of one line each, and returns the sum of their bytes.
     ///
     /// # Safety
-    /// As many cells as there are packets are free, and before the ring's end.
+    /// There is a free cell for each packet, and all of them lie before the ring's end.
     #[inline(always)]
     unsafe fn singles<S: Staged>(
         self,
@@ -254,7 +255,7 @@ impl Fill {
         sum
     }
 
-    /// Writes a packet of one cell, with all that follows it in its line.
+    /// Writes a packet of one cell, together with the bytes that follow it in its line.
     ///
     /// # Safety
     /// The cell is free.
@@ -300,7 +301,7 @@ impl Fill {
         self.show(at, len);
     }
 
-    /// Writes the word of a packet whose other bytes are written.
+    /// Writes the word of a packet, which publishes it, after all of its other bytes.
     #[inline(always)]
     fn show(self, at: usize, len: usize) {
         let word = self.sequence | (len as u64) << LEN_SHIFT;
@@ -311,7 +312,7 @@ impl Fill {
 /// Writes a packet of several cells, except its word.
 ///
 /// # Safety
-/// The cells from `at` on are free, as many as there are lines, which the packet needs.
+/// The packet needs all of the lines, and as many cells from `at` on are free.
 #[inline(never)]
 unsafe fn write_many(cells: Cells, at: usize, lines: &[[u8; CELL]], len: usize) {
     let (first, rest) = lines.split_first().expect("there are several");

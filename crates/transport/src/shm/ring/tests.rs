@@ -9,7 +9,7 @@ use super::super::check::{self, Heap};
 use super::row::{Row, push_lone};
 use super::*;
 
-/// A short packet as it is staged: the bytes after it belong to others.
+/// A short packet as it is staged; the bytes after it belong to no packet.
 fn in_cell(packet: &[u8]) -> ([u8; ONE_CELL], usize) {
     let mut bytes = [0xEE; ONE_CELL];
     bytes[..packet.len()].copy_from_slice(packet);
@@ -63,8 +63,8 @@ impl Heap {
         (packets.collect(), others)
     }
 
-    /// Sends the first of these packets together: as short ones if all of them are and `short` is
-    /// set.
+    /// Sends as many of the first packets as fit, together: with `push_run` if `short` is set and
+    /// each fits into a cell, and as staged packets otherwise.
     fn push_run(&mut self, packets: &[Vec<u8>], short: bool) -> usize {
         let short = short && packets.iter().all(|packet| packet.len() <= ONE_CELL);
         let row = Row::new(packets);
@@ -89,8 +89,8 @@ impl Heap {
     }
 }
 
-/// Bytes that depend on the packet's number, and in which every eight look like a published word
-/// of an early lap: the worst that data can be.
+/// Bytes that depend on the packet's number. Every eight of them look like a published word of an
+/// early lap, which is the worst case.
 fn payload(number: u64, len: usize) -> Vec<u8> {
     let word = (number % 8) << 1 | 1 | (number % 57) << LEN_SHIFT;
     word.to_le_bytes().into_iter().cycle().take(len).collect()
@@ -151,9 +151,8 @@ proptest! {
                     let run: Vec<_> = lens.iter().map(|len| payload(number as u64, *len)).collect();
                     let empty = model.is_empty();
                     let sent = ring.push_run(&run, short);
-                    // A run refuses packets only for a reason for which a single packet is refused,
-                    // unless its first packet is too long for the ring or for the cells before its
-                    // end.
+                    // A run refuses packets only if a single packet would be refused as well, or if
+                    // its first packet is too long for the ring or for the cells before its end.
                     let long = lens[0] > ONE_CELL;
                     prop_assert!(sent > 0 || long || !empty || ring.lags());
                     model.extend(run.into_iter().take(sent));
@@ -232,12 +231,13 @@ fn the_second_cell_of_a_lone_packet_is_not_taken_for_a_packet() {
         let lap = ring.cells().lap(ring.producer.tail) + 1;
         let word = (lap << 1 | 1) | 5 << LEN_SHIFT;
         let data: Vec<u8> = word.to_le_bytes().into_iter().cycle().take(120).collect();
-        // At the ring's end it does not go alone: it begins at the first cell.
+        // Before the ring's end there may be no room; then the packet begins at the first cell,
+        // which only `push` can do.
         if ring.push_run(std::slice::from_ref(&data), false) == 0 {
             assert_eq!(ring.push(&data[..24], &data[24..]), Ok(()));
         }
         assert_eq!(ring.pop(), Some(data));
-        // In each lap, other packets begin where second cells were.
+        // Shifts the packets of each lap, so that some begin where an earlier lap had second cells.
         for _ in 0..round % 2 {
             assert_eq!(ring.push(&[1], &[]), Ok(()));
             assert_eq!(ring.pop(), Some(vec![1]));
@@ -401,7 +401,7 @@ fn cells_are_given_back_by_eighths_or_by_a_given_number() {
     assert_eq!(lag_after(None, 1), 0);
     assert_eq!(lag_after(Some(1), 1), 0);
     assert_eq!(lag_after(Some(3), 2), 2);
-    // The number has limits: never later than by default, never without end.
+    // The number has limits: it counts as at most the default, and as at least 1.
     assert_eq!(lag_after(Some(1000), 5), 7);
     assert_eq!(lag_after(Some(0), 1), 0);
 }

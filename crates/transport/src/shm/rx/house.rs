@@ -36,7 +36,7 @@ impl ShmRx {
     /// that a peer that writes into the doorbell cannot hide another peer's packets for long.
     #[cold]
     pub(super) fn keep_house(&mut self) {
-        // An earlier burst showed their frames.
+        // The frames in these rings belong to an earlier burst.
         self.retired.clear();
         if self.active.len() > FEW {
             self.park_idle();

@@ -27,7 +27,7 @@ pub(super) struct RxRing {
     pub(super) ring: Consumer,
     pub(super) trusted: bool,
     pub(super) active: bool,
-    /// It is in the list of those that doze.
+    /// Whether it is in the list of the rings that doze.
     pub(super) dozes: bool,
     /// The last burst in which it had a packet or was activated.
     pub(super) last_busy: u32,
@@ -132,9 +132,9 @@ impl Shorts {
         }
     }
 
-    /// Packet number `index` of a burst that copied it. The length comes from the copied word,
-    /// because the peer may have changed it after the ring looked. The length of a packet of
-    /// several cells is the one that the ring saw.
+    /// Packet number `index` of a burst that copied it. For a packet of one cell, the length is
+    /// that of the copied word, because the peer may have changed the word after the ring looked at
+    /// it. For a packet of several cells, it is the length that the ring saw.
     #[inline(always)]
     pub(super) fn packet(&self, index: usize) -> &[u8] {
         let index = index % RX_BURST;
@@ -157,8 +157,8 @@ impl RxRing {
         self.active = true;
         let is_taken = self.ring.unpark() && !self.dozes;
         // The ring was still marked as asleep, so its peer has sent a message to a thread that was
-        // awake. If the message stayed in the line, the next sleep would end at once. If it arrives
-        // only now, it does.
+        // awake. This reads the message, which would otherwise end the next sleep at once. A
+        // message that arrives later still does that.
         if is_taken {
             self.known.listen(self.channel.line());
         }
@@ -254,7 +254,7 @@ impl RxRing {
 /// Number of bursts between two that look at everything.
 pub(super) const HOUSEKEEPING: u32 = 32;
 
-/// The same while there is nothing else to look at than the ring that plain bursts poll.
+/// The same number while the ring that plain bursts poll is all that there is to look at.
 const HOUSEKEEPING_OF_ONE: u32 = 16 * HOUSEKEEPING;
 
 /// All state that a plain burst needs, apart from the doorbell.
@@ -357,13 +357,13 @@ impl Alone {
         true
     }
 
-    /// Sets the place of the only ring's next packet, after some were taken in another way.
+    /// Sets the place of the only ring's next packet, after packets were taken by another function.
     pub(super) fn set_watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
     }
 
-    /// Makes bursts plain until housekeeping is due. `has_others`: it has more to look at than this
-    /// ring.
+    /// Makes bursts plain until housekeeping is due. `has_others`: housekeeping has more to look at
+    /// than this ring.
     pub(super) fn begin(&mut self, index: u32, watch: Watch, has_others: bool) {
         let gap = match has_others {
             true => HOUSEKEEPING,
@@ -391,13 +391,13 @@ impl Alone {
 /// bytes each. Returns the place of the packet's bytes.
 ///
 /// # Safety
-/// `from` points just after the word of the first of as many `cells` in a row, which is at least
-/// one.
+/// `from` points just after the word of the first of `cells` cells in a row, and `cells` is at
+/// least 1.
 #[inline(always)]
 unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull<u8> {
     let to: NonNull<Line> = NonNull::from(to).cast();
-    // SAFETY: the first cell begins before its packet; each is as long as a line, and lies
-    // elsewhere; there are lines for as many.
+    // SAFETY: the first cell begins one word before `from`. Each cell is as long as a line and does
+    // not overlap it, and `to` has lines for all of them.
     unsafe {
         let first = from.sub(WORD).cast::<Line>();
         to.write(first.read());
@@ -425,8 +425,8 @@ unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull
 #[inline(always)]
 unsafe fn copy_long(from: NonNull<u8>, to: &mut [Line]) -> NonNull<u8> {
     let lines: NonNull<Line> = NonNull::from(&mut *to).cast();
-    // SAFETY: the cell begins before its packet; cells are as long as lines, as many, and lie
-    // elsewhere.
+    // SAFETY: the first cell begins one word before `from`. There are as many cells as lines; a
+    // cell is as long as a line and does not overlap it.
     unsafe {
         let cells = from.sub(WORD).cast::<Line>();
         lines.copy_from_nonoverlapping(cells, to.len());

@@ -5,8 +5,8 @@ use super::ShmRx;
 use super::incoming::TWO;
 
 impl ShmRx {
-    /// A burst of one packet of one cell, from the only ring, unless more have come. A function of
-    /// its own, so that idle iterations save no registers for it.
+    /// Takes a packet of one cell from the only ring, or several packets if more have come. It is
+    /// not inlined, so that idle iterations save no registers for it.
     #[inline(never)]
     pub(super) fn burst_of_one(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
@@ -21,7 +21,8 @@ impl ShmRx {
         1
     }
 
-    /// The same for a longer packet that is short: only those of two cells may come alone here.
+    /// The same if the first packet is a longer short one. Alone, only a packet of two cells is
+    /// taken here; for a longer one a run begins.
     #[inline(never)]
     pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
@@ -36,7 +37,7 @@ impl ShmRx {
         1
     }
 
-    /// A burst that begins with several short packets from the only ring.
+    /// Runs a burst that begins with short packets from the only ring.
     #[inline(never)]
     pub(super) fn burst_of_several(&mut self) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {

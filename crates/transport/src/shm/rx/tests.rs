@@ -22,7 +22,7 @@ fn connected() -> (End, End, PeerId) {
     (a, b, peer)
 }
 
-/// Another end of a channel to `b`, and its number for that.
+/// A new end with a channel to `b`, and its number for `b`.
 fn connect_to(b: &mut End, n: u8) -> (End, PeerId) {
     let mut a = open();
     let info = |n| PeerInfo {
@@ -77,7 +77,7 @@ fn a_sender_that_settles_wakes_who_parked_just_then() {
     assert_eq!(a.tx.counters().wakeups_sent, 1, "once is enough");
 }
 
-/// Undoes all that peers have written into a doorbell, as a peer can.
+/// Undoes everything that peers have written into a doorbell, as any peer can.
 fn zero(end: &End) {
     end.rx.bell.take(|_| {});
     end.rx.bell.wake_up();
@@ -112,7 +112,7 @@ fn a_receiver_that_is_awake_again_gets_one_message_for_a_ring_that_sleeps() {
     }
     assert_eq!(a.tx.counters().wakeups_sent, 1);
     assert_eq!(b.rx.burst(), 8);
-    // And none for one that was active just before.
+    // There is no message for a ring that was active just before.
     assert_eq!(Shm::arm(&mut b.rx, &mut b.tx), Arm::Wait);
     Shm::disarm(&mut b.rx, &mut b.tx);
     a.tx.burst(&[item(peer, 7)]);
@@ -191,7 +191,8 @@ fn a_doorbell_that_rings_always_delays_no_other_peer() {
     assert!(bursts < SOON, "{bursts}");
 }
 
-/// Every second burst shows nothing but references of one peer, whatever the numbers of those are.
+/// Every second burst shows only references of one peer: in one run the bursts with even numbers,
+/// in the other those with odd ones.
 #[test]
 fn references_put_off_no_look_at_parked_rings() {
     for first in 0..2 {

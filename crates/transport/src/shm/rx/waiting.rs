@@ -30,8 +30,8 @@ pub(super) struct Waiting {
 /// Most packets that may wait.
 const MOST: usize = 1024;
 
-/// Most frames of one burst whose data lies elsewhere. The others wait, so that no small packet has
-/// to wait for more copies of large data than these.
+/// Most frames of one burst whose data lies elsewhere. The other packets wait, so a small packet is
+/// delayed by no more than this number of copies of large data.
 const SHOWN: usize = 2;
 
 /// For this number of bursts after one with a packet whose data was in a ring, a burst shows only

@@ -1,4 +1,4 @@
-//! Copies of short packets, also of packets that their sender changes at the same time.
+//! Copies of short packets, including packets that their sender changes at the same time.
 
 use super::super::super::check::Heap;
 use super::*;
