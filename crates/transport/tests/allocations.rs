@@ -1,6 +1,6 @@
-//! No memory is allocated for an RPC over shared memory, however it ends: the proofs of
-//! `dunlin-core`, over the real transport in one thread. Nor is any for an endpoint that falls
-//! asleep.
+//! An RPC over shared memory allocates nothing, however it ends, and neither does an endpoint that
+//! falls asleep. The first part repeats tests of `dunlin-core` over the real transport, in one
+//! thread.
 
 use dunlin_core::transport::{MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
@@ -37,7 +37,7 @@ fn world(sessions: usize) -> World<Shm> {
 
 dunlin_testkit::prove_every_kind!(world);
 
-/// Not even for its first sleep, or when peers that were parked all send at once.
+/// That includes the first sleep, and bursts after all parked peers have sent.
 #[test]
 fn sleeping_and_waking_up_allocate_nothing() {
     // Rings are parked if there are more than eight.
@@ -53,7 +53,7 @@ fn sleeping_and_waking_up_allocate_nothing() {
             let (_, answer) = taken.expect("a good offer");
             let made = Shm::complete(&mut client.rx, &mut client.tx, pending, answer);
             clients.push((client, made.expect("a good answer")));
-            // Those before are parked when the next one comes.
+            // The rings of earlier clients are parked before the next one connects.
             (0..200).for_each(|_| assert_eq!(server.rx.burst(), 0));
         }
         for _ in 0..3 {

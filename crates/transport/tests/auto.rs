@@ -287,7 +287,7 @@ fn the_socket_is_left_alone_while_all_peers_share_memory() {
         assert_eq!(a.take(2000), []);
     }
     assert_eq!([a.syscalls(), b.syscalls()], before);
-    // An offer tells the address, and ends without an answer.
+    // An offer reveals the address of `a`, and ends without an answer.
     let stranger = PeerInfo {
         endpoint: EndpointUid([9; 16]),
         ..a.info(false)
@@ -334,7 +334,7 @@ fn both_transports_end_a_wait() {
 fn a_stranger_s_datagram_cannot_keep_an_endpoint_awake() {
     let (mut a, mut b) = (Endpoint::new(1), Endpoint::new(2));
     connect(&mut a, &mut b, true);
-    // No peer reaches `a` over UDP, so its socket is not looked at; but it is waited on.
+    // No peer reaches `a` over UDP, so its bursts do not look at the socket, but `arm` does.
     let mut fds = Vec::new();
     Auto::fds(&a.rx, &a.tx, &mut fds);
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();

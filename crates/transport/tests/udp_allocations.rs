@@ -22,7 +22,7 @@ fn item(peer: PeerId, data: BufRef) -> TxItem {
     }
 }
 
-/// One endpoint that sends to several, and how it calls them.
+/// One endpoint that sends to several others, and its ids for them.
 fn star<T: Connect>(
     open: impl Fn() -> Endpoint<T>,
     same_host: [bool; 3],

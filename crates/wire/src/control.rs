@@ -121,9 +121,9 @@ pub enum Message<'a> {
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
 ///
-/// A reader that collects bytes calls it again after each read, and when it returns `Some(n)`, give
-/// the first `n` bytes to [`Message::decode`]. A length out of bounds is reported as soon as its 4
-/// bytes have arrived, so no reader waits for, or buffers, a frame that is too large.
+/// A reader that collects bytes calls it again after each read. When it returns `Some(n)`, the
+/// reader passes the first `n` bytes to [`Message::decode`]. A length out of bounds is reported as
+/// soon as its 4 bytes have arrived, so no reader waits for, or buffers, a frame that is too large.
 ///
 /// # Errors
 /// [`ControlError::Length`] if no frame can have the length that the stream announces.

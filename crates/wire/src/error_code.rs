@@ -74,8 +74,8 @@ impl ErrorCode {
 
     /// Whether the handler ran, if the server keeps the rules of these codes (rule W13). Servers of
     /// earlier releases do not: they send `OVERLOADED` also for a response without memory, and let
-    /// handlers send any code, so there a code that means [`Ran::No`] proves nothing. The error of
-    /// a call knows which server it was: its own `ran` is exact.
+    /// handlers send any code, so a code from them that means [`Ran::No`] proves nothing. The error
+    /// of a call knows which server sent the code, so its own `ran` is exact.
     pub const fn ran(self) -> Ran {
         match self {
             Self::UNKNOWN_TYPE

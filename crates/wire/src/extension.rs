@@ -125,7 +125,7 @@ impl Bitmap {
 
     /// Notes that packet `cumulative + offset` has arrived.
     ///
-    /// False, and without effect, if the bitmap does not cover that packet.
+    /// Does nothing and returns false if the bitmap does not cover that packet.
     #[inline]
     pub fn insert(&mut self, offset: u32) -> bool {
         let Some(index) = (offset / u64::BITS).checked_sub(self.first) else {

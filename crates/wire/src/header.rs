@@ -27,7 +27,7 @@ const _: () = assert!(CUMULATIVE_MASK == crate::control::MAX_PACKETS);
 const PLAIN_REQ: u8 = VERSION << 4 | PacketType::Req as u8;
 const PLAIN_RESP: u8 = VERSION << 4 | PacketType::Resp as u8;
 
-/// The first word of a REQ without flags, but for request type and session.
+/// The first word of a REQ without flags, with 0 as its request type and its session.
 pub const PLAIN_REQUEST: u64 = PLAIN_REQ as u64;
 
 /// The first half of the first word of a RESP without flags and without a residence. The other half
@@ -50,7 +50,7 @@ pub enum PacketType {
     Err = 4,
     /// The client no longer wants the response.
     Cancel = 5,
-    /// Eight bytes that the receiver gives back over the control connection, to prove that packets
+    /// Eight bytes that the receiver returns over the control connection, to prove that packets
     /// reach it at this address (rule C13). Either side may send it.
     Challenge = 6,
 }

@@ -1,5 +1,5 @@
 //! How `xdp` endpoints get to know each other: as `udp` endpoints do. An offer has the address of
-//! the socket, where steered packets come as well, so that each side may use either transport.
+//! the socket. Steered packets have the same address, so each side may use either transport.
 //!
 //! Called by the nexus through [`Connect`].
 
@@ -75,9 +75,10 @@ impl Connect for Xdp {
     }
 
     fn arm(rx: &mut XdpRx, tx: &mut XdpTx) -> Arm {
-        // Frames that the kernel had no memory for leave before we sleep.
+        // Sends the frames for which the kernel had no memory before.
         tx.settle();
-        // An interface that went leaves an error, with which the descriptor stays readable.
+        // If the interface has gone, it has left an error, which would keep the descriptor
+        // readable.
         rx.device().take_error();
         if rx.has_more() {
             return Arm::Ready;

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 pub enum Kicked {
     /// The kernel has taken the packets of the transmit ring.
     Done,
-    /// It has taken some of them, or has no memory: to be tried again.
+    /// It has taken some of them, or has no memory; the caller must kick it again.
     Again,
     /// The interface is down, or gone.
     Down,
@@ -32,10 +32,10 @@ pub struct Statistics {
 
 /// The other end of the rings.
 pub trait Device: Send + Sync + fmt::Debug {
-    /// Asks for the packets in the transmit ring to be sent.
+    /// Asks the kernel to send the packets in the transmit ring.
     fn kick(&self) -> Kicked;
 
-    /// Asks for the frames in the fill ring to be used.
+    /// Asks the kernel to use the frames in the fill ring.
     fn kick_fill(&self);
 
     /// The descriptor that is readable when the receive ring has packets; `None` if there is none.
@@ -44,7 +44,7 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// The kernel's counters.
     fn statistics(&self) -> Statistics;
 
-    /// Forgets an error of the socket, which would keep the descriptor readable. True if there was
+    /// Clears an error of the socket, which would keep the descriptor readable. True if there was
     /// one.
     fn take_error(&self) -> bool;
 }

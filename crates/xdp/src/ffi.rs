@@ -1,7 +1,7 @@
 //! The system calls of this crate: `libc` in, values and errors out. Nothing here blocks.
 //!
-//! Owns every call to the kernel but those of `mapping`. Called by `socket`, `steering` and
-//! `netlink`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
+//! Owns every call to the kernel but those of `mapping`. Called by `open`, `socket`, `steering` and
+//! `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
 
 use std::ffi::CStr;
 use std::io;
@@ -43,7 +43,7 @@ pub(crate) fn numbers<const N: usize>(
     Ok(numbers)
 }
 
-/// The error that waits in a socket, which is then forgotten (`SO_ERROR`).
+/// Returns the pending error of a socket and clears it (`SO_ERROR`).
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
     let mut code: c_int = 0;
     let mut len = socklen::<c_int>();
@@ -84,8 +84,8 @@ pub(crate) fn kick(fd: BorrowedFd<'_>) -> Result<(), c_int> {
 /// recvfrom(2) of nothing: asks the kernel to look at the fill ring.
 pub(crate) fn kick_fill(fd: BorrowedFd<'_>) {
     let null = std::ptr::null_mut();
-    // SAFETY: no bytes and no address. What it answers is of no use: without frames it does
-    // nothing.
+    // SAFETY: no bytes and no address. The result does not matter: if the ring has no frames, the
+    // call does nothing.
     unsafe {
         libc::recvfrom(
             fd.as_raw_fd(),
@@ -119,8 +119,8 @@ pub(crate) fn receive<'a>(fd: BorrowedFd<'_>, room: &'a mut [u8]) -> io::Result<
     Ok(&room[..len])
 }
 
-/// bpf(2). `attributes` has the size of what the command reads; its pointers lead to what the
-/// caller keeps during the call.
+/// bpf(2). `attributes` has the size that the command reads. The caller keeps the memory to which
+/// its pointers lead during the call.
 ///
 /// # Safety
 /// Every address in `attributes` that the command follows leads to memory that the kernel may use

@@ -1,10 +1,10 @@
-//! AF_XDP as a transport of Dunlin: packets pass the kernel's network stack by, and the interface
-//! stays the kernel's (design §12).
+//! AF_XDP as a transport of Dunlin: packets bypass the kernel's network stack, and the kernel keeps
+//! the interface (design §12).
 //!
-//! There is no library below but `libc`. The raw parts are [`ring`] (the four rings of a socket),
-//! [`umem`] (the region of frames), [`socket`], [`steering`] (the BPF program, assembled here, and
-//! its maps) and [`packet`] (Ethernet to UDP, read and written). Unsafe code stands in `ffi`,
-//! `mapping`, `ring`, `umem` and `steering`.
+//! The crate uses no library for it but `libc`. The raw parts are [`ring`] (the four rings of a
+//! socket), [`umem`] (the region of frames), [`socket`], [`steering`] (the BPF program, assembled
+//! here, and its maps) and [`packet`] (Ethernet to UDP, read and written). Unsafe code stands in
+//! `ffi`, `mapping`, `ring`, `umem` and `steering`.
 
 #[cfg(not(loom))]
 mod connect;

@@ -28,18 +28,19 @@ use crate::ways::{OwnMac, Ways};
 pub struct Options {
     /// The interface, by name.
     pub interface: String,
-    /// Its queue. Packets that the interface puts into another one come through the kernel.
+    /// Its queue. Packets that the interface puts into another queue come through the kernel.
     pub queue: u32,
     /// Where the kernel runs the program that steers.
     pub mode: Mode,
     /// Bytes of the region of frames, which the kernel pins; half is for receiving. If
     /// `RLIMIT_MEMLOCK` permits less, the region is smaller; [`XdpRx::details`] has its size.
     pub umem_bytes: u64,
-    /// Datagrams whose checksum is over the pseudo header alone are accepted. They come from
-    /// neighbours in the same kernel or in a guest of it, whose devices leave the rest undone.
+    /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
+    /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
     pub partial_sums: bool,
-    /// The socket for what is not steered, which has the address and the port of the endpoint: an
-    /// address of the interface. Its sizes and its packing are the endpoint's.
+    /// Options of the socket that receives the packets that are not steered. Its address, which
+    /// must be one of the interface, and its port are those of the endpoint, and so are its sizes
+    /// and its packing.
     pub udp: udp::Options,
 }
 
@@ -65,8 +66,8 @@ impl Transport for Xdp {
     type Tx = XdpTx;
 }
 
-/// An open socket of the kernel, with the program that steers to it. What both halves share: when
-/// the second of them goes, so do link, maps and socket.
+/// An open socket of the kernel, with the program that steers to it. Both halves share it: when the
+/// second of them goes, link, maps and socket go too.
 #[derive(Debug)]
 struct Opened {
     socket: Socket,
@@ -76,7 +77,7 @@ struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // Packets on their way already find no socket and pass.
+        // Packets that are on their way now find no socket, and pass to the kernel.
         self.steering.release(&self.home);
     }
 }
@@ -144,7 +145,7 @@ impl Xdp {
         } = rings;
         let arrivals = Arrivals::new(for_rx, rx, fill, opened.clone());
         let frames = Frames::new(for_tx, tx, completion, opened.clone());
-        // Last, because a packet that is steered now finds an empty frame.
+        // Last, because a packet may be steered from now on, and needs an empty frame.
         opened.steering.attach(index, options.mode)?;
         let mac = OwnMac::new(home.mac);
         let ways = Ways::new(home, mac.clone(), &link, Box::new(tables));

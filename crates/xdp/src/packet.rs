@@ -1,9 +1,9 @@
 //! Ethernet frames that carry one UDP datagram: read with every check, and written (RFC 768, 791,
 //! 894, 1624, 8200, IEEE 802.1Q).
 //!
-//! The kernel's stack does not see a frame that was steered to us, so all that it would check is
-//! checked here again. No I/O and no unsafe code. `receive` reads, `transmit` writes; `steering`
-//! takes the numbers.
+//! The kernel's stack does not see a frame that was steered to us, so this module makes all of the
+//! stack's checks itself. No I/O and no unsafe code. `receive` reads frames, `transmit` writes
+//! them, and `steering` uses the constants.
 
 mod build;
 #[cfg(any(test, fuzzing, feature = "check"))]

@@ -1,8 +1,8 @@
 //! The receiving half: packets that were steered to us, and from time to time the socket.
 //!
-//! A steered packet becomes a frame if `packet::parse` accepts it; what it refuses is counted by
-//! cause. The socket has everything that the program passes: fragments, packets of this host and of
-//! other queues, and all of them while steering is lost.
+//! A steered packet becomes a frame if `packet::parse` accepts it; refused packets are counted by
+//! cause. The socket gets all packets that the program passes to the kernel: fragments, packets of
+//! this host and of other queues, and every packet while steering is lost.
 //!
 //! Invariant: the frames of a burst come from the source that `source` names, and are ours until
 //! the next burst. Called by the event loop, and by `connect`.
@@ -19,7 +19,7 @@ use crate::umem::Piece;
 use crate::ways::OwnMac;
 use arrivals::{Arrival, Arrivals, WHOLE};
 
-/// Packets that a burst reads, those that it refuses included.
+/// Most packets that a burst reads, including those that it refuses.
 const MOST_LOOKS: usize = 4 * RX_BURST;
 
 /// Where the frames of a burst are.
@@ -34,7 +34,7 @@ enum Source {
 enum Place {
     /// In a frame of the region: the payload, and the piece that goes back to the kernel.
     Piece(Piece, Piece),
-    /// In the room for packets that were copied together, from byte and length.
+    /// In the room for packets of several pieces: its first byte and its length.
     Whole(usize, usize),
 }
 
@@ -45,7 +45,7 @@ pub struct XdpRx {
     arrivals: Arrivals,
     home: Home,
     mac: OwnMac,
-    /// Datagrams whose checksum is over the pseudo header alone are accepted.
+    /// Whether datagrams whose checksum covers only the pseudo header are accepted.
     partial_sums: bool,
     turns: Turns,
     source: Source,
@@ -95,7 +95,7 @@ impl XdpRx {
         self.home.address
     }
 
-    /// The counters of this half, the socket's apart.
+    /// The counters of this half, without those of the socket.
     pub(crate) fn own_counters(&self) -> Counters {
         let statistics = self.arrivals.device().statistics();
         Counters {
@@ -105,8 +105,8 @@ impl XdpRx {
         }
     }
 
-    /// Counters of steered packets: those that were refused by cause, and how the checksums of
-    /// accepted ones were written.
+    /// Counters of steered packets: refused ones by cause, and accepted ones by the way in which
+    /// their checksum was written.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
         let statistics = self.arrivals.device().statistics();
         let mut details = vec![
@@ -129,7 +129,7 @@ impl XdpRx {
         self.arrivals.has_more()
     }
 
-    /// Has the next burst look at the socket.
+    /// Makes the next burst look at the socket.
     pub(crate) fn on_doubt(&mut self) {
         self.turns.on_doubt();
     }
@@ -160,7 +160,7 @@ impl XdpRx {
         self.arrivals.refill_if_needed();
     }
 
-    /// Shows the next packet, if there is one. False if there is none.
+    /// Shows the next packet. False if there is none.
     #[inline]
     fn show_next(&mut self) -> bool {
         let start = self.visible * WHOLE;
@@ -223,7 +223,7 @@ impl XdpRx {
     fn look_at_ring(&mut self) -> usize {
         self.source = Source::Ring;
         // Refused packets count here too, so that a flood of them delays the event loop no longer
-        // than others do.
+        // than other packets do.
         for _ in 0..MOST_LOOKS {
             if self.visible == RX_BURST || !self.show_next() {
                 break;

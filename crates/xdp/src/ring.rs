@@ -6,9 +6,10 @@
 //!
 //! Invariants:
 //! - Entries are words that are read and written one by one with atomic operations, so that a side
-//!   which writes when it must not can make an entry wrong, but nothing undefined.
-//! - A position of the other side is believed only if it is within the ring's size of ours.
-//!   Otherwise the ring is *broken*: it shows no entry and takes none any more, and says so.
+//!   which writes when it must not can make an entry wrong, but causes no undefined behaviour.
+//! - A position of the other side is accepted only if its distance from ours is at most the ring's
+//!   size. Otherwise the ring is *broken*: it shows and takes no more entries, and `is_broken`
+//!   reports that.
 //! - The release of a position pairs with the acquire of the other side, so entries are whole.
 //!
 //! Made by `socket`; used by `receive` and `transmit`.
@@ -122,7 +123,7 @@ pub(crate) struct Memory<E> {
     flags: NonNull<AtomicU32>,
     words: NonNull<AtomicU64>,
     count: u32,
-    /// Keeps the memory; a test that keeps it otherwise has none.
+    /// Keeps the memory; `None` in a test that keeps the memory itself.
     _mapping: Option<Arc<Mapping>>,
     entry: PhantomData<E>,
 }
@@ -221,7 +222,7 @@ pub struct Producer<E> {
 }
 
 impl<E: Entry> Producer<E> {
-    /// The side of a ring that is empty.
+    /// The writing side of an empty ring.
     pub(crate) fn new(memory: Memory<E>) -> Self {
         let at = memory.producer().load(Ordering::Relaxed);
         Self {
@@ -232,8 +233,8 @@ impl<E: Entry> Producer<E> {
         }
     }
 
-    /// Entries that can be written now. It looks at the consumer only if fewer than `wanted` are
-    /// known.
+    /// Entries that can be written now. It reads the consumer's position only if fewer than
+    /// `wanted` are known.
     #[inline]
     pub fn room(&mut self, wanted: u32) -> u32 {
         let known = self.memory.count - self.at.wrapping_sub(self.freed);
@@ -274,12 +275,11 @@ impl<E: Entry> Producer<E> {
         self.memory.producer().store(self.at, Ordering::Release);
     }
 
-    /// Whether the consumer sleeps until a system call wakes it. To be asked after
-    /// [`Self::publish`].
+    /// Whether the consumer sleeps until a system call wakes it. Call this after [`Self::publish`].
     #[inline]
     pub fn wants_wakeup(&self) -> bool {
-        // The consumer sets the flag and looks for entries once more before it sleeps; one of us
-        // sees what the other wrote.
+        // The consumer sets the flag and looks for entries once more before it sleeps. So it sees
+        // our entries, or we see its flag.
         fence(Ordering::SeqCst);
         self.memory.flags().load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
@@ -315,7 +315,7 @@ pub struct Consumer<E> {
 }
 
 impl<E: Entry> Consumer<E> {
-    /// The side of a ring from which nothing has been read.
+    /// The reading side of a ring from which nothing has been read.
     pub(crate) fn new(memory: Memory<E>) -> Self {
         let at = memory.consumer().load(Ordering::Relaxed);
         Self {
@@ -326,8 +326,8 @@ impl<E: Entry> Consumer<E> {
         }
     }
 
-    /// Entries that can be read now. It looks at the producer only if fewer than `wanted` are
-    /// known.
+    /// Entries that can be read now. It reads the producer's position only if fewer than `wanted`
+    /// are known.
     #[inline]
     pub fn available(&mut self, wanted: u32) -> u32 {
         let known = self.seen.wrapping_sub(self.at);
@@ -374,8 +374,8 @@ impl<E: Entry> Consumer<E> {
         self.memory.consumer().store(self.at, Ordering::Release);
     }
 
-    /// Asks the producer for a system call after it has written, or takes that back. The kernel
-    /// does so, and so do tests that play it.
+    /// Asks the producer for a system call after it has written, or withdraws that request. Only
+    /// the kernel does so, and tests that play the kernel.
     pub fn ask_for_wakeup(&self, asks: bool) {
         let flags = if asks { NEED_WAKEUP } else { 0 };
         self.memory.flags().store(flags, Ordering::Relaxed);

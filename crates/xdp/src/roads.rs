@@ -3,8 +3,8 @@
 //!
 //! Two sockets (`rtnetlink(7)`): one for questions, which the kernel answers at once, and one for
 //! events, so that what we know follows the kernel's tables. Neither blocks. The kernel confirms a
-//! neighbour only when it sends there itself; `transmit` has it send a packet when it says that a
-//! neighbour is idle.
+//! neighbour only when it sends there itself. So `transmit` leaves a packet to the kernel when the
+//! kernel reports a neighbour as idle.
 //!
 //! Made by `open`, in the network namespace of the interface; used by `transmit`.
 
@@ -21,7 +21,7 @@ use crate::socket::explain;
 use message::Message;
 pub use message::{Link, Neighbour};
 
-/// Room for one answer: that about an interface has all its counters.
+/// Room for one answer; the answer about an interface contains all of its counters.
 const ROOM: usize = 1 << 15;
 
 /// Events about interfaces, neighbours, and the routes of IPv4 and IPv6.
@@ -36,7 +36,7 @@ pub struct Road {
     pub neighbour: Neighbour,
 }
 
-/// Something has changed.
+/// A change of the kernel's tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// A neighbour at the interface.
@@ -49,7 +49,7 @@ pub enum Change {
     Roads,
 }
 
-/// Knows the roads, and what changes about them.
+/// Finds the roads, and reports changes of them.
 pub trait Roads: Send + fmt::Debug {
     /// The road to an address; `None` if none leads over the interface.
     fn road(&mut self, to: IpAddr) -> Option<Road>;
@@ -63,7 +63,7 @@ pub trait Roads: Send + fmt::Debug {
 pub struct Tables {
     questions: OwnedFd,
     events: OwnedFd,
-    /// The interface of roads.
+    /// The interface over which all roads lead.
     index: u32,
     changes: VecDeque<Change>,
     room: Vec<u8>,
@@ -116,7 +116,8 @@ impl Tables {
             Message::Route(..) | Message::OtherRoute => Change::Roads,
             _ => return,
         };
-        // Routes change in swarms, and one look at all roads follows them all.
+        // Routes often change in large numbers, and one look at all roads covers all of the
+        // changes.
         if change != Change::Roads || self.changes.back() != Some(&Change::Roads) {
             self.changes.push_back(change);
         }
@@ -150,7 +151,7 @@ impl Roads for Tables {
                     message::read(bytes).for_each(|message| self.note(message));
                     true
                 }
-                // Events were lost, because we have not looked for long.
+                // Events were lost, because we have not read them for a long time.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
                     self.changes.push_back(Change::Roads);
                     true

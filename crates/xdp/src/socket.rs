@@ -3,9 +3,8 @@
 //!
 //! Invariant: all that the socket changes in the kernel ends with its descriptor. It is bound in
 //! copy mode, which every driver has, with frames of several pieces (`XDP_USE_SG`, Linux 6.6):
-//! between hosts that are neighbours in one kernel, a datagram that udp leaves to be segmented
-//! later arrives whole, with up to 64 KB. Called by `open`; its rings go to `receive` and
-//! `transmit`.
+//! between neighbours in one kernel, a message that `udp` leaves to be segmented later arrives
+//! whole, with up to 64 KB. Called by `open`; its rings go to `receive` and `transmit`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,7 +22,8 @@ use crate::umem::{FRAME, Umem};
 /// Numbers that `XDP_MMAP_OFFSETS` returns: four for each ring.
 const OFFSETS: usize = 16;
 
-/// How often, and at which distance, something that is taken is tried: for a fifth of a second.
+/// Number of attempts to get a resource that is busy, and the pause between them: a fifth of a
+/// second in all.
 const ATTEMPTS: u32 = 40;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
 
@@ -53,7 +53,8 @@ impl Socket {
     /// half of the region's frames.
     ///
     /// # Errors
-    /// The kernel's, with a sentence that says which step failed and what would permit it.
+    /// The kernel's, with a sentence that names the step that failed and the capability or limit
+    /// that would permit it.
     pub fn open(index: u32, queue: u32, umem: Arc<Umem>) -> io::Result<(Self, Rings)> {
         let fd = ffi::socket(libc::AF_XDP, libc::SOCK_RAW, 0).map_err(|error| {
             explain(
@@ -198,8 +199,8 @@ fn bind(fd: BorrowedFd<'_>, index: u32, queue: u32) -> io::Result<()> {
     })
 }
 
-/// Tries for a while if something is taken: the kernel frees the queue and the program of a process
-/// that has just ended some milliseconds later.
+/// Repeats the attempt for a while if the resource is busy: the kernel frees the queue and the
+/// program of a process only some milliseconds after the process has ended.
 pub(crate) fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     for _ in 0..ATTEMPTS {
         match attempt() {

@@ -1,9 +1,9 @@
-//! Steering: the program at an interface and its two maps, from where an endpoint is reached to its
-//! socket. Loaded by `bpf(2)` without a library, and without a compiler for BPF.
+//! Steering: the program at an interface and its two maps, which lead from an endpoint's address to
+//! its socket. Loaded by `bpf(2)` without a library, and without a compiler for BPF.
 //!
-//! Invariant: everything here ends with its descriptors, also when the process is killed. The
-//! program is attached by a link, which the kernel removes with the last descriptor of it; nothing
-//! is pinned, and no setting of the interface is changed. Called by `open`.
+//! Invariant: everything here ends with its descriptors, even when the process is killed. The
+//! program is attached by a link, which the kernel removes when the link's last descriptor is
+//! closed; nothing is pinned, and no setting of the interface is changed. Called by `open`.
 
 mod assemble;
 mod program;
@@ -112,14 +112,15 @@ impl Steering {
         })?;
         // SAFETY: the descriptor is new, open, and has no other owner.
         let link = unsafe { OwnedFd::from_raw_fd(link) };
-        // Another interface may have it too, but then only one link would be kept.
+        // The kernel lets the program be attached to several interfaces, but this value keeps only
+        // one link.
         self.link
             .set(link)
             .map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
         Ok(())
     }
 
-    /// Has packets to `home` that come to `queue` go to socket number `socket`.
+    /// Steers packets to `home` that come to `queue` to socket number `socket`.
     ///
     /// # Errors
     /// The kernel's, for example if the map is full.
@@ -132,7 +133,7 @@ impl Steering {
             .map_err(|error| explain(error, "the address cannot be steered"))
     }
 
-    /// Has packets to `home` pass to the kernel again. False if they did.
+    /// Lets packets to `home` pass to the kernel again. False if they already did.
     pub fn release(&self, home: &Home) -> bool {
         let key = key_of(home);
         let mut attributes = [pair(number(&self.homes), 0), key.as_ptr() as u64, 0, 0];
@@ -140,7 +141,7 @@ impl Steering {
         unsafe { ffi::bpf(MAP_DELETE, &mut attributes) }.is_ok()
     }
 
-    /// Gives a socket a number.
+    /// Assigns a number to a socket.
     ///
     /// # Errors
     /// The kernel's.

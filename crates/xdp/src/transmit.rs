@@ -1,13 +1,12 @@
 //! The sending half: packets to neighbours leave in frames of ours, all others through the socket.
 //!
-//! Small and large packets are copied into a frame, so a burst is done when it returns: the driver
-//! would copy them otherwise, in the copy mode that every device has. Packets to one peer share
+//! All packets, small or large, are copied into frames, so a burst is done when it returns. In copy
+//! mode, which every device has, the driver would copy them otherwise. Packets to one peer share
 //! datagrams as over udp (rule W11), and a burst is one system call.
 //!
 //! A packet goes through the kernel's socket if it does not fit a frame, while the neighbour's
-//! address is not known or old, while the interface is down, and to peers that are reached
-//! otherwise, such as those of this host. Causes are counted. Called by the event loop, and by
-//! `connect`.
+//! address is unknown or old, while the interface is down, and to peers that are reached otherwise,
+//! such as those of this host. Causes are counted. Called by the event loop, and by `connect`.
 
 pub(crate) mod frames;
 
@@ -102,7 +101,7 @@ impl XdpTx {
         }
     }
 
-    /// The counters of this half, the socket's apart.
+    /// The counters of this half, without those of the socket.
     pub(crate) fn own_counters(&self) -> Counters {
         Counters {
             syscalls: self.frames.met().calls,
@@ -110,7 +109,7 @@ impl XdpTx {
         }
     }
 
-    /// Counters of packets: datagrams that left in frames, packets that the kernel sent by cause,
+    /// Counters of packets: datagrams that left in frames, packets that the kernel sent, by cause,
     /// and entries that one side of the rings refused.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
         let met = self.frames.met();
@@ -201,7 +200,7 @@ impl XdpTx {
         let inline = packet.inline.unwrap_or_default();
         let len = inline.len() + packet.data.len();
         if packet.inline.is_none() || len == 0 || len > form.longest {
-            // The socket counts what no transport can send.
+            // The socket counts packets that no transport can send.
             return self.fall(burst, index, Fall::Long);
         }
         // SAFETY: we send for the endpoint that owns the msgbuf, and copy the bytes at once.
@@ -240,7 +239,7 @@ impl XdpTx {
     /// Leaves a packet to the kernel.
     fn fall(&mut self, burst: Burst<'_>, index: usize, why: Fall) {
         self.falls[why as usize] += 1;
-        // The kernel's answer may already be there when it has sent the packet.
+        // When the kernel has sent the packet, it may already report a change.
         if matches!(why, Fall::NoNeighbour | Fall::Confirm | Fall::Down) {
             self.look_in = 0;
         }
@@ -270,7 +269,7 @@ impl XdpTx {
         self.look_in -= 1;
     }
 
-    /// Has the next call look at changes, of which there may be some after a sleep.
+    /// Makes the next call look at changes, which may have come during a sleep.
     pub(crate) fn on_doubt(&mut self) {
         self.look_in = 0;
     }

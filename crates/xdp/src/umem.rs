@@ -20,7 +20,7 @@ use crate::ring::Desc;
 /// Bytes of a frame. The kernel needs up to 256 of them in front of a received packet.
 pub const FRAME: usize = 4096;
 
-/// Least frames of a region: with fewer, a burst would wait for the kernel in its middle.
+/// Fewest frames of a region. With fewer, a burst would have to wait for the kernel before its end.
 pub const MIN_FRAMES: u32 = 128;
 
 /// Most frames of a region: 4 GiB.
@@ -64,7 +64,7 @@ impl Umem {
         self.mapping.base().as_ptr()
     }
 
-    /// Its two parts, of the same size: for receiving and for sending. To be called once.
+    /// Its two parts, of the same size: for receiving and for sending. Call this once.
     pub(crate) fn halves(self: &Arc<Self>) -> (Part, Part) {
         let count = self.frames / 2;
         let part = |first| Part {
@@ -76,12 +76,12 @@ impl Umem {
     }
 }
 
-/// An entry of the kernel that no honest kernel writes.
+/// The fault of an entry that no honest kernel writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bad {
     /// The address is not in this part of the region.
     Outside,
-    /// The piece goes on beyond the end of its frame.
+    /// The piece ends after its frame.
     Length,
     /// The kernel does not have that frame.
     NotLent,
@@ -119,7 +119,7 @@ pub struct Part {
     umem: Arc<Umem>,
     /// The number of its first frame in the region.
     first: u32,
-    /// Whether the kernel has it, for each frame.
+    /// For each frame, whether the kernel has it.
     lent: Vec<bool>,
 }
 
@@ -145,7 +145,7 @@ impl Part {
         self.umem.bytes()
     }
 
-    /// Takes a frame back that the kernel names by any address within.
+    /// Takes back a frame, which the kernel may name by any address within it.
     ///
     /// # Errors
     /// See [`Bad`].
@@ -160,7 +160,7 @@ impl Part {
         Ok(frame)
     }
 
-    /// Takes a frame back with what the kernel has received into it.
+    /// Takes back a frame with the bytes that the kernel has received into it.
     ///
     /// # Errors
     /// See [`Bad`]. With [`Bad::Length`], the frame is ours again.

@@ -2,8 +2,8 @@
 //! to send them.
 //!
 //! Invariants: a way has headers if and only if the kernel knows the neighbour to which it leads.
-//! A peer without a way, one that left, say, or one on this host, is the kernel's too. Called by
-//! `transmit`; what changes comes from `roads`.
+//! The kernel also sends to peers without a way, for example to one that has left, or to one on
+//! this host. Called by `transmit`; changes come from `roads`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,10 @@ use dunlin_transport::udp::{Reach, place_of};
 use crate::packet::{Header, Home, Mac};
 use crate::roads::{Change, Link, Neighbour, Road, Roads};
 
-/// Longest payload of a frame: the kernel takes packets in a few pieces, and so do we.
+/// Longest payload of a datagram: the kernel takes only a few pieces for a packet, and `frames`
+/// uses few.
 const LONGEST: u32 = 16_000;
-/// Changes that are followed at once.
+/// Most changes that one look follows.
 const CHANGES: u32 = 64;
 
 /// Why the kernel sends a packet.
@@ -51,11 +52,11 @@ pub(crate) struct Way {
     reach: Reach,
     road: Option<Road>,
     header: Option<Header>,
-    /// The next packet goes through the kernel.
+    /// Whether the next packet goes through the kernel.
     confirm: bool,
 }
 
-/// The way as a packet needs it.
+/// The part of a way that is needed to send a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The headers.
@@ -93,7 +94,7 @@ fn number_of([a, b, c, d, e, f]: Mac) -> u64 {
 /// The ways to all peers.
 #[derive(Debug)]
 pub(crate) struct Ways {
-    /// At the place of each peer.
+    /// The way to each peer, at the peer's place.
     ways: Vec<Option<Way>>,
     home: Home,
     mac: OwnMac,
@@ -175,12 +176,13 @@ impl Ways {
         }
     }
 
-    /// Notes that the kernel took no frame because the interface is down. Events say when it is up.
+    /// Notes that the kernel took no frame because the interface is down. An event will report that
+    /// it is up.
     pub(crate) fn on_down(&mut self) {
         self.is_up = false;
     }
 
-    /// Follows what has changed, up to a limit, so that a swarm of events delays no packet for
+    /// Follows the changes, up to a limit, so that a large number of events delays no packet for
     /// long.
     pub(crate) fn look(&mut self) {
         for _ in 0..CHANGES {
@@ -247,7 +249,7 @@ impl Way {
     }
 }
 
-/// Whether an Ethernet address is that of one interface.
+/// Whether an Ethernet address names a single interface.
 fn is_of_one(mac: Mac) -> bool {
     mac[0] & 1 == 0 && mac != [0; 6]
 }

@@ -15,7 +15,8 @@ pub(super) struct Block<T> {
 }
 
 impl<T: Copy> Block<T> {
-    /// Zeroed elements. Large blocks come untouched from the kernel.
+    /// Zeroed elements. The pages of a large block come from the kernel when they are first
+    /// touched.
     ///
     /// # Safety
     /// Zero bytes are a valid `T`.

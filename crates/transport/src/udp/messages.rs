@@ -3,8 +3,8 @@
 //! Small packets are copied back to back into a staging buffer, so that a message of them is one
 //! piece. Large ones are not copied; the kernel gathers them.
 //!
-//! Invariants: between [`Messages::clear`] and the next, vectors lead to the staging buffer and to
-//! bytes that [`Messages::append`] was given; the room never overflows, because a window has at
+//! Invariants: between one [`Messages::clear`] and the next, vectors lead to the staging buffer and
+//! to bytes that [`Messages::append`] was given; the room never overflows, because a window has at
 //! most [`WINDOW`] packets. Called by `tx` alone, which decides what goes where.
 
 use std::os::fd::BorrowedFd;
@@ -146,8 +146,8 @@ impl Messages {
         Some((bytes, &message.addr))
     }
 
-    /// Hands the messages over, from message `from` on. Returns the number of sent ones, at least
-    /// one.
+    /// Hands the messages from number `from` on to the kernel. Returns the number of messages sent,
+    /// at least one.
     ///
     /// # Safety
     /// The bytes given to [`Self::append`] since [`Self::clear`] are still there and unchanged.
@@ -159,7 +159,8 @@ impl Messages {
         unsafe { ffi::send_many(fd, &mut self.headers[from..]) }
     }
 
-    /// Hands the datagrams of message `index` over one by one. Returns the number of refused ones.
+    /// Hands the datagrams of message `index` to the kernel one by one. Returns the number of
+    /// refused ones.
     ///
     /// # Safety
     /// As for [`Self::send`].
@@ -223,8 +224,8 @@ impl Messages {
         }
     }
 
-    /// Appends `len` bytes of pieces again after the last piece, beginning with byte `skip` of
-    /// piece `at`. Returns where the next byte is.
+    /// Appends `len` bytes of pieces once more, after the last piece, beginning with byte `skip` of
+    /// piece `at`. Returns the place of the byte after them.
     fn copy_pieces(&mut self, mut at: usize, mut skip: usize, mut len: usize) -> (usize, usize) {
         while len > 0 {
             let whole = self.pieces[at];

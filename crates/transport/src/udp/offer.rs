@@ -13,7 +13,7 @@ use super::addr::is_endpoint;
 use super::options::MIN_DATAGRAM_BYTES;
 use crate::connect::{ConnectError, MAX_OFFER_BYTES, Offer};
 
-/// Version of the layout. Others are malformed for us.
+/// Version of the layout. Offers of other versions count as malformed.
 const VERSION: u8 = 1;
 /// Most addresses in an offer.
 const MAX_ADDRESSES: usize = 4;
@@ -82,8 +82,8 @@ impl Terms {
         Ok(terms)
     }
 
-    /// The address to which a socket with the address `own` can send: one endpoint, and of the
-    /// socket's family, or of either if the socket is for both.
+    /// Finds the first address to which a socket bound to `own` can send. It names one host and one
+    /// port, and is of the socket's family, or of either if the socket is for both.
     ///
     /// # Errors
     /// `Unreachable` if there is none.

@@ -118,7 +118,7 @@ impl Peers {
         self.offered.remove(&pending.0)
     }
 
-    /// Counts one use of the endpoint at `addr` as `peer`, which is new unless it is in use on the
+    /// Adds one use of a peer. The peer is new unless the same endpoint is in use at `addr` on the
     /// same terms.
     ///
     /// `None` if there are too many peers.
@@ -145,7 +145,7 @@ impl Peers {
         Some(id(index, self.slots[index as usize].generation))
     }
 
-    /// Takes one use away; the last one frees the slot. Ids that name no peer are ignored.
+    /// Removes one use; the last one frees the slot. Ids that name no peer are ignored.
     pub(super) fn release(&mut self, peer: PeerId) {
         let Some(slot) = self.slot_mut(peer) else {
             return;
@@ -156,7 +156,7 @@ impl Peers {
         }
     }
 
-    /// Takes all uses away. Ids that name no peer are ignored.
+    /// Removes all uses. Ids that name no peer are ignored.
     pub(super) fn remove(&mut self, peer: PeerId) {
         if let Some(slot) = self.slot_mut(peer) {
             slot.uses = 0;
@@ -268,7 +268,7 @@ fn id(index: u32, generation: u32) -> PeerId {
     PeerId(generation << INDEX_BITS | index)
 }
 
-/// The place of a peer of this transport in tables that others keep about it; see [`Reach::place`].
+/// The place of a peer of this transport in the tables of other transports; see [`Reach::place`].
 #[inline]
 pub fn place_of(peer: PeerId) -> usize {
     index_of(peer)

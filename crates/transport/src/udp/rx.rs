@@ -7,8 +7,8 @@
 //!   size into one buffer, with the size in a control message; each becomes one frame.
 //!
 //! ECN bits come in control messages too, so an endpoint that reads them is always dense. GRO is
-//! off while sparse, because `recv` cannot tell the size. (A datagram that another core delivers in
-//! the very moment of the switch may still come merged; then the frame holds the packets of several
+//! off while sparse, because `recv` cannot tell the size. (A datagram that another core delivers at
+//! the moment of the switch may still come merged; then the frame holds the packets of several
 //! datagrams back to back, which is a valid frame.)
 //!
 //! Invariant: datagrams beyond [`RX_BURST`] wait for the next burst; this half asks the kernel
@@ -28,7 +28,7 @@ use crate::counters::Counters;
 const GRO_BUFFER: usize = 1 << 16;
 /// Number of consecutive bursts with a datagram after which traffic counts as dense.
 const DENSE_AFTER: u32 = 4;
-/// Number of consecutive bursts with less than two datagrams after which traffic counts as sparse.
+/// Number of consecutive bursts with fewer than two datagrams after which traffic counts as sparse.
 const SPARSE_AFTER: u32 = 256;
 
 /// The call that asks the kernel.
@@ -36,7 +36,7 @@ const SPARSE_AFTER: u32 = 256;
 enum Mode {
     /// `recv`, with the number of consecutive bursts that found a datagram.
     Sparse(u32),
-    /// `recvmmsg`, with the number of consecutive bursts that found less than two datagrams.
+    /// `recvmmsg`, with the number of consecutive bursts that found fewer than two datagrams.
     Dense(u32),
 }
 
@@ -162,7 +162,7 @@ impl UdpRx {
     }
 
     /// Asks for as many datagrams as there are buffers. `calm`: the number of bursts before this
-    /// one that found less than two.
+    /// one that found fewer than two.
     fn fill_dense(&mut self, calm: u32) {
         let filled = self
             .buffers

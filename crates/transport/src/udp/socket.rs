@@ -26,17 +26,17 @@ pub(super) struct Socket {
     fd: OwnedFd,
     /// Address to which it is bound.
     pub(super) bound: SocketAddr,
-    /// The address that offers state in place of it.
+    /// The address that offers contain instead of the bound one.
     advertise: Option<IpAddr>,
-    /// Networks to which packets may go for any peer that offers an address there.
+    /// Networks in which any peer may offer an address.
     allow_peers: Networks,
-    /// It is for both IPv6 and IPv4.
+    /// Whether it is for both IPv6 and IPv4.
     both_families: bool,
-    /// `UDP_SEGMENT` is wanted and known to the kernel.
+    /// Whether `UDP_SEGMENT` is wanted, and known to the kernel.
     pub(super) gso: bool,
-    /// `UDP_GRO` is wanted and known to the kernel. It is off until `rx` turns it on.
+    /// Whether `UDP_GRO` is wanted, and known to the kernel. It is off until `rx` turns it on.
     pub(super) gro: bool,
-    /// ECN bits are read.
+    /// Whether ECN bits are read.
     pub(super) ecn: bool,
     /// Bytes of a datagram that holds several packets.
     pub(super) datagram: u32,
@@ -159,7 +159,7 @@ impl Socket {
         peer.has(ip, is_of_this_host) || (peer.proves && self.allow_peers.contains(ip))
     }
 
-    /// Whether the peer has connected from another address.
+    /// Whether the peer has connected from an address other than this one.
     pub(super) fn is_foreign(peer: &PeerInfo, ip: IpAddr) -> bool {
         !peer.has(ip, is_of_this_host)
     }
@@ -196,7 +196,7 @@ impl Socket {
     }
 }
 
-/// Whether a socket can be bound to the address, which the kernel allows for those of its
+/// Whether a socket can be bound to the address. The kernel allows that for the addresses of its
 /// interfaces.
 fn is_of_this_host(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback() || UdpSocket::bind((ip, 0)).is_ok()

@@ -114,7 +114,7 @@ impl UdpTx {
         self.counters
     }
 
-    /// Where packets to a peer go, for a transport that takes them there by another way; `None` if
+    /// Where packets to a peer go, for a transport that sends them there by other means; `None` if
     /// there is no such peer.
     pub fn reach(&self, peer: PeerId) -> Option<Reach> {
         self.peers.reach(peer)
@@ -188,7 +188,7 @@ impl UdpTx {
         }
     }
 
-    /// Hands all messages over.
+    /// Hands all messages to the kernel.
     fn transmit(&mut self) {
         if let Some((bytes, addr)) = self.messages.alone() {
             self.counters.syscalls += 1;
@@ -236,7 +236,7 @@ impl UdpTx {
         at + 1
     }
 
-    /// Sends the datagrams of a message one by one, and later messages to the same peer as well.
+    /// Sends the datagrams of a message one by one, and stops segmentation for its peer.
     fn send_split(&mut self, at: usize, message: &Message) {
         self.peers.stop_segmenting(message.peer);
         self.counters.syscalls += u64::from(message.bytes.div_ceil(message.segment.into()));

@@ -1,8 +1,8 @@
-//! Endpoints to test with, and packets that say who they are.
+//! Endpoints to test with, and packets that identify themselves.
 //!
 //! A packet begins with its own length, its number and its sender, and goes on with bytes that
-//! follow from those. So a frame that holds several packets can be taken apart, and a byte out of
-//! place is found, without a look at anything that the transport says.
+//! follow from those. So a test can split a frame that holds several packets, and find a wrong
+//! byte, without information from the transport.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +27,8 @@ pub(crate) trait Harness {
     /// the receiver's socket.
     const COUNTS_FULL: bool;
 
-    /// After this number of empty polls nothing is under way: on a loopback, where `auto` leaves
-    /// one of its two transports alone in most polls.
+    /// After this number of empty polls on a loopback, no packet is under way. In most polls,
+    /// `auto` looks at only one of its two transports.
     const QUIET_POLLS: u32 = 200;
 
     /// Whether the control plane says that all endpoints are on this host.
@@ -57,16 +57,16 @@ pub(crate) struct Packet {
     pub(crate) len: usize,
 }
 
-/// The number of sent msgbufs that an endpoint keeps unchanged: the latest.
+/// An endpoint keeps this number of its latest sent msgbufs unchanged.
 const KEPT: usize = 512;
 
-/// Bytes at the start of a packet that say which it is.
+/// Bytes at the start of a packet that identify it.
 pub(crate) const NAME: usize = 12;
 
 /// Whether packets are staged.
 static STAGES: AtomicBool = AtomicBool::new(false);
 
-/// From now on, endpoints stage all packets that they can, or, if `staged` is false, none.
+/// Makes endpoints stage all packets that they can, or none if `staged` is false.
 pub(crate) fn stage(staged: bool) {
     STAGES.store(staged, Ordering::Relaxed);
 }
@@ -150,8 +150,8 @@ impl<H: Harness> Endpoint<H> {
         (item, Some(buf))
     }
 
-    /// Sends packets and waits until the transport is done with them. The bytes stay as they are
-    /// for a while, as an endpoint keeps them until it has an answer.
+    /// Sends packets and waits until the transport is done with them. The bytes stay unchanged for
+    /// a while, like those of a request that has no answer yet.
     pub(crate) fn send(&mut self, packets: Vec<(TxItem, Option<MsgBuf>)>) {
         let lane = self.stage_first(&packets);
         let (items, bufs): (Vec<_>, Vec<_>) = packets.into_iter().unzip();
@@ -199,7 +199,7 @@ impl<H: Harness> Endpoint<H> {
         lane.push(peer, words, &message)
     }
 
-    /// Takes everything back that was sent.
+    /// Takes back all msgbufs that were sent.
     pub(crate) fn take_back(&mut self) {
         self.kept.clear();
     }
@@ -252,7 +252,7 @@ impl<H: Harness> Endpoint<H> {
     }
 }
 
-/// The bytes of a frame, those that lie elsewhere included. `None` if they were taken back.
+/// The bytes of a frame, including those that lie elsewhere. `None` if they were taken back.
 pub(crate) fn whole(frame: &Frame<'_>) -> Option<Vec<u8>> {
     let mut bytes = frame.bytes.to_vec();
     if let Some(data) = frame.elsewhere {

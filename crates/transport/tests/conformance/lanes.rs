@@ -1,4 +1,4 @@
-//! Lanes: what is staged arrives as it was written, once, and before the items that follow it.
+//! Lanes: a staged packet arrives unchanged, once, and before the items that follow it.
 
 use dunlin_core::transport::{LANE_PACKET, Lane, PeerId, Tx, TxSeq};
 use dunlin_wire::HEADER_LEN;
@@ -147,7 +147,7 @@ fn packets_of_a_peer_that_is_gone_are_dropped_and_counted<H: Harness>() {
     push(&mut a, &mut lane, to_b, 1, 56);
     push(&mut a, &mut lane, to_b, 2, 56);
     a.remove(to_b);
-    // Neither do they reach the next peer that has the same place.
+    // Nor do the staged packets reach the next peer that gets the same slot.
     let (again, _) = a.connect(&mut b);
     a.tx.send(&lane, &[]);
     assert_eq!(a.counters().tx_dropped_peer, 2);

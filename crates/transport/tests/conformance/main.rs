@@ -1,4 +1,4 @@
-//! The conformance suite: what every transport has to do, whatever it is made of (design §12).
+//! The conformance suite: the behaviour that every transport must have (design §12).
 //!
 //! `suite` and `waking` hold the tests, generic over a [`harness::Harness`]; a transport joins by
 //! implementing it and calling [`suite::run_all`].

@@ -24,14 +24,14 @@ pub(crate) fn run_all<H: Harness>() {
     lanes::run_all::<H>();
 }
 
-/// Runs every test but those of lanes, with packets staged or not as it was set last.
+/// Runs every test but those of lanes, with packets staged or not, as `harness::stage` has set.
 pub(crate) fn run_each<H: Harness>() {
     run_few::<H>();
     many_peers::<H>();
     peers_come_and_go::<H>();
 }
 
-/// Those of them that need few endpoints, where one takes long to open.
+/// Runs only the tests that need few endpoints, for a transport whose endpoints take long to open.
 pub(crate) fn run_few<H: Harness>() {
     every_size_arrives_unchanged::<H>();
     bursts_arrive_whole_and_once::<H>();
@@ -56,7 +56,7 @@ fn two<H: Harness>() -> (Endpoint<H>, Endpoint<H>, PeerId, PeerId) {
     (a, b, to_b, to_a)
 }
 
-/// The packets with these numbers and lengths, in any order, each once.
+/// Asserts that exactly the packets with these numbers and lengths came, each once, in any order.
 fn expect(mut got: Vec<Packet>, sender: u16, sent: impl IntoIterator<Item = (u32, usize)>) {
     got.sort_unstable();
     let sent = sent.into_iter().map(|(number, len)| Packet {
@@ -121,7 +121,7 @@ fn frames_stay_until_the_next_burst<H: Harness>() {
             frames = b.rx.burst();
         }
         let before: Vec<_> = (0..frames).map(|i| whole(&b.rx.frame(i))).collect();
-        // What comes now must not touch what is shown.
+        // Packets that come now must not change the frames that are shown.
         for number in 0..30 {
             a.send_one(to_b, 1000 + number, 500 + round);
         }
@@ -166,7 +166,8 @@ fn many_peers<H: Harness>() {
         })
         .collect();
     for round in 0..40_u32 {
-        // In some rounds all send, in others few, so that the quiet ones may be left alone.
+        // In some rounds all endpoints send, in others few, so that the receiver may stop polling
+        // the quiet ones.
         let sends = |index: usize| round % 4 == 0 || index % 16 == round as usize % 16;
         let mut expected = HashSet::new();
         for (index, (spoke, to_hub, _)) in spokes.iter_mut().enumerate() {
@@ -339,7 +340,7 @@ fn a_removed_peer_is_gone_at_once<H: Harness>() {
     assert_eq!(a.counters().tx_dropped_peer, 1);
     assert_eq!(b.rest(), []);
     a.remove(to_b);
-    // The other side does not know yet; nothing that it does may harm.
+    // The other side does not know yet, and must do no harm.
     b.send_one(to_a, 3, 100);
     a.rest();
     let (again, _) = a.connect(&mut b);
@@ -400,7 +401,7 @@ fn an_abandoned_offer_leaves_nothing<H: Harness>() {
         fds: Vec::new(),
     };
     assert!(H::T::complete(&mut a.rx, &mut a.tx, pending, wrong).is_err());
-    // The test runner may open some at the same time, but not a hundred.
+    // The test runner may open some descriptors at the same time, but not a hundred.
     assert!(open_descriptors() < descriptors + 90, "descriptors leak");
     let (to_b, _) = a.connect(&mut b);
     a.send_one(to_b, 1, 60);
@@ -436,7 +437,7 @@ fn malformed_offers_are_refused<H: Harness>() {
         for bit in 0..8 {
             let mut bytes = good.clone();
             bytes[at] ^= 1 << bit;
-            // Some changed offers are good ones; they must only not do harm.
+            // Some changed offers are still valid; they must only do no harm.
             let _accepted_or_not = accept(bytes);
         }
     }

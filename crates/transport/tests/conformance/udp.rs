@@ -19,7 +19,7 @@ impl Harness for Loopback {
     }
 }
 
-/// Nothing that not every kernel has.
+/// Only the features that every kernel has.
 struct Plain;
 
 impl Harness for Plain {
@@ -37,7 +37,7 @@ impl Harness for Plain {
     }
 }
 
-/// IPv6, with control messages beside every datagram.
+/// IPv6, with control messages for every datagram.
 struct Marked;
 
 impl Harness for Marked {

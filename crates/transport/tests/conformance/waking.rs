@@ -1,4 +1,4 @@
-//! Waiting: nothing that comes is slept through.
+//! Waiting: no endpoint sleeps while a packet waits.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -97,7 +97,8 @@ fn an_armed_endpoint_is_woken<H: Harness>() {
         scope.spawn(move || {
             for race in 1..=RACES {
                 sender.burst(&[packet.0]);
-                // The next packet meets the receiver at another place of its way to sleep.
+                // The delay below varies, so that each packet finds the receiver at another step of
+                // falling asleep.
                 let start = Instant::now();
                 while seen.load(Ordering::Acquire) < race {
                     if start.elapsed() > 3 * SOON {
@@ -138,7 +139,7 @@ fn the_descriptors_stay_the_same<H: Harness>() {
         assert_eq!(fds(&hub), before);
         spokes.push((spoke, to_hub, to_spoke));
     }
-    // Every one of them wakes the hub, also when its ring has long been quiet.
+    // Every spoke wakes the hub, even if its ring has long been quiet.
     for _ in 0..3 {
         for (spoke, to_hub, _) in &mut spokes {
             assert_eq!(hub.rest(), []);

@@ -78,7 +78,7 @@ fn pair() -> (End, End, PeerId, PeerId, Vec<Loot>) {
     (a, b, to_b, to_a, loot)
 }
 
-/// Reads all that a burst shows, as an endpoint would; the contents are anybody's.
+/// Reads all that a burst shows, as an endpoint would, whatever its contents are.
 fn look(end: &mut End) -> usize {
     let start = Instant::now();
     let frames = end.rx.burst();
@@ -212,7 +212,7 @@ fn a_wiped_doorbell_only_delays() {
         .iter_mut()
         .map(|end| end.connect(&mut hub).0)
         .collect();
-    // So many rings that stay empty are parked.
+    // There are enough empty rings for the hub to park them.
     for _ in 0..10_000 {
         assert_eq!(hub.poll(), []);
     }

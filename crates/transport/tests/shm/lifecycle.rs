@@ -109,7 +109,7 @@ impl Pair {
         client.abandon(pending);
     }
 
-    /// Every session carries packets in both directions.
+    /// Checks that every session carries packets in both directions.
     fn check(&mut self) {
         for session in &self.sessions {
             for (from, peer) in session.iter().enumerate() {
@@ -147,7 +147,7 @@ fn channels_that_are_not_used_go() {
         pair.step(&Step::Disconnect(round % 5 == 0));
         pair.step(&Step::Disconnect(round % 7 == 0));
     }
-    // Both names of the last channel may be left, and other tests run at the same time.
+    // Both ends may still hold the last channel, and other tests run at the same time.
     assert!(descriptors() < before + 90, "descriptors leak");
 }
 

@@ -1,4 +1,4 @@
-//! Shared memory between processes that die, and beside peers that write what they like.
+//! Shared memory between processes that die, and with peers that write whatever they like.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod descriptors;

@@ -1,4 +1,4 @@
-//! Offers over a UNIX socket: what the nexus does, in few lines.
+//! Offers over a UNIX socket: the nexus's way of passing them, in a few lines.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -1,4 +1,5 @@
-//! Data that goes by reference: what is mapped and unmapped, what is copied, what waits for what.
+//! Data that goes by reference: which regions are mapped and unmapped, which data is copied, and
+//! which packets wait for others.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Channels within one process: nothing outside of it can write to them, whatever it says, relays,
+//! Channels within one process: no other process can write to them, whatever it claims, relays,
 //! opens or inherits.
 
 use std::fs::{self, File, OpenOptions};
@@ -27,7 +27,7 @@ fn end(uid: u8) -> End {
     End::with(uid, options)
 }
 
-/// A peer that says that it is in this process.
+/// A peer that claims to be in this process.
 fn here(uid: u8) -> PeerInfo {
     let same_process = true;
     PeerInfo {
@@ -37,8 +37,9 @@ fn here(uid: u8) -> PeerInfo {
     }
 }
 
-/// Two ends that take each other, or what relays between them, for an endpoint of this process; the
-/// first one's peer; and the memory that another process could open while they met.
+/// Connects two ends. Each takes its peer, which is the other end or a relay between them, for an
+/// endpoint of this process. Returns the ends, the first one's id for its peer, and the memory that
+/// another process could open during the set-up.
 fn ends([first, second]: [u8; 2]) -> (End, End, PeerId, Vec<File>) {
     let (mut a, mut b) = (end(1), end(2));
     let (pending, offer) = a.offer(&here(first)).unwrap();
@@ -80,7 +81,8 @@ fn memory_files() -> Vec<File> {
 #[test]
 fn a_peer_that_claims_to_be_in_this_process_is_not_believed() {
     let (mut liar, mut victim) = (End::new(1), End::new(2));
-    // It knows its memory by its descriptor, which an endpoint of this process would not offer.
+    // The liar can write to the memory, because it has the descriptor, which an endpoint of this
+    // process would not offer.
     let (pending, offer) = liar.offer(&info(2)).unwrap();
     let memory = File::from(offer.fds[0].try_clone().unwrap());
     let (_, answer) = victim.accept(&here(1), offer).unwrap();
@@ -95,7 +97,7 @@ fn what_is_offered_within_the_process_cannot_be_taken_outside() {
     let (mut victim, mut relayed) = (end(1), end(2));
     let (pending, offer) = victim.offer(&here(9)).unwrap();
     assert_eq!(offer.fds.len(), 0, "nothing goes over the socket");
-    // The liar answers itself, with a doorbell of its own and any name.
+    // The liar answers the offer itself, with a doorbell of its own and the offered name.
     let (mut liar, mut other) = (End::new(9), End::new(8));
     let (_, real) = liar.offer(&other.info()).unwrap();
     let (_, mut forged) = other.accept(&liar.info(), real).unwrap();
@@ -104,12 +106,13 @@ fn what_is_offered_within_the_process_cannot_be_taken_outside() {
     let fds: Vec<OwnedFd> = fds.collect();
     let bytes = forged.bytes.clone();
     assert!(victim.complete(pending, Offer { bytes, fds }).is_err());
-    // It has the offer relayed, after the victim has given it up.
+    // The liar has the offer relayed, after the victim has given it up.
     let refused = relayed.accept(&here(1), offer);
     assert!(matches!(refused, Err(ConnectError::Gone)), "{refused:?}");
 }
 
-/// In both cases no other process can write to the channel: it leads from this process into it.
+/// Whether the ends meet directly or through a relay, the channel lies within this process, and no
+/// other process can write to it.
 #[test]
 fn memory_of_a_channel_within_the_process_cannot_be_opened() {
     for met in [[2, 1], [9, 9]] {
@@ -129,9 +132,9 @@ fn a_forked_child_writes_into_its_own_copy() {
     // SAFETY: the child calls what needs no other thread, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // The kernel gives it no msgbufs.
+        // The kernel gives the child no copy of the msgbufs.
         let sent = a.send_bare(to);
-        // SAFETY: it ends the child without running what other tests registered.
+        // SAFETY: it ends the child without running exit handlers that other tests registered.
         unsafe { libc::_exit(i32::from(!sent)) };
     }
     let mut status = 0;
@@ -156,7 +159,7 @@ fn both_directions_work_and_the_table_is_emptied() {
     }
     a.release(to);
     b.release(back);
-    // An offer that was given up is nowhere.
+    // An offer that was given up is no longer in the table.
     let (pending, offer) = a.offer(&here(2)).unwrap();
     a.abandon(pending);
     let gone = b.accept(&here(1), offer);

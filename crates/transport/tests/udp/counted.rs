@@ -1,4 +1,5 @@
-//! A packet that cannot be sent is dropped under a name, never waited for, and harms no other.
+//! A packet that cannot be sent is dropped and counted by its cause; no sender waits for it, and
+//! other packets are sent.
 
 use std::time::{Duration, Instant};
 

@@ -79,8 +79,8 @@ fn the_bits_are_not_read_on_loopback() {
     }
 }
 
-/// Echoes of 50 KB over loopback; returns the scheme of the client's session, the rate that it has
-/// after them, and the marks that it has heard of.
+/// Echoes of 50 KB over loopback; returns the scheme of the client's session, its rate after them,
+/// and the number of marks that were echoed to it.
 fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPerSec>, u64) {
     let options = Options {
         ecn: Ecn::On,

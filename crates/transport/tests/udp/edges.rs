@@ -1,4 +1,4 @@
-//! Boundaries of packing, segmentation and bursts, and that waiting is announced correctly.
+//! Boundaries of packing, segmentation and bursts, and the descriptors that announce packets.
 
 use std::os::fd::RawFd;
 
@@ -8,7 +8,7 @@ use dunlin_transport::udp::{Options, Udp};
 
 use crate::endpoint::{Endpoint, Packet, connect, cut, ethernet, packets, pair, plain};
 
-/// True if the descriptor that `Connect` names announces something within so many milliseconds.
+/// True if the descriptor that `Connect` names becomes readable within this time.
 fn is_readable(endpoint: &Endpoint, within_ms: i32) -> bool {
     let mut fds: Vec<RawFd> = Vec::new();
     Udp::fds(&endpoint.halves.rx, &endpoint.halves.tx, &mut fds);

@@ -1,5 +1,5 @@
-//! Endpoints for tests, and packets that say what they are: length, number and a pattern, so that a
-//! frame can be cut into packets and each byte be checked.
+//! Endpoints for tests, and packets that identify themselves by length, number and a pattern, so
+//! that a test can cut a frame into packets and check each byte.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub(crate) struct Packet {
     pub(crate) inline: usize,
 }
 
-/// Packets of the size that they have over an Ethernet.
+/// Options with the packet size of an Ethernet.
 pub(crate) fn ethernet() -> Options {
     let default = Options::default();
     Options {
@@ -38,7 +38,7 @@ pub(crate) fn ethernet() -> Options {
     }
 }
 
-/// Such packets, and nothing that brings several of them together.
+/// The same options, with all features off that combine several packets.
 pub(crate) fn plain() -> Options {
     Options {
         pack: false,
@@ -49,7 +49,7 @@ pub(crate) fn plain() -> Options {
 }
 
 impl Endpoint {
-    /// One that sends to any address that a peer names.
+    /// Opens an endpoint that sends to any address that a peer names.
     pub(crate) fn new(options: &Options) -> Self {
         Self::strict(&Options {
             allow_peers: "0.0.0.0/0, ::/0".parse().unwrap(),
@@ -57,7 +57,7 @@ impl Endpoint {
         })
     }
 
-    /// One with exactly these options.
+    /// Opens an endpoint with exactly these options.
     pub(crate) fn strict(options: &Options) -> Self {
         let halves = Udp::open(options).unwrap();
         let port = halves.rx.local_addr().port().to_le_bytes();
@@ -106,7 +106,7 @@ impl Endpoint {
         Udp::counters(&self.halves.rx, &self.halves.tx)
     }
 
-    /// Bursts until there is one with frames; their bytes.
+    /// Polls until a burst has frames, and returns their bytes.
     pub(crate) fn frames(&mut self) -> Vec<Vec<u8>> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -140,7 +140,7 @@ impl Endpoint {
         packets
     }
 
-    /// Nothing more comes.
+    /// Asserts that no more frames come.
     pub(crate) fn assert_silent(&mut self) {
         for _ in 0..10 {
             assert_eq!(self.halves.rx.burst(), 0);
@@ -155,7 +155,8 @@ impl Endpoint {
     }
 }
 
-/// Makes both known to each other: how the first calls the second, and the reverse.
+/// Makes both known to each other. Returns the first one's id for the second, and the second one's
+/// for the first.
 pub(crate) fn connect(a: &mut Endpoint, b: &mut Endpoint) -> (PeerId, PeerId) {
     let (info_a, info_b) = (a.info(), b.info());
     let (a, b) = (&mut a.halves, &mut b.halves);
@@ -165,7 +166,7 @@ pub(crate) fn connect(a: &mut Endpoint, b: &mut Endpoint) -> (PeerId, PeerId) {
     (to_b, to_a)
 }
 
-/// Two endpoints, and how the first calls the second.
+/// Two endpoints, and the first one's id for the second.
 pub(crate) fn pair(options: &Options) -> (Endpoint, Endpoint, PeerId) {
     let (mut a, mut b) = (Endpoint::new(options), Endpoint::new(options));
     let (to_b, _) = connect(&mut a, &mut b);

@@ -1,7 +1,8 @@
-//! A network of our own: two namespaces and a link between them. What loopback cannot show: a real
+//! A network of our own: two namespaces and a link between them. It has what loopback lacks: a real
 //! MTU, segments that are cut up, a link that goes down, a host that is not there.
 //!
-//! Needs root and `ip`. Elsewhere these tests say so and pass; under `CI`, root must not skip.
+//! Needs root and `ip`. Without them, these tests say so and pass; with `DUNLIN_NO_SKIP=1` they
+//! fail instead.
 
 use std::time::{Duration, Instant};
 

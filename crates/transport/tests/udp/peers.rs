@@ -207,7 +207,7 @@ fn an_endpoint_of_every_address_is_told_at_one_of_them() {
         ip,
         ..Options::default()
     };
-    // Without a control connection that has an address, it is loopback.
+    // If the control connection has no address, the offer has the loopback address.
     let (mut a, mut b, to_b) = pair(&any);
     a.send(&packets(to_b, 1, 56));
     assert_eq!(b.take_packets(1), [(0, 56)]);
@@ -217,7 +217,7 @@ fn an_endpoint_of_every_address_is_told_at_one_of_them() {
     });
     a.send(&packets(to_b, 1, 56));
     assert_eq!(b.take_packets(1), [(0, 56)]);
-    // An endpoint that is told of both families, and one at another address of this host.
+    // One endpoint at another address of this host, and one that uses both families.
     let mut one = Endpoint::new(&Options {
         ip: "127.0.0.4".parse().unwrap(),
         ..Options::default()
@@ -341,7 +341,7 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
     let plain = Options::default();
     let here = over_tcp([10, 1, 2, 3].into());
     assert!(!answer_to(&plain, &here, "10.1.2.3").unwrap());
-    // One of this host is no more than one of a third: the peer is not on it.
+    // An address of this host is as foreign as that of a third host: the peer is on neither.
     for address in ["10.1.2.4", "127.0.0.1"] {
         let refused = answer_to(&plain, &here, address);
         assert!(
@@ -407,7 +407,7 @@ fn an_offer_over_a_unix_socket_may_point_to_this_host_alone() {
     // The network of documentation (RFC 5737) has no host.
     let refused = answer_to(&plain, &over_unix, "192.0.2.1");
     assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
-    // A stream without an address that is no UNIX socket proves nothing.
+    // A control connection that has no address and is not a UNIX socket proves nothing.
     let nowhere = PeerInfo {
         same_host: false,
         ..over_unix

@@ -50,7 +50,7 @@ pub enum Fate {
     Running = 2,
     /// It has an answer, which the server still keeps for its client.
     Answered = 3,
-    /// It is over, and the server has given its answer back.
+    /// It is over, and the server no longer has its answer.
     Gone = 4,
 }
 

@@ -13,7 +13,7 @@ mod limits;
 
 const MESSAGE_TYPES: u8 = 20;
 
-/// The material of any message. Messages borrow from it.
+/// Owned contents of any message, from which messages borrow.
 #[derive(Clone, Debug)]
 struct Material {
     kind: u8,

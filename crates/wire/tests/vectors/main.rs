@@ -5,7 +5,7 @@
 //! values encode to these bytes. And the committed bytes must decode to the values that stand next
 //! to them, or to the error.
 //!
-//! After a wanted change, `DUNLIN_BLESS=1 cargo test -p dunlin-wire --test vectors` writes the
+//! After an intended change, `DUNLIN_BLESS=1 cargo test -p dunlin-wire --test vectors` writes the
 //! files anew; without it, the first line that differs fails the test.
 
 mod control;

@@ -37,7 +37,7 @@ fn base(kind: PacketType) -> Header {
 /// Named packets, valid or not.
 type Named = Vec<(&'static str, Vec<u8>)>;
 
-/// A packet with its data: the number of counting bytes that the header states.
+/// A packet with its data, which counts up and has the length that the header states.
 fn packet(header: Header, extension: &[u8]) -> Vec<u8> {
     let data = header.data_len(DATA_SIZE).unwrap_or(0);
     let mut packet = header.encode().to_vec();

@@ -1,5 +1,5 @@
-//! Properties of any received frame, and of any that we write. The fuzz target and property
-//! tests call it.
+//! Properties of any received frame, and of any frame that we write. The fuzz target and property
+//! tests call them.
 
 use std::net::SocketAddr;
 
@@ -29,8 +29,8 @@ pub fn peer_of(home: &Home) -> SocketAddr {
     address.parse().expect("an address")
 }
 
-/// Reads any bytes as a frame: at most one home accepts them, and what it accepts lies within, and
-/// is sent as it was understood.
+/// Reads any bytes as a frame: at most one home accepts them. The payload that it accepts lies
+/// within the frame, and a frame that we write with this payload is read in the same way.
 ///
 /// # Panics
 /// If a property does not hold.
@@ -42,7 +42,7 @@ pub fn frame(bytes: &[u8]) {
         let payload = &bytes[found.start..][..found.len];
         assert!(!payload.is_empty());
         assert_ne!(found.from.ip(), home.address.ip());
-        // The same payload from the same sender, written by us, is understood likewise.
+        // A frame that we write with the same payload and sender is read in the same way.
         let sender = Home {
             address: found.from,
             vlan: home.vlan,

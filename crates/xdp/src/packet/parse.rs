@@ -1,14 +1,14 @@
-//! Reads a received frame. Every byte of it may be a stranger's.
+//! Reads a received frame. A stranger may have written any of its bytes.
 //!
-//! Invariant: what [`parse`] accepts was sent to this endpoint's addresses on every layer, by a
-//! sender that can be one other host, and its payload lies within the frame.
+//! Invariant: a frame that [`parse`] accepts was sent to this endpoint's addresses on every layer,
+//! from an address that another host can have, and its payload lies within the frame.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::sum::Sum;
 use super::{ETHERNET, Home, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP};
 
-/// Reasons for which a frame is refused, in the order of [`Refused`], as counters are named.
+/// Names of the counters of refused frames, in the order of [`Refused`].
 pub const REFUSALS: [&str; 11] = [
     "rx_truncated",
     "rx_foreign_type",
@@ -27,17 +27,17 @@ pub const REFUSALS: [&str; 11] = [
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Refused {
-    /// It ends before its headers or lengths say so.
+    /// It is shorter than its headers or lengths require.
     Truncated,
     /// It holds neither IPv4 nor IPv6 with UDP.
     Type,
-    /// It was sent to another Ethernet address, or to several, or from such a one.
+    /// It was sent to another Ethernet address, or to a group, or from the address of a group.
     Mac,
     /// It is of another VLAN.
     Vlan,
     /// The header of IP has another version, options, or a wrong sum.
     Ip,
-    /// It is a part of a packet.
+    /// It is a fragment of a packet.
     Fragment,
     /// It was sent to another IP address or port.
     Destination,

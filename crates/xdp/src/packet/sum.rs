@@ -16,7 +16,7 @@ pub struct Sum {
     /// (RFC 1071, 2.B). Each part that is added has fewer than 32 bits, so it does not overflow
     /// before 2^32 of them.
     total: u64,
-    /// The bytes so far end in the middle of a word.
+    /// Whether the bytes so far end in the middle of a word.
     odd: bool,
 }
 

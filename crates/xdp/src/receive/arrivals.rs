@@ -1,11 +1,12 @@
 //! Received packets, from the ring to whole frames, and empty frames back to the kernel.
 //!
-//! A packet in one piece is used where it lies. One of several pieces, which is a large packet or
-//! several datagrams that their sender left to be segmented later, is copied together once.
+//! A packet in one piece is used where it lies. A packet of several pieces is copied once, so that
+//! it lies in one place; it is a large packet, or several datagrams that their sender left to be
+//! segmented later.
 //!
-//! Invariants: a frame of our part is spare, or shown in this burst, or the kernel's. What the
-//! kernel gives us and does not have, or what lies outside of a frame, is counted and dropped.
-//! Called by `receive`, which decides what is accepted.
+//! Invariants: a frame of our part is spare, or shown in this burst, or lent to the kernel. An
+//! entry is counted and dropped if the kernel does not have its frame, or if its bytes lie outside
+//! of a frame. Called by `receive`, which decides what is accepted.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::umem::{Bad, FRAME, Part, Piece};
 
 /// Most pieces of a packet: 64 KB, and one piece more.
 const PIECES: u32 = 17;
-/// Bytes of a packet that was copied together.
+/// Most bytes of a packet of several pieces.
 pub(crate) const WHOLE: usize = PIECES as usize * FRAME;
 
 /// The next packet of the ring.
@@ -23,7 +24,7 @@ pub(crate) const WHOLE: usize = PIECES as usize * FRAME;
 pub(crate) enum Arrival {
     /// In one piece.
     Piece(Piece),
-    /// Copied together; its length.
+    /// Of several pieces, copied to the room; its length.
     Whole(usize),
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct Arrivals {
     rx: Consumer<Desc>,
     fill: Producer<u64>,
     device: Arc<dyn Device>,
-    /// Entries were taken, so that places and frames can be given back.
+    /// Whether entries were taken, whose places and frames can be given back.
     taken: bool,
     bad: u64,
 }
@@ -62,7 +63,7 @@ impl Arrivals {
         arrivals
     }
 
-    /// Packets that the kernel can have on their way at most.
+    /// Most packets that the kernel can keep for us: one in each frame.
     pub(crate) fn capacity(&self) -> u32 {
         self.part.count()
     }
@@ -77,7 +78,8 @@ impl Arrivals {
         self.rx.available(1) > 0
     }
 
-    /// Takes the next packet; one of several pieces is copied to `room`. `None` if there is none.
+    /// Takes the next packet; a packet of several pieces is copied to `room`. `None` if there is
+    /// none.
     #[inline]
     pub(crate) fn next(&mut self, room: &mut [u8]) -> Option<Arrival> {
         loop {
@@ -116,7 +118,7 @@ impl Arrivals {
         (PIECES, false)
     }
 
-    /// Takes pieces, copies them together, and gives their frames back. `None` if one of them is
+    /// Takes pieces, copies them to `room`, and gives their frames back. `None` if one of them is
     /// bad.
     fn join(&mut self, pieces: u32, room: &mut [u8]) -> Option<usize> {
         let mut len = 0;
@@ -194,7 +196,7 @@ impl Arrivals {
         }
     }
 
-    /// Entries that no honest kernel writes, and rings that it broke.
+    /// The number of entries that no honest kernel writes, and of rings that the kernel broke.
     pub(crate) fn bad(&self) -> u64 {
         self.bad + u64::from(self.rx.is_broken()) + u64::from(self.fill.is_broken())
     }

@@ -118,7 +118,7 @@ fn a_producer_at_an_impossible_position_breaks_the_ring() {
         assert_eq!(consumer.available(2), 0, "{lie}");
         assert!(consumer.is_broken());
         assert_eq!(consumer.pop(), None);
-        // An honest position does not mend it.
+        // A correct position does not repair the ring.
         memory.producer().store(2, Ordering::Relaxed);
         assert_eq!(consumer.available(1), 0);
     }

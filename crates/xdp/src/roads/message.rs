@@ -1,4 +1,5 @@
-//! Messages of the kernel's routing tables (`rtnetlink(7)`): requests, and what the kernel says.
+//! Messages about the kernel's routing tables (`rtnetlink(7)`): our requests, and the kernel's
+//! answers and events.
 //!
 //! No I/O and no unsafe code. Every length is checked before it is used. Called by `roads`.
 
@@ -27,7 +28,8 @@ const REQUEST: u16 = 1;
 const UNICAST: u8 = 1;
 /// The state of a neighbour: its address is known and was confirmed lately, or by an operator.
 const KNOWN: u16 = 0x02 | 0x40 | 0x80;
-/// Its address is known; the kernel would confirm it when it sends there next, or does so now.
+/// Its address is known; the kernel will confirm it when it next sends there, or is confirming it
+/// now.
 const STALE: u16 = 0x04 | 0x08 | 0x10;
 /// The kernel does nothing about it until it sends there.
 const IDLE: u16 = 0x04;
@@ -41,7 +43,8 @@ const ETHERNET: u16 = 1;
 pub struct Neighbour {
     /// Its address, while the kernel would use it.
     pub mac: Option<Mac>,
-    /// The kernel has not confirmed it for long, and does so when it sends there next.
+    /// Whether the kernel has not confirmed it for a long time, and will do so when it next sends
+    /// there.
     pub is_idle: bool,
 }
 
@@ -54,7 +57,7 @@ pub struct Link {
     pub mac: Option<Mac>,
     /// Bytes of its longest packets.
     pub mtu: u32,
-    /// It is up.
+    /// Whether it is up.
     pub is_up: bool,
 }
 
@@ -105,7 +108,7 @@ pub(super) fn ask_for_link(index: u32) -> Vec<u8> {
     end(begin(GET_LINK, &body))
 }
 
-/// The messages in what the kernel sent. Those of other kinds are left out.
+/// The messages in bytes that the kernel has sent. Messages of other kinds are left out.
 pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
     let mut rest = bytes;
     let bodies = std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The kernel's tables in a network of our own. Needs root, as its module says.
+//! The kernel's tables in a network of our own. Needs root and `ip`.
 
 use std::time::{Duration, Instant};
 

@@ -102,13 +102,13 @@ impl Assembler {
         self.code.push(0);
     }
 
-    /// Jumps if a register and a number compare so.
+    /// Jumps if the comparison `is` of a register with a number holds.
     pub(super) fn jump_if(&mut self, is: If, one: Register, value: i32, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.add(0x05 | is as u8, one as u8, 0, 0, value);
     }
 
-    /// Jumps if two registers compare so.
+    /// Jumps if the comparison `is` of two registers holds.
     pub(super) fn jump_if_both(&mut self, is: If, one: Register, other: Register, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.add(0x0D | is as u8, one as u8, other as u8, 0, 0);

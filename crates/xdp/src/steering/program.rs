@@ -7,9 +7,9 @@ use super::assemble::Width::{Byte, Double, Half, Word};
 use super::assemble::{Assembler, If, Label};
 use crate::packet::{ETHERNET, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP};
 
-/// Bytes of a key: the address as one of IPv6, the port and the VLAN.
+/// Bytes of a key: the address in its IPv6 form, the port and the VLAN.
 pub(super) const KEY: usize = 20;
-/// Bytes of what a key leads to: the number of a socket, and its queue.
+/// Bytes of the value of a key: the number of a socket, and its queue.
 pub(super) const VALUE: usize = 8;
 
 /// The stack below the frame pointer, where the key is put together.
@@ -64,7 +64,7 @@ pub(super) fn steering(homes: i32, sockets: i32) -> Vec<u64> {
     code.finish()
 }
 
-/// Passes unless `bytes` of the packet are there.
+/// Passes the packet to the kernel if it has fewer than `bytes` bytes.
 fn need(code: &mut Assembler, bytes: usize, pass: Label) {
     code.copy(R4, R2);
     code.add_number(R4, i32::try_from(bytes).expect("headers are short"));
@@ -128,7 +128,7 @@ fn offset(bytes: usize) -> i16 {
     i16::try_from(bytes).expect("headers are short")
 }
 
-/// A number of the packet as a load brings it.
+/// A number of the packet, in the byte order in which a load reads it.
 fn as_loaded(number: u16) -> i32 {
     i32::from(number.to_be())
 }

@@ -1,9 +1,9 @@
 //! Frames on their way out: filled from packets, put into the transmit ring, and taken back when
 //! the kernel has sent them.
 //!
-//! Invariants: a frame of our part is free, or in an [`Open`] datagram, or the kernel's. A datagram
-//! is whole in the ring or not there. What the kernel gives back and does not have is counted and
-//! changes nothing. Called by `transmit`.
+//! Invariants: a frame of our part is free, or in an [`Open`] datagram, or lent to the kernel. A
+//! datagram is in the ring whole or not at all. A frame that the kernel gives back without having
+//! it is counted, and changes nothing. Called by `transmit`.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(crate) struct Frames {
     tx: Producer<Desc>,
     completion: Consumer<u64>,
     device: Arc<dyn Device>,
-    /// Frames were published that the kernel may not have seen.
+    /// Whether frames were published that the kernel may not have seen.
     pending: bool,
     met: Met,
 }
@@ -99,8 +99,8 @@ impl Frames {
         })
     }
 
-    /// Adds a packet of two parts. False if no frame is free, or it would need too many: the
-    /// datagram is then to be closed by [`Self::discard`].
+    /// Adds a packet of two parts. False if no frame is free, or the datagram would need too many;
+    /// the caller must then drop it with [`Self::discard`].
     #[inline]
     pub(crate) fn append(&mut self, open: &mut Open, inline: &[u8], data: &[u8]) -> bool {
         open.packets += 1;
@@ -134,7 +134,7 @@ impl Frames {
         true
     }
 
-    /// Gives the frames of a datagram back that is not sent.
+    /// Frees the frames of a datagram that is not sent.
     pub(crate) fn discard(&mut self, open: &Open) {
         self.free.extend(&open.frames[..open.count]);
     }
@@ -204,7 +204,7 @@ impl Frames {
         self.met
     }
 
-    /// The kernel has moved a ring's position where none can be.
+    /// Whether the kernel has moved a ring's position to an impossible place.
     pub(crate) fn is_broken(&self) -> bool {
         self.tx.is_broken() || self.completion.is_broken()
     }
@@ -228,7 +228,7 @@ impl Frames {
         self.free.pop()
     }
 
-    /// Takes back what the kernel has sent.
+    /// Takes back the frames that the kernel has sent.
     fn reclaim(&mut self) {
         if self.completion.available(1) == 0 {
             return;

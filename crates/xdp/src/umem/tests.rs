@@ -1,4 +1,5 @@
-//! A kernel that gives back what it does not have, and pieces that are none.
+//! A kernel that gives back frames that it does not have, and pieces that do not lie within a
+//! frame.
 
 use super::*;
 

@@ -158,7 +158,7 @@ fn peers_after_one_gateway_follow_it_together() {
     ways.look();
     let known = (0..4).map(|peer| macs(&mut ways, PeerId(peer)).is_some());
     assert!(known.eq([true, true, true, false]));
-    // The route to the first goes another way.
+    // The route to the first peer no longer leads over the interface.
     told.tell([10, 9, 0, 0], None);
     told.change(Change::Roads);
     ways.look();

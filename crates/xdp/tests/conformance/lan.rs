@@ -60,7 +60,7 @@ impl Lan {
         }
     }
 
-    /// A host; each in turn.
+    /// The next host, each in turn.
     pub(crate) fn next(&mut self) -> &Host {
         self.next += 1;
         &self.hosts[self.next % self.hosts.len()]

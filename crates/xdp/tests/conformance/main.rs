@@ -92,15 +92,16 @@ fn run(tests: fn()) {
     }
 }
 
-/// Every test once, half of the suite: with packets staged where they can be, and those of lanes.
+/// Runs one half of the suite: every test once, with packets staged where they can be, and the
+/// tests of lanes.
 fn staged<H: Harness>() {
     harness::stage(true);
     suite::run_each::<H>();
     lanes::run_all::<H>();
 }
 
-/// The other half, without lanes, and without crowds of endpoints, each of which takes some 40 ms
-/// to open and to close.
+/// Runs the other half: the tests with packets not staged, without those of lanes and those with
+/// many endpoints, because an endpoint takes some 40 ms to open and to close.
 fn queued<H: Harness>() {
     harness::stage(false);
     suite::run_few::<H>();

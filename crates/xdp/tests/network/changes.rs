@@ -1,4 +1,4 @@
-//! Changes under an endpoint: of the neighbour, the interface, the routes.
+//! Changes during the life of an endpoint: of the neighbour, the interface, the routes.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn pair(network: &Network) -> (End<Xdp>, End<Xdp>) {
     (open(&network.left, 1), open(&network.right, 2))
 }
 
-/// An inline packet that says its number.
+/// An inline packet that carries its number.
 fn packet(peer: PeerId, number: u8) -> TxItem {
     TxItem {
         peer,
@@ -46,7 +46,7 @@ fn the_neighbours_address_is_the_kernels_and_follows_it() {
         1,
         "the kernel has asked meanwhile"
     );
-    // The right host gets another address, and says so.
+    // The right host gets another Ethernet address, and announces it.
     network
         .right
         .ip("link set link0 address 02:00:00:00:77:77")
@@ -67,7 +67,7 @@ fn the_neighbours_address_is_the_kernels_and_follows_it() {
         "that of the kernel is steered too"
     );
     assert_eq!(b.detail("rx_foreign_mac"), 0);
-    // What the old address gets is no more ours.
+    // Packets to the old address are no longer for `b`.
     let wrong = moved.replace("77:77", "77:78");
     network.left.ip(&wrong).unwrap();
     a.frames();
@@ -147,7 +147,7 @@ fn a_gateway_leads_on() {
     let Some(network) = Network::new() else {
         return;
     };
-    // The right host has a second address behind itself.
+    // The right host gets a second IP address, on its loopback interface.
     network.right.ip("addr add 10.201.0.1/32 dev lo").unwrap();
     let route = format!("route add 10.201.0.0/16 via {}", network.right.address);
     network.left.ip(&route).unwrap();

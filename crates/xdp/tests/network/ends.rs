@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A transport that a test can open.
 pub(crate) trait Side: Connect {
     fn open(options: &Options) -> Halves<Self::Rx, Self::Tx>;
-    /// Its counters beside the common ones.
+    /// Its counters in addition to the common ones.
     fn details(rx: &Self::Rx, tx: &Self::Tx) -> Vec<(&'static str, u64)>;
 }
 
@@ -116,8 +116,8 @@ pub(crate) fn detail_of<T: Side>(rx: &T::Rx, tx: &T::Tx, name: &str) -> u64 {
         .1
 }
 
-/// Makes two endpoints known to each other. Returns what the first calls the second, and the
-/// reverse.
+/// Makes two endpoints known to each other. Returns the first one's id for the second, and the
+/// second one's for the first.
 pub(crate) fn meet<A: Side, B: Side>(a: &mut End<A>, b: &mut End<B>) -> [PeerId; 2]
 where
     A::Rx: Send,

@@ -32,7 +32,7 @@ fn a_strangers_datagram_is_a_frame_and_fragments_come_through_the_socket() {
     socket.send_to(&long, to).unwrap();
     assert_eq!(end.frames(), [long]);
     assert_eq!(end.detail("rx_datagrams"), 1);
-    // An empty one holds no packet.
+    // An empty datagram holds no packet.
     socket.send_to(b"", to).unwrap();
     assert_eq!(end.frames(), Vec::<Vec<u8>>::new());
     assert_eq!(end.detail("rx_malformed_udp"), 1);
@@ -80,7 +80,7 @@ fn partial_sums_can_be_refused() {
     socket(&network).send_to(b"a neighbour's", to).unwrap();
     assert_eq!(end.frames(), Vec::<Vec<u8>>::new());
     assert_eq!(end.detail("rx_wrong_sum"), 1);
-    // Whole ones are welcome: those of our own frames.
+    // Whole checksums are accepted, such as those in frames that we write.
     let near = End::<Xdp>::open(&network.left, 2, &at(&network.left, false));
     network.left.ip("link set link0 up").unwrap();
     let neighbour = |host: &dunlin_testkit::network::Host, of: &str, mac: &str| {

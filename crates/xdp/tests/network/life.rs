@@ -1,4 +1,4 @@
-//! Opening and ending: what is refused, and what is left.
+//! Opening and closing: refused options, and the state that is left in the kernel.
 
 use std::io::ErrorKind;
 
@@ -33,7 +33,7 @@ fn the_interface_is_left_as_it_was() {
             mode,
             ..at(&network.left, false)
         };
-        // Each half keeps what it needs; the last one ends it all.
+        // Each half keeps all that it needs; when the last half goes, everything ends.
         let end = End::<Xdp>::open(&network.left, 1, &options);
         assert_eq!(programs(&network.left), 1);
         drop(end.halves.rx);
@@ -85,7 +85,7 @@ fn what_cannot_be_opened_says_why_and_leaves_nothing() {
 }
 
 /// Takes the right to pin any memory (`CAP_IPC_LOCK`) from the calling thread, and sets the limit
-/// of those without it.
+/// for threads without that right.
 fn limit_pinning(bytes: u64) {
     let mut header = [0x2008_0522_u32, 0];
     // Effective, permitted and inheritable, the lower half of each first.
@@ -139,7 +139,7 @@ fn a_region_is_as_large_as_may_be_pinned() {
     assert_eq!(programs(&network.left), 0);
 }
 
-/// The environment of the child: it opens an endpoint and waits to be killed.
+/// The environment variable of the child, which opens an endpoint and waits to be killed.
 const CHILD: &str = "DUNLIN_XDP_CHILD";
 
 #[test]

@@ -1,5 +1,6 @@
-//! `xdp` between two namespaces: RPCs to itself and to `udp`, and what a network does to it. Needs
-//! root and `ip`; elsewhere these tests say so and pass, and under `CI` they must not.
+//! `xdp` between two namespaces: RPCs to itself and to `udp`, and its behaviour when the network
+//! changes or packets are hostile. Needs root and `ip`. Without them, these tests say so and pass;
+//! with `DUNLIN_NO_SKIP=1` they fail instead.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod changes;

@@ -79,7 +79,7 @@ fn a_restarted_endpoint_under_the_same_address_is_another_peer() {
     assert!(peers.get(new).is_some());
 }
 
-/// The claim comes first, and goes last or first.
+/// A claim is added before the honest peer, and is removed while that peer is in use.
 #[test]
 fn a_claim_that_is_not_proven_changes_no_packet_of_the_peer_it_names() {
     let (endpoint, addr) = name(1);

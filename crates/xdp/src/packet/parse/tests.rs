@@ -17,7 +17,7 @@ fn good(home: &Home) -> (Vec<u8>, usize) {
     (written(&sender, home, &payload), ip)
 }
 
-/// Mends the sum of an IPv4 header whose fields were changed.
+/// Corrects the sum of an IPv4 header whose fields were changed.
 fn mend(frame: &mut [u8], ip: usize) {
     frame[ip + 10..ip + 12].fill(0);
     let mut sum = Sum::default();
@@ -38,7 +38,7 @@ fn a_good_frame_is_accepted_whole() {
         assert_eq!(found.sum, Written::Whole);
         assert_eq!(found.from, peer_of(&home));
         assert!(!found.congestion);
-        // Ethernet fills short frames up.
+        // Ethernet pads short frames.
         let padded = [frame.as_slice(), &[0; 20]].concat();
         assert_eq!(parse(&padded, &home), Ok(found));
     }
@@ -68,7 +68,8 @@ fn a_changed_bit_is_found_or_means_nothing() {
                 let mut changed = frame.clone();
                 changed[at] ^= 1 << bit;
                 let found = parse(&changed, &home);
-                // The sender's address, the priority, and of IPv6 class, label and hops.
+                // These may change: the sender's address, the priority, and in IPv6 the class, the
+                // label and the hops.
                 let is_free = (6..12).contains(&at)
                     || (home.vlan != 0 && at == 14 && bit >= 4)
                     || (home.address.is_ipv6() && (ip..ip + 4).contains(&at))
@@ -163,7 +164,7 @@ fn tags_must_be_of_the_vlan() {
     let [untagged, tagged, ..] = homes();
     assert_eq!(parse(&good(&tagged).0, &untagged), Err(Refused::Vlan));
     assert_eq!(parse(&good(&untagged).0, &tagged), Err(Refused::Vlan));
-    // A tag with number 0 has a priority alone.
+    // A tag with number 0 has only a priority.
     let (frame, _) = good(&untagged);
     let tag = [&frame[..12], &[0x81, 0, 0xE0, 0], &frame[12..]].concat();
     assert!(parse(&tag, &untagged).is_ok());

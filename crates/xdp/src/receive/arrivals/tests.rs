@@ -115,11 +115,11 @@ fn bad_entries_are_counted_and_the_next_good_packet_arrives() {
         entry(u64::from(MIN_FRAMES) * FRAME as u64, 10),
         // A frame of the sending half.
         entry(HALF as u64 * FRAME as u64, 10),
-        // Too long, and only so in 32 bits.
+        // Pieces that end after their frames; the last one overflows 32 bits.
         entry(0, 4097),
         entry(FRAME as u64 + 4000, 97),
         entry(2 * FRAME as u64 + 1, u32::MAX),
-        // One that it had, twice.
+        // A frame that the kernel had, given back twice.
         entry(3 * FRAME as u64, 10),
         entry(3 * FRAME as u64, 10),
     ];

@@ -76,7 +76,7 @@ proptest! {
         cut in 0_usize..300,
     ) {
         read(&bytes).for_each(drop);
-        // Behind a good header.
+        // The same bytes after a good header.
         let message = end(begin(kind, &bytes));
         read(&message[..message.len().min(cut)]).for_each(drop);
         read(&message).for_each(drop);

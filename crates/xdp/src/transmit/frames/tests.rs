@@ -16,7 +16,7 @@ fn frames() -> (Frames, Arc<Kernel>) {
     (frames, kernel)
 }
 
-/// The sender of the tests, and where it sends.
+/// The sender of the tests, the receiver, and the headers from one to the other.
 fn ends() -> (Home, Home, Header) {
     let to = homes()[0];
     let from = Home {
