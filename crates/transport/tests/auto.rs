@@ -1,5 +1,5 @@
-//! The `auto` transport: which transport carries the packets of a peer, both at once, and when
-//! an endpoint looks at its socket.
+//! The `auto` transport: which transport carries the packets of a peer, peers on both transports,
+//! and when an endpoint looks at its socket.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::net::UdpSocket;
@@ -262,7 +262,7 @@ fn an_idle_endpoint_finds_a_datagram_soon() {
     let (mut a, mut near, mut far) = (Endpoint::new(1), Endpoint::new(2), Endpoint::new(3));
     connect(&mut a, &mut near, true);
     let (_, far_to_a) = connect(&mut a, &mut far, false);
-    // Long after the last datagram.
+    // These bursts come long after the last datagram.
     assert_eq!(a.take(1_000_000), []);
     let before = a.syscalls();
     far.send(far_to_a, 1);

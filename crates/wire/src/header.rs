@@ -289,7 +289,8 @@ impl Header {
     /// The header as bytes.
     #[inline]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
-        // Three stores, so that code which copies the header right after them waits for no others.
+        // Three stores, so that code which copies the header right after them waits for no other
+        // stores.
         let first = u64::from(VERSION << 4 | self.kind as u8)
             | u64::from(self.flags.0) << 8
             | u64::from(self.aux) << 16

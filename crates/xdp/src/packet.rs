@@ -40,7 +40,7 @@ pub(crate) const TYPE_TAG: u16 = 0x8100;
 /// UDP in the field of IP that names the protocol.
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 
-/// Where an endpoint is reached.
+/// The addresses at which an endpoint is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Home {
     /// Address and port.

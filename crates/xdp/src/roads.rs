@@ -45,7 +45,7 @@ pub enum Change {
     Link(Link),
     /// The interface is gone.
     LinkGone,
-    /// Routes: every road must be asked for again.
+    /// Routes: the caller must ask for every road again.
     Roads,
 }
 

@@ -53,8 +53,7 @@ impl Socket {
     /// half of the region's frames.
     ///
     /// # Errors
-    /// The kernel's, with a sentence that names the step that failed and the capability or limit
-    /// that would permit it.
+    /// The kernel's, with a sentence that names the failed step and says what would permit it.
     pub fn open(index: u32, queue: u32, umem: Arc<Umem>) -> io::Result<(Self, Rings)> {
         let fd = ffi::socket(libc::AF_XDP, libc::SOCK_RAW, 0).map_err(|error| {
             explain(

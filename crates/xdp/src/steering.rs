@@ -152,7 +152,7 @@ impl Steering {
     }
 }
 
-/// The key of an endpoint, as the program puts it together.
+/// The key of an endpoint, in the form in which the program builds it.
 fn key_of(home: &Home) -> [u8; KEY] {
     let ip = match home.address.ip() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),

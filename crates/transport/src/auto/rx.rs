@@ -1,8 +1,8 @@
 //! The receiving half: shared memory, and from time to time the socket.
 //!
-//! Invariant: the frames of a burst come from the transport that `source` names; the other one has
-//! not been polled since, so its frames wait for a later burst. Called by the event loop, and by
-//! `connect`.
+//! Invariant: the frames of a burst come from the transport that `source` names; the other
+//! transport has not been polled since, so its frames wait for a later burst. Called by the event
+//! loop, and by `connect`.
 
 use dunlin_core::transport::{Frame, Rx};
 

@@ -1,4 +1,4 @@
-//! The channels of an endpoint and the slots that hold them: the table behind `setup`.
+//! The channels of an endpoint and the slots that hold them: the table that `setup` works on.
 //!
 //! The state of a slot:
 //!
@@ -135,7 +135,7 @@ impl Channels {
         Ok(self.name(old))
     }
 
-    /// Empties a slot, or gives a reserved one back.
+    /// Frees a slot, whether it has a channel or is only reserved.
     pub(super) fn vacate(&mut self, peer: PeerId) {
         let index = index_of(peer);
         let slot = &mut self.slots[index];

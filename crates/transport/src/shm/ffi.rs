@@ -240,7 +240,8 @@ pub(super) fn watch(epoll: &OwnedFd, line: RawFd, number: u32) -> io::Result<()>
 /// Removes a line from an epoll.
 pub(super) fn unwatch(epoll: &OwnedFd, line: RawFd) {
     let epoll = epoll.as_raw_fd();
-    // SAFETY: plain integers. It fails only if the line is not in the epoll, which is the aim.
+    // SAFETY: plain integers. It fails only if the line is not in the epoll, which is the desired
+    // state.
     unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, line, ptr::null_mut()) };
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Before the first packet that names a region, the sender sends the region's descriptor over the
 //! wake-up line. The receiver reads the line when it meets a region that it does not know. When a
-//! region of the sender is gone, the sender announces that before it announces the next region or
-//! sleeps, and the receiver unmaps it.
+//! region of the sender is gone, the sender reports its end before it announces the next region or
+//! sleeps, and the receiver unmaps the region.
 //!
 //! Invariants: a sender puts a name into a ring only after it has announced the region; each side
 //! holds at most [`MOST`] regions of the other. Called by `tx` and `rx`.

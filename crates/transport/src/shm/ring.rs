@@ -206,8 +206,8 @@ impl Producer {
         self.line().parked.load(Ordering::Relaxed) != 0
     }
 
-    /// True if the consumer has to be woken. It returns true once each time that the consumer asks
-    /// for it, so a busy consumer gets one message and not one for each packet.
+    /// True if the consumer has to be woken. It returns true only once for each request of the
+    /// consumer, so a busy consumer gets one message and not one for each packet.
     #[cold]
     pub(super) fn takes_asleep(&self) -> bool {
         let parked = &self.line().parked;

@@ -42,8 +42,8 @@ pub struct ShmTx {
     /// Copies of data in memory that cannot be shared.
     bounce: Bounce,
     counters: Counters,
-    /// The control plane's part. It is kept here because this half is always at hand, and the other
-    /// is not.
+    /// The control plane's part. It is kept here because every function of the control plane has
+    /// this half, but not always the other.
     pub(super) channels: Channels,
 }
 

@@ -60,12 +60,12 @@ pub struct Options {
     /// with IPv4, 1452 with IPv6), or one packet if a peer's packets are larger. A packet is never
     /// split: a larger one is sent alone, and the kernel fragments it if it must.
     pub datagram_bytes: Option<u32>,
-    /// Several packets to one peer share a datagram.
+    /// Whether several packets to one peer share a datagram.
     pub pack: bool,
-    /// Several datagrams to one peer go to the kernel as one message, which is cut up later
+    /// Whether several datagrams to one peer go to the kernel as one message, which is cut up later
     /// (`UDP_SEGMENT`).
     pub gso: bool,
-    /// Several datagrams may be received as one buffer (`UDP_GRO`).
+    /// Whether several datagrams may be received as one buffer (`UDP_GRO`).
     pub gro: bool,
     /// Whether ECN bits are read. Sent datagrams always have ECT(0).
     pub ecn: Ecn,

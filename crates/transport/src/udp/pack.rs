@@ -31,9 +31,9 @@ pub(super) struct Shape {
     /// Most bytes in a datagram that holds several packets, or that is one of several in a
     /// message. A single packet may be longer.
     pub(super) datagram: u32,
-    /// Several packets may share a datagram.
+    /// Whether several packets may share a datagram.
     pub(super) pack: bool,
-    /// Several datagrams may share a message.
+    /// Whether several datagrams may share a message.
     pub(super) segment: bool,
 }
 

@@ -49,9 +49,9 @@ pub(super) struct Peer {
     pub(super) max_packet: u32,
     /// Data bytes per packet, in both directions.
     pub(super) data_size: u32,
-    /// Its packets stay in this kernel: no network lies on the path.
+    /// Whether its packets stay in this kernel, so that no network lies on the path.
     pub(super) loopback: bool,
-    /// The connection over which the peer was added is from another address.
+    /// Whether the connection over which the peer was added is from another address.
     pub(super) foreign: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Reach {
     pub datagram: u32,
     /// Most bytes in one packet.
     pub packet: u32,
-    /// Several packets may share a datagram.
+    /// Whether several packets may share a datagram.
     pub pack: bool,
     /// A number that is small, and that no other peer has at the same time.
     pub place: usize,

@@ -54,7 +54,7 @@ impl Loot {
     }
 }
 
-/// Something to write: nonsense, or what a packet's word or a position may look like.
+/// A value to write: any bits, or bits like those of a packet's word or of a position.
 fn word(random: &mut Random) -> u64 {
     let lap = random.word() % 6;
     match random.below(6) {

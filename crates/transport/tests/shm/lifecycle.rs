@@ -27,7 +27,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Two endpoints and the sessions between them, each with both of its names.
+/// Two endpoints and the sessions between them. A session is given by each endpoint's id for its
+/// peer.
 struct Pair {
     ends: [End; 2],
     sessions: Vec<[PeerId; 2]>,
@@ -64,7 +65,8 @@ impl Pair {
                 let Some(gone) = self.sessions.last().map(|session| session[by]) else {
                     return;
                 };
-                // One side declares the other dead; that loses its sessions a little later.
+                // One side declares the other dead. The other side loses its sessions a little
+                // later.
                 self.ends[by].remove(gone);
                 let (lost, kept): (Vec<[PeerId; 2]>, Vec<_>) = self
                     .sessions

@@ -76,7 +76,7 @@ fn child() {
     }
 }
 
-/// Sends every packet back until the server says so, and sleeps when there is none.
+/// Sends every packet back until packet `u64::MAX` comes, and sleeps while there is none.
 fn echo(end: &mut End, peer: PeerId) {
     loop {
         for number in end.poll() {
@@ -154,7 +154,8 @@ fn a_producer_killed_while_it_writes_leaves_whole_packets_only() {
         let mut answered = 0;
         let deadline = Instant::now() + Duration::from_micros(300 + 437 * u64::from(round));
         let mut alive = true;
-        // `poll` checks the packets that have come; the numbers of the flood follow each other.
+        // `poll` checks the contents of packets; this loop checks that the numbers of the flood
+        // have no gap.
         let mut quiet = 0;
         while alive || quiet < 1000 || answered < asked {
             if alive && expected > 0 && Instant::now() > deadline {

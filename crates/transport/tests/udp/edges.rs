@@ -42,7 +42,8 @@ fn sixteen_packets_of_56_bytes_are_one_datagram_of_896_and_one_call() {
 #[test]
 fn full_packets_are_one_call_and_arrive_as_frames_of_their_own() {
     let (mut a, mut b, to_b) = pair(&ethernet());
-    // The receiver begins sparse; the second burst finds it dense and comes merged.
+    // The receiver begins sparse; when the second burst comes, it is dense, so it gets merged
+    // datagrams.
     for most_calls in [u64::MAX, 20] {
         let (calls, b_calls) = (a.counters().syscalls, b.counters().syscalls);
         let mut burst = packets(to_b, 40, 1464);

@@ -34,7 +34,7 @@ fn segments_are_cut_up_on_a_link_of_mtu_1500() {
     let Some(network) = Network::new() else {
         return;
     };
-    // The link then takes single packets only, so that the kernel must cut.
+    // With this setting, the link takes single packets only, so the kernel must cut the messages.
     network.left.ip("link set link0 gso_max_segs 1").unwrap();
     let (mut a, mut b) = (
         open(&network.left, &Options::default()),
@@ -168,7 +168,8 @@ fn a_host_that_is_not_there_fills_the_queue_and_is_dropped() {
         counters.syscalls <= 400,
         "a full queue ends the burst: {counters:?}"
     );
-    // The kernel gives up the address after some seconds, and the queue with it.
+    // After some seconds the kernel gives up the address, and drops the packets that are queued for
+    // it.
     until_it_arrives(|| a.send(&packets(to_b, 1, 56)).0, &mut b);
 }
 

@@ -7,9 +7,9 @@ use super::{ControlError, Field};
 /// The services of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Serving {
-    /// It ends soon: it takes no new sessions and no new requests.
+    /// Whether it ends soon, and takes no new sessions and no new requests.
     pub draining: bool,
-    /// Its endpoints that serve: those with the indexes below this number.
+    /// The number of its endpoints that serve; their indexes are those below it.
     pub endpoints: u16,
 }
 

@@ -1,4 +1,4 @@
-//! Writes the headers of a frame. All of them but lengths and sums are the same for every datagram
+//! Writes the headers of a frame. Except for lengths and sums, they are the same for every datagram
 //! to a peer, so they are made once.
 //!
 //! Checksums are always written whole: the receiver's device may check them. A datagram is never
@@ -24,9 +24,9 @@ const HOPS: u8 = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     bytes: [u8; MAX_HEADER],
-    /// Bytes of them all.
+    /// Bytes of all headers.
     len: usize,
-    /// Where that of IP begins.
+    /// Where the IP header begins.
     ip: usize,
     /// The sums over the IPv4 header and over the pseudo header, both without the lengths.
     ip_sum: Sum,

@@ -123,7 +123,7 @@ pub fn parse(frame: &[u8], home: &Home) -> Result<Datagram, Refused> {
     udp(frame, &ip, home)
 }
 
-/// Type and place of what an Ethernet frame carries.
+/// The type of an Ethernet frame's contents, and the place where they begin.
 fn ethernet(frame: &[u8], home: &Home) -> Result<(u16, usize), Refused> {
     let to: [u8; 6] = field(frame, 0)?;
     let from: [u8; 6] = field(frame, 6)?;

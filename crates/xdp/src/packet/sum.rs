@@ -47,7 +47,7 @@ impl Sum {
         }
     }
 
-    /// Adds another sum after this one, which has an even number of bytes.
+    /// Appends another sum to this one, which must have an even number of bytes.
     #[inline]
     pub fn append(&mut self, other: Self) {
         debug_assert!(!self.odd, "a sum is appended at a whole word");

@@ -139,7 +139,7 @@ impl Frames {
         self.free.extend(&open.frames[..open.count]);
     }
 
-    /// Puts a datagram into the ring. False if the ring is full: it is then discarded.
+    /// Puts a datagram into the ring. False if the ring is full; the datagram is then discarded.
     #[inline]
     pub(crate) fn close(&mut self, open: &Open, header: &Header) -> bool {
         let pieces = u32::try_from(open.count).expect("a few");
@@ -167,7 +167,7 @@ impl Frames {
         true
     }
 
-    /// Has the kernel send what is in the ring. False if the interface is down.
+    /// Makes the kernel send the packets in the ring. False if the interface is down.
     #[inline]
     pub(crate) fn kick(&mut self) -> bool {
         if !self.pending {

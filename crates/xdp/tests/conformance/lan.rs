@@ -1,6 +1,7 @@
-//! A local network: a bridge in one namespace, and hosts with an interface `link0` at it, each in a
-//! namespace of its own. It needs root and `ip`. There is IPv4 alone: the kernel has room for about
-//! a thousand neighbours in all namespaces together, and those of IPv6 would use it up.
+//! A local network: a bridge in one namespace, and hosts that are attached to it by an interface
+//! `link0`, each in a namespace of its own. It needs root and `ip`. It has only IPv4: the kernel
+//! has room for about a thousand neighbours in all namespaces together, and those of IPv6 would use
+//! it up.
 //!
 //! Invariant: the namespaces are named after this process, and go when the [`Lan`] is dropped.
 

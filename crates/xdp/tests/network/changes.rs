@@ -188,7 +188,7 @@ fn an_interface_that_goes_leaves_the_endpoint_alive() {
     assert!(falls(&a) > 190);
     assert_eq!(a.frames(), Vec::<Vec<u8>>::new());
     b.frames();
-    // It can sleep: no error keeps the descriptors readable.
+    // The endpoint can sleep: no error keeps the descriptors readable.
     let mut fds = Vec::new();
     Xdp::fds(&a.halves.rx, &a.halves.tx, &mut fds);
     assert_eq!(Xdp::arm(&mut a.halves.rx, &mut a.halves.tx), Arm::Wait);

@@ -39,7 +39,7 @@ where
     echo
 }
 
-/// Both modes, both families, with packing and without.
+/// Runs `run` for both modes and both families, with packing and without.
 fn each_form(mut run: impl FnMut(Mode, bool, &dyn Fn(&mut Options))) {
     for mode in [Mode::Generic, Mode::Native] {
         for is_v6 in [false, true] {

@@ -194,9 +194,9 @@ struct Fill {
 }
 
 impl Fill {
-    /// Writes the last packet of these lines, which has `len` bytes, to the cells at the same
-    /// distance from the run's first cell, and removes its lines. Returns a bit for each of its
-    /// cells that holds data in place of a word; the lowest bit is that of the packet's first cell.
+    /// Writes the last packet of these lines, which has `len` bytes, and removes its lines. Line
+    /// `i` of the run belongs to cell `i` of the run. Returns a set bit for each of the packet's
+    /// cells that holds data in place of a word; the lowest bit is that of the run's first cell.
     ///
     /// # Safety
     /// There is a free cell for each line, and all of them lie before the ring's end.

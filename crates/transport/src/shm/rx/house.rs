@@ -10,8 +10,8 @@ use super::{RxRing, ShmRx};
 /// Most active rings that cost less to poll than to park.
 const FEW: usize = 8;
 
-/// Parked rings that one round looks at: all of 4096 within 16 000 bursts, which take about a
-/// millisecond if they find nothing.
+/// Parked rings that one round looks at. If there are 4096 rings, each has its turn within 16 000
+/// bursts, which take about a millisecond if they find nothing.
 const LOOKS: usize = 8;
 
 /// Bursts without a packet after which a ring is parked if there are more than [`FEW`].

@@ -8,8 +8,8 @@ use super::{PUT_OFF, ShmTx, unsettle};
 
 impl ShmTx {
     /// Sends the only packet of a burst, if `push` finds that no other work is needed. The receiver
-    /// waits for it, so it must be fast: every call here is a tail call, so no register has to be
-    /// saved.
+    /// waits for such a packet, so this function must be fast: every call in it is a tail call, and
+    /// it saves no register.
     #[inline(always)]
     pub(super) fn send_lone(
         &mut self,
