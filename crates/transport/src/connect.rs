@@ -233,7 +233,7 @@ pub trait Connect: Transport {
     /// Prepares to block on [`Connect::fds`].
     fn arm(rx: &mut Self::Rx, tx: &mut Self::Tx) -> Arm;
 
-    /// Notes that the thread is awake again. To be called after every `arm`, whatever it returned.
+    /// Notes that the thread is awake again. Call this after every `arm`, whatever that returned.
     fn disarm(rx: &mut Self::Rx, tx: &mut Self::Tx);
 
     /// The reason why a peer of this host is not reached over shared memory, if this has just

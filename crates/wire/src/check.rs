@@ -1,5 +1,5 @@
 //! Properties that hold for any bytes: the property tests of this crate and the fuzz targets in
-//! `fuzz/` share them, so that each is written once.
+//! `fuzz/` share them.
 //!
 //! Every function panics if its property does not hold, and returns quietly otherwise. Built for
 //! tests, for fuzzing, and with the feature `check`.
@@ -190,7 +190,8 @@ fn refused_header(error: HeaderError, bytes: &[u8]) {
     );
 }
 
-/// Reads bytes as one frame: a decoded frame encodes to the same bytes, in no less space.
+/// Reads bytes as one frame: a decoded frame encodes to the same bytes, and does not fit into a
+/// shorter buffer.
 fn control_frame(frame: &[u8]) -> Result<(), ControlError> {
     let message = Message::decode(frame).inspect_err(|error| {
         assert_ne!(*error, ControlError::Space, "decoding needs no space");

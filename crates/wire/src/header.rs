@@ -138,8 +138,8 @@ pub struct Header {
     pub session: SessionNum,
     /// The receiver's token for the session.
     pub token: Token,
-    /// REQ and RESP: bytes of the whole message. ERR: error code. CR and RFR: a cumulative
-    /// packet number in the low 24 bits and the number of bitmap words above. CANCEL: 0.
+    /// REQ and RESP: bytes of the whole message. ERR: error code. CR and RFR: a cumulative packet
+    /// number in the low 24 bits, and the extent of the bitmap above. CANCEL: 0.
     pub size: u32,
     /// REQ and RESP: index of this packet. CR: index of the packet that triggered it. RFR: index
     /// of the first packet asked for.

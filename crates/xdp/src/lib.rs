@@ -1,7 +1,7 @@
 //! AF_XDP as a transport of Dunlin: packets bypass the kernel's network stack, and the kernel keeps
 //! the interface (design §12).
 //!
-//! The crate uses no library for it but `libc`. The raw parts are [`ring`] (the four rings of a
+//! The crate uses no library for this but `libc`. The raw parts are [`ring`] (the four rings of a
 //! socket), [`umem`] (the region of frames), [`socket`], [`steering`] (the BPF program, assembled
 //! here, and its maps) and [`packet`] (Ethernet to UDP, read and written). Unsafe code stands in
 //! `ffi`, `mapping`, `ring`, `umem` and `steering`.

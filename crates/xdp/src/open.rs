@@ -1,7 +1,7 @@
 //! Opens an endpoint: the socket of the kernel, the region and the rings, the program that steers.
 //!
-//! Invariant: if a step fails, everything that the earlier ones made is gone again, and the
-//! interface is as it was. The error names what is missing.
+//! Invariant: if a step fails, everything that earlier steps made is removed, and the interface is
+//! as it was. The error names what is missing.
 
 use std::ffi::CString;
 use std::io;

@@ -139,7 +139,7 @@ impl XdpRx {
         self.arrivals.device()
     }
 
-    /// Looks at the socket. A function of its own, so that the path of steered packets stays short.
+    /// Looks at the socket. It is not inlined, so that the path of steered packets stays short.
     #[inline(never)]
     fn look_at_socket(&mut self) -> usize {
         let count = self.udp.burst();

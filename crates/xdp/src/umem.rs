@@ -101,7 +101,7 @@ impl Piece {
         self.frame
     }
 
-    /// Its bytes from `start` on, `len` of them; none beyond its end.
+    /// `len` of its bytes from `start` on, without those beyond its end.
     pub(crate) fn part(&self, start: usize, len: usize) -> Self {
         let start = u32::try_from(start).map_or(self.len, |start| start.min(self.len));
         let rest = self.len - start;

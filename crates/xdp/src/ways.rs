@@ -14,8 +14,8 @@ use dunlin_transport::udp::{Reach, place_of};
 use crate::packet::{Header, Home, Mac};
 use crate::roads::{Change, Link, Neighbour, Road, Roads};
 
-/// Longest payload of a datagram: the kernel takes only a few pieces for a packet, and `frames`
-/// uses few.
+/// Longest payload of a datagram. The kernel accepts only a few pieces for a packet, and `frames`
+/// uses at most four.
 const LONGEST: u32 = 16_000;
 /// Most changes that one look follows.
 const CHANGES: u32 = 64;

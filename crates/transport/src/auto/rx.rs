@@ -37,8 +37,7 @@ impl AutoRx {
         }
     }
 
-    /// Looks at the socket. A function of its own, so that the path through shared memory stays
-    /// short.
+    /// Looks at the socket. It is not inlined, so that the path through shared memory stays short.
     #[inline(never)]
     fn look_at_socket(&mut self) -> usize {
         let count = self.udp.burst();

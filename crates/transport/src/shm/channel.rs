@@ -186,7 +186,7 @@ impl Channel {
     /// The end with which we send.
     ///
     /// # Safety
-    /// To be called once in the life of the channel; the value must not outlive the channel.
+    /// Call this once in the life of the channel; the value must not outlive the channel.
     pub(super) unsafe fn producer(&self, longest: u32) -> Producer {
         let (cells, line) = self.ring(self.role);
         // SAFETY: the memory lives as long as the channel, and there is one producer a side.

@@ -1,8 +1,8 @@
 //! The calls to the operating system: shared memory, socket pairs, one epoll.
 //!
-//! Invariants: no call here blocks, whatever a peer does with the other end of a descriptor, and
-//! no descriptor survives an `exec`. Called by `memory`, `channel` and `setup`; from the data path
-//! only [`wake`].
+//! Invariants: no call here blocks, whatever a peer does with the other end of a descriptor, and no
+//! descriptor survives an `exec`. Called by `memory`, `channels`, `regions` and `setup`, and by
+//! `tx`, which calls only [`wake`].
 
 use std::ffi::CStr;
 use std::io;

@@ -1,9 +1,9 @@
 //! Mappings of shared memory: made here, for peers or for this process alone, or received from a
 //! peer and checked.
 //!
-//! Invariants: a mapping is as long as it says, starts at a page, and cannot lose pages while it
-//! lives: the size of its file is sealed, and the file lies on a tmpfs. It holds only what may
-//! be shared (atomics and `UnsafeCell`s) and is valid whatever bytes are in it.
+//! Invariants: a mapping has the length that it states, starts at a page, and cannot lose pages
+//! while it lives: the size of its file is sealed, and the file lies on a tmpfs. It holds only what
+//! may be shared (atomics and `UnsafeCell`s) and is valid whatever bytes are in it.
 
 use std::ffi::CStr;
 use std::io;
@@ -49,7 +49,7 @@ impl SharedMemory {
         Ok(Self { base, len })
     }
 
-    /// The value at `offset`, which with the length of `T` must lie inside the mapping.
+    /// The value at `offset`. All of its bytes must lie inside the mapping.
     pub(super) fn at<T>(&self, offset: usize) -> NonNull<T> {
         let end = offset.checked_add(size_of::<T>());
         assert!(

@@ -23,15 +23,15 @@ pub struct Options {
     pub cells: u32,
     /// Most peers, from 1 to 4096.
     pub max_peers: u32,
-    /// Trust peers in other processes as if they were threads of this one: packets longer than a
-    /// cell are then validated without copying them first. A peer that changes a packet during
-    /// validation can then do harm, and so can any process of this user that opens the channel's
-    /// memory through `/proc`. Channels within this process need no trust: their memory has no
-    /// descriptor, and the control plane carries only their name.
+    /// Whether to trust peers in other processes as if they were threads of this one: packets
+    /// longer than a cell are then validated without copying them first. A peer that changes a
+    /// packet during validation can then do harm, and so can any process of this user that opens
+    /// the channel's memory through `/proc`. Channels within this process need no trust: their
+    /// memory has no descriptor, and the control plane carries only their name.
     pub trust_peer: bool,
     /// If a packet has data of this many bytes or more, or data that would take more than half of a
-    /// ring, the data is not written into the ring: the packet names its place, and the receiver,
-    /// which has mapped the sender's regions, copies it from there.
+    /// ring, the data is not written into the ring: the packet names the place of the data, and the
+    /// receiver, which has mapped the sender's regions, copies it from there.
     pub by_reference: u32,
     /// Bytes of one peer's memory that this endpoint maps to copy data from. Data beyond this limit
     /// comes through the ring, which is slower.

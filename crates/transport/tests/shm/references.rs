@@ -165,7 +165,8 @@ fn regions_that_are_gone_are_unmapped() {
     drop(large);
     a.pool = Pool::new(PoolConfig::default()).unwrap();
     assert_eq!(mappings(inode), 1, "the receiver does not know yet");
-    // The sender publishes what is gone before it sleeps; the receiver reads that when it wakes.
+    // The sender reports which regions are gone before it sleeps; the receiver reads that when it
+    // wakes.
     a.sleep(Duration::ZERO);
     b.sleep(Duration::ZERO);
     assert_eq!(mappings(inode), 0);

@@ -15,7 +15,8 @@ use super::endpoint::{End, info};
 /// A packet that is longer than a cell, so a trusted channel shows it in place.
 const LONG: u64 = 1002;
 
-/// Cells of rings that no other test of this process has, by which its memory is recognized.
+/// A number of cells that no other test of this process uses, so that this test can recognise the
+/// memory of its rings.
 const CELLS: u32 = 1024;
 
 fn end(uid: u8) -> End {
@@ -56,7 +57,7 @@ fn scribble(file: &File) -> bool {
     file.write_all_at(&junk, 0).is_ok()
 }
 
-/// The frame that a burst shows, before and after something else happens.
+/// The frame that a burst shows, before and after `meanwhile` has run.
 fn shown(end: &mut End, meanwhile: impl FnOnce()) -> [Vec<u8>; 2] {
     assert_eq!(end.rx.burst(), 1);
     let frame = end.rx.frame(0).bytes;

@@ -18,8 +18,8 @@ pub const MAX_OFFER_FDS: u8 = 4;
 /// The kind of transport of an offer. This is the only table of kinds.
 ///
 /// Unknown kinds are ignored, not refused. A transport over several kinds, such as `auto`, has no
-/// kind of its own: it makes an offer of each, so that it meets endpoints that have only one of
-/// them.
+/// kind of its own: it makes an offer of each, so that it can connect to endpoints that have only
+/// one of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TransportKind(pub u8);
 

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::{ReqNum, Token};
 
-/// The number on the wire of the session's request `count`, and its slot.
+/// The number on the wire of the session's request `count`.
 fn wire_number(count: u64) -> ReqNum {
     ReqNum(u32::try_from(count & u64::from(u32::MAX)).expect("masked"))
 }
 
-/// Counts around the wrap at 2³² and at the sign bit at least as often as any other counts.
+/// Counts, of which two thirds lie around the wrap at 2³² and around the sign bit.
 fn counts() -> impl Strategy<Value = u64> {
     let wrap = 1_u64 << 32;
     prop_oneof![

@@ -1,12 +1,12 @@
 //! The golden vectors in `crates/wire/vectors/`: text against which implementations in any language
 //! can test themselves (the README next to them describes its format).
 //!
-//! Every file is tested in both directions. Rendered anew, it must equal the committed file: the
-//! values encode to these bytes. And the committed bytes must decode to the values that stand next
-//! to them, or to the error.
+//! Every file is tested in both directions. When it is rendered again, it must equal the committed
+//! file: the values encode to these bytes. And the committed bytes must decode to the values that
+//! stand next to them, or to the error.
 //!
 //! After an intended change, `DUNLIN_BLESS=1 cargo test -p dunlin-wire --test vectors` writes the
-//! files anew; without it, the first line that differs fails the test.
+//! files again; without it, the first line that differs fails the test.
 
 mod control;
 mod numbers;

@@ -35,7 +35,7 @@ pub enum Refused {
     Mac,
     /// It is of another VLAN.
     Vlan,
-    /// The header of IP has another version, options, or a wrong sum.
+    /// The IP header has another version, options, or a wrong sum.
     Ip,
     /// It is a fragment of a packet.
     Fragment,

@@ -104,7 +104,8 @@ impl Consumer {
         &self.cells
     }
 
-    /// Takes the packet at the head if it has more than `short` bytes, and at most `room` cells.
+    /// Takes the packet at the head if it has more than `short` bytes and takes at most `room`
+    /// cells.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(in crate::shm) fn take_long(&mut self, short: u32, room: usize) -> Option<At> {

@@ -165,7 +165,7 @@ impl RxRing {
     }
 
     /// Takes packets whose data lies elsewhere, and after them a packet of any length, if there is
-    /// one and `room` holds the longest.
+    /// one, and if `room` has space for the longest.
     #[inline(never)]
     pub(super) fn take_other(
         &mut self,

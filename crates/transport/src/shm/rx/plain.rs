@@ -21,8 +21,8 @@ impl ShmRx {
         1
     }
 
-    /// The same if the first packet is a longer short one. Alone, only a packet of two cells is
-    /// taken here; for a longer one a run begins.
+    /// The same if the first packet has several cells and is still a short one. A packet of two
+    /// cells may be taken alone; a longer one begins a run.
     #[inline(never)]
     pub(super) fn burst_of_short(&mut self, len: u32) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {

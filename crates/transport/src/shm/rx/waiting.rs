@@ -70,7 +70,7 @@ impl Waiting {
         self.packets.len() > self.shown
     }
 
-    /// Notes that burst number `burst` shows packets from rings, and none of these.
+    /// Notes that burst number `burst` shows packets from rings, and none that wait here.
     #[inline(always)]
     pub(super) fn on_others(&mut self, burst: u32) {
         self.last_other = burst;
