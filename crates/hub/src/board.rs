@@ -1,4 +1,5 @@
-//! Where the endpoint's thread shows how a channel does, and the tasks that wait for a change.
+//! The board on which the endpoint's thread shows the state of a channel, and the tasks that wait
+//! for a change of it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,23 +10,23 @@ use dunlin_core::Nanos;
 
 use crate::error::{AddressError, Reasons};
 
-/// How a channel does.
+/// The state of a channel and of its addresses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChannelState {
-    /// All of it.
+    /// The state of the channel as a whole.
     pub state: State,
-    /// Its addresses. Of a name, those that the last look-up found.
+    /// The channel's addresses. For a name, they are those that the last look-up found.
     pub addresses: Vec<AddressState>,
 }
 
-/// How an address does.
+/// The state of one address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressState {
     /// Host and port.
     pub address: String,
-    /// How it does.
+    /// The state of its links.
     pub state: State,
-    /// The last thing that went wrong, even if all is well again.
+    /// The last error, even if the address works again.
     pub last_error: Option<AddressError>,
 }
 
@@ -39,10 +40,10 @@ struct Shown {
     version: u64,
     state: ChannelState,
     is_closed: bool,
-    /// The times until then have passed, on the clock of the endpoint's thread.
+    /// Times up to this one have passed, on the clock of the endpoint's thread.
     passed: Nanos,
     waiting: Vec<Waiting>,
-    /// The next name of a task that waits.
+    /// The name that the next waiting task gets.
     next: u64,
 }
 
@@ -106,7 +107,8 @@ impl Board {
         }
     }
 
-    /// A task waits for the next change, or until then. `name` is that of its last wait.
+    /// Makes a task wait for the next change, or until `until`. `name` is the task's name from its
+    /// last wait.
     pub(crate) fn wait(&self, name: &mut Option<u64>, until: Nanos, context: &Context<'_>) {
         let mut shown = self.lock();
         let name = *name.get_or_insert_with(|| {
@@ -121,12 +123,12 @@ impl Board {
         });
     }
 
-    /// A task waits no longer.
+    /// Removes a task that waits no longer.
     pub(crate) fn forget(&self, name: u64) {
         self.lock().waiting.retain(|waiting| waiting.name != name);
     }
 
-    // Of the endpoint's thread.
+    // Called by the endpoint's thread.
 
     pub(crate) fn show(&self, state: ChannelState) {
         let mut shown = self.lock();
@@ -143,7 +145,7 @@ impl Board {
         wake(shown, |_| true);
     }
 
-    /// Wakes the tasks whose time has come; returns the next time of the others.
+    /// Wakes the tasks whose time has come; returns the earliest time of the others.
     pub(crate) fn on_time(&self, now: Nanos) -> Option<Nanos> {
         let mut shown = self.lock();
         shown.passed = now;
@@ -158,7 +160,7 @@ impl Board {
     }
 }
 
-/// Wakes tasks without the lock: a waker may be anything.
+/// Wakes tasks after it has released the lock, because a waker may run any code.
 fn wake(mut shown: MutexGuard<'_, Shown>, which: impl Fn(Nanos) -> bool) {
     let due = shown.waiting.extract_if(.., |waiting| which(waiting.until));
     let due: Vec<Waker> = due.map(|waiting| waiting.waker).collect();

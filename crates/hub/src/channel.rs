@@ -1,4 +1,4 @@
-//! The handle of a channel, and how one is opened.
+//! The handle of a channel, and the builder that opens one.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -19,9 +19,9 @@ use crate::outgoing::{Outgoing, Permit};
 use crate::plan::{ChannelOptions, Plan};
 
 /// A client of one or more servers, for async programs: any task of any runtime calls, and a thread
-/// of the [`Hub`] sends. It connects by itself, again and again, and repeats calls that provably
-/// have not run. Clones are handles of the same channel, whose sessions end with the last of them
-/// and of its calls.
+/// of the [`Hub`] sends. It connects and reconnects by itself, and repeats calls that provably have
+/// not run. Clones are handles of the same channel, whose sessions end after its last handle and
+/// its last call.
 ///
 /// ```
 /// use dunlin_hub::{Channel, ChannelError};
@@ -57,22 +57,22 @@ pub struct ChannelBuilder {
     hedge: Option<Duration>,
 }
 
-/// Shows each change of a channel's state, or the last of several. It does not keep the channel
-/// open.
+/// Shows changes of a channel's state; if several have come meanwhile, only the last. It does not
+/// keep the channel open.
 #[derive(Debug)]
 pub struct Watch {
     board: Arc<Board>,
     seen: Option<u64>,
 }
 
-/// A task that waits at a board; dropped, it waits no longer.
+/// A task that waits at a board. Dropping it ends the wait.
 struct Waiter<'a> {
     board: &'a Board,
     name: Option<u64>,
 }
 
 impl Hub {
-    /// A channel of this hub.
+    /// Begins a channel of this hub.
     pub fn channel(&self) -> ChannelBuilder {
         ChannelBuilder::new(Some(self.clone()), self.options())
     }
@@ -90,14 +90,15 @@ impl ChannelBuilder {
         }
     }
 
-    /// A server, as `host:port`; again for more. Names are looked up every 30 s, and after a loss.
+    /// Adds a server, as `host:port`; call it again for more. The channel looks names up every 30
+    /// s, and after it has lost a session.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
         self
     }
 
-    /// Chooses how a server is picked for a call: the one of two that has fewer calls, unless said
-    /// otherwise.
+    /// Chooses how the channel picks a server for a call. By default it takes the one of two that
+    /// has fewer calls.
     pub fn pick(mut self, pick: Pick) -> Self {
         self.pick = Some(pick);
         self
@@ -109,35 +110,37 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sends an idempotent call without an answer to a second server as well, after this time.
+    /// Sends an idempotent call to a second server as well, if it has no answer after this time.
     pub fn hedge(mut self, after: Duration) -> Self {
         self.hedge = Some(after);
         self
     }
 
-    /// Time for which a call waits for a server to be ready; zero: it fails at once.
+    /// Sets how long a call waits for a server to be ready; zero: it fails at once.
     pub fn patience(mut self, span: Duration) -> Self {
         self.options.patience = span;
         self
     }
 
-    /// Time that a call without a deadline of its own has.
+    /// Sets the deadline of calls that have none of their own.
     pub fn deadline(mut self, span: Duration) -> Self {
         self.options.deadline = Some(span);
         self
     }
 
-    /// Calls that have not ended, or whose requests a server may still hold after their deadlines
-    /// or drops; a further one fails with [`ChannelError::Full`].
+    /// Limits the calls that have not ended, including those that were dropped or whose deadline
+    /// has passed, but whose requests a server may still hold. A further one fails with
+    /// [`ChannelError::Full`].
     pub fn queue(mut self, calls: usize) -> Self {
         self.options.queue = calls;
         self
     }
 
-    /// Opens the channel, which connects after it.
+    /// Opens the channel, and does not wait until it has connected.
     ///
     /// # Errors
-    /// An address is not one, there is none at all, or the hub of the process cannot be started.
+    /// An address is not a host and a port, there is no address, or the hub of the process cannot
+    /// be started.
     pub fn open(self) -> Result<Channel, ChannelError> {
         let mut plan = Plan::new(&self.options);
         plan.addresses = self.addresses;
@@ -172,32 +175,33 @@ impl Channel {
         }
     }
 
-    /// Calls: awaiting it gives the response or an error, dropping it cancels. The request is
-    /// copied at once, so `body` is needed no longer.
+    /// Makes a call: awaiting it gives the response or an error, dropping it cancels it. This
+    /// function copies `body`.
     pub fn call(&self, req_type: ReqType, body: &[u8]) -> Outgoing {
         Outgoing::new(self.handle.clone(), req_type, body)
     }
 
-    /// Sends a request whose response is of no interest, and does not wait. It waits for a server
-    /// as calls do, and is sent again only if it has not left. With the last handle of the channel
-    /// it is lost, unless it has left.
+    /// Sends a request whose response the caller does not need, and returns without waiting. The
+    /// request waits for a server as calls do, and is sent again only if it has not left this side.
+    /// If the last handle of the channel is dropped before that, the request is lost.
     ///
     /// # Errors
-    /// [`ChannelError::Full`]; later failures show in the channel's state alone.
+    /// [`ChannelError::Full`]. Only the channel's state shows later failures.
     pub fn notify(&self, req_type: ReqType, body: &[u8]) -> Result<(), ChannelError> {
         self.call(req_type, body).notify()
     }
 
-    /// Waits until the channel has room for one more call, and keeps that for
-    /// [`Outgoing::permit`]. Without it, a call fails with [`ChannelError::Full`] if there is none.
+    /// Waits until the channel has room for one more call, and reserves it for
+    /// [`Outgoing::permit`]. A call without a permit fails with [`ChannelError::Full`] if there is
+    /// no room.
     pub async fn permit(&self) -> Permit {
         let mut waiting = Waiting::new();
         let places = self.handle.places();
         Permit(std::future::poll_fn(|context| places.poll_take(&mut waiting, context)).await)
     }
 
-    /// Ready when this handle has room for a call, which it keeps until it makes one as a tower
-    /// service. A clone of the handle does not have it.
+    /// Ready when this handle has reserved room for a call. It keeps that until it makes a call as
+    /// a tower service; a clone of the handle does not get it.
     ///
     /// # Errors
     /// None yet.
@@ -218,7 +222,7 @@ impl Channel {
     /// Waits until a server is ready.
     ///
     /// # Errors
-    /// [`ChannelError::NoServer`] after the channel's patience, and [`ChannelError::Closed`].
+    /// [`ChannelError::NoServer`] after the channel's patience, or [`ChannelError::Closed`].
     pub async fn ready(&self) -> Result<(), ChannelError> {
         let until = TscClock::new().now() + self.handle.options().patience.into();
         let mut waiter = Waiter::new(self.handle.board());
@@ -254,7 +258,7 @@ impl Channel {
         self.handle.hub()
     }
 
-    /// How the channel does now.
+    /// The state of the channel now.
     pub fn state(&self) -> ChannelState {
         self.handle.board().see().state
     }
@@ -275,8 +279,8 @@ impl Clone for Channel {
 }
 
 impl Watch {
-    /// The state now, the first time; after that, waits until it is another one than the last.
-    /// `None`: the channel or its hub has ended.
+    /// Returns the present state at its first call; later calls wait until the state differs from
+    /// the last one. `None`: the channel or its hub has ended.
     pub async fn changed(&mut self) -> Option<ChannelState> {
         let mut waiter = Waiter::new(&self.board);
         std::future::poll_fn(|context| {

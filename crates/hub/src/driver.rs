@@ -1,9 +1,10 @@
-//! One channel over an endpoint: carries out what its machine wants done, and tells it what came.
+//! One channel over an endpoint: carries out the actions of its machine, and passes events to it.
 //!
-//! Invariants: every attempt that the machine hands out is either a call of the endpoint, or waits
-//! in the backlog of its link, until its end is reported. A link has as many calls of the endpoint
-//! as its session's window; the endpoint transmits all of those at once, so a request that waits in
-//! the backlog has provably not left, and a lost link proves nothing about any other.
+//! Invariants: until its end is reported, every attempt that the machine hands out either is a call
+//! of the endpoint or waits in the backlog of its link. A link has at most as many calls of the
+//! endpoint as its session's window. The endpoint transmits all of those without delay, so a
+//! request in the backlog has provably not left, while any other request of a lost link may have
+//! run.
 //!
 //! Called by `thread.rs`.
 
@@ -29,7 +30,7 @@ use crate::plan::Plan;
 use held::Held;
 use links::Links;
 
-/// Things of the thread that its channels use.
+/// The parts of the thread that its channels use.
 pub(crate) struct Around<'a> {
     pub(crate) rpc: &'a mut Rpc<Auto, Inbox>,
     pub(crate) mailbox: &'a Mailbox,
@@ -97,20 +98,20 @@ impl Driver {
         }
     }
 
-    /// When [`Self::settle`] has something to do, if nothing happens before.
+    /// The time at which [`Self::settle`] has something to do, if no event comes before.
     pub(crate) fn next_wakeup(&self) -> Nanos {
         let times = [self.machine.next_wakeup(), self.wait];
         times.into_iter().flatten().min().unwrap_or(Nanos::MAX)
     }
 
-    /// The names that are to be looked up now; once.
+    /// Takes the names that must be looked up now, if there are any.
     pub(crate) fn take_names(&mut self) -> Option<Vec<String>> {
         std::mem::take(&mut self.wants_names).then(|| self.plan.addresses.clone())
     }
 
-    // Events of callers.
+    // Events from callers.
 
-    /// A call begins. `None`: it has ended already.
+    /// Begins a call. `None`: it has ended already.
     pub(crate) fn on_call(
         &mut self,
         slot: Slot,
@@ -138,7 +139,7 @@ impl Driver {
         self.machine.on_cancel(id, around.now);
     }
 
-    /// A task waits for the board.
+    /// A task waits for a change of the board, or until `until`.
     pub(crate) fn on_wait(&mut self, until: Nanos) {
         self.wait = Some(self.wait.map_or(until, |wait| wait.min(until)));
     }
@@ -154,7 +155,7 @@ impl Driver {
         }
     }
 
-    // Events of the endpoint.
+    // Events from the endpoint.
 
     /// A call of the endpoint has ended.
     pub(crate) fn on_done(&mut self, index: usize, done: Done, around: &mut Around<'_>) {
@@ -172,7 +173,7 @@ impl Driver {
         around.rpc.cx_again().recycle([done.request]);
         let seat = self.seats.get_mut(attempt.call.index());
         let seat = seat.and_then(Option::as_mut);
-        // Of two answers, as hedges get, the call has the first.
+        // A hedged call may get two answers; it keeps the first.
         let seat = seat.filter(|seat| seat.id == attempt.call && seat.response.is_none());
         match (seat, response) {
             (Some(seat), Some(response)) => seat.response = Some(response),
@@ -183,7 +184,7 @@ impl Driver {
         }
     }
 
-    /// No server has anything of an attempt any more.
+    /// Ends an attempt of which no server holds anything any more.
     fn on_ended(
         &mut self,
         index: usize,
@@ -199,7 +200,7 @@ impl Driver {
         self.spread(attempt.link, around);
     }
 
-    /// Carries out what the machine wants done.
+    /// Carries out the machine's actions.
     pub(crate) fn settle(&mut self, around: &mut Around<'_>) {
         while let Some(action) = self.machine.poll(around.now) {
             match action {
@@ -237,14 +238,15 @@ impl Driver {
         }
     }
 
-    /// Every call ends, and every session.
+    /// Ends every call and every session.
     pub(crate) fn close(&mut self, around: &mut Around<'_>) {
         self.machine.close(around.now);
         self.settle(around);
         self.board.close();
     }
 
-    /// The thread ends by a panic, which may have left the machine half way.
+    /// Closes the board only: the thread has panicked, which may have left the machine
+    /// inconsistent.
     pub(crate) fn abandon(&self) {
         self.board.close();
     }
@@ -267,7 +269,7 @@ impl Driver {
         letter::end(around.mailbox, seat.slot, end);
     }
 
-    /// Issues an attempt, or lets it wait for others of its link to end.
+    /// Issues an attempt, or lets it wait until other attempts on its link have ended.
     fn send(&mut self, attempt: Attempt, around: &mut Around<'_>) {
         let index = attempt.id.index();
         put(&mut self.attempts, index, attempt);
@@ -337,7 +339,7 @@ impl Driver {
         })
     }
 
-    /// The link has room for attempts that wait.
+    /// Issues waiting attempts of a link while it has room.
     fn issue_waiting(&mut self, link: LinkId, around: &mut Around<'_>) {
         while self.links.takes(link)
             && let Some(next) = self.links.next_waiting(link)
@@ -346,7 +348,7 @@ impl Driver {
         }
     }
 
-    /// The link has room: attempts that wait for others to the same server go over it.
+    /// Moves attempts that wait for other links to the same server to this link, while it has room.
     fn spread(&mut self, link: LinkId, around: &mut Around<'_>) {
         while let Some(next) = self.links.waiting_beside(link)
             && let Some(to) = self.machine.move_waiting(next)
@@ -369,7 +371,7 @@ impl Driver {
             return;
         };
         match attempt.and_then(|attempt| attempt.issued) {
-            // Its end comes as any other does, or has come.
+            // The endpoint reports its end as it does for other calls, or has done so already.
             Some(issued) => {
                 let (index, call) = (id.index(), attempt.expect("it was issued").call);
                 self.take_place(index, call, around);
@@ -379,7 +381,7 @@ impl Driver {
         }
     }
 
-    /// An attempt that waited for its link ends.
+    /// Ends an attempt that waited for its link.
     fn never_sent(&mut self, id: AttemptId, error: RpcError, now: Nanos) {
         let place = self.attempts.get_mut(id.index());
         let attempt = place.and_then(|place| place.take_if(|attempt| attempt.id == id));
@@ -391,7 +393,7 @@ impl Driver {
     }
 }
 
-/// A thing at its index.
+/// Puts a thing at its index.
 fn put<T>(places: &mut Vec<Option<T>>, index: usize, thing: T) {
     if index >= places.len() {
         places.resize_with(index + 1, || None);
@@ -410,12 +412,12 @@ fn no_memory(error: &AllocError) -> Fault {
     })
 }
 
-/// The tag of an attempt's call: its channel and its place there.
+/// The tag of an attempt's call: the channel, and the attempt's index there.
 fn tag_of(channel: u32, index: usize) -> Tag {
     Tag(u64::from(channel) << 32 | index as u64)
 }
 
-/// The channel and the place of a tag.
+/// The channel and the index of the attempt in a tag.
 #[expect(clippy::cast_possible_truncation, reason = "each is a half")]
 pub(crate) const fn place_of(tag: Tag) -> (u32, usize) {
     ((tag.0 >> 32) as u32, tag.0 as u32 as usize)

@@ -1,4 +1,4 @@
-//! How a channel, a hub, or a call over a channel fails.
+//! The errors of channels, of hubs, and of calls over channels.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use dunlin_nexus::{EndpointError, NexusError};
 use dunlin_service::Error;
 use dunlin_wire::Ran;
 
-/// Why a call over a channel has no answer, or why there is no channel.
+/// The reason why a call over a channel has no answer, or why a channel could not be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ChannelError {
@@ -32,7 +32,7 @@ pub enum ChannelError {
     Call {
         /// The last attempt's error.
         error: Error,
-        /// If a handler ran, in any of the attempts.
+        /// Whether a handler ran, in any of the attempts.
         ran: Ran,
     },
 }
@@ -41,7 +41,7 @@ pub enum ChannelError {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reasons(pub Vec<(String, Option<AddressError>)>);
 
-/// The last thing that went wrong at an address.
+/// The last error of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AddressError {
@@ -55,7 +55,7 @@ pub enum AddressError {
     Draining,
 }
 
-/// Why a hub could not be started.
+/// The part of a hub that could not be started, with its error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HubError {
@@ -68,7 +68,7 @@ pub enum HubError {
 }
 
 impl ChannelError {
-    /// If a handler ran. `No` is certain: the call may be made again, whatever it does.
+    /// Whether a handler ran. `No` is certain, so any call may then be made again.
     pub const fn ran(&self) -> Ran {
         match self {
             Self::Call { ran, .. } => *ran,
@@ -90,7 +90,7 @@ impl ChannelError {
         }
     }
 
-    /// The end of a call as its caller sees it. `reasons` is asked if there was no server.
+    /// The end of a call as its caller sees it. `reasons` is called only if no server was ready.
     pub(crate) fn of(failure: Failure, reasons: impl FnOnce() -> Reasons) -> Self {
         let Failure { why, ran } = failure;
         let error = match why {

@@ -1,4 +1,4 @@
-//! A channel as its calls see it: its number, its thread, and its places.
+//! The part of a channel that its calls use: its number, its thread, and its places.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::letter::Mailbox;
 use crate::orders::Order;
 use crate::plan::ChannelOptions;
 
-/// A handle; the channel closes with the last one.
+/// A handle of a channel, which closes when the last one is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle(Arc<Inner>);
 
@@ -23,12 +23,12 @@ struct Inner {
     board: Arc<Board>,
     options: ChannelOptions,
     places: Arc<Places>,
-    /// Its threads end with the last channel.
+    /// Keeps the hub: its threads end with the last channel.
     hub: Hub,
 }
 
 impl Handle {
-    /// The first handle of a channel whose thread has been told of it.
+    /// The first handle of a channel that its thread already has.
     pub(crate) fn new(
         (id, post): (u32, Arc<Post>),
         board: Arc<Board>,
@@ -84,7 +84,7 @@ impl Handle {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// A call that was never posted does not need its slot any more.
+    /// Releases the slot of a call that was never posted.
     pub(crate) fn take_back(&self, slot: Slot) {
         self.mailbox()
             .with(slot, |letter| drop(letter.on_dropped()));

@@ -16,10 +16,10 @@ use crate::orders::{Order, Orders};
 use crate::plan::ChannelOptions;
 use crate::thread::Thread;
 
-/// Any address, of all networks that this host is in, and any port.
+/// Any free port, on all addresses of this host.
 const LISTEN: &str = "0.0.0.0:0";
 
-/// Calls of all channels of a thread that have not ended.
+/// Most calls that have not ended, over all channels of a thread.
 const CALLS: u32 = 1 << 20;
 
 /// A nexus and endpoint threads, shared by channels. Clones are handles of the same hub. Its
@@ -41,7 +41,7 @@ pub struct Hub {
 struct Inner {
     threads: Vec<Running>,
     options: ChannelOptions,
-    /// Channels so far.
+    /// Number of channels made so far.
     channels: AtomicU32,
     nexus: Nexus,
 }
@@ -64,20 +64,21 @@ pub struct HubBuilder {
 }
 
 impl HubBuilder {
-    /// Where its nexus listens: without this, at any port of all addresses of this host, so that
-    /// servers anywhere can be reached. With `127.0.0.1:0`, servers of this host alone.
+    /// Sets the address at which its nexus listens. By default it is any free port on all addresses
+    /// of this host, so that servers anywhere can be reached. With `127.0.0.1:0`, only servers on
+    /// this host can be.
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.listen = address.into();
         self
     }
 
-    /// Options of its nexus.
+    /// Sets the options of its nexus.
     pub fn nexus(mut self, nexus: NexusBuilder) -> Self {
         self.nexus = nexus;
         self
     }
 
-    /// Options of its endpoints.
+    /// Sets the options of its endpoints.
     pub fn endpoint(
         mut self,
         change: impl Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto> + Send + Sync + 'static,
@@ -86,14 +87,14 @@ impl HubBuilder {
         self
     }
 
-    /// Endpoint threads: at least one. A channel belongs to one of them.
+    /// Sets the number of endpoint threads, at least one. A channel belongs to one of them.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = threads;
         self
     }
 
-    /// All options that an operator tunes; of those of channels, the ones that a channel has unless
-    /// it is opened with others.
+    /// Sets all options that an operator tunes. A channel uses those for channels unless it is
+    /// opened with others.
     pub fn options(mut self, options: ChannelOptions) -> Self {
         self.options = options;
         self
@@ -112,7 +113,7 @@ impl HubBuilder {
             channels: AtomicU32::new(0),
             nexus,
         };
-        // Those that have started end with `inner`, if one does not.
+        // If one thread does not start, dropping `inner` ends the others.
         for _ in 0..self.options.threads.max(1) {
             inner.threads.push(spawn(&inner.nexus, &self.endpoint)?);
         }
@@ -123,7 +124,7 @@ impl HubBuilder {
 }
 
 impl Hub {
-    /// A hub of the program's own.
+    /// Begins a hub of the program's own.
     pub fn builder() -> HubBuilder {
         HubBuilder {
             listen: LISTEN.to_owned(),
@@ -146,7 +147,8 @@ impl Hub {
     /// The hub of the process.
     pub(crate) fn of_process() -> Result<Self, HubError> {
         static HUB: Mutex<Weak<Inner>> = Mutex::new(Weak::new());
-        // Dropped after the lock: with its last handle a hub waits for its threads.
+        // Dropped after the lock is released: the drop of a hub's last handle waits for its
+        // threads.
         let before;
         let mut hub = HUB.lock().unwrap_or_else(PoisonError::into_inner);
         before = hub.upgrade();
@@ -159,7 +161,7 @@ impl Hub {
         Ok(started)
     }
 
-    /// The number of a new channel, and its thread.
+    /// Assigns a number and a thread to a new channel.
     pub(crate) fn place(&self) -> (u32, Arc<Post>) {
         let id = self.inner.channels.fetch_add(1, Ordering::Relaxed);
         let threads = &self.inner.threads;
@@ -178,7 +180,7 @@ fn spawn(nexus: &Nexus, endpoint: &Endpoint) -> Result<Running, HubError> {
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
         match Thread::new(endpoint(nexus.endpoint_builder()), &ours, seed) {
             Ok(mut thread) => {
-                // The starter waits for this.
+                // The thread that starts the hub waits for this.
                 let _ = report.send(Ok(()));
                 drop((endpoint, nexus, ours));
                 thread.run();
@@ -214,9 +216,10 @@ impl Drop for Running {
         let Some(handle) = self.handle.take() else {
             return;
         };
-        // The last handle may go on a thread of the hub, in a waker; that one ends by itself.
+        // A thread of the hub may drop the last handle, in a waker. It cannot join itself, and ends
+        // without it.
         if handle.thread().id() != std::thread::current().id() {
-            // It has panicked, or not; its calls have ended either way.
+            // The calls of the thread have ended, whether it has panicked or not.
             let _ = handle.join();
         }
     }

@@ -1,5 +1,5 @@
-//! Where a thread finds what came: from callers, and from its endpoint. Callers and the endpoint's
-//! functions fill it, `thread.rs` empties it.
+//! The events that a thread has not handled yet. Callers and the functions of its endpoint add
+//! them, and `thread.rs` takes them.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use dunlin_nexus::PeerServing;
 use crate::letter::Mailbox;
 use crate::orders::Orders;
 
-/// The parts of a thread that others use.
+/// The parts of a thread that other threads use.
 #[derive(Debug)]
 pub(crate) struct Post {
     pub(crate) mailbox: Mailbox,
     pub(crate) orders: Orders,
 }
 
-/// The state of the endpoint: what came and was not looked at.
+/// The application state of the endpoint: events that the thread has not handled yet.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     post: Arc<Post>,
@@ -24,7 +24,7 @@ pub(crate) struct Inbox {
     pub(crate) events: Vec<SessionEvent>,
     /// The services that servers have announced.
     pub(crate) serving: Vec<PeerServing>,
-    /// When the thread must not block any more.
+    /// The time at which the thread must wake up, if it blocks.
     pub(crate) wakeup: Nanos,
 }
 
@@ -41,7 +41,8 @@ impl Inbox {
 
     /// The time until which the endpoint may block.
     pub(crate) fn limit(&self) -> Nanos {
-        // The look at the mailbox after the bell was taken, without which a wake-up is lost.
+        // This looks at the mailbox after the bell was reset. Without this, a wake-up could be
+        // lost.
         match self.post.mailbox.is_empty() && !self.post.orders.any() {
             true => self.wakeup,
             false => Nanos::ZERO,

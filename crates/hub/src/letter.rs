@@ -12,8 +12,8 @@ use crate::error::ChannelError;
 use crate::orders::Doorbell;
 use dunlin_mailbox as mailbox;
 
-/// Slots keep the memory of a request for the next one, up to this many bytes: 4 MiB for a channel
-/// that has had 4096 calls at once.
+/// A slot keeps up to this many bytes of a request's memory for the next request: in all 4 MiB for
+/// a channel that has had 4096 concurrent calls.
 const KEPT: usize = 1 << 10;
 
 /// A request, and how its call ended.
@@ -22,16 +22,16 @@ pub(crate) struct Letter {
     /// The channel.
     pub(crate) channel: u32,
     pub(crate) req_type: ReqType,
-    /// Bytes for the response.
+    /// The largest response, in bytes, that the caller accepts.
     pub(crate) room: usize,
     pub(crate) terms: Terms,
     body: Vec<u8>,
     /// The body begins with room for metadata: the call is typed.
     has_room: bool,
-    /// No caller waits for the end.
+    /// The call is a notification: no caller waits for its end.
     pub(crate) is_notice: bool,
     pub(crate) end: Option<Result<MsgBuf, ChannelError>>,
-    /// The place of the call, unless an attempt at it has that.
+    /// The place of the call, unless an attempt has taken it.
     place: Option<Place>,
 }
 
@@ -55,7 +55,7 @@ impl Default for Letter {
 }
 
 impl Letter {
-    /// A call has the slot; its request follows.
+    /// Prepares the slot for a call, whose request follows.
     pub(crate) fn on_call(&mut self, channel: u32, req_type: ReqType, room: usize) {
         self.place = None;
         self.channel = channel;
@@ -66,12 +66,12 @@ impl Letter {
         self.is_notice = false;
     }
 
-    /// The call is sent, and has this place.
+    /// Stores the place of a call that is sent.
     pub(crate) fn on_place(&mut self, place: Place) {
         self.place = Some(place);
     }
 
-    /// The request, its room and its terms are those of another call.
+    /// Copies request, room and terms from another call.
     pub(crate) fn on_copy(&mut self, of: &Self) {
         self.room = of.room;
         self.terms = of.terms;
@@ -80,14 +80,14 @@ impl Letter {
         self.body.extend_from_slice(&of.body);
     }
 
-    /// The request is a copy of these bytes.
+    /// Copies the request from `body`.
     pub(crate) fn on_body(&mut self, body: &[u8]) {
         self.has_room = false;
         self.body.clear();
         self.body.extend_from_slice(body);
     }
 
-    /// The request is a typed message of `len` bytes, which `write` encodes.
+    /// Encodes the request with `write`: a typed message of `len` bytes.
     pub(crate) fn on_message(&mut self, len: usize, write: impl FnOnce(&mut [u8])) {
         self.has_room = true;
         self.body.clear();
@@ -95,7 +95,8 @@ impl Letter {
         write(&mut self.body[META_LEN..]);
     }
 
-    /// The request of an attempt that has the time `left`. A typed one tells it to the server.
+    /// The request of an attempt that has the time `left`. A typed request carries that time to the
+    /// server.
     pub(crate) fn request(&mut self, left: Option<Nanos>) -> (ReqType, &[u8]) {
         if !self.has_room {
             return (self.req_type, &self.body);
@@ -109,29 +110,29 @@ impl Letter {
         (ReqType(self.req_type.0 | META), &self.body)
     }
 
-    /// The call ends, so the request is needed no longer.
+    /// Ends the call, and frees the memory of a large request.
     pub(crate) fn on_end(&mut self, end: Result<MsgBuf, ChannelError>) {
         self.end = Some(end);
         self.shrink();
     }
 
-    /// The call is sent: its place goes to the attempt.
+    /// Takes the place for an attempt that is sent.
     pub(crate) fn take_place(&mut self) -> Option<Place> {
         self.place.take()
     }
 
-    /// An attempt has ended, and a server holds nothing of it.
+    /// Takes the place back from an attempt that has ended, and of which no server holds anything.
     pub(crate) fn return_place(&mut self, place: Place) {
         self.place = Some(place);
     }
 
-    /// The caller takes the end.
+    /// Takes the end, for the caller.
     pub(crate) fn on_seen(&mut self) -> Option<Result<MsgBuf, ChannelError>> {
         self.place = None;
         self.end.take()
     }
 
-    /// The caller has dropped the call, which may have ended.
+    /// Clears the slot: the caller has dropped the call. Returns the end, if there is one.
     pub(crate) fn on_dropped(&mut self) -> Option<Result<MsgBuf, ChannelError>> {
         self.shrink();
         self.on_seen()
@@ -144,14 +145,15 @@ impl Letter {
     }
 }
 
-/// Ends a call that the thread has taken. One that was dropped is found in the mailbox, with what
-/// it holds.
+/// Ends a call that the thread has taken. If the caller has dropped it, the thread will find it,
+/// with its content, in the mailbox.
 pub(crate) fn end(mailbox: &Mailbox, slot: Slot, end: Result<MsgBuf, ChannelError>) {
     let is_notice = mailbox.with(slot, |letter| {
         letter.on_end(end);
         letter.is_notice
     });
-    // After the end the slot is the caller's, and a notification has none.
+    // After the end the slot belongs to the caller; a notification has no caller, so this releases
+    // it.
     if mailbox.end(slot) && is_notice {
         mailbox.with(slot, |letter| drop(letter.on_seen()));
         mailbox.release(slot);

@@ -1,6 +1,6 @@
-//! Channels: clients that live through failures, for ordinary async programs. A [`Channel`] is
-//! called from any thread and any runtime; a thread of its [`Hub`] has the endpoint.
-//! Programs name these through `dunlin`.
+//! Channels: clients that live through failures, for ordinary async programs. Any thread of any
+//! runtime can call over a [`Channel`]; a thread of its [`Hub`] has the endpoint. Programs use
+//! these types through `dunlin`.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -12,11 +12,11 @@
 //! | `thread.rs` | a turn of a thread |
 //! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, sessions |
 //!
-//! Where a call goes, and if it is repeated, `dunlin_channel` decides; how it reaches its thread,
-//! and how its end comes back, is `dunlin_mailbox`.
+//! `dunlin_channel` decides to which server a call goes, and whether it is repeated.
+//! `dunlin_mailbox` brings a call to its thread, and its end back.
 //!
-//! Invariant: a call ends in one way, or is dropped; a call that was not transmitted is never said
-//! to have perhaps run.
+//! Invariant: a call ends once, or is dropped; the error of a call that was not transmitted never
+//! says that it may have run.
 #![forbid(unsafe_code)]
 
 mod board;

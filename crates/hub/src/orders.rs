@@ -1,5 +1,5 @@
-//! Orders for an endpoint's thread that are rare: channels that open and close, names that were
-//! looked up. They wait in a list with a lock; calls take the mailbox.
+//! Rare orders for an endpoint's thread: to open or close a channel, or to use names that were
+//! looked up. They wait in a list with a lock; calls go through the mailbox.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,11 +19,11 @@ pub(crate) enum Order {
     Close(u32),
     /// The addresses of a channel's names; `None`: the look-up has failed.
     Names(u32, Option<Vec<String>>),
-    /// A task waits for a channel until then.
+    /// A task waits for a change of a channel's state, until this time.
     Wait(u32, Nanos),
     /// The thread ends.
     Stop,
-    /// The thread panics, as one of our own mistakes would make it.
+    /// The thread must panic, as if it had met a bug of ours.
     #[cfg(test)]
     Panic,
 }
@@ -31,7 +31,7 @@ pub(crate) enum Order {
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     list: Mutex<List>,
-    /// There may be some: spares the lock.
+    /// True if there may be orders. If it is false, the thread need not take the lock.
     any: AtomicBool,
     pub(crate) doorbell: Doorbell,
 }
@@ -43,10 +43,10 @@ struct List {
     is_closed: bool,
 }
 
-/// Orders that were taken; dropped, the rest of them is refused.
+/// Orders that were taken. Dropping it refuses those that are left.
 pub(crate) struct Taken(std::vec::IntoIter<Order>);
 
-/// The bell of an endpoint, once that is made.
+/// The bell of an endpoint, once the endpoint exists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doorbell(Arc<OnceLock<Waker>>);
 
@@ -68,13 +68,13 @@ impl Orders {
     }
 
     pub(crate) fn take(&self) -> Taken {
-        // Cleared before the list is read: an order that comes between both is seen again.
+        // Cleared before the list is read: an order that comes in between sets it again.
         self.any.store(false, Ordering::SeqCst);
         let orders = std::mem::take(&mut self.lock().orders);
         Taken(orders.into_iter())
     }
 
-    /// The thread ends: these orders and later ones are refused.
+    /// Refuses the orders in the list and later ones, because the thread ends.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         drop(self.take());
@@ -90,7 +90,8 @@ impl Orders {
 }
 
 impl Order {
-    /// Without a thread a channel that opens is closed at once; the other orders have no effect.
+    /// Refuses an order, because the thread has ended: closes a channel that was to be opened, and
+    /// ignores other orders.
     fn refuse(self) {
         if let Self::Open(_, _, board) = self {
             board.close();

@@ -16,17 +16,16 @@ use crate::error::ChannelError;
 use crate::handle::Handle;
 use crate::letter::Letter;
 
-/// Room for a response, in bytes, if the caller does not say otherwise.
+/// The default room for a response, in bytes.
 const ROOM: usize = 4096;
 
 const OVER: &str = "a call is not polled after its end";
 
-/// A call that was made and perhaps sent. It is sent when it is polled first; dropped, it is
-/// cancelled, or never sent.
+/// A call. Its first poll sends it; dropping it cancels it, or, before that, discards it.
 ///
 /// The request is copied twice, into the slot of its call and from there into a msgbuf of the
-/// endpoint's thread: msgbufs of a pool are allocated by its thread alone. The response is copied
-/// by the transport alone: the [`Answer`] is its msgbuf.
+/// endpoint's thread: only the thread of a pool allocates its msgbufs. Only the transport copies
+/// the response: the [`Answer`] is its msgbuf.
 #[must_use = "a call that is not awaited is not made"]
 #[derive(Debug)]
 pub struct Outgoing {
@@ -36,8 +35,8 @@ pub struct Outgoing {
     stage: Stage,
 }
 
-/// Room for one call of a channel, kept by [`Channel::permit`](crate::Channel::permit); dropped, it
-/// is free again.
+/// Room for one call of a channel, reserved by [`Channel::permit`](crate::Channel::permit).
+/// Dropping it frees the room.
 #[derive(Debug)]
 pub struct Permit(pub(crate) Place);
 
@@ -57,7 +56,7 @@ enum Refusal {
     Endpoint,
 }
 
-/// A response: a msgbuf, which goes back to its endpoint when this is dropped, on any thread.
+/// A response, in a msgbuf. Any thread may drop it, which returns the msgbuf to its endpoint.
 #[derive(Debug)]
 pub struct Answer(MsgBuf);
 
@@ -66,7 +65,8 @@ impl Outgoing {
         Self::begin(channel, req_type, ROOM, |letter| letter.on_body(body))
     }
 
-    /// A call with a message of `len` bytes, which `write` encodes; without a slot it does not run.
+    /// A call with a message of `len` bytes, which `write` encodes. If there is no slot, the call
+    /// does not run.
     pub(crate) fn typed(
         channel: Handle,
         req_type: ReqType,
@@ -100,7 +100,7 @@ impl Outgoing {
             stage,
             channel,
         };
-        // Now that the slot has an owner: an encoder may panic.
+        // An encoder may panic, so it runs only now that `outgoing` owns the slot.
         outgoing.write(write);
         outgoing
     }
@@ -111,8 +111,8 @@ impl Outgoing {
         self
     }
 
-    /// The call may run twice, and late: only such calls are repeated after an end that leaves open
-    /// if they ran, and hedged.
+    /// States that the call may run twice, and late. Only such calls are hedged, and are repeated
+    /// after an error that leaves open whether they ran.
     pub fn idempotent(self, is_idempotent: bool) -> Self {
         self.write(|letter| letter.terms.idempotent = is_idempotent);
         self
@@ -130,8 +130,8 @@ impl Outgoing {
         self
     }
 
-    /// Sends the call to this endpoint of the server that is picked; without it, to the first. No
-    /// server has an endpoint 65535: the call fails with [`ChannelError::Endpoint`].
+    /// Sends the call to this endpoint of the server that is picked; the default is the first one.
+    /// No server has an endpoint 65535: the call then fails with [`ChannelError::Endpoint`].
     pub fn endpoint(mut self, index: u16) -> Self {
         self.write(|letter| letter.terms.endpoint = Some(index.into()));
         if index == EndpointIndex::ANY.0 {
@@ -140,8 +140,8 @@ impl Outgoing {
         self
     }
 
-    /// Sends the call in the room that was kept for it. If that is another channel's, the call
-    /// looks for room of its own, as it does without this.
+    /// Uses the room that was reserved for the call. If the permit is from another channel, the
+    /// call needs other room, as without a permit.
     pub fn permit(mut self, permit: Permit) -> Self {
         self.permit = permit.0.is_of(self.channel.places()).then_some(permit);
         self
@@ -153,19 +153,19 @@ impl Outgoing {
         self.slot().is_some_and(read)
     }
 
-    /// Another call like this one, for policies that repeat or hedge. `None`: this one has been
-    /// polled.
+    /// Another call with the same request, for policies that repeat or hedge. `None`: this one has
+    /// been polled.
     pub fn duplicate(&self) -> Option<Self> {
         self.at(&self.channel)
     }
 
-    /// Whether it is a call over this channel.
+    /// Whether this is a call over `channel`.
     #[cfg(feature = "tower")]
     pub(crate) fn is_over(&self, channel: &Handle) -> bool {
         self.channel.is_same(channel)
     }
 
-    /// A call like this one, over this channel.
+    /// A call with the same request over `channel`.
     pub(crate) fn at(&self, channel: &Handle) -> Option<Self> {
         if let Stage::Refused(why) = self.stage {
             return Some(Self {
@@ -198,7 +198,7 @@ impl Outgoing {
             letter.terms.once = true;
             letter.terms.deadline = None;
         });
-        // From here on the slot is the thread's.
+        // From here on the slot belongs to the thread.
         self.stage = Stage::Over;
         let mailbox = self.channel.mailbox();
         mailbox.post(slot, &Context::from_waker(Waker::noop()));
@@ -213,7 +213,7 @@ impl Outgoing {
         }
     }
 
-    /// Gives a call that is sent now its place, or refuses it.
+    /// Takes a place for a call that is about to be sent, or refuses the call.
     fn seat(&mut self) {
         let permitted = self.permit.take().map(|permit| permit.0);
         match permitted.or_else(|| self.channel.place()) {

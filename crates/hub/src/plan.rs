@@ -1,4 +1,4 @@
-//! A channel's addresses and options, before it is opened and as its thread gets them.
+//! A channel's addresses and options, from the builder to the channel's thread.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct ChannelOptions {
     pub queue: usize,
     /// Time for which a call waits for a server to be ready; zero: it fails at once.
     pub patience: Duration,
-    /// Time that a call without a deadline of its own has; `None`: as long as it takes.
+    /// The deadline of calls that have none of their own; `None`: there is no limit.
     pub deadline: Option<Duration>,
 }
 
@@ -60,7 +60,7 @@ impl Plan {
         }
     }
 
-    /// Looks at the addresses, and decides if they are looked up.
+    /// Checks the addresses, and decides whether they must be looked up.
     pub(crate) fn check(&mut self) -> Result<(), ChannelError> {
         if self.addresses.is_empty() {
             return Err(ChannelError::NoAddress);
@@ -75,8 +75,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The addresses as the machine has them; names among them are asked for, which may take long.
-    /// `None`: none of them has an address.
+    /// The addresses in the form that the machine gets. Looks up the names among them, which may
+    /// take long. `None`: no name has an address.
     pub(crate) fn look_up(addresses: &[String]) -> Option<Vec<String>> {
         let found: Vec<String> = addresses
             .iter()

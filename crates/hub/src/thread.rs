@@ -1,9 +1,9 @@
-//! A thread of a hub: an endpoint, and the channels that use it. Once a turn it takes what callers
-//! have posted, what the endpoint has received, and what is due, and then lets each channel that
-//! something happened to act.
+//! A thread of a hub: an endpoint, and the channels that use it. Once a turn it handles the calls
+//! that callers have posted, the events of the endpoint, and the timers that are due. Then it lets
+//! each channel act that had an event.
 //!
-//! Invariant: however the thread ends, every call ends, every wait for a state too, and later ones
-//! fail at once: `Drop` sees to those that are left.
+//! Invariant: however the thread ends, every call and every wait for a state ends, and later ones
+//! fail immediately. `Drop` ends those that are left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::letter::{self, Letter};
 use crate::orders::Order;
 use crate::plan::Plan;
 
-/// Iterations for which a thread that ends waits for its calls to end.
+/// Iterations for which a thread that is stopping waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
 
 /// The call of a slot that was taken.
@@ -34,11 +34,11 @@ pub(crate) struct Thread {
     sessions: BTreeMap<Session, (u32, LinkId)>,
     /// By the index of the slot.
     running: Vec<Running>,
-    /// Channels that something happened to.
+    /// Channels that had an event.
     touched: Vec<u32>,
     /// Channels whose ended calls a server may still hold.
     holding: Vec<u32>,
-    /// Kept to be used again.
+    /// Empty between turns, and kept for its memory.
     done: Vec<Done>,
     seed: u64,
     is_stopped: bool,
@@ -100,7 +100,7 @@ impl Thread {
         *wakeup = at.min(*wakeup);
     }
 
-    /// Runs an event of a channel, if that is there.
+    /// Runs an event of a channel, if the channel exists.
     fn with<R>(
         &mut self,
         channel: u32,
@@ -117,7 +117,7 @@ impl Thread {
         Some(event(driver, &mut around))
     }
 
-    /// Something happens to a channel, which acts at the end of the turn.
+    /// Runs an event of a channel, and lets the channel act at the end of the turn.
     fn touch<R>(
         &mut self,
         channel: u32,
@@ -174,7 +174,7 @@ impl Thread {
         let read = |letter: &mut Letter| (letter.channel, letter.terms);
         let (channel, terms) = self.post.mailbox.with(slot, read);
         if !self.channels.contains_key(&channel) {
-            // It has opened since the orders were read.
+            // The channel was opened after the orders were read.
             self.on_orders(now);
         }
         let id = self.touch(channel, now, |driver, around| {
@@ -249,7 +249,8 @@ impl Thread {
         }
     }
 
-    /// Takes what servers have said, which is before their sessions are ready.
+    /// Handles the services that servers have announced, which they do before their sessions are
+    /// ready.
     fn on_serving(&mut self, now: Nanos) {
         for news in std::mem::take(&mut self.rpc.app_mut().serving) {
             if let Some((channel, link)) = self.sessions.get(&news.session).copied() {
@@ -296,7 +297,8 @@ impl Thread {
         self.touched.clear();
     }
 
-    /// A thread of its own, since one name may take half a minute. A channel has one at a time.
+    /// Looks names up in a thread of its own, because one name may take half a minute. A channel
+    /// has one such thread at a time.
     fn look_up(&self, channel: u32, names: Vec<String>) {
         let post = Arc::clone(&self.post);
         let looking = std::thread::Builder::new().name("dunlin-names".into());
@@ -309,7 +311,7 @@ impl Thread {
         }
     }
 
-    /// Ends calls and sessions, and tells the servers.
+    /// Ends calls and sessions, and lets the servers know.
     fn stop(&mut self) {
         let now = self.rpc.now();
         let ids: Vec<u32> = self.channels.keys().copied().collect();
@@ -328,7 +330,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // After a panic there may be some that no channel has ended, or even knows.
+        // After a panic there may be calls that no channel has ended, or even knows.
         let Post { mailbox, orders } = &*self.post;
         mailbox.end_taken(|letter| letter.on_end(Err(ChannelError::abandoned())));
         mailbox.close();

@@ -28,7 +28,7 @@ pub struct Through<S> {
     service: S,
 }
 
-/// Why a call through layers has no answer.
+/// The reason why a call through layers has no answer.
 #[derive(Debug)]
 pub enum ThroughError {
     /// The channel's error.
@@ -48,14 +48,14 @@ pub struct ThroughCall<S: Service<Outgoing>, M: Method> {
 enum Stage<S: Service<Outgoing>> {
     /// The value cannot be encoded.
     BadValue,
-    /// It waits for the service to be ready.
+    /// The call waits for the service to be ready.
     New(Box<(S, Option<Outgoing>)>),
     Sent(Pin<Box<S::Future>>),
 }
 
 impl Channel {
-    /// This channel for typed clients, with calls that go through `service`: layers around a clone
-    /// of the channel, for example.
+    /// A channel for typed clients whose calls go through `service`, which is for example layers
+    /// around a clone of this channel.
     pub fn through<S>(&self, service: S) -> Through<S> {
         Through {
             channel: self.clone(),
@@ -171,7 +171,7 @@ where
 }
 
 impl From<BoxError> for ThroughError {
-    /// Finds the channel's error again that a layer has passed on in its box.
+    /// Recovers the channel's own error, if a layer has passed it on in its box.
     fn from(error: BoxError) -> Self {
         match error.downcast::<ChannelError>() {
             Ok(error) => Self::Channel(*error),

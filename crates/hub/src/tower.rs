@@ -1,5 +1,5 @@
-//! A channel as a tower service: [`Outgoing`] is its request and its future at once, so a layer
-//! needs no allocation of ours, and `poll_ready` waits for room in the channel.
+//! A channel as a tower service: [`Outgoing`] is both its request and its future, so a layer needs
+//! no allocation of ours. `poll_ready` waits for room in the channel.
 
 use std::task::{Context, Poll};
 
@@ -18,8 +18,8 @@ impl Service<Outgoing> for Channel {
         Channel::poll_ready(self, context)
     }
 
-    /// Makes the call over this channel, even if another one has made it: its request is copied
-    /// then.
+    /// Makes the call over this channel. If another channel has made `call`, this copies its
+    /// request.
     fn call(&mut self, call: Outgoing) -> Outgoing {
         let permit = self.reserved.take();
         let call = match call.is_over(&self.handle) {

@@ -1,5 +1,6 @@
 //! Typed calls over a channel. The message is encoded when the call is made, so the call borrows
-//! nothing; the metadata in front of it are written for each attempt, with the time that is left.
+//! nothing; the metadata in front of it are written for each attempt, because they contain the time
+//! that is left.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -65,13 +66,13 @@ impl<M: Method> TypedCall<M> {
         self.with(|call| call.hash(key))
     }
 
-    /// Sends the call to this endpoint of the server that is picked.
+    /// Sends the call to endpoint `index` of the server that is picked.
     pub fn endpoint(self, index: u16) -> Self {
         self.with(|call| call.endpoint(index))
     }
 }
 
-/// A call without types. `None`: the value cannot be encoded.
+/// The call with an encoded message. `None`: the value cannot be encoded.
 pub(crate) fn outgoing<M: Method>(channel: &Channel, value: &M::Request) -> Option<Outgoing> {
     let len = M::Codec::size(value).ok()?;
     let (req_type, room) = (ReqType(M::NUMBER), M::Outcome::ROOM);

@@ -1,9 +1,9 @@
 //! Memory that other processes of the same user can read while this one writes it: a mapped memory
 //! file of fixed size, which consists of atomic words.
 //!
-//! Invariants: the mapping lives as long as the [`SharedWords`] and is only ever reached through
-//! atomics, so what another process does to the file can change values and nothing else. The file
-//! is sealed before it is mapped: no process can shrink it, so no access can fail.
+//! Invariants: the mapping lives as long as the [`SharedWords`] and is accessed only through
+//! atomics, so another process that writes into the file can change values and nothing else. The
+//! file is sealed before it is mapped: no process can shrink it, so no access can fail.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -29,11 +29,11 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// Makes `len` words of zero in a memory file of this name. Words that are never written take
+    /// Creates a memory file with this name and `len` zero words. Words that are never written take
     /// no memory.
     ///
     /// # Errors
-    /// The system has no memory, descriptor or address space left, or no memory files.
+    /// The system is out of memory, descriptors or address space, or has no memory files.
     pub(crate) fn new(name: &CStr, len: usize) -> io::Result<Self> {
         assert!(len > 0, "an empty mapping is not one");
         let bytes = len

@@ -14,7 +14,7 @@
 
 /// "DUNLINST".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"DUNLINST");
-/// Version of the header and of the parts of blocks. Names may come and go without a new version.
+/// Version of the header and of the parts of blocks. New or removed names do not change it.
 pub(crate) const VERSION: u64 = 1;
 
 /// Bytes of a word.
@@ -22,11 +22,12 @@ pub(crate) const WORD: usize = 8;
 /// Words of the header.
 pub(crate) const HEADER: usize = 32;
 
-/// Places of the header, as words.
+/// Places in the header, in words.
 pub(crate) mod header {
     pub(crate) const MAGIC: usize = 0;
     pub(crate) const VERSION: usize = 1;
-    /// Length of the whole file, in bytes like all lengths and places.
+    /// Length of the whole file in bytes. The lengths and places that the header names are in
+    /// bytes, too.
     pub(crate) const LENGTH: usize = 2;
     pub(crate) const TEXT: usize = 3;
     pub(crate) const TEXT_LEN: usize = 4;
@@ -39,7 +40,7 @@ pub(crate) mod header {
     pub(crate) const PID: usize = 10;
     /// Nanoseconds since 1970.
     pub(crate) const STARTED: usize = 11;
-    /// Where a process that wants a trace writes its wish.
+    /// Place of the words in which a reader asks for a trace.
     pub(crate) const TRACE: usize = 12;
     /// The ring of packets: its place, the number of its slots, and their length.
     pub(crate) const RING: usize = 13;
@@ -47,7 +48,7 @@ pub(crate) mod header {
     pub(crate) const SLOT_LEN: usize = 15;
 }
 
-/// Places of a block, as words.
+/// Places in a block, in words.
 pub(crate) mod block {
     pub(crate) const SEQUENCE: usize = 0;
     /// Nanoseconds since 1970 at which it was written; 0: the block is empty.
@@ -65,7 +66,7 @@ pub(crate) mod block {
     pub(crate) const HEAD: usize = 8;
 }
 
-/// Places, as words, where a process that wants a trace writes its wish.
+/// Places, in words, in the part in which a reader asks for a trace.
 pub(crate) mod trace {
     /// Changes a few times a second while a trace is wanted; 0: no trace is wanted.
     pub(crate) const WORD: usize = 0;
@@ -81,7 +82,7 @@ pub(crate) mod trace {
     pub(crate) const WORDS: usize = 16;
 }
 
-/// Places of a slot of the ring, as words.
+/// Places in a slot of the ring, in words.
 pub(crate) mod slot {
     /// Number of the packet, plus one; 0 while it is written.
     pub(crate) const NUMBER: usize = 0;
@@ -121,7 +122,7 @@ pub(crate) mod key {
     pub(crate) const BUCKETS: &str = "buckets";
     /// Columns of the table of sessions.
     pub(crate) const SESSIONS: &str = "sessions";
-    /// Number of rows of it.
+    /// Number of rows of that table.
     pub(crate) const ROWS: &str = "rows";
 }
 

@@ -1,6 +1,6 @@
-//! The values of an endpoint's block whose meaning the file fixes: its gauges, and the numbers of
-//! a session. All other values have the names that the writer brings. Written through
-//! `writer/page.rs`, found by name.
+//! The values of an endpoint's block whose meaning the file fixes: its gauges, and the numbers of a
+//! session. All other values have the names that the writer brings. `writer/page.rs` writes them; a
+//! reader finds them by name.
 
 use crate::place::{self, Whereabouts};
 

@@ -1,4 +1,4 @@
-//! Brings calls from any thread to the thread of an endpoint, and their ends back.
+//! Brings calls from any thread to the thread of an endpoint, and brings their ends back.
 //!
 //! Each call has a slot. Calls that are posted or dropped are linked into a list, which the owner,
 //! the endpoint's thread, takes as a whole. Posting, dropping and ending are a few atomic
@@ -38,9 +38,9 @@ use slots::{NONE, Slots};
 pub use places::{Place, Places, Waiter};
 pub use slots::Slot;
 
-/// How the owner is woken.
+/// A bell that wakes the owner.
 pub trait Bell {
-    /// There is something to take.
+    /// Wakes the owner: the list has something to take.
     fn ring(&self);
 }
 
@@ -50,10 +50,10 @@ pub trait Letter: Default {
     fn on_closed(&mut self);
 }
 
-/// Something that the owner finds.
+/// An entry that the owner takes from the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum News {
-    /// A call begins. It is the owner's until [`Mailbox::end`].
+    /// A call begins. The owner has its slot until [`Mailbox::end`].
     Posted(Slot),
     /// A call is no longer wanted. The owner releases the slot after it has forgotten the call.
     Dropped(Slot),
@@ -113,7 +113,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         let content = &self.slots.cell(slot).content;
         let mut content = match content.try_lock() {
             Ok(content) => content,
-            // A thread has panicked with the content. The call must end even so.
+            // A thread has panicked while it used the content. The call must end even so.
             Err(TryLockError::Poisoned(content)) => content.into_inner(),
             Err(TryLockError::WouldBlock) => panic!("a slot has one owner"),
         };
@@ -128,7 +128,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         self.push(slot);
     }
 
-    /// Ready once the call has ended. From then on the content is the caller's again.
+    /// Ready once the call has ended. From then on the content belongs to the caller again.
     pub fn poll_end(&self, slot: Slot, context: &Context<'_>) -> Poll<()> {
         let cell = self.slots.cell(slot);
         let has_ended = || cell.state.load(Ordering::Acquire) == ENDED;
@@ -142,7 +142,8 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         }
     }
 
-    /// Frees a slot that is held, whose call has ended, or that the owner has taken as dropped.
+    /// Frees a slot: one that is held, one whose call has ended, or one that the owner has taken as
+    /// dropped.
     pub fn release(&self, slot: Slot) {
         self.slots.cell(slot).state.store(HELD, Ordering::Relaxed);
         self.slots.give_back(slot);
@@ -189,20 +190,21 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         }
     }
 
-    /// Ends a call that was taken; its content says how. False: the caller has dropped it, so the
-    /// owner will find it in the list, and its content stays the owner's.
+    /// Ends a call that was taken; the slot's content says how. Returns false if the caller has
+    /// dropped the call: the owner will find the slot in the list, and keeps the content until
+    /// then.
     pub fn end(&self, slot: Slot) -> bool {
         let cell = self.slots.cell(slot);
         let is_wanted = change(&cell.state, TAKEN, ENDED);
         if is_wanted {
-            // The slot may be another call's by now, which then wakes once for nothing.
+            // Another call may have the slot by now; its task then wakes once for nothing.
             cell.wakeup.wake();
         }
         is_wanted
     }
 
-    /// Ends each call that was taken and has not ended, in the way that `how` writes into it. This
-    /// is for an owner that has panicked and may have forgotten some calls.
+    /// Ends each call that was taken and has not ended. `how` writes the end into the slot's
+    /// content. This is for an owner that has panicked and may have forgotten some calls.
     pub fn end_taken(&self, how: impl Fn(&mut L)) {
         for (slot, cell) in self.slots.all() {
             if cell.state.load(Ordering::Acquire) == TAKEN {
@@ -213,7 +215,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     }
 
     /// Closes the mailbox: calls in the list end, and so do calls that are posted from now on. The
-    /// owner must have ended those that it has taken.
+    /// owner must have ended the calls that it has taken.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         self.refuse();
@@ -243,8 +245,8 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
             return;
         }
         self.bell.ring();
-        // Either `refuse` has taken the slot, or it ran before. Then the exchange above has read
-        // the value that it left in `head`, so this thread sees that the mailbox is closed.
+        // If `refuse` ran before this slot was in the list, the exchange above has read the value
+        // that `refuse` left in `head`. Therefore this thread sees that the mailbox is closed.
         if self.is_closed.load(Ordering::Relaxed) {
             self.refuse();
         }
@@ -272,7 +274,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     }
 }
 
-/// The rest of a list that was taken from the mailbox; dropped, it ends the calls in it.
+/// The rest of a list that was taken from the mailbox. Dropping it ends the calls in it.
 struct Rest<'a, L: Letter, B: Bell> {
     mailbox: &'a Mailbox<L, B>,
     next: u32,

@@ -15,7 +15,8 @@ use super::*;
 use crate::sync::AtomicU32 as Count;
 
 /// The bell of an endpoint's thread (`crates/nexus/src/doorbell.rs`), with a count in place of its
-/// descriptor. Loom treats `SeqCst` fences as sequentially consistent, but not loads and stores.
+/// descriptor. Loom treats `SeqCst` fences as sequentially consistent, but not `SeqCst` loads and
+/// stores.
 struct Door {
     rung: AtomicBool,
     asleep: AtomicBool,
@@ -81,7 +82,7 @@ fn post(mailbox: &Box, request: u32) -> Slot {
     slot
 }
 
-/// The owner's steps before it blocks. True if it may block.
+/// Takes the owner's steps before it blocks. Returns true if it may block.
 fn falls_asleep(mailbox: &Box, looks: bool) -> bool {
     mailbox.bell.take();
     let is_idle = !looks || mailbox.is_empty();
@@ -165,7 +166,7 @@ impl Owner {
     }
 }
 
-/// If the second call has ended, it has its own response.
+/// Asserts that the second call has its own response if it has ended. Returns whether it has.
 fn assert_own_end(mailbox: &Box, second: Slot) -> bool {
     let context = &Context::from_waker(Waker::noop());
     let has_ended = mailbox.poll_end(second, context).is_ready();
@@ -180,7 +181,7 @@ fn assert_own_end(mailbox: &Box, second: Slot) -> bool {
     has_ended
 }
 
-/// A call is dropped at any time, and another one follows.
+/// The caller drops a call at any moment and makes another one.
 fn drops_and_calls(flaw: Flaw) {
     loom::model(move || {
         let mailbox = mailbox(flaw);
@@ -274,7 +275,7 @@ impl Wake for Alarm {
     }
 }
 
-/// One task waits for a place while another thread gives one back: it has the place, or is woken.
+/// One task waits for a place while another thread frees one: the task gets the place, or is woken.
 #[test]
 fn a_task_never_misses_a_place_that_becomes_free() {
     loom::model(|| {

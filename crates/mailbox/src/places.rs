@@ -1,13 +1,13 @@
-//! The places of a channel: one for each call that has been sent or waits to be, and for each that
-//! has ended while a server may still hold its request. So the limit of the channel's calls bounds
-//! also what stuck servers hold. Tasks can wait for a place.
+//! The places of a channel. A call has one while it is sent or waits to be sent, and keeps it after
+//! its end while a server may still hold its request. So the limit of the channel's calls also
+//! bounds the requests that stuck servers hold. Tasks can wait for a place.
 //!
 //! A place goes with its call: from the caller's handle into the slot of the mailbox, to the
-//! attempt that is sent, and back to the slot when that ends. Its drop frees it.
+//! attempt that is sent, and back to the slot when the attempt ends. Dropping the place frees it.
 //!
 //! Invariants: no thread waits for another one. A task waits only while no place is free: one
-//! atomic number has both the places that are taken and the tasks that wait, so a task that begins
-//! to wait and a place that becomes free never miss each other.
+//! atomic number counts both the places that are taken and the tasks that wait, so a task that
+//! begins to wait and a place that becomes free never miss each other.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,7 +42,7 @@ struct Waiting {
     waker: Waker,
 }
 
-/// A place that is taken; its drop frees it.
+/// A place that is taken; dropping it frees the place.
 #[derive(Debug)]
 pub struct Place(Arc<Places>);
 
@@ -53,7 +53,7 @@ pub struct Waiter(Option<(Arc<Places>, Arc<AtomicBool>)>);
 const ALONE: &str = "one thread has the list";
 
 impl Places {
-    /// At most this many places.
+    /// Makes `most` places.
     pub fn new(most: u32) -> Arc<Self> {
         Arc::new(Self {
             count: AtomicU64::new(0),
@@ -63,9 +63,9 @@ impl Places {
         })
     }
 
-    /// A place, if one is free.
+    /// Takes a place, if one is free.
     pub fn take(self: &Arc<Self>) -> Option<Place> {
-        // Before the comparison: the drop takes this one back too.
+        // Made before the comparison: if no place is free, its drop takes the count back.
         let place = Place(Arc::clone(self));
         let before = self.count.fetch_add(TAKEN_ONE, Ordering::AcqRel);
         (before / TAKEN_ONE < self.most).then_some(place)
@@ -79,19 +79,19 @@ impl Places {
         }
         let waker = context.waker().clone();
         if self.state.fetch_or(BUSY, Ordering::AcqRel) & BUSY != 0 {
-            // Another thread has the list, which no thread has for long.
+            // Another thread has the list, and will give it back soon.
             waker.wake();
             return Poll::Pending;
         }
         let before = self.with(|waiting| self.enroll(waiting, waiter, waker));
-        // A place may have become free before the task was in the count.
+        // A place may have become free before the task was counted.
         self.state.fetch_or(AGAIN, Ordering::AcqRel);
         self.leave();
         drop(before);
         Poll::Pending
     }
 
-    /// Puts a task into the list; returns the waker that it had there.
+    /// Puts a task into the list; returns the task's previous waker if it was there already.
     fn enroll(
         self: &Arc<Self>,
         list: &mut VecDeque<Waiting>,
@@ -127,7 +127,7 @@ impl Places {
         }
     }
 
-    /// Gives the list back, after a look at it if one is asked for.
+    /// Gives the list back. Looks at it first if another thread has asked for that.
     fn leave(&self) {
         loop {
             if self.state.fetch_and(!AGAIN, Ordering::AcqRel) & AGAIN != 0 {
@@ -142,8 +142,8 @@ impl Places {
         }
     }
 
-    /// Wakes the task that waits longest, if there is room. Once that has its place, or is gone,
-    /// the drop of its [`Waiter`] sees to the next.
+    /// Wakes the task that waits longest, if there is room. Once that task has its place, or is
+    /// gone, the drop of its [`Waiter`] wakes the next one.
     fn wake_one(&self) {
         while self.has_room() {
             let Some(next) = self.with(VecDeque::pop_front) else {
@@ -164,7 +164,7 @@ impl Places {
 }
 
 impl Place {
-    /// Whether it is one of these places.
+    /// Whether this place is one of `places`.
     pub fn is_of(&self, places: &Arc<Places>) -> bool {
         Arc::ptr_eq(&self.0, places)
     }
@@ -192,7 +192,8 @@ impl Drop for Waiter {
             return;
         };
         is_gone.store(true, Ordering::Release);
-        // It may have been woken for a place that it does not take, or for one of several.
+        // The task may have been woken for a place that it does not take, or several places may be
+        // free.
         if !places
             .count
             .load(Ordering::Acquire)

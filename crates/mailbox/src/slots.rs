@@ -75,7 +75,7 @@ impl<L: Default> Slots<L> {
         made.flat_map(|(block, cells)| (first_in(block)..).map(Slot).zip(cells))
     }
 
-    /// A slot that nothing uses.
+    /// Takes a slot that no call uses.
     pub(super) fn take(&self) -> Option<Slot> {
         let mut free = self.free.load(Ordering::Acquire);
         loop {

@@ -1,7 +1,7 @@
-//! Requests that a server may still hold although their calls have ended at this side: cancelled,
-//! or past their deadlines (rule S6). Each keeps its place in the channel's limit, in its session's
-//! window, and in the outstanding requests by which a server is picked, until the server has
-//! answered or the session has ended. So a server that is stuck never looks idle.
+//! Requests that a server may still hold although their calls have ended at this side, by
+//! cancellation or at their deadlines (rule S6). Until the server has answered or the session has
+//! ended, each still counts for the channel's limit, for its session's window, and for the
+//! outstanding requests by which a server is picked. So a stuck server never looks idle.
 
 use dunlin_channel::{CallId, Fault, Outcome};
 use dunlin_core::RpcError;
@@ -12,9 +12,9 @@ use super::{Around, Attempt, Driver, put};
 
 #[derive(Debug)]
 pub(super) struct Held {
-    /// By the index of the attempt: the place of its call.
+    /// The places of calls, by the index of the attempt.
     places: Vec<Option<Place>>,
-    /// The indexes of attempts whose calls have ended at this side alone.
+    /// The indexes of attempts whose calls have ended only at this side.
     attempts: Vec<usize>,
 }
 
@@ -33,7 +33,7 @@ impl Driver {
         !self.held.attempts.is_empty()
     }
 
-    /// Ends what servers have let go of; true if there was something.
+    /// Ends attempts that servers no longer hold; true if there were any.
     pub(crate) fn check_held(&mut self, around: &mut Around<'_>) -> bool {
         let before = self.held.attempts.len();
         let mut at = 0;
@@ -44,7 +44,7 @@ impl Driver {
                 continue;
             }
             self.held.attempts.swap_remove(at);
-            // Its call has ended, or ends for the same reason at its deadline.
+            // The call of this attempt has ended, or ends for the same reason at its deadline.
             let ended = Fault::Sent(RpcError::Cancelled(Ran::Unknown));
             self.on_ended(index, &attempt, Outcome::Failed(ended), around);
         }
@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// Gives the place of an attempt back to its call, or frees it.
+    /// Gives the place of an attempt back to its call, or frees it if the call has ended.
     pub(super) fn return_place(&mut self, index: usize, call: CallId, around: &mut Around<'_>) {
         let place = self.held.places.get_mut(index).and_then(Option::take);
         if let (Some(place), Some(slot)) = (place, self.slot_of(call)) {

@@ -1,4 +1,5 @@
-//! The links of a channel: sessions, the attempts that wait for one, and their reasons to end.
+//! The links of a channel: sessions, the attempts that wait for them, and the reasons for which
+//! they ended.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,8 +15,8 @@ use super::{Around, Driver, put};
 use crate::board::{AddressState, ChannelState};
 use crate::error::AddressError;
 
-/// The time that one attempt to connect has; after it the reason is known. The patience of calls
-/// does not shorten it: a distant server may need more time than a call has.
+/// The timeout of one attempt to connect, after which the reason for its failure is known. The
+/// patience of calls does not shorten it: a distant server may need more time than a call has.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -36,9 +37,9 @@ struct Link {
 pub(super) struct Links {
     /// By the index of the link.
     all: Vec<Option<Link>>,
-    /// By the index of the address: why its last link ended.
+    /// The reason for which the last link to an address ended, by the index of the address.
     errors: Vec<Option<(AddressId, AddressError)>>,
-    /// Attempts that wait for any of them.
+    /// The number of attempts that wait for any link.
     waiting: usize,
 }
 
@@ -72,7 +73,8 @@ impl Links {
         self.get(id).map(|link| link.session)
     }
 
-    /// True if a call would be transmitted at once, or if the link is gone, which the call learns.
+    /// True if the endpoint would transmit a call now. Also true if the link is gone: the call then
+    /// fails and reports that.
     pub(super) fn takes(&self, id: LinkId) -> bool {
         self.get(id).is_none_or(|link| link.issued < link.window)
     }
@@ -112,8 +114,8 @@ impl Links {
         }
     }
 
-    /// An attempt that waits for another link to the same server, if this one has room and none
-    /// waits for it.
+    /// An attempt that waits for another link to the same server, if this link has room and no
+    /// attempt waits for it.
     pub(super) fn waiting_beside(&self, id: LinkId) -> Option<AttemptId> {
         if self.waiting == 0 {
             return None;
@@ -130,7 +132,7 @@ impl Links {
         put(&mut self.errors, address.index(), (address, error));
     }
 
-    /// The last thing that went wrong at an address, in more words than the machine has.
+    /// The last error of an address, in more detail than the machine has.
     fn error(&self, view: &AddressView<'_>) -> Option<AddressError> {
         let reason = match view.last_error? {
             Reason::Draining => return Some(AddressError::Draining),
@@ -158,7 +160,8 @@ impl Driver {
         let mut server = DefaultHasher::new();
         view.map(|view| view.name).hash(&mut server);
         let opened = Opened {
-            // Two addresses of one process are one server, if that says what it serves.
+            // Two addresses of one process count as one server if the process announces its
+            // services.
             server: said.map_or_else(|| server.finish(), |said| said.process),
             endpoint,
             endpoints: said.map_or(1, |said| said.serving.endpoints.into()),
@@ -169,7 +172,7 @@ impl Driver {
         self.spread(id, around);
     }
 
-    /// The server of a link has said what it serves, perhaps before the session is ready.
+    /// The server of a link has announced its services, perhaps before the session is ready.
     pub(crate) fn on_serving(&mut self, id: LinkId, said: &PeerServing, now: Nanos) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -213,7 +216,7 @@ impl Driver {
         let Some(name) = view.map(|view| view.name.to_owned()) else {
             return;
         };
-        // The first endpoint serves, also at a server that does not say which do.
+        // The first endpoint serves, even at a server that does not announce which endpoints do.
         let endpoint = endpoint.unwrap_or(0);
         let options = ConnectOptions {
             endpoint: Some(u16::try_from(endpoint).unwrap_or(u16::MAX - 1)),
@@ -252,7 +255,7 @@ impl Driver {
     pub(super) fn disconnect(&mut self, id: LinkId, around: &mut Around<'_>) {
         if let Some(link) = self.links.remove(id) {
             around.sessions.remove(&link.session);
-            // It may have ended, with the news of it still to come.
+            // The session may have ended already, before this thread has seen that event.
             let _ = around.rpc.disconnect(link.session);
             let closed = RpcError::SessionClosed(CloseReason::Disconnected, Ran::No);
             for attempt in link.waiting {
@@ -261,7 +264,7 @@ impl Driver {
         }
     }
 
-    /// How the channel does.
+    /// The state of the channel.
     pub(super) fn state(&self) -> ChannelState {
         let addresses = self.machine.addresses().map(|view| AddressState {
             address: view.name.to_owned(),

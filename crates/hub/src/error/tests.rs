@@ -1,5 +1,5 @@
-//! Each error of a channel states whether the call ran. The list is complete: without a line for a
-//! new variant, this does not compile.
+//! Each error of a channel states whether the call ran. The list is complete: a new variant without
+//! a line here does not compile.
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn the_end_of_a_call_says_whether_any_attempt_ran() {
             assert_eq!(error.ran(), ran, "{error}");
         }
     }
-    // The deadline is that of the call, so its error knows what all attempts have proved.
+    // The deadline belongs to the call, so its error covers all attempts.
     let why = Why::DeadlinePassed;
     let ran = Ran::No;
     let end = ChannelError::of(Failure { why, ran }, reasons);

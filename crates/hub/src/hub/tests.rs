@@ -1,4 +1,4 @@
-//! Threads of a hub that panic, and tasks whose wakers do.
+//! Threads of a hub that panic, and tasks whose wakers panic.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use crate::error::ChannelError;
 /// An address at which no server listens.
 const NOWHERE: &str = "127.0.0.1:1";
 
-/// No wait takes this long unless a test fails.
+/// A timeout that only a failing test reaches.
 const LONG: Duration = Duration::from_secs(20);
 
 struct Unpark(Thread, AtomicBool);

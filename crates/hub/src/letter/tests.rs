@@ -4,7 +4,7 @@ use dunlin_mailbox::{Letter as _, Places};
 
 use super::*;
 
-/// A slot in use by a call, and the memory that is left of its request after an event.
+/// The bytes of a request's memory that its slot keeps after an event.
 fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
     let mut letter = Letter::default();
     let place = Places::new(1).take().expect("it is the first");
@@ -48,7 +48,7 @@ fn a_typed_request_has_metadata_only_if_its_attempt_has_a_deadline() {
         let (req_type, body) = letter.request(left);
         assert_eq!((req_type, body.to_vec()), expected);
     }
-    // Of a request without types, every byte is the caller's.
+    // In a request without types, all bytes are the caller's.
     letter.on_body(b"0123456789");
     let (req_type, body) = letter.request(Some(Nanos::from_micros(5)));
     assert_eq!((req_type, body), (ReqType(7), &b"0123456789"[..]));

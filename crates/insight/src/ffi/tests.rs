@@ -1,4 +1,4 @@
-//! Bytes that are written are in the file; the file keeps its size.
+//! Written words appear in the file, and the file keeps its size.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;

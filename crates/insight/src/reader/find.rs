@@ -115,8 +115,8 @@ fn files_of(pid: u32) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Whether the file belongs to the process. A process that has only opened or inherited the file,
-/// such as a reader, has it among its descriptors too. A file that cannot be read passes.
+/// Returns false if another process made the file: a process that has only opened or inherited the
+/// file, such as a reader, has it among its descriptors too. True if the file cannot be read.
 fn is_of(file: &mut File, pid: u32) -> bool {
     match (read_head(file), own_number(pid)) {
         (Ok(head), Some(own)) => head[header::PID] == own,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Times in nanoseconds, and the number of each.
+/// Counts of times, which are in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Histogram {
     /// The smallest value of each bucket, rising.
@@ -33,12 +33,12 @@ impl Histogram {
         self.sum
     }
 
-    /// Their mean; 0 if there are none.
+    /// The mean of all times; 0 if there are none.
     pub fn mean(&self) -> u64 {
         self.sum.checked_div(self.count()).unwrap_or(0)
     }
 
-    /// The quantile for a part from 0 to 1, as the middle of its bucket; 0 if there are no times.
+    /// The quantile at `part`, from 0 to 1, as the middle of its bucket; 0 if there are no times.
     pub fn quantile(&self, part: f64) -> u64 {
         let count = self.count();
         // Counts are far below 2^52, and the value is rounded on purpose.
@@ -59,7 +59,7 @@ impl Histogram {
         last.map_or(0, |bucket| self.middle(bucket))
     }
 
-    /// The growth since an earlier reading of the same histogram.
+    /// The times that were added since an earlier reading of the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let counts = self.counts.iter().enumerate().map(|(bucket, count)| {

@@ -1,8 +1,8 @@
 //! Reads the counters of a process on any host: its file, part by part, over the control plane
 //! (rule C10).
 //!
-//! All calls block, within time-outs. A connection serves one reading, and that is too short to
-//! need heartbeats.
+//! All calls block until an answer or a timeout. A connection serves one reading, which is too
+//! short to need heartbeats.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ use dunlin_wire::control::{
 
 use super::source::Source;
 
-/// Time for each step.
+/// Timeout of each step.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A connection to the nexus of a process.
@@ -32,7 +32,7 @@ impl Remote {
     /// Connects to the nexus at an address.
     ///
     /// # Errors
-    /// No process listens there, or one that speaks another protocol.
+    /// No process listens there, or the process that does speaks another protocol.
     pub fn connect(address: &str) -> io::Result<Self> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for address in address.to_socket_addrs()? {
@@ -73,7 +73,7 @@ impl Remote {
         self.stream.write_all(&frame[..len])
     }
 
-    /// The first message that `take` accepts. Others are ignored, except a goodbye.
+    /// Returns the first message that `take` accepts. Ignores others, except a goodbye.
     fn receive<R>(&mut self, mut take: impl FnMut(&Message<'_>) -> Option<R>) -> io::Result<R> {
         loop {
             while let Some(len) = frame_len(&self.input).map_err(not_ours)? {
@@ -92,7 +92,7 @@ impl Remote {
                 Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
                 Ok(len) => self.input.extend_from_slice(&chunk[..len]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A read that times out ends with this.
+                // The read has timed out.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(io::ErrorKind::TimedOut.into());
                 }

@@ -35,7 +35,7 @@ pub struct SessionRow {
 /// A process at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// Its number in its own namespace.
+    /// The process number in its own namespace.
     pub pid: u64,
     /// When its nexus began, in nanoseconds since 1970.
     pub started_ns: u64,
@@ -53,7 +53,7 @@ pub struct Snapshot {
     pub drop_reasons: Vec<String>,
 }
 
-/// The groups of an endpoint's numbers.
+/// The groups of an endpoint's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
     /// Counters of core.
@@ -73,9 +73,9 @@ pub struct Endpoint {
     pub index: u64,
     /// The name of its transport.
     pub transport: String,
-    /// When it wrote this, in nanoseconds since 1970.
+    /// When the endpoint wrote these values, in nanoseconds since 1970.
     pub written_ns: u64,
-    /// The same moment on its own clock.
+    /// The same moment on the endpoint's own clock.
     pub clock_ns: u64,
     /// Counters of core since the start.
     pub counters: Values,
@@ -116,7 +116,8 @@ impl Values {
 }
 
 impl SessionRow {
-    /// A release without places has no columns for them: then the place is not known.
+    /// If a release without places wrote the file, it has no columns for them, and the place is
+    /// unknown.
     fn new(names: &[String], values: &mut impl Iterator<Item = u64>) -> Self {
         let mut numbers = Values::new(names, values);
         let place = Whereabouts::of_words(place::COLUMNS.map(|column| numbers.get(column)));
@@ -133,7 +134,7 @@ impl SessionRow {
 }
 
 impl Endpoint {
-    /// One of its groups.
+    /// The values of one group.
     pub const fn group(&self, group: Group) -> &Values {
         match group {
             Group::Counters => &self.counters,
@@ -243,7 +244,7 @@ impl Endpoint {
     }
 }
 
-/// A block that did not change while it was read.
+/// Reads a block, again and again until the block has not changed meanwhile.
 fn whole_block(source: &mut dyn Source, start: u64, len: usize) -> Result<Vec<u64>, ReadError> {
     for tries in 0..TRIES {
         let before = words(source, start, 1)?[block::SEQUENCE];

@@ -1,5 +1,5 @@
-//! The source of the bytes of a memory file, and the reading of words. Called by all files of the
-//! reading side.
+//! The trait that supplies the bytes of a memory file, and functions that read words from it.
+//! Called by all files of the reading side.
 //!
 //! Invariant: a file of another layout, or one that is too short, is refused.
 

@@ -1,5 +1,5 @@
-//! The text of a counters file: the values of its blocks, in order, and so the places of a block's
-//! parts.
+//! The text of a counters file. It names the values of the blocks in order, which gives the places
+//! of a block's parts.
 
 use std::str::SplitWhitespace;
 

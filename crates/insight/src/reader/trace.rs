@@ -16,7 +16,7 @@ use crate::layout::{self, WORD, header, slot, trace};
 
 /// Most slots of a ring.
 const MAX_SLOTS: u64 = 1 << 20;
-/// Packets that are read at once.
+/// Most packets that one call reads.
 const CHUNK: u64 = 512;
 /// Number of slots that writers may be overwriting during a reading.
 const MARGIN: u64 = 64;
@@ -28,9 +28,9 @@ const OTHERS: Duration = Duration::from_millis(250);
 pub enum TraceError {
     /// The file is not one that this release can read.
     Read(ReadError),
-    /// The wish cannot be written.
+    /// The request for a trace cannot be written into the file.
     Ask(io::Error),
-    /// Another process traces.
+    /// Another process is tracing already.
     Busy,
 }
 
@@ -104,7 +104,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Asks a process for the packets of one of its endpoints, or of all; `keep`: bytes of each.
+    /// Asks a process for the packets of one of its endpoints, or of all, and for `keep` bytes of
+    /// each packet.
     ///
     /// # Errors
     /// This release cannot read the process's file, or another process traces it already.
@@ -145,7 +146,8 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Shows that the trace is still wanted; to be called a few times a second.
+    /// Shows the process that the trace is still wanted. The caller repeats this a few times a
+    /// second.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -155,7 +157,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Takes the packets that have come since, in order; at most a few hundred.
+    /// Takes the packets that were recorded since the last call, in order; at most a few hundred.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -3,7 +3,7 @@
 //! Invariants: a block has one writer, the thread of its endpoint (the control thread for that of
 //! the nexus); its sequence word is odd while that thread writes, so a reader notices if it has
 //! read a block that was only partly written. The writer ignores all that readers write into the
-//! file, except a wish, which `recorder.rs` checks.
+//! file, except a request for a trace, which `recorder.rs` checks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -51,13 +51,13 @@ pub struct Page {
     nexus: usize,
     blocks: usize,
     trace: usize,
-    /// By block: whether an endpoint has taken it.
+    /// For each block, whether an endpoint has taken it.
     taken: Mutex<Vec<bool>>,
     /// Sequence word of the nexus's block, which its control thread writes.
     nexus_sequence: AtomicU64,
 }
 
-/// The block of one endpoint, for its thread. Dropping it leaves it empty for the next one.
+/// The block of one endpoint, for its thread. Dropping it empties the block for the next endpoint.
 #[derive(Debug)]
 pub struct Block {
     page: Arc<Page>,
@@ -65,7 +65,7 @@ pub struct Block {
     sequence: u64,
 }
 
-/// The beginning of an endpoint's block.
+/// The words with which an endpoint's block begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head<'a> {
     /// The endpoint's index in its nexus.
@@ -89,7 +89,7 @@ pub struct Writing<'a> {
 }
 
 impl Page {
-    /// The file of the nexus at this address.
+    /// Makes the file of the nexus at this address.
     ///
     /// # Errors
     /// The system has no memory files, or no room for one.
@@ -209,14 +209,15 @@ impl Page {
         self.memory.file()
     }
 
-    /// The wish for a trace: whether one is wanted, of which endpoint, and how much of each packet.
+    /// The reader's request: whether it wants a trace, of which endpoint, and how much of each
+    /// packet.
     pub(super) fn trace_words(&self) -> [u64; 3] {
         [trace::WORD, trace::ENDPOINT, trace::KEEP].map(|place| {
             u64::from_le(self.memory.words()[self.trace + place].load(Ordering::Relaxed))
         })
     }
 
-    /// The number of the next packet of the trace, and its slot.
+    /// Takes the number of the next packet of the trace, and its slot.
     pub(super) fn next_slot(&self) -> (u64, &[AtomicU64]) {
         let words = &self.memory.words()[self.trace..];
         let number = words[trace::WRITTEN].fetch_add(1, Ordering::Relaxed);

@@ -1,11 +1,11 @@
 //! The writing side of traces: puts packets of an endpoint into a ring in the memory file of its
-//! nexus, as long as a reader asks for them there.
+//! nexus, while a reader asks for them in that file.
 //!
 //! A reader that wants a trace changes a word a few times a second; an endpoint looks at the word
 //! when it publishes. If the word no longer changes, the reader has died, and the trace ends.
-//! Invariants: a slot's first word is its packet's number plus one, and 0 while it is written; a
-//! reader's wish is brought within limits before it is used; tokens never reach the file, nor do
-//! bytes that may contain one; the other bytes of packets are wiped when the trace ends.
+//! Invariants: a slot's first word is its packet's number plus one, and 0 while it is written; the
+//! numbers in a reader's request are limited before use; tokens never reach the file, nor do bytes
+//! that may contain one; the other bytes of packets are wiped when the trace ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -73,7 +73,7 @@ impl Switch {
         self.on
     }
 
-    /// Checks the readers' wishes. `now_ns` is a time of any clock that does not stop.
+    /// Checks whether a reader wants a trace. `now_ns` is the time on any clock that does not stop.
     pub fn look(&mut self, page: &Page, index: u16, now_ns: u64) -> Change {
         let [word, endpoint, keep] = page.trace_words();
         if word != self.word {

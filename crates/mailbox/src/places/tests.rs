@@ -1,4 +1,4 @@
-//! Places are as many as there may be, and a task that waits gets one.
+//! There are as many places as the limit says, and a task that waits gets one.
 
 use std::sync::atomic::AtomicUsize;
 use std::task::Wake;

@@ -1,4 +1,4 @@
-//! An answer that no nexus would give is an error.
+//! A reader reports an answer that no nexus would give as an error.
 
 use std::net::TcpListener;
 

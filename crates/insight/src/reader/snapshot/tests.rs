@@ -1,4 +1,4 @@
-//! Words that are written are read; broken ones are refused, and nothing panics.
+//! A reader gets the words that were written, refuses broken ones, and never panics.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn names() -> Names {
     }
 }
 
-/// The counts of a histogram with `number` times, all in the bucket of this one.
+/// The counts of a histogram with `number` times, all in the bucket of `time_ns`.
 fn counts(time_ns: u64, number: u64) -> Vec<u64> {
     let bounds = bounds();
     let bucket = bounds.partition_point(|bound| *bound <= time_ns) - 1;
@@ -194,7 +194,7 @@ fn other_files_and_other_versions_are_refused() {
 #[test]
 fn a_block_that_is_never_whole_is_reported() {
     let (page, mut block) = page();
-    // As if the endpoint's thread had been stopped here.
+    // Without an end, as if the endpoint's thread had been stopped here.
     let _ = block.write(&Head {
         index: 3,
         transport: "shm",

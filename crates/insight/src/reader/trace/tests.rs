@@ -43,7 +43,7 @@ fn receive(recorder: &Recorder, bytes: &[u8], dropped: Option<usize>) {
     recorder.record(&passed, [bytes, &[]], &packet_len);
 }
 
-/// The length of a packet, for a session with this many bytes of data in each.
+/// The length of a packet of `SESSION`, whose packets have `DATA_SIZE` bytes of data each.
 fn packet_len(header: &Header) -> Option<usize> {
     (header.session == SESSION).then_some(header.packet_len(DATA_SIZE)?)
 }
