@@ -27,7 +27,7 @@ pub(crate) struct Open {
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     address: AddressId,
-    /// The endpoint that was asked for.
+    /// The endpoint that the channel asked for.
     wanted: Option<u32>,
     open: Option<Open>,
     outstanding: u32,
@@ -55,7 +55,7 @@ impl Link {
         self.outstanding
     }
 
-    /// Whether it leads to `endpoint`, or will.
+    /// Whether the link leads to `endpoint`, or will once it opens.
     pub(crate) fn leads_to(&self, endpoint: u32) -> bool {
         let there = self.open.map(|open| open.endpoint).or(self.wanted);
         there == Some(endpoint)
@@ -85,16 +85,16 @@ pub(crate) struct Address {
     seed: u64,
     is_listed: bool,
     is_draining: bool,
-    /// Its last link could not be opened, or was lost, and none has opened since.
+    /// The last link could not be opened or was lost, and none has opened since.
     is_troubled: bool,
     links: Vec<LinkId>,
     open: u32,
     outstanding: u32,
     /// Failures in a row.
     failures: u32,
-    /// Before this time no further link is tried to a server that has one.
+    /// Until this time, the channel opens no further link to a server to which it has one.
     more_from: Nanos,
-    /// The process there, and its endpoints that serve.
+    /// The process at the address, and the number of its endpoints that serve.
     server: (u64, u32),
     last_error: Option<Reason>,
 }
@@ -149,7 +149,7 @@ impl Address {
         self.is_draining
     }
 
-    /// Whether it gets no new link and no new attempt.
+    /// True if the address gets no new link and no new attempt.
     pub(crate) const fn is_retiring(&self) -> bool {
         self.is_draining || !self.is_listed
     }
@@ -212,13 +212,13 @@ impl Address {
         }
     }
 
-    /// A link is gone because this side has ended it.
+    /// Removes a link that this side has ended.
     pub(crate) fn on_disconnect(&mut self, link: LinkId, was_open: bool) {
         self.links.retain(|other| *other != link);
         self.open -= u32::from(was_open);
     }
 
-    /// Counts a failed link. A link that had `settled` clears the failures before it.
+    /// Counts a failed link. If the link had `settled`, earlier failures no longer count.
     pub(crate) fn on_failure(&mut self, reason: Reason, settled: bool) {
         let before = if settled { 0 } else { self.failures };
         self.failures = before.saturating_add(1);
@@ -230,8 +230,8 @@ impl Address {
         self.more_from = until;
     }
 
-    /// The server that drained has closed its last link. A later process at this address is another
-    /// one.
+    /// The draining server's last link has ended. A later process at this address is a new one,
+    /// which does not drain.
     pub(crate) const fn on_drained(&mut self) {
         self.is_draining = false;
         self.is_troubled = true;

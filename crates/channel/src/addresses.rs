@@ -1,5 +1,5 @@
-//! The addresses of a channel with their links: which are ready, and when the others are tried
-//! again.
+//! The addresses of a channel with their links: which are ready, and when the channel tries the
+//! others again.
 //!
 //! Invariants: each listed address without a link has a time for its next try; `ready` holds each
 //! address that may be picked, but only the first of those that lead to the same process.
@@ -34,7 +34,7 @@ pub(crate) struct Addresses {
     links: Slab<LinkId, Link>,
     by_name: BTreeMap<Box<str>, AddressId>,
     ready: Vec<Ready>,
-    /// When an address without a link is tried.
+    /// When the channel tries an address that has no link.
     tries: Timers,
     version: u64,
 }
@@ -147,8 +147,8 @@ impl Addresses {
 
     // Events of links.
 
-    /// Connects to an address that is due, if it has no link; if it has some, it may try another
-    /// one. False if no address is due.
+    /// Connects to an address that is due, if it has no link; further links are opened by
+    /// [`Self::choose`]. False if no address is due.
     pub(crate) fn try_one(&mut self, around: &mut Around<'_>) -> bool {
         let Some(index) = self.tries.due(around.now) else {
             return false;
@@ -271,8 +271,8 @@ impl Addresses {
 
     // Events of attempts.
 
-    /// The link for an attempt at `id`: an open one, to `endpoint` if one is named. If there is
-    /// none, or the best has no place left, it asks for another one.
+    /// Chooses an open link for an attempt at `id`, to `endpoint` if that is given. If there is no
+    /// such link, or the best one is full, begins to open another one.
     pub(crate) fn choose(
         &mut self,
         id: AddressId,
@@ -295,7 +295,8 @@ impl Addresses {
         best.map(|(_, link, _)| link)
     }
 
-    /// The link to `id` that has the most room, if one has any for an attempt at `endpoint`.
+    /// The link to `id` with the fewest outstanding attempts, if one has room for an attempt at
+    /// `endpoint`.
     pub(crate) fn with_room(&self, id: AddressId, endpoint: Option<u32>) -> Option<LinkId> {
         let address = self.all.get(id).filter(|it| !it.is_retiring())?;
         let fits = |link: &LinkId| {
@@ -309,7 +310,7 @@ impl Addresses {
         best.map(|(_, link)| link)
     }
 
-    /// An attempt goes over another link of its address.
+    /// Moves an attempt to another link of its address.
     pub(crate) fn on_move(&mut self, from: LinkId, to: LinkId) {
         if let Some(link) = self.links.get_mut(from) {
             link.on_attempt_end();
@@ -319,8 +320,8 @@ impl Addresses {
         }
     }
 
-    /// Whether the channel may open another link to a server that has some: all are full, or none
-    /// leads to the endpoint.
+    /// Whether the channel may open another link to a server to which all its links are full, or
+    /// none leads to the endpoint.
     fn may_grow(
         &self,
         address: &Address,
@@ -342,8 +343,8 @@ impl Addresses {
         address.may_have_more(around.now) && !is_coming && (has_room || !has_one)
     }
 
-    /// The endpoint to which the fewest links lead, among those that the channel uses of its own
-    /// accord.
+    /// The endpoint to which the fewest links lead, among those that the channel uses when a call
+    /// names none.
     fn least_used(&self, address: &Address, config: &Config) -> Option<u32> {
         let count = address.endpoints().min(config.endpoints_per_server);
         let links = |endpoint: &u32| {

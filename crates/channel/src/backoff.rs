@@ -1,24 +1,24 @@
 //! Pauses before a further try, with full jitter: a random time between the shortest pause and a
-//! bound that grows with each failure, so that clients that failed together do not come back
-//! together.
+//! bound that grows with each failure. So clients that failed at the same time do not try again at
+//! the same time.
 
 use dunlin_core::{Nanos, Rng};
 
 /// The range of the pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Backoff {
-    /// No pause is shorter.
+    /// The shortest pause.
     pub least: Nanos,
     /// The bound of the first pause.
     pub first: Nanos,
     /// The factor by which the bound grows with each failure.
     pub factor: u32,
-    /// No pause is longer.
+    /// The longest pause.
     pub most: Nanos,
 }
 
 impl Backoff {
-    /// The pause after `failures` failures, of which there is one at least.
+    /// Draws the pause after `failures` failures, at least one.
     pub(crate) fn pause(&self, failures: u32, rng: &mut Rng) -> Nanos {
         let mut bound = self.first.min(self.most);
         for _ in 1..failures {

@@ -1,18 +1,18 @@
-//! The budget of repeats: a bucket that each call and each second fill a little, so that a failing
+//! The budget of repeats: a bucket that each call and each second fill a little. So a failing
 //! server gets little more than its ordinary load.
 //!
-//! Invariant: over any time, repeats are at most what the bucket held, a tenth of the calls, and
-//! ten a second.
+//! Invariant: over any time, the number of repeats is at most the sum of the bucket's content at
+//! its beginning, a tenth of the calls, and ten a second.
 
 use dunlin_core::Nanos;
 
-/// Parts of one repeat. A nanosecond is worth [`PER_NANO`] of them, so nothing is rounded.
+/// The units of one repeat. A nanosecond adds [`PER_NANO`] of them, so nothing is rounded.
 const REPEAT: u64 = 1_000_000_000;
 const PER_CALL: u64 = REPEAT / 10;
 const PER_NANO: u64 = 10;
 const MOST: u64 = 100 * REPEAT;
 
-/// A second is worth ten repeats.
+/// A second adds ten repeats.
 const _: () = assert!(PER_NANO * 1_000_000_000 == 10 * REPEAT);
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Budget {
         self.add(PER_CALL);
     }
 
-    /// Takes one repeat out, if there is one.
+    /// Takes one repeat out; false if there is none.
     pub(crate) fn take(&mut self, now: Nanos) -> bool {
         self.add(now.since(self.filled).times(PER_NANO).0);
         self.filled = self.filled.max(now);

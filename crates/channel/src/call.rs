@@ -7,8 +7,8 @@
 //! | flying | the end of an attempt | answer: ended; failure: any stage |
 //! | ended | the driver to take its end | end taken: gone |
 //!
-//! In every stage the deadline ends the call. A cancelled call is gone at once, and its attempts
-//! are orphans.
+//! In every stage the deadline ends the call. A call is removed when it is cancelled, and its
+//! attempts become orphans.
 //!
 //! Invariant: a call that is flying has a live attempt; a call in another stage has none.
 
@@ -22,7 +22,7 @@ use crate::slab::Slab;
 use crate::timers::Timers;
 use crate::types::{CallEnd, Terms};
 
-/// The thing that a call waits for.
+/// The event for which a call waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     Waiting { until: Nanos },
@@ -35,14 +35,16 @@ pub(crate) enum Stage {
 pub(crate) struct Call {
     terms: Terms,
     stage: Stage,
-    /// Attempts that have begun, without those that ended before they were transmitted.
+    /// The number of attempts that have begun, except those that ended before they were
+    /// transmitted.
     begun: usize,
-    /// Those that ended before they were transmitted, since the last that was.
+    /// The number of attempts that ended before they were transmitted, since the last that was
+    /// transmitted.
     unsent: usize,
-    /// The end of the patience with them.
+    /// The time after which such an attempt ends the call.
     patient_until: Option<Nanos>,
     live: [Option<AttemptId>; MAX_ATTEMPTS],
-    /// Whether it ran, as far as ended attempts prove.
+    /// Whether the call ran, as far as the ended attempts prove.
     ran: Ran,
     /// The address of the last attempt.
     last: Option<AddressId>,
@@ -100,9 +102,9 @@ pub(crate) struct Attempt {
     pub(crate) call: Option<CallId>,
     pub(crate) address: AddressId,
     pub(crate) link: LinkId,
-    /// The driver has taken it.
+    /// The driver has taken the attempt.
     pub(crate) is_out: bool,
-    /// The driver has issued it, so it may leave at any moment.
+    /// The driver has issued the attempt, so its request may leave at any moment.
     pub(crate) is_issued: bool,
 }
 
@@ -156,7 +158,7 @@ impl Calls {
         self.calls.at(self.waiting.after(id.parts().0)?)
     }
 
-    /// True if an attempt at the call may have left, so that it may have run or may still run.
+    /// True if a live attempt may have left this side, so the call may have run or may still run.
     pub(crate) fn is_issued(&self, call: &Call) -> bool {
         let attempt = |id| self.attempts.get(id);
         call.live().filter_map(attempt).any(|it| it.is_issued)
@@ -207,7 +209,7 @@ impl Calls {
         Some(handle)
     }
 
-    /// Gives an attempt to the driver. False if it is an orphan.
+    /// Gives an attempt to the driver. False if the attempt was removed before.
     pub(crate) fn on_out(&mut self, id: AttemptId) -> bool {
         let attempt = self.attempts.get_mut(id);
         attempt.is_some_and(|attempt| {
@@ -239,7 +241,7 @@ impl Calls {
         }
     }
 
-    /// Notes that an attempt goes over another link.
+    /// Notes that an attempt was moved to another link.
     pub(crate) fn on_move(&mut self, id: AttemptId, link: LinkId) {
         if let Some(attempt) = self.attempts.get_mut(id) {
             attempt.link = link;
@@ -257,7 +259,7 @@ impl Calls {
         Some(attempt)
     }
 
-    /// Removes an attempt that the driver has not taken, which then does not count.
+    /// Removes an attempt that the driver has not taken, and does not count it as begun.
     pub(crate) fn take_back(&mut self, id: AttemptId) -> Option<Attempt> {
         let attempt = self.on_attempt_end(id)?;
         if let Some(call) = attempt.call.and_then(|call| self.calls.get_mut(call)) {
@@ -266,7 +268,7 @@ impl Calls {
         Some(attempt)
     }
 
-    /// Notes what an attempt's end has proved.
+    /// Notes whether an attempt that has ended ran.
     pub(crate) fn on_ran(&mut self, id: CallId, ran: Ran) {
         if let Some(call) = self.calls.get_mut(id) {
             call.ran = call.ran.join(ran);

@@ -5,13 +5,13 @@ use dunlin_core::Nanos;
 use crate::backoff::Backoff;
 use crate::pick::Pick;
 
-/// Most attempts at a call, whatever is configured.
+/// Most attempts at a call. The configuration cannot exceed it.
 pub const MAX_ATTEMPTS: usize = 3;
 
-/// How failed attempts are repeated. The rules for which ones may be repeated are fixed.
+/// How failed attempts are repeated. Fixed rules decide which ones may be repeated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// Attempts at one call, the first and hedges included; at most [`MAX_ATTEMPTS`].
+    /// Attempts at one call, including the first one and hedges; at most [`MAX_ATTEMPTS`].
     pub attempts: u8,
     /// The pause before a repeat.
     pub pause: Backoff,
@@ -28,19 +28,20 @@ pub struct Config {
     pub hedge: Option<Nanos>,
     /// Time for which a call waits for a ready server; zero: it fails at once.
     pub patience: Nanos,
-    /// Time for a call without a deadline of its own; `None`: no limit.
+    /// The deadline of calls that have none of their own; `None`: no limit.
     pub deadline: Option<Nanos>,
     /// The pause before an address is tried again.
     pub reconnect: Backoff,
-    /// A link that lasted this long has proved that its address works.
+    /// A link that lasted this long proves that its address works.
     pub settled: Nanos,
     /// Time between two look-ups of names; `None`: the addresses never change.
     pub lookup: Option<Nanos>,
-    /// Least time between a look-up and the next one that a lost link causes.
+    /// The shortest time between a look-up and the next one that a lost link causes.
     pub lookup_pause: Nanos,
     /// Most links to one server.
     pub links_per_server: usize,
-    /// Endpoints of one server, from the first, to which the channel connects of its own accord.
+    /// Number of endpoints of one server, from the first, to which the channel connects for calls
+    /// that name no endpoint.
     pub endpoints_per_server: u32,
     /// Most calls that have not ended.
     pub calls: usize,

@@ -1,6 +1,6 @@
 //! The counters of a channel.
 
-/// Numbers since the channel was opened.
+/// Counts since the channel was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Calls that were taken.
@@ -25,9 +25,9 @@ pub struct Counters {
     pub paid_repeats: u64,
     /// Second requests at the same time as a first one; the budget paid for each.
     pub hedges: u64,
-    /// Repeats and hedges for which the budget had nothing left.
+    /// Repeats and hedges that were not made because the budget was empty.
     pub unpaid: u64,
-    /// Second reports of an attempt's end.
+    /// Reports about attempts and links that had ended already.
     pub stale: u64,
     /// Links that the driver was asked to open.
     pub connects: u64,

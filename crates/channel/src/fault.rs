@@ -8,7 +8,7 @@ use dunlin_wire::Ran;
 pub enum Fault {
     /// The endpoint did not take the request.
     NotTaken(CallErrorKind),
-    /// The request was taken, and never transmitted before this happened.
+    /// The endpoint took the request, and had not transmitted any of it when this happened.
     NotSent(RpcError),
     /// The request was transmitted, partly or wholly, before this happened.
     Sent(RpcError),
@@ -31,7 +31,7 @@ impl Fault {
         }
     }
 
-    /// The same fault, if the server kept the rules of error codes.
+    /// The same fault as a server would report that keeps the rules of error codes.
     #[cfg(feature = "mutants")]
     pub(crate) const fn believed(&self) -> Self {
         match *self {

@@ -1,5 +1,5 @@
-//! Handles: an index, and the generation of the entry there. A handle that outlives its entry does
-//! no harm, because the next entry at that index has another generation.
+//! Handles: an index, and the generation of the entry there. A handle that outlives its entry finds
+//! nothing, because the next entry at that index has another generation.
 
 /// A handle's two numbers. Made by `slab.rs` alone.
 pub(crate) trait Handle: Copy {
@@ -17,8 +17,8 @@ macro_rules! handles {
         }
 
         impl $name {
-            /// A small number that no other of the same kind has at the same time, for tables of
-            /// the caller's own.
+            /// A small number for the caller's own tables. No two handles of one kind have the same
+            /// number at the same time.
             pub const fn index(self) -> usize {
                 self.index as usize
             }
@@ -39,11 +39,11 @@ macro_rules! handles {
 handles! {
     /// An address of the channel, while it is listed or in use.
     AddressId;
-    /// One connection to a server: a session, from the wish for it until its end.
+    /// One connection to a server: a session, from the request for it until its end.
     LinkId;
     /// A call, from its beginning until its end has been taken.
     CallId;
-    /// One request of a call, from the time when the driver gets it until it has ended, whatever
-    /// became of its call.
+    /// One request of a call, from the time when the driver gets it until the request has ended,
+    /// even if its call has ended before.
     AttemptId;
 }

@@ -1,7 +1,7 @@
-//! A client that lives through failures, as a state machine without input or output: addresses
-//! that come and go, picks, repeats within a budget, hedges, deadlines, drain.
+//! A client that survives failures, as a state machine without input or output: addresses that come
+//! and go, picking, repeats within a budget, hedges, deadlines, drain.
 //!
-//! [`Machine`] is the whole of it. Its driver moves requests over sessions, reports events with
+//! [`Machine`] is that state machine. Its driver sends requests over sessions, reports events with
 //! their times, and carries out the [`Action`]s that the machine returns. The machine never sees a
 //! message. With the same calls and the same seed, it does the same.
 //!
@@ -9,7 +9,7 @@
 //! - A call ends once, unless it is cancelled; then it never does.
 //! - A call that is not idempotent is repeated only if it provably has not run (`repeat.rs`).
 //! - An attempt counts as outstanding at its server from its [`Action::Send`] until the driver has
-//!   reported its end, whatever became of its call.
+//!   reported its end, even if its call has ended before.
 //! - Once the numbers of calls, links and addresses have stopped growing, a call allocates nothing.
 #![forbid(unsafe_code)]
 

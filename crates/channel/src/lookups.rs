@@ -1,5 +1,5 @@
-//! The times of look-ups of names: regularly, and soon after a loss; never two at once, so one that
-//! hangs delays only the next.
+//! The times of look-ups of names: regularly, and soon after a loss. Two never run at the same
+//! time, so a look-up that hangs delays only the next one.
 
 use dunlin_core::Nanos;
 
@@ -14,7 +14,7 @@ pub(crate) struct Lookups {
     is_under_way: bool,
     /// A look-up has found addresses.
     is_known: bool,
-    /// The pause before the next one, as long as none has.
+    /// The pause before the next look-up, as long as none has found addresses.
     retry: Nanos,
 }
 
@@ -63,7 +63,7 @@ impl Lookups {
         self.next = now + self.every.unwrap_or(Nanos::MAX);
     }
 
-    /// Notes that the look-up has failed. Without any address the next one comes soon.
+    /// Notes that the look-up has failed. If none has found addresses yet, the next one comes soon.
     pub(crate) fn on_failure(&mut self, now: Nanos) {
         let (is_known, retry) = (self.is_known, self.retry);
         self.on_end(now);

@@ -59,7 +59,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A channel without addresses. `seed` decides all random choices.
+    /// Makes a channel without addresses. `seed` decides all random choices.
     pub fn new(config: Config, seed: u64, now: Nanos) -> Self {
         Self {
             rng: Rng::new(seed),
@@ -98,7 +98,7 @@ impl Machine {
         &self.counters
     }
 
-    /// When [`Self::poll`] must be called, if no event comes before.
+    /// The time at which the driver must call [`Self::poll`], if no event comes before.
     pub fn next_wakeup(&self) -> Option<Nanos> {
         if !self.actions.is_empty() {
             return Some(Nanos::ZERO);
@@ -134,8 +134,8 @@ impl Machine {
         Ok(call)
     }
 
-    /// Gives up a call, which may have ended already: the driver does not get its end. Nor does it
-    /// get an attempt that it has not taken yet.
+    /// Cancels a call. If the call has ended already, the driver does not get its end any more. Nor
+    /// does the driver get an attempt at it that it has not taken yet.
     pub fn on_cancel(&mut self, id: CallId, now: Nanos) {
         let Some(call) = self.calls.get(id) else {
             return;
@@ -178,7 +178,7 @@ impl Machine {
 
     // Time and actions.
 
-    /// The driver's next action; `None`: there is none before [`Self::next_wakeup`].
+    /// Takes the driver's next action; `None`: there is none before [`Self::next_wakeup`].
     pub fn poll(&mut self, now: Nanos) -> Option<Action> {
         loop {
             while let Some(action) = self.actions.pop_front() {
@@ -192,7 +192,7 @@ impl Machine {
         }
     }
 
-    /// False if a later event has made the action void.
+    /// False if an event has made the action invalid since it was queued.
     fn still_holds(&mut self, action: &Action, now: Nanos) -> bool {
         match *action {
             Action::Send { attempt, link, .. } if !self.addresses.may_send(link) => {

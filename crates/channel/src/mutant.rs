@@ -7,36 +7,36 @@ dunlin_core::mutants! {
         RepeatAfterLostAnswer = "repeat-after-lost-answer",
         /// A handler that ran without memory for its response counts as one that did not run.
         NoMemoryRepeated = "no-memory-repeated",
-        /// A server that is not precise is believed when it claims to have refused before the
-        /// handler.
+        /// The machine believes any server that claims to have refused a request before the
+        /// handler, even a server that is not precise.
         AnyServerBelieved = "any-server-believed",
         /// A server that drains gets new calls.
         DrainingPicked = "draining-picked",
         /// A server that drains is disconnected although calls run there.
         DrainCutsOff = "drain-cuts-off",
-        /// The end of a link is forgotten, so its address is picked for ever.
+        /// The end of a link is forgotten, so its address is picked forever.
         DeadPicked = "dead-picked",
         /// A response is delivered although its call was dropped.
         DeliveredAfterDrop = "delivered-after-drop",
         /// Repeats take nothing from the budget.
         BudgetIgnored = "budget-ignored",
-        /// There is no bound to the attempts at a call.
+        /// The number of attempts at a call has no bound.
         EndlessAttempts = "endless-attempts",
         /// Each attempt gets the whole deadline.
         DeadlineRestarts = "deadline-restarts",
         /// A call that waits for a server forgets its deadline.
         DeadlineForgotten = "deadline-forgotten",
-        /// A call that waits for a server waits for ever.
+        /// A call that waits for a server waits forever.
         PatienceForgotten = "patience-forgotten",
-        /// Of the calls that wait, only the first sees that a server is ready.
+        /// When a server becomes ready, only the first of the waiting calls uses it.
         LostWakeup = "lost-wakeup",
-        /// A cancelled call's attempt counts as ended.
+        /// The attempts of a cancelled call count as ended before their end is reported.
         CancelledNotCounted = "cancelled-not-counted",
         /// Calls that may not run twice are hedged.
         AnyCallHedged = "any-call-hedged",
         /// A hedge is not cancelled when the other attempt has its answer.
         HedgeLeft = "hedge-left",
-        /// A notification that has left is sent again, if that is harmless.
+        /// A notification that has left is repeated by the rules of other calls.
         NotificationRepeated = "notification-repeated",
         /// The end of an attempt counts for a later attempt with the same index.
         StaleEndBelieved = "stale-end-believed",
@@ -44,8 +44,7 @@ dunlin_core::mutants! {
         ReconnectForgotten = "reconnect-forgotten",
         /// An address that is no longer listed is still picked.
         UnlistedPicked = "unlisted-picked",
-        /// A call's failure reports only the proof of its last attempt, even if an earlier one has
-        /// run.
+        /// A call's failure says only whether its last attempt ran, even if an earlier one has run.
         LastAttemptAlone = "last-attempt-alone",
     }
     differences {}

@@ -1,13 +1,13 @@
 //! Picks one of the ready servers for a call.
 //!
 //! - Round robin: each in turn.
-//! - The least of two: of two servers, drawn at random, the one with fewer attempts outstanding.
-//!   A server that answers ten times as slowly keeps its attempts ten times as long, so it gets a
-//!   tenth of the calls where enough are under way (Mitzenmacher, "The power of two choices in
+//! - The least of two: of two servers, drawn at random, the one with fewer attempts outstanding. A
+//!   server that takes ten times as long to answer keeps its attempts ten times as long, so it gets
+//!   a tenth of the calls if enough calls are under way (Mitzenmacher, "The power of two choices in
 //!   randomized load balancing", 2001).
 //! - Hash: the server whose number, mixed with the key, is highest (Thaler and Ravishankar, "Using
-//!   name-based mappings to increase hit rates", 1998). When one of n servers leaves, its keys move
-//!   and no others do.
+//!   name-based mappings to increase hit rates", 1998). When one of n servers leaves, only its keys
+//!   move.
 
 use dunlin_core::Rng;
 
@@ -31,7 +31,7 @@ pub(crate) struct Ready {
     pub(crate) id: AddressId,
     /// The hash of its name.
     pub(crate) seed: u64,
-    /// The process there.
+    /// The process at its address.
     pub(crate) server: u64,
 }
 
@@ -47,7 +47,7 @@ impl Picker {
         Self { pick, turn: 0 }
     }
 
-    /// One of `ready`; not `avoid` if there is another.
+    /// Picks one of `ready`, and not `avoid` if there is another.
     pub(crate) fn pick(
         &mut self,
         ready: &[Ready],
@@ -57,7 +57,7 @@ impl Picker {
         rng: &mut Rng,
     ) -> Option<AddressId> {
         let avoided = ready.iter().position(|one| Some(one.id) == avoid);
-        // Places are counted as if the server to avoid were not in the list.
+        // Positions are counted as if the server to avoid were not in the list.
         let avoided = avoided.filter(|_| ready.len() > 1);
         let count = ready.len() - usize::from(avoided.is_some());
         let at = |place: usize| match avoided {
@@ -95,7 +95,7 @@ fn draw(count: usize, rng: &mut Rng) -> usize {
     rng.below(count) as usize
 }
 
-/// Any bit of the result depends on all bits of the argument (SplitMix64's last steps).
+/// Mixes bits: any bit of the result depends on all bits of the argument (SplitMix64's last steps).
 const fn mix(bits: u64) -> u64 {
     Rng::new(bits).next_u64()
 }

@@ -1,5 +1,5 @@
-//! Calls in the order in which they began to wait, out of which any can be taken: a list whose
-//! links are in one vector, so that waiting allocates nothing.
+//! A queue of calls in the order in which they began to wait, from which any call can be taken: a
+//! list whose links are in one vector, so that waiting allocates nothing.
 
 const NONE: u32 = u32::MAX;
 
@@ -42,7 +42,7 @@ impl Queue {
         index(links.after)
     }
 
-    /// Puts `at` at the end. It keeps its place if it waits already.
+    /// Puts `at` at the end. If `at` waits already, it keeps its place.
     pub(crate) fn push(&mut self, at: u32) {
         let slot = at as usize;
         if slot >= self.links.len() {

@@ -1,4 +1,4 @@
-//! Which failed attempts are repeated, as one table. Other code checks the remaining attempts,
+//! One table of the failed attempts that are repeated. Other code checks the remaining attempts,
 //! budget and time.
 //!
 //! | the attempt | repeated |

@@ -1,4 +1,4 @@
-//! Entries by handle. The place that was left last is taken first, so a machine whose number of
+//! Entries by handle. A new entry takes the place that was freed last, so a machine whose number of
 //! entries has stopped growing allocates no more.
 //!
 //! Invariant: a handle finds the entry for which it was made, or none.
@@ -73,7 +73,7 @@ impl<H: Handle, T> Slab<H, T> {
         Some(thing)
     }
 
-    /// The handle of the thing at `index`.
+    /// The handle of the entry at `index`.
     pub(crate) fn at(&self, index: u32) -> Option<H> {
         let place = self.places.get(index as usize)?;
         place.thing.as_ref()?;

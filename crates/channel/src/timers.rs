@@ -1,7 +1,8 @@
 //! One time for each index, and the earliest of them: a binary heap whose entries know their
 //! places, so that a time is moved or removed without a search, and no stale entry stays in it.
 //!
-//! Two indexes that are due at once come in the order of their numbers, so one seed is one run.
+//! Indexes that are due at the same time come in the order of their numbers, so a seed always gives
+//! the same run.
 
 use dunlin_core::Nanos;
 

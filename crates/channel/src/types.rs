@@ -9,15 +9,15 @@ use crate::handle::{AddressId, AttemptId, CallId, LinkId};
 /// The terms of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Terms {
-    /// It may run twice, and late.
+    /// The call may run twice, and late.
     pub idempotent: bool,
-    /// It is a notification: once it has left, it is never sent again.
+    /// The call is a notification: once it has left this side, it is never sent again.
     pub once: bool,
-    /// When it ends at the latest.
+    /// The time by which the call ends.
     pub deadline: Option<Nanos>,
-    /// The hash of its key, for [`Pick::Hash`](crate::Pick::Hash).
+    /// The hash of the call's key, for [`Pick::Hash`](crate::Pick::Hash).
     pub key: Option<u64>,
-    /// The endpoint of the picked server that must get it; `None`: the channel chooses one.
+    /// The endpoint of the picked server that must get the call; `None`: the channel chooses one.
     pub endpoint: Option<u32>,
 }
 
@@ -28,9 +28,10 @@ pub struct Opened {
     pub server: u64,
     /// The endpoint at its other end.
     pub endpoint: u32,
-    /// Endpoints of the server that serve.
+    /// Number of endpoints of the server that serve.
     pub endpoints: u32,
-    /// Requests that the link has under way at once; further ones wait in it.
+    /// Number of requests that the link has under way at the same time; further ones wait in the
+    /// driver.
     pub window: u32,
     /// The server drains already.
     pub draining: bool,
@@ -39,7 +40,7 @@ pub struct Opened {
 /// The reason why an address has no link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// Its link could not be opened, or was lost.
+    /// The last link could not be opened, or was lost.
     Closed(CloseReason),
     /// The server drains.
     Draining,
@@ -81,7 +82,7 @@ pub struct AddressView<'a> {
 pub enum Outcome {
     /// With a response.
     Answered,
-    /// Without one.
+    /// Without a response.
     Failed(Fault),
 }
 
@@ -90,7 +91,7 @@ pub enum Outcome {
 pub enum CallEnd {
     /// With the response of this attempt.
     Answered(AttemptId),
-    /// Without one.
+    /// Without a response.
     Failed(Failure),
 }
 
@@ -106,11 +107,11 @@ pub struct Failure {
 /// The reason of a [`Failure`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// The last attempt ended like this, and was not repeated.
+    /// The last attempt ended with this fault, and was not repeated.
     Attempt(Fault),
     /// The deadline passed.
     DeadlinePassed,
-    /// No server was ready in time. The addresses have their last errors.
+    /// No server was ready in time. [`AddressView::last_error`] has the reasons.
     NoServer,
     /// The channel was closed.
     Closed,
@@ -133,14 +134,15 @@ pub enum Action {
         /// The endpoint; `None`: any that serves.
         endpoint: Option<u32>,
     },
-    /// End a link, or the attempt to make one. The machine has forgotten it.
+    /// End a link, or the attempt to make one. The machine has removed the link already.
     Disconnect {
         /// The link.
         link: LinkId,
     },
-    /// Send the request of a call. Its end is to be reported, and before that
-    /// [`Machine::on_issued`](crate::Machine::on_issued), once it may leave. While it waits in the
-    /// driver, [`Machine::move_waiting`](crate::Machine::move_waiting) may find a link with room.
+    /// Send the request of a call. The driver calls
+    /// [`Machine::on_issued`](crate::Machine::on_issued) once the request may leave, and reports
+    /// the attempt's end. While the request waits in the driver,
+    /// [`Machine::move_waiting`](crate::Machine::move_waiting) may find a link with room.
     Send {
         /// The attempt, until its end is reported.
         attempt: AttemptId,
@@ -148,15 +150,15 @@ pub enum Action {
         call: CallId,
         /// The link.
         link: LinkId,
-        /// When the call ends at the latest.
+        /// The time by which the call ends.
         deadline: Option<Nanos>,
     },
-    /// Cancel an attempt. Its end is still to be reported.
+    /// Cancel an attempt. The driver still reports its end.
     Cancel {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// A call has ended; its handle is void.
+    /// A call has ended; its handle is no longer valid.
     End {
         /// The call.
         call: CallId,

@@ -1,6 +1,5 @@
-//! Channels against servers that are lists of numbers, from seeds: they crash, stop, drain,
-//! restart, refuse, lose and gain addresses. The judge checks every step against the state of the
-//! world.
+//! Runs channels against simulated servers, from seeds. The servers crash, stop, drain, restart,
+//! refuse, and lose and gain addresses. The judge checks every step against the state of the world.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -10,7 +9,7 @@
 //! | `judge.rs` | the laws |
 //! | `state.rs`, `run.rs` | the world, and its run |
 //!
-//! Invariant: one seed is one run.
+//! Invariant: a seed always gives the same run.
 
 mod actions;
 mod draw;

@@ -1,4 +1,4 @@
-//! Pauses stay in their bounds, and fill them.
+//! Pauses stay within their bounds, and use the whole range.
 
 use dunlin_core::Rng;
 use proptest::prelude::*;

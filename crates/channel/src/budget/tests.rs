@@ -1,4 +1,4 @@
-//! The bucket against the same sums in whole numbers of 10⁻⁹ repeats, from the beginning of time.
+//! Compares the bucket with the same sums since the start, in whole numbers of 10⁻⁹ repeats.
 
 use proptest::prelude::*;
 

@@ -15,8 +15,8 @@ use crate::repeat::{Repeat, repeat};
 use crate::types::{Action, CallEnd, Outcome, Why};
 
 impl Machine {
-    /// Ends an attempt, whatever became of its call. A fault that shows that the link is gone
-    /// counts as the end of the link too.
+    /// Ends an attempt, even if its call has ended before. A fault that shows that the link is gone
+    /// also ends the link.
     pub fn on_end(&mut self, id: AttemptId, outcome: Outcome, now: Nanos) {
         #[cfg(feature = "mutants")]
         let id = match self.config.shows(Mutant::StaleEndBelieved) {
@@ -39,13 +39,13 @@ impl Machine {
     }
 
     /// Notes that the driver has given an attempt to the endpoint, which may transmit it at any
-    /// moment. One that waits in the driver has provably not run.
+    /// moment. An attempt that still waits in the driver has provably not run.
     pub fn on_issued(&mut self, id: AttemptId) {
         self.calls.on_issued(id);
     }
 
-    /// Moves an attempt that waits in the driver to a link of the same server that has room, which
-    /// is returned. `None`: there is no such link.
+    /// Moves an attempt that waits in the driver to another link of the same server that has room,
+    /// and returns that link. `None`: there is no such link.
     pub fn move_waiting(&mut self, id: AttemptId) -> Option<LinkId> {
         let attempt = *self.calls.attempt(id)?;
         let call = self.calls.get(attempt.call?)?;
@@ -59,7 +59,7 @@ impl Machine {
         Some(to)
     }
 
-    /// Takes from a fault what it shows about the server.
+    /// Notes a lost link or a draining server, if the fault shows that.
     fn on_fault(&mut self, attempt: &Attempt, fault: &Fault, now: Nanos) {
         if let Some(reason) = fault.closes() {
             self.on_closed(attempt.link, reason, now);
@@ -100,7 +100,8 @@ impl Machine {
         let Some(call) = self.calls.get(id) else {
             return;
         };
-        // Another attempt may still get an answer, unless this one got one.
+        // Another attempt may still get an answer. But if this one has run, its error ends the
+        // call.
         if call.live().next().is_some() && ran != Ran::Yes {
             return;
         }
@@ -108,7 +109,8 @@ impl Machine {
         let is_once = terms.once;
         #[cfg(feature = "mutants")]
         let is_once = is_once && !self.config.shows(Mutant::NotificationRepeated);
-        // Attempts that were never transmitted do not count; patience bounds them.
+        // Attempts that were never transmitted do not count for this limit; the patience bounds
+        // them.
         let has_failed_often = call.unsent() >= self.config.attempts();
         let is_bounded = is_unsent && has_failed_often && !call.is_patient(now);
         let has_more = call.begun() < self.config.attempts() && !is_bounded;
@@ -155,7 +157,7 @@ impl Machine {
         self.calls.enter(id, Stage::Pausing { until });
     }
 
-    /// Sends the call to a server that is ready, or lets it wait for one.
+    /// Sends the call to a server that is ready, or makes it wait for one.
     pub(super) fn dispatch(&mut self, id: CallId, now: Nanos) {
         if self.is_over(id, now) {
             self.counters.expired += 1;
@@ -246,7 +248,7 @@ impl Machine {
     }
 
     /// Takes back an attempt that the driver has not taken, because its link is gone or its server
-    /// drains: the call goes elsewhere, as if the attempt had never been made.
+    /// drains. The call then goes elsewhere, as if the attempt had never been made.
     pub(super) fn take_back(&mut self, id: AttemptId, now: Nanos) {
         let Some(attempt) = self.calls.take_back(id) else {
             return;
@@ -260,7 +262,8 @@ impl Machine {
         }
     }
 
-    /// The place of the next attempt: not that of the last one, if there is another server.
+    /// Picks a server and a link for the next attempt: another server than for the last attempt, if
+    /// there is one.
     fn place(&mut self, id: CallId, now: Nanos) -> Option<(AddressId, LinkId)> {
         let call = self.calls.get(id)?;
         let (terms, last) = (*call.terms(), call.last());
@@ -278,8 +281,8 @@ impl Machine {
         Some((picked, link))
     }
 
-    /// Gives up all attempts of a call. The driver never gets those that it has not taken; the
-    /// others are cancelled, and stay outstanding until their end.
+    /// Gives up all attempts of a call. The driver never gets the attempts that it has not taken;
+    /// the others are cancelled, and stay outstanding until the driver reports their end.
     pub(super) fn drop_attempts(&mut self, id: CallId, now: Nanos) {
         let Some(call) = self.calls.get(id) else {
             return;

@@ -1,4 +1,5 @@
-//! Events of address lists and of links; they also let waiting calls use a server that is ready.
+//! Events of address lists and of links. They also let waiting calls use a server that has become
+//! ready.
 
 use dunlin_core::{CloseReason, Nanos};
 
@@ -9,9 +10,9 @@ use crate::mutant::Mutant;
 use crate::types::Opened;
 
 impl Machine {
-    /// Takes a new list of addresses: names that resolve to none are missing in it, and one that
-    /// comes twice counts once. Calls at an address that is no longer listed go on; it gets no new
-    /// ones.
+    /// Takes a new list of addresses. Names that resolve to no address are missing in it, and an
+    /// address that occurs twice counts once. Calls at an address that is no longer listed go on,
+    /// but the address gets no new ones.
     pub fn on_addresses<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, now: Nanos) {
         self.lookups.on_end(now);
         if self.is_closed {
@@ -22,8 +23,8 @@ impl Machine {
         self.wake(now);
     }
 
-    /// A look-up has failed: the addresses stay as they are. Until one succeeds, the next one comes
-    /// after 0.1 to 1 s.
+    /// A look-up has failed: the addresses stay as they are. Until a look-up succeeds, the next one
+    /// comes after 0.1 to 1 s.
     pub fn on_lookup_failed(&mut self, now: Nanos) {
         self.lookups.on_failure(now);
     }
@@ -34,8 +35,8 @@ impl Machine {
         self.wake(now);
     }
 
-    /// A link could not be opened, or was lost. The ends of its attempts are reported as well,
-    /// before or after.
+    /// A link could not be opened, or was lost. The driver reports the ends of its attempts as
+    /// well, before or after this.
     pub fn on_closed(&mut self, link: LinkId, reason: CloseReason, now: Nanos) {
         let was_open = self.with_addresses(now, |all, around| all.on_closed(link, reason, around));
         if was_open {

@@ -41,7 +41,7 @@ fn call(machine: &mut Machine, idempotent: bool, now: Nanos) -> CallId {
     machine.on_call(terms, now).expect("there is room")
 }
 
-/// The request that the driver gets now; requests for links are ignored.
+/// Takes the request that the driver gets now; ignores requests for links.
 fn sent(machine: &mut Machine, now: Nanos) -> (AttemptId, LinkId) {
     loop {
         match machine.poll(now) {
@@ -226,7 +226,7 @@ fn a_full_window_asks_for_another_link_at_another_endpoint() {
         window: 2,
         ..OPENED
     };
-    // The same server, which says how many endpoints it has.
+    // The same server, which now reports how many endpoints it has.
     machine.on_closed(links[0], CloseReason::Reset, MILLI);
     let now = machine.next_wakeup().expect("it is tried again");
     let Some(Action::Connect { link, .. }) = machine.poll(now) else {
@@ -385,7 +385,7 @@ fn a_state_names_the_last_error_of_each_address() {
     assert_eq!(machine.state(), State::Gone);
 }
 
-/// The request that the driver gets now, and that waits in it.
+/// Takes the request that the driver gets now, and leaves it waiting in the driver.
 fn waits(machine: &mut Machine, now: Nanos) -> (AttemptId, LinkId) {
     loop {
         match machine.poll(now) {

@@ -1,5 +1,5 @@
-//! Shares and moved keys, over servers that are numbers: a list of calls under way simulates the
-//! time that each server takes.
+//! Shares of calls, and keys that move. The servers are numbers; a list of the calls under way
+//! simulates the time that each server takes.
 
 use dunlin_core::Rng;
 use proptest::prelude::*;

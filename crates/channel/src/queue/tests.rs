@@ -1,4 +1,4 @@
-//! The list against a `Vec`.
+//! Compares the queue with a `Vec`.
 
 use proptest::prelude::*;
 

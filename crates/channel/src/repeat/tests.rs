@@ -1,4 +1,4 @@
-//! The table, line by line, and its law over all of its inputs.
+//! Each line of the table, and a law that holds for all inputs.
 
 use dunlin_core::CloseReason;
 
@@ -60,8 +60,8 @@ fn each_line_of_the_table() {
     let claim = |code| Fault::of(RpcError::rejected(code, false));
     let unsent = |end: fn(Ran) -> RpcError| Fault::of(end(Ran::No));
     let sent = |end: fn(Ran) -> RpcError| Fault::of(end(Ran::Unknown));
-    // The fault, and whether it is repeated, for a call that may run twice and for one that may
-    // not. A claim is the code of a server that does not keep the rules.
+    // The fault, and how it is repeated for a call that may run twice and for one that may not. A
+    // claim is an error code of a server that does not keep the rules.
     let table = [
         (NotTaken(CallErrorKind::NoSession), [AtOnce; 2]),
         (NotTaken(CallErrorKind::Overloaded), [Later; 2]),

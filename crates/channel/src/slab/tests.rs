@@ -1,4 +1,4 @@
-//! The slab against a list of all entries that were ever in it.
+//! Compares the slab with a list of all entries that were ever in it.
 
 use proptest::prelude::*;
 

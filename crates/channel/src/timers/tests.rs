@@ -1,4 +1,4 @@
-//! The heap against a sorted set.
+//! Compares the heap with a sorted set.
 
 use std::collections::BTreeSet;
 

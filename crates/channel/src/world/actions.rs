@@ -286,7 +286,7 @@ impl World {
                 false => Fault::NotSent(error),
             };
             self.on_ends(attempt, Outcome::Failed(fault))?;
-            // The machine's reaction may hit the link that is gone, unless the machine knows.
+            // The machine may now use the link that is gone, unless it knows already.
             self.settle_actions()?;
         }
         if !is_first {
@@ -301,11 +301,11 @@ impl World {
         };
         let server = &self.servers[entry.server];
         if server.process(entry.server) != entry.process || !server.is_up {
-            // The link breaks, which ends the attempt.
+            // The link will break, which ends the attempt.
             return Ok(());
         }
         if server.is_stopped {
-            // It runs when the server goes on, whatever the client has done by then.
+            // The request runs when the server goes on, whatever the client has done by then.
             return self.run_late(attempt, &entry);
         }
         if entry.is_dropped {
@@ -322,10 +322,11 @@ impl World {
         Ok(())
     }
 
-    /// Runs a request at a stopped server: the judge does not depend on the time.
+    /// Runs a request at a stopped server now, because the judge's laws do not depend on when it
+    /// runs.
     fn run_late(&mut self, attempt: AttemptId, entry: &Attempt) -> Result<(), String> {
         self.run_handler(entry.call)?;
-        // An answer comes only if the server goes on before it is given up.
+        // An answer comes only if the server goes on before the client gives it up.
         let after = self.rng.micros(1_000, 2_000_000);
         self.on_driver_at(self.now + after, Event::Ends(attempt, Outcome::Answered));
         Ok(())
@@ -351,7 +352,7 @@ impl World {
             link.backlog.retain(|other| *other != attempt);
         }
         self.driver.machine.on_end(attempt, outcome, self.now);
-        // With no attempt of its own that waits, the link has room for another link's.
+        // If no attempt waits for this link, it has room for one that waits for another link.
         self.spread(entry.link)?;
         if self.rng.percent(5) {
             let after = self.rng.micros(0, 20_000);
@@ -360,7 +361,7 @@ impl World {
         Ok(())
     }
 
-    /// A place in the link's window is free.
+    /// Sends the next waiting attempt, because a place in the link's window is free.
     fn send_next(&mut self, link: LinkId) -> Result<(), String> {
         let Some(entry) = self.driver.links.get_mut(&link) else {
             return Ok(());

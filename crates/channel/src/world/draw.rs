@@ -1,4 +1,4 @@
-//! Numbers at random in the ranges that this world needs.
+//! Random numbers in the ranges that this world needs.
 
 use dunlin_core::{Nanos, Rng};
 

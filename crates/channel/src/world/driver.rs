@@ -18,7 +18,7 @@ pub(super) enum Event {
     Arrives(AttemptId),
     /// The client sees an attempt's end.
     Ends(AttemptId, Outcome),
-    /// It is reported a second time.
+    /// The driver reports the end a second time.
     EndsAgain(AttemptId, Outcome),
     LookedUp,
 }
@@ -44,24 +44,24 @@ pub(super) struct Attempt {
     pub(super) process: u64,
     pub(super) server: usize,
     pub(super) is_sent: bool,
-    /// The cancellation comes before the request.
+    /// The cancellation reaches the server before the request.
     pub(super) is_dropped: bool,
     pub(super) is_cancelled: bool,
 }
 
-/// A call, from its beginning on for ever.
+/// A call. Its entry is never removed.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
     pub(super) terms: Terms,
     pub(super) runs: u32,
-    /// Attempts that the driver got.
+    /// Number of attempts that the driver got.
     pub(super) handed: u32,
-    /// Attempts that were transmitted.
+    /// Number of attempts that were transmitted.
     pub(super) sends: u32,
     pub(super) is_cancelled: bool,
     pub(super) end: Option<CallEnd>,
-    /// Since when no attempt at it has been under way.
+    /// The time since which no attempt at the call has been under way.
     pub(super) idle: Option<Nanos>,
     /// The next attempt costs nothing.
     pub(super) is_free: bool,
@@ -77,7 +77,7 @@ pub(super) struct Driver {
     pub(super) listed: Vec<String>,
     pub(super) paid: u64,
     pub(super) is_closed: bool,
-    /// Since when an open link to a listed server that does not drain has existed.
+    /// The time since which there has been an open link to a listed server that does not drain.
     pub(super) ready_since: Option<Nanos>,
     digest: u64,
 }
@@ -136,7 +136,7 @@ impl Driver {
             .collect()
     }
 
-    /// An attempt that waits for another link to the same address, if none waits for this one.
+    /// An attempt that waits for another link to the same address, if none waits for `link`.
     pub(super) fn waiting_beside(&self, link: LinkId) -> Option<AttemptId> {
         let own = self.links.get(&link).filter(|own| own.backlog.is_empty())?;
         let mut others = self.links.values();
@@ -145,7 +145,7 @@ impl Driver {
             .and_then(|it| it.backlog.front().copied())
     }
 
-    /// Whether the driver may pick this link: it is open.
+    /// Whether the link is open, to a listed address whose server does not drain.
     pub(super) fn is_ready(&self, link: &Link) -> bool {
         let mut views = self.machine.addresses();
         let name = views.find(|view| view.id == link.address);

@@ -40,7 +40,7 @@ impl World {
 
     fn start(&mut self, at: usize) {
         if self.servers[at].is_draining {
-            // It has not ended.
+            // The process has not ended.
             self.end_process(at);
         }
         let server = &mut self.servers[at];
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// Breaks the links to this server; the client learns it within `within`.
+    /// Breaks the links to this server; the client notices within `within`.
     fn lose_links(&mut self, at: usize, within: Nanos) {
         let process = self.servers[at].process(at);
         for link in self.driver.links_to(process) {
@@ -99,7 +99,7 @@ impl World {
             return (code(ErrorCode::SHUTTING_DOWN), Nanos(1000), false);
         }
         if self.rng.percent(server.refuses) {
-            // A server that is not precise may answer this in any case.
+            // A server that is not precise may answer this even after its handler has run.
             let runs = !server.precise && self.rng.percent(50);
             return (code(ErrorCode::OVERLOADED), takes, runs);
         }

@@ -65,7 +65,7 @@ impl World {
         }
     }
 
-    /// An attempt at the call leaves.
+    /// Checks a call of which an attempt leaves now.
     pub(super) fn judge_transmit(&mut self, call: usize) -> Result<(), String> {
         let call = &mut self.driver.calls[call];
         call.sends += 1;
@@ -147,7 +147,7 @@ impl<'a> Judge<'a> {
         Self { world, driver }
     }
 
-    /// Checks the laws of a moment without pending actions.
+    /// Checks the laws that hold when no action is pending.
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_outstanding()?;
         let open = self.driver.calls.iter();
@@ -189,7 +189,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Checks that everything works, when the world has been sound for a while.
+    /// Checks that everything works after the world has been sound for a while.
     pub(super) fn check_settled(&self) -> Result<(), String> {
         let machine = self.driver.machine();
         let mut views = machine.addresses();

@@ -12,19 +12,19 @@ pub(super) struct Plan {
     /// Mean time between two calls.
     pub(super) gap: Nanos,
     pub(super) faults: u32,
-    /// Calls in a hundred that may run twice, have a deadline, are cancelled.
+    /// How many of a hundred calls may run twice, have a deadline, or are cancelled.
     pub(super) idempotent: u32,
     pub(super) deadlines: u32,
     pub(super) cancels: u32,
     pub(super) endpoints: u32,
 }
 
-/// More actions or steps than any sound run has.
+/// The limit of actions and of steps; no sound run reaches it.
 pub(super) const ACTIONS: u64 = 50_000;
 pub(super) const CHAOS: Nanos = Nanos::from_secs(3);
 /// Time after the faults in which everything must be well again.
 pub(super) const SETTLE: Nanos = Nanos::from_secs(4);
-/// Every call ends within this time after it.
+/// Time after that in which every call must end.
 pub(super) const END: Nanos = Nanos::from_secs(12);
 
 impl Plan {

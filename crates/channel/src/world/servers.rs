@@ -19,22 +19,22 @@ pub(super) struct Server {
     pub(super) window: usize,
     /// The longest time of a handler.
     pub(super) takes_us: u32,
-    /// How many of a hundred requests it refuses, and how many fail in it.
+    /// How many of a hundred requests it refuses; after it, how many fail in it.
     pub(super) refuses: u32,
     pub(super) fails: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// It ends without a goodbye.
+    /// The process ends without a goodbye.
     Crash(usize),
-    /// It no longer runs, and later goes on.
+    /// The process stops, and later goes on.
     Stop(usize),
     Continue(usize),
     Drain(usize),
-    /// Another process starts in its place.
+    /// Another process starts in place of one that has ended.
     Start(usize),
-    /// The list of addresses loses it, or gets it back.
+    /// The list of addresses loses the server, or gets it back.
     List(usize, bool),
     /// Everything is well again.
     Heal,
