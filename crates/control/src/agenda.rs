@@ -1,6 +1,6 @@
-//! The times at which the plane must look at connections and routes. A look then costs only the
-//! entries that are due, not all entries: a server with thousands of connections sends a heartbeat
-//! every few microseconds.
+//! The times at which the plane must look at connections and routes. A look then costs time only
+//! for the entries that are due, not for all entries. That matters, because a server with thousands
+//! of connections sends a heartbeat every few microseconds.
 //!
 //! Invariant: each name has one time or none. Owned and called by `plane`.
 

@@ -1,4 +1,4 @@
-//! One attempt to make a session, at the side that asks (rules C4 and C5).
+//! One attempt to make a session, at the side that asks for it (rules C4 and C5).
 //!
 //! ```text
 //!            link up               Found              Offer
@@ -7,9 +7,9 @@
 //!    │  └──── link lost ────┴─────────────────┴───────────────────┤
 //!    └─────── after a wait ◀── Backoff ◀── refused, worth a retry ┘
 //! ```
-//! From every state the deadline, a final refusal or the user ends the attempt. `connect` may come
-//! before the server listens: then the attempt waits for the link, which the route dials again and
-//! again (`route.rs`), or gets a refusal after which it retries.
+//! In every state the deadline, a final refusal or the user ends the attempt. A program may call
+//! `connect` before the server listens: then the attempt waits for the link, which the route dials
+//! again and again (`route.rs`), or gets a refusal after which it retries.
 //!
 //! Owned and called by `plane`.
 
@@ -22,7 +22,7 @@ use super::types::{ConnectFailure, LinkId, SessionKey};
 /// The state of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AttemptState {
-    /// It waits for a link, or for its turn to use it.
+    /// The attempt waits for a link, or for its turn to use one.
     Waiting,
     /// It has asked the other nexus for the endpoint.
     LookingUp(LinkId),
@@ -30,7 +30,7 @@ pub(super) enum AttemptState {
     Offering(LinkId),
     /// It has asked the other endpoint for the session.
     Connecting(LinkId),
-    /// It was refused and tries again at this time.
+    /// The other side refused; the attempt tries again at this time.
     Backoff(Nanos),
 }
 
@@ -51,14 +51,14 @@ pub(super) struct Attempt {
     had_link: bool,
 }
 
-/// A message that does not fit the state: a fault of the peer.
+/// The peer has sent a message that does not fit the state, which is its fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OutOfTurn;
 
 /// The next step after a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AfterRefusal {
-    /// Wait for the backoff of this many retries.
+    /// Wait for the backoff that belongs to this number of retries.
     Retry(u32),
     /// The attempt has failed.
     Failed(ConnectFailure),
@@ -103,7 +103,7 @@ impl Attempt {
         }
     }
 
-    /// Whether the endpoint holds an offer that gets no answer once the link is gone.
+    /// Whether the endpoint holds an offer that gets no answer if the link is lost.
     pub(super) const fn has_offer(&self) -> bool {
         matches!(
             self.state,
@@ -142,7 +142,7 @@ impl Attempt {
         expected
     }
 
-    /// Takes the grant of the session: if it is right, the attempt is over.
+    /// Takes the grant of the session. If it fits the attempt, the attempt is over.
     pub(super) fn on_accept(&self, from: LinkId, peer: EndpointUid) -> Result<(), OutOfTurn> {
         let expected = self.state == AttemptState::Connecting(from) && self.peer == peer;
         if expected { Ok(()) } else { Err(OutOfTurn) }

@@ -9,10 +9,10 @@ use super::HeartbeatConfig;
 pub struct PlaneConfig {
     /// The failure detector.
     pub heartbeat: HeartbeatConfig,
-    /// Time from a connection's beginning until hello must have come (rule C2), and for a nonce to
-    /// come back (rule C3).
+    /// Timeout for hello, from the beginning of a connection (rule C2), and for the return of a
+    /// nonce (rule C3).
     pub hello_timeout: Nanos,
-    /// Time that one attempt to reach an address may take.
+    /// Timeout of one attempt to reach an address.
     pub dial_timeout: Nanos,
     /// Wait before the second try after a failure; doubles with each further one.
     pub backoff_min: Nanos,
@@ -20,26 +20,28 @@ pub struct PlaneConfig {
     pub backoff_max: Nanos,
     /// Time for which the side that made a connection keeps it without sessions.
     pub linger: Nanos,
-    /// Connections that other processes have made and greeted. Above three quarters of this, each
-    /// origin has the same share of it.
+    /// Most connections that other processes have made and on which they have said hello. If more
+    /// than three quarters of them exist, each origin has the same share of all.
     pub max_links: usize,
-    /// Incoming connections that have not said hello, in addition to `max_links`.
+    /// Most incoming connections on which the other side has not said hello, in addition to
+    /// `max_links`.
     pub max_half_open: usize,
-    /// Remote addresses that this process connects to.
+    /// Most remote addresses to which this process connects.
     pub max_routes: usize,
-    /// Sessions that this process is connecting.
+    /// Most sessions that this process is connecting.
     pub max_attempts: usize,
-    /// Look-ups over one connection that wait for their answer; further attempts wait at this side.
+    /// Most look-ups over one connection that wait for their answer; further attempts wait at this
+    /// side.
     pub max_lookups: usize,
-    /// Requests for a session, over one connection, that endpoints have not answered.
+    /// Most requests for a session, over one connection, that endpoints have not answered.
     pub max_pending_per_link: usize,
-    /// Requests for a session that one endpoint has not answered, apart from those whose peers have
-    /// to prove an address.
+    /// Most requests for a session that one endpoint has not answered, apart from those whose peers
+    /// have to prove an address.
     pub max_pending_per_endpoint: usize,
-    /// Requests for a session whose peers have to prove an address, over all endpoints. Above three
-    /// quarters of this, each origin has the same share of it.
+    /// Most requests for a session whose peers have to prove an address, over all endpoints. If
+    /// more than three quarters of them exist, each origin has the same share of all.
     pub max_unproven: usize,
-    /// Sessions over one connection.
+    /// Most sessions over one connection.
     pub max_sessions_per_link: usize,
 }
 
@@ -78,8 +80,9 @@ const _: () = {
 };
 
 impl PlaneConfig {
-    /// The wait before try number `retries + 1`: doubling, and between half and all of it at
-    /// random, so that many clients of one server do not come back at the same moment.
+    /// The wait before try number `retries + 1`. It doubles with each try, and is a random time
+    /// between half of that and all of it, so that many clients of one server do not come back at
+    /// the same moment.
     pub(super) fn backoff(&self, retries: u32, random: u32) -> Nanos {
         let doubled = self.backoff_min.0.saturating_mul(1 << retries.min(20));
         let wait = doubled.min(self.backoff_max.0).max(2);
@@ -93,7 +96,7 @@ impl PlaneConfig {
 pub struct PlaneCounters {
     /// Connections closed because of a wrong message.
     pub bad_messages: u64,
-    /// Connections closed because no version was common.
+    /// Connections closed because the two sides had no version in common.
     pub version_mismatches: u64,
     /// Incoming connections closed because hello did not come in time.
     pub silent: u64,
@@ -114,7 +117,7 @@ pub struct PlaneCounters {
     pub busy_refusals: u64,
     /// Connections that moved from TCP to a UNIX socket.
     pub upgrades: u64,
-    /// Inquiries of other processes answered for an endpoint of this one that was in a handler.
+    /// Inquiries of other processes that the plane answered because the endpoint was in a handler.
     pub answered_for_busy: u64,
 }
 

@@ -1,9 +1,9 @@
-//! The handshakes of one endpoint's sessions, from the wish to connect until the session is open,
-//! and the resources that each gives back at its end (rules C4 to C6).
+//! The handshakes of one endpoint's sessions, from the request to connect until the session is
+//! open, and the resources that each handshake gives back at its end (rules C4 to C6).
 //!
-//! The work is done by three others, through [`Step`]s: the plane talks to the other process, the
-//! transport makes offers and takes them, and core owns the session itself. A session that this
-//! side asks for goes through these stages:
+//! Three other parts carry out its [`Step`]s: the plane talks to the other process, the transport
+//! makes and takes offers, and core owns the session itself. A session that this side asks for goes
+//! through these stages:
 //!
 //! | stage | event | steps | next stage |
 //! |---|---|---|---|
@@ -33,24 +33,24 @@
 //! | open | Closed | core: Close | open |
 //! | open | `on_ended` | plane: Disconnect; transport: Release or Remove | gone |
 //!
-//! A session that the peer may have granted before is asked for under another token, so that no
-//! packet of the earlier grant, however late, belongs to the later one (rule W5).
+//! If the peer may have granted a session before, this side asks for it again under another token,
+//! so that no late packet of the earlier grant belongs to the later one (rule W5).
 //!
-//! Too often is more than [`MAX_RETRIES`] times, too late is after the deadline of the wish.
+//! Too often means more than [`MAX_RETRIES`] times; too late means after the wish's deadline.
 //!
-//! Inquiries about requests of open sessions (rule C11) only pass through: an `Inquired` is one
-//! step, an `Account` is another, and a question of core is one command.
+//! Inquiries about requests of open sessions (rule C11) only pass through: `Inquired` becomes one
+//! step, `Account` another, and a question of core becomes one command.
 //!
-//! A session that the peer asks for has no stage: `Incoming` is one step, [`Step::Answer`], and its
-//! result ([`Handshake::on_answered`]) opens the session or refuses it, or keeps the request until
+//! A session that the peer asks for has no stage. `Incoming` becomes one step, [`Step::Answer`];
+//! its result ([`Handshake::on_answered`]) opens or refuses the session, or keeps the request until
 //! the peer has proven its address (`handshake/proofs.rs`, rule C13). That file also decides which
 //! challenges of the peer are answered.
 //!
 //! Invariants:
 //! - Every offer that the transport made is completed or abandoned, exactly once.
 //! - The transport counts as many uses of a peer as there are open sessions with it.
-//! - Each session that waits for its turn gets one: the end of a channel's turn begins the next.
-//! - In whatever order events come, one that does not fit is an error that the caller sees, and it
+//! - Each session that waits for its turn gets one: when a turn of a channel ends, the next begins.
+//! - Whatever the order of events, one that does not fit the stage gives the caller an error and
 //!   leaves no state behind.
 //!
 //! The sharing of channels is in `handshake/channels.rs`; `handshake/failed_grants.rs` handles
@@ -105,7 +105,7 @@ pub struct Handshake<F, P> {
 }
 
 impl<F, P> Handshake<F, P> {
-    /// The state without sessions.
+    /// Makes the state of an endpoint that has no sessions.
     pub fn new(endpoint: EndpointIndex) -> Self {
         Self {
             endpoint,
@@ -208,7 +208,7 @@ impl<F, P> Handshake<F, P> {
                 self.on_proven(proving, proven);
                 Ok(())
             }
-            // It is for the program.
+            // Only the program uses this event.
             Event::Serving { .. } => Ok(()),
         }
     }
@@ -235,7 +235,7 @@ impl<F, P> Handshake<F, P> {
                 self.command(Command::Abandon { key });
                 self.on_failed(key, ConnectFailure::Refused(code));
             }
-            // The session and its turn were given up in the meantime.
+            // The session and its turn were given up meanwhile.
             (None, Ok((pending, _))) => self.steps.push_back(Step::Abandon { pending }),
             (None, Err(_)) => {}
         }
@@ -248,7 +248,7 @@ impl<F, P> Handshake<F, P> {
             Stage::Completing { other, ended } => Some((entry, other, ended)),
             _ => None,
         }) else {
-            // The session and its turn were given up in the meantime.
+            // The session and its turn were given up meanwhile.
             if let Completion::Open(peer)
             | Completion::Unfit(peer)
             | Completion::Unproven { peer, .. } = done
@@ -273,7 +273,7 @@ impl<F, P> Handshake<F, P> {
             }
             Completion::Failed(code) => self.on_unusable(entry, code, now),
         }
-        // Only now: the state of the channel goes with the last session that needs it.
+        // Not before this: the channel's state is removed with the last session that needs it.
         self.channels.on_turn_over(other);
         self.take_turns(other);
     }
@@ -311,7 +311,7 @@ impl<F, P> Handshake<F, P> {
             let peer = remote.peer;
             let last = self.channels.on_ended(peer);
             let failed = matches!(reason, CloseReason::PeerFailed | CloseReason::Reset);
-            // A session that waits for its proof uses the peer too.
+            // A session whose peer has still to prove its address also uses the peer.
             let last = last && failed && !self.unproven().any(|other| other == peer);
             // A dead peer gives back nothing of the shared resources.
             self.steps.push_back(match last {
@@ -386,7 +386,7 @@ impl<F, P> Handshake<F, P> {
 
     fn on_accepted(&mut self, key: SessionKey, side: Side<F>) -> Result<(), WrongStage> {
         let Some(entry) = self.named(key) else {
-            // The session was given up: the plane knows, or the command is on its way to it.
+            // The session was given up: the plane knows, or will get the command soon.
             return Ok(());
         };
         match std::mem::replace(&mut entry.stage, Stage::Asked) {
@@ -423,7 +423,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Gives back the resources of a stage, and gives its turn to the next session.
+    /// Gives back the resources of a stage, and passes its turn to the next session.
     fn give_up(&mut self, number: SessionNum, stage: Stage<P>) {
         let other = match stage {
             Stage::Asked | Stage::Renaming => return,
@@ -479,7 +479,7 @@ impl<F, P> Handshake<F, P> {
         self.steps.push_back(Step::Command(command));
     }
 
-    /// The session that a key names, if it is still connecting by this name.
+    /// The session that a key names, if it is still connecting under this key.
     fn named(&mut self, key: SessionKey) -> Option<&mut Connecting<P>> {
         let entry = self.connecting.get_mut(&key.session);
         entry.filter(|entry| entry.key == key && !matches!(entry.stage, Stage::Renaming))

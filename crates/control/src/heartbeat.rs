@@ -1,15 +1,15 @@
 //! The failure detector of one control connection (rules C7 and C8, design §6).
 //!
 //! A heartbeat is sent every `interval`; its acknowledgement proves that both directions and both
-//! processes work. If nothing sent within the last `silence` was acknowledged, the peer has
-//! failed. So loss in one direction is seen at both ends.
+//! processes work. If no heartbeat that was sent within the last `silence` was acknowledged, the
+//! peer has failed. So both ends notice a loss in one direction.
 //!
-//! Silence is counted in *witnessed* time: while this process is stopped, it may not have asked for
-//! acknowledgements, so that time says nothing about the peer. Between two calls of
+//! Silence is counted in *witnessed* time: a process that is stopped may not have sent heartbeats,
+//! so the time while it is stopped says nothing about the peer. Between two calls of
 //! [`Detector::poll`], the detector witnesses at most half of the silence that is allowed. A longer
 //! time counts as one interval, and the first such time in a silence gives the peer a full round to
-//! prove itself. This grace is given only once until the peer has acknowledged again, so a process
-//! that is always late still finds its dead peers.
+//! prove itself. The peer gets this grace only once until it has acknowledged again, so a process
+//! that is always late still detects dead peers.
 //!
 //! Called by `link.rs`.
 
@@ -17,12 +17,12 @@ use std::collections::VecDeque;
 
 use dunlin_core::{Nanos, Rng};
 
-/// How fast a failed peer is found.
+/// How fast the detector finds a failed peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeartbeatConfig {
-    /// Time from a peer's failure until its sessions fail, at the latest.
+    /// The longest time from a peer's failure until its sessions fail.
     pub timeout: Nanos,
-    /// Heartbeats within that time. Fewer cost less; more tolerate a slower peer.
+    /// Number of heartbeats within `timeout`. Fewer cost less; more tolerate a slower peer.
     pub beats: u32,
 }
 
@@ -44,8 +44,8 @@ impl HeartbeatConfig {
         Nanos((self.timeout.0 / u64::from(self.beats.max(MIN_BEATS))).max(MIN_INTERVAL.0))
     }
 
-    /// Unproven time after which the peer has failed: seven tenths of the time-out. The rest is
-    /// left for a control thread that is scheduled late, and for the events to its endpoints.
+    /// The silence after which the peer has failed: seven tenths of the timeout. The rest allows
+    /// for a control thread that is scheduled late, and for the events to its endpoints.
     fn silence(&self) -> Nanos {
         Nanos((self.timeout.0 / 10).saturating_mul(7)).max(self.interval().times(2))
     }
@@ -55,7 +55,7 @@ impl HeartbeatConfig {
 /// is the margin.
 const MIN_BEATS: u32 = 4;
 
-/// The least interval: a shorter one in the configuration counts as this.
+/// The shortest interval, which replaces a shorter one in the configuration.
 const MIN_INTERVAL: Nanos = Nanos::from_micros(100);
 
 /// The answer of [`Detector::poll`]: what its caller must do.
@@ -69,7 +69,7 @@ pub enum Verdict {
     Failed,
 }
 
-/// An acknowledgement of a heartbeat that was never sent, or one that came twice.
+/// An acknowledgement that is wrong: of a heartbeat that was never sent, or one that came twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongAck;
 
@@ -80,7 +80,7 @@ pub struct Detector {
     silence: Nanos,
     polled: Nanos,
     witnessed_w: Nanos,
-    /// The peer proved that it lived at this time.
+    /// The time at which the peer last proved that it lived.
     proven_w: Nanos,
     grace_given: bool,
     next_beat: Nanos,
@@ -88,7 +88,7 @@ pub struct Detector {
     /// Heartbeats sent so far.
     sent: u64,
     /// Counters of the heartbeats that the peer may still acknowledge, and when each was sent,
-    /// oldest first. The peer fails before there are more than fit in a silence.
+    /// oldest first. They are no more than fit in a silence, because the peer fails then.
     asked_w: VecDeque<(u64, Nanos)>,
 }
 
@@ -122,7 +122,7 @@ impl Detector {
         }
     }
 
-    /// The peer acknowledged heartbeat `counter`, and so has read all before it.
+    /// Takes the acknowledgement of heartbeat `counter`: the peer has read it and all before it.
     ///
     /// # Errors
     /// [`WrongAck`] if that heartbeat was not sent, or it or a later one was acknowledged before.
@@ -136,8 +136,8 @@ impl Detector {
         Ok(())
     }
 
-    /// The verdict of this moment. To be called at [`Detector::next_wakeup`], after all received
-    /// messages were read; calling it more often does no harm.
+    /// Returns the verdict at `now`. The caller calls it at [`Detector::next_wakeup`], after it has
+    /// read all received messages; more calls do no harm.
     pub fn poll(&mut self, now: Nanos) -> Verdict {
         let elapsed = now.since(self.polled);
         self.polled = self.polled.max(now);
@@ -159,8 +159,8 @@ impl Detector {
     }
 
     /// The counter of the heartbeat that is due. Unlike [`Detector::poll`] it does not judge the
-    /// peer, so it may come before all received messages were read: a process with much to read
-    /// still shows its peers that it lives.
+    /// peer, so the caller may call it before it has read all received messages. So a process with
+    /// much to read still shows its peers that it lives.
     pub fn beat(&mut self, now: Nanos) -> Option<u64> {
         if now < self.next_beat {
             return None;
@@ -168,8 +168,8 @@ impl Detector {
         self.next_beat = now + self.interval;
         self.sent += 1;
         let counter = self.secret.counter(self.sent);
-        // In time witnessed up to the last poll, so the proof counts as older rather than as
-        // younger.
+        // Counted from the time of the last poll, so that the proof counts as older, not as
+        // younger, than it is.
         self.asked_w.push_back((counter, self.witnessed_w));
         Some(counter)
     }

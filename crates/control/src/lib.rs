@@ -2,15 +2,15 @@
 //! other processes, the handshake of sessions, heartbeats, and the endpoints that get an event when
 //! a peer fails.
 //!
-//! [`Plane`] is the whole of it. `dunlin-nexus` moves its bytes over sockets, the simulator over
-//! simulated links; both call the same few functions with the time as an argument, and carry out
-//! the [`Action`]s that they return. Descriptors are values of a type `F`, which the plane passes
-//! on and never reads. With the same calls and the same seed, the plane does the same.
+//! [`Plane`] is the whole control plane. `dunlin-nexus` moves its bytes over sockets, the simulator
+//! over simulated links. Both call the same few functions, with the time as an argument, and carry
+//! out the [`Action`]s that these return. Descriptors are values of a type `F`, which the plane
+//! passes on and never reads. With the same calls and the same seed, the plane does the same.
 //!
 //! Invariants:
-//! - A wrong message closes the connection it came over and nothing else (rule C9).
+//! - A wrong message closes only the connection over which it came (rule C9).
 //! - Every table that a remote process can make grow has a limit in [`PlaneConfig`].
-//! - Every session of which an endpoint got an event ends with exactly one [`Event::Closed`],
+//! - Every session about which an endpoint got an event ends with exactly one [`Event::Closed`],
 //!   unless the endpoint ended it itself.
 #![forbid(unsafe_code)]
 

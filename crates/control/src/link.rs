@@ -20,8 +20,8 @@ use super::places::Origin;
 use super::route::RouteId;
 use super::types::Identity;
 
-/// Times that each side may say over a connection what it serves (rule C14): each is an event for
-/// every session over it.
+/// How many times each side may announce its services over a connection (rule C14). Each
+/// announcement is an event for every session over the connection.
 const MAX_SAID: u8 = 8;
 
 /// The phase of a link.
@@ -31,13 +31,13 @@ enum Phase {
     Dialling,
     /// We have said hello and wait for the answer.
     Greeting,
-    /// The other side has to say hello.
+    /// The other side must say hello first.
     Fresh,
     /// Both sides have said hello.
     Up(Detector),
 }
 
-/// The process at the other end, as it says.
+/// The process at the other end, by its own account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Peer {
     pub(super) incarnation: Incarnation,
@@ -50,44 +50,45 @@ pub(super) struct Peer {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     phase: Phase,
-    /// The end of the phase's time limit; without meaning in `Up`.
+    /// The end of the phase's time limit; unused in `Up`.
     until: Nanos,
-    /// When the connection began; once hello has come, when that came.
+    /// The time at which the connection began or, once hello has come, the time of hello.
     pub(super) begun: Nanos,
     /// The origin of the connection; `None` if this side dialled it.
     pub(super) origin: Option<Origin>,
-    /// Descriptors can be sent over it.
+    /// The connection can carry descriptors.
     pub(super) carries_fds: bool,
-    /// Our end of it, if it has an address.
+    /// The address of our end, if it has one.
     pub(super) local: Option<SocketAddr>,
-    /// The other end of a connection that was accepted, if it has an address.
+    /// The address of the other end, if this side has accepted the connection and that end has one.
     pub(super) remote: Option<IpAddr>,
-    /// The other end is a socket of this host and, if it has made the connection, of this user.
+    /// The other end is a socket of this host and, if the other side made the connection, of this
+    /// user.
     pub(super) here: bool,
-    /// The number by which the process at the other end is known again on another connection: as
-    /// this side has drawn it, or as the other side has said it.
+    /// The number by which a process proves, on another connection, that it is the same process.
+    /// The side that dialled has drawn it, and has sent it to the other side.
     pub(super) nonce: Option<u64>,
-    /// The other side has drawn a number and sent it: it may do so once.
+    /// The other side has drawn a number and sent it, which it may do once.
     pub(super) has_got_nonce: bool,
-    /// The end of the time limit for the other side to send our number back.
+    /// The time by which the other side must send our number back.
     proof_by: Nanos,
     /// The address at which the nexus at the other end listens, if that is known.
     pub(super) nexus: Option<SocketAddr>,
-    /// The route that dialled it; `None` if the other side did.
+    /// The route that dialled the connection; `None` if the other side did.
     pub(super) route: Option<RouteId>,
     /// Known once hello has come.
     pub(super) peer: Option<Peer>,
-    /// Sessions over it.
+    /// Number of sessions over the connection.
     pub(super) sessions: usize,
-    /// Requests for sessions over it that endpoints have not answered.
+    /// Number of requests for sessions over it that endpoints have not answered.
     pub(super) pending: usize,
-    /// Look-ups of ours that the other side has not answered.
+    /// Number of our look-ups that the other side has not answered.
     pub(super) lookups: usize,
-    /// Since when nothing has used it.
+    /// The time since which nothing has used the connection.
     pub(super) idle_since: Option<Nanos>,
     /// The services of the process at the other end, if it has announced them.
     pub(super) serving: Option<Serving>,
-    /// Times that this side and the other side have said what they serve.
+    /// How many times this side, and the other side, have announced their services.
     said: [u8; 2],
 }
 
@@ -167,7 +168,7 @@ impl Link {
         }
     }
 
-    /// Notes that the connection is made, so hello must be said. False if the link was not being
+    /// Notes that the connection is made, and expects hello. False if the link was not being
     /// dialled.
     pub(super) fn on_dialled(&mut self, now: Nanos, config: &PlaneConfig) -> bool {
         let dialling = matches!(self.phase, Phase::Dialling);
@@ -178,14 +179,15 @@ impl Link {
         dialling
     }
 
-    /// The address of the other end: this side has dialled it, or has accepted a connection from
-    /// it.
+    /// The address of the other end, which this side has dialled or from which it has accepted a
+    /// connection.
     pub(super) fn remote(&self) -> Option<IpAddr> {
         if self.carries_fds {
             return None;
         }
         let dialled = self.nexus.map(|nexus| nexus.ip().to_canonical());
-        // The unspecified address leads to this host, under the address of our own end.
+        // The unspecified address leads to this host, so the other end has the address of our own
+        // end.
         let dialled = match dialled {
             Some(ip) if ip.is_unspecified() => self.local.map(|local| local.ip().to_canonical()),
             dialled => dialled,
@@ -196,7 +198,7 @@ impl Link {
     /// Takes the other side's hello, or its answer to ours.
     ///
     /// # Errors
-    /// The reason to close: it was not its turn, or there is no common version.
+    /// The reason to close: it was not the other side's turn, or there is no common version.
     pub(super) fn on_hello(
         &mut self,
         hello: &Hello<'_>,
@@ -226,7 +228,7 @@ impl Link {
         Ok(())
     }
 
-    /// Notes that a number is sent, and must come back in time.
+    /// Notes that this side sends a number, which must come back in time.
     pub(super) fn on_nonce_sent(&mut self, nonce: u64, now: Nanos, config: &PlaneConfig) {
         self.nonce = Some(nonce);
         self.proof_by = now + config.hello_timeout;
@@ -283,16 +285,17 @@ impl Link {
         }
     }
 
-    /// Whether this side may say this too. The last time is kept for the news that it drains.
+    /// Counts an announcement of this side; false if it may not make it. The last one is reserved
+    /// for an announcement that it drains.
     pub(super) fn may_say_serving(&mut self, serving: Serving) -> bool {
         let most = MAX_SAID - u8::from(!serving.draining);
         count(&mut self.said[0], most)
     }
 
-    /// Notes that the other side has said what it serves. `None`: nothing has changed.
+    /// Notes that the other side has announced its services. `None`: nothing has changed.
     ///
     /// # Errors
-    /// The reason to close: it has said so too often.
+    /// The reason to close: it has announced them too often.
     pub(super) fn on_serving(
         &mut self,
         serving: Serving,
@@ -313,13 +316,13 @@ impl Link {
         !matches!(self.phase, Phase::Dialling)
     }
 
-    /// Whether no session needs it, and none is being made by the other side.
+    /// Whether no session uses the connection, and the other side is making none over it.
     pub(super) const fn is_unused(&self) -> bool {
         self.sessions == 0 && self.pending == 0
     }
 }
 
-/// Counts up to `most`; false after that.
+/// Counts up to `most`; false if `said` is there already.
 fn count(said: &mut u8, most: u8) -> bool {
     let is_few = *said < most;
     *said += u8::from(is_few);

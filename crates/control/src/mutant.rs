@@ -20,7 +20,8 @@ dunlin_core::mutants! {
         OfferedTogether = "offered-together",
         /// A session is granted before the other side has proven its address.
         ProofNotAwaited = "proof-not-awaited",
-        /// The control thread does not answer for an endpoint whose thread is in a handler.
+        /// The control thread does not answer inquiries for an endpoint whose thread is in a
+        /// handler.
         AbsenceNotSaid = "absence-not-said",
     }
     differences {}

@@ -1,12 +1,12 @@
 //! The places of connections that other processes have made: their number, their origins, and the
-//! origin that gives up one for another (rule C9).
+//! choice of the origin that must give one up (rule C9).
 //!
 //! A connection that has said hello has one of `max_links` places. Up to three quarters of them go
 //! to the first that come. Beyond that, all present origins have the same share: an origin above
 //! its share gets no more places and, when all are taken, gives up some to origins below theirs. So
-//! a host that takes all it can get locks out no other host, and many processes behind one address
-//! share all places while they are alone. Requests that wait for a proof have places of the same
-//! kind (rule C13).
+//! a host that takes all places that it can get locks out no other host, and many processes with
+//! one address may use all places if no other origin is present. Requests that wait for a proof
+//! have places of the same kind (rule C13).
 //!
 //! Owned and called by `plane`.
 
@@ -17,13 +17,13 @@ use dunlin_core::ordered::{Map, Set};
 
 use super::types::LinkId;
 
-/// The origin of a connection, which the kernel reports and no peer can choose: connections of one
-/// origin share its places.
+/// The origin of a connection. The kernel reports it, so no peer can choose it. All connections of
+/// one origin share that origin's places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Origin {
     /// A process of this host, over the UNIX socket, by its id.
     Process(u32),
-    /// The processes of the user of this one, over TCP: there the kernel does not name the process.
+    /// The processes of this process's user, over TCP, where the kernel does not name the process.
     OwnUser,
     /// The processes of another user of this host, over TCP.
     User(u32),
@@ -45,8 +45,8 @@ impl Origin {
         }
     }
 
-    /// Whether the kernel names this host and this user as the origin: only such a process can
-    /// share memory with this one.
+    /// Whether the origin, by the kernel's account, is on this host and of this user: only such a
+    /// process can share memory with this one.
     pub(super) const fn is_own(self) -> bool {
         matches!(self, Self::Process(_) | Self::OwnUser)
     }
@@ -57,17 +57,17 @@ impl Origin {
     }
 }
 
-/// The answer to a connection that wants a place.
+/// The answer to a connection that needs a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Room {
-    /// It has one.
+    /// There is a place.
     Free,
-    /// Its own origin has its share: one of that origin's idle connections goes, or there is no
-    /// place.
+    /// The connection's own origin has its share already: one of its idle connections must end, or
+    /// there is no place.
     OfOwn,
-    /// Another origin has more than its share: one of its connections goes.
+    /// Another origin has more than its share: one of its connections must end.
     Of(Origin),
-    /// Every origin has its share or less, and this one would be too many.
+    /// All places are taken, and no origin has more than its share.
     None,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Places {
     greeted: Shares<LinkId>,
 }
 
-/// Places of one kind, and the origins that have them; a name of a later holder is greater.
+/// Places of one kind, and the origins that have them. A later holder has a greater name.
 #[derive(Debug)]
 pub(super) struct Shares<K> {
     of: Map<Origin, Set<K>>,
@@ -135,7 +135,7 @@ impl Places {
 }
 
 impl<K: Copy + Ord> Shares<K> {
-    /// Gives a place to one more of this origin.
+    /// Gives a place to one more holder of this origin.
     pub(super) fn insert(&mut self, name: K, origin: Origin) {
         if self.of.get_or_insert(origin, Set::new()).insert(name) {
             self.count += 1;
@@ -155,7 +155,7 @@ impl<K: Copy + Ord> Shares<K> {
         held
     }
 
-    /// Whether one of `limit` places can go to one more of this origin.
+    /// Whether one of `limit` places can go to one more holder of this origin.
     pub(super) fn room_for(&self, newcomer: Origin, limit: usize) -> Room {
         let all = self.count + 1;
         if all * 4 <= limit * 3 {

@@ -4,10 +4,10 @@
 //! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
 //! beginning to its end, `plane/admission.rs` has limits, `plane/upgrade.rs` moves it from TCP to a
 //! UNIX socket, `plane/outgoing.rs` handles the sessions that this side asks for,
-//! `plane/incoming.rs` those that the other side asks for and the end of all of them,
+//! `plane/incoming.rs` those that the other side asks for and the end of all sessions,
 //! `plane/inquiries.rs` the questions about requests without an answer, `plane/proofs.rs` the
-//! proofs of addresses, `plane/serving.rs` what processes serve, and `plane/sessions.rs` has the
-//! table of open sessions.
+//! proofs of addresses, `plane/serving.rs` the announcements of services, and `plane/sessions.rs`
+//! has the table of open sessions.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
@@ -50,7 +50,7 @@ pub struct Plane<F> {
     config: PlaneConfig,
     us: Identity,
     rng: Rng,
-    /// The source of numbers that a peer must not be able to guess from others.
+    /// The source of numbers that a peer must not be able to guess from earlier ones.
     secrets: Secrets,
     counters: PlaneCounters,
     endpoints: Map<EndpointIndex, LocalEndpoint>,
@@ -62,12 +62,12 @@ pub struct Plane<F> {
     routes: Map<RouteId, Route>,
     /// When each waiting route must be dialled again.
     route_times: Agenda<RouteId>,
-    /// When to look for unused connections that we made.
+    /// When the plane looks next for unused connections that this side made.
     next_idle_look: Nanos,
     route_to: Map<Vec<SocketAddr>, RouteId>,
     attempts: Map<AttemptId, Attempt>,
     attempt_for: Map<SessionKey, AttemptId>,
-    /// Every attempt once, at the time at which the plane must look at it.
+    /// Each attempt, with the time at which the plane must look at it.
     due: Set<(Nanos, AttemptId)>,
     tickets: Map<ConnectTicket, Incoming>,
     sessions: Sessions,
@@ -117,8 +117,8 @@ impl std::fmt::Display for AddError {
 impl std::error::Error for AddError {}
 
 impl<F> Plane<F> {
-    /// A plane without endpoints and connections. `seed` determines how retries are spread in time,
-    /// and the counters of heartbeats.
+    /// Makes a plane without endpoints and connections. `seed` determines how retries are spread in
+    /// time, and the counters of heartbeats.
     pub fn new(config: PlaneConfig, us: Identity, seed: u64) -> Self {
         Self {
             config,
@@ -177,7 +177,7 @@ impl<F> Plane<F> {
         self.links.contains_key(&link)
     }
 
-    /// Whether a connection has sessions, or is for one that is being made.
+    /// Whether a connection has sessions, or is used to make one.
     pub fn carries(&self, link: LinkId) -> bool {
         let link = self.links.get(&link);
         link.is_some_and(|link| link.route.is_some() || !link.is_unused())
@@ -247,8 +247,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Takes one frame from a connection, with the descriptors that came up to its end and were not
-    /// taken before; it takes those that belong to the frame.
+    /// Takes one frame from a connection. `fds` has the descriptors that came up to the frame's end
+    /// and that no earlier frame took; this takes those that belong to the frame.
     pub fn on_frame(&mut self, link: LinkId, frame: &[u8], fds: &mut Vec<F>, now: Nanos) {
         if !self.links.contains_key(&link) {
             return;
@@ -275,8 +275,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Lets time pass: to be called at [`Plane::next_wakeup`], after all received frames were
-    /// handed over. Calling it more often does no harm.
+    /// Lets time pass. The caller calls it at [`Plane::next_wakeup`], after it has handed over all
+    /// received frames; more calls do no harm.
     pub fn on_tick(&mut self, now: Nanos) {
         self.poll_links(now);
         self.poll_attempts(now);
@@ -285,8 +285,8 @@ impl<F> Plane<F> {
         self.poll_proofs(now);
     }
 
-    /// Sends the heartbeats that are due and does nothing else: to be called while more and more
-    /// frames come in, for which [`Plane::on_tick`] has to wait (rule C7).
+    /// Sends the heartbeats that are due and does nothing else. The caller calls it while frames
+    /// keep coming in, because [`Plane::on_tick`] must wait until they are handed over (rule C7).
     pub fn beat(&mut self, now: Nanos) {
         for id in self.link_times.due(now) {
             if let Some(counter) = self.links.get_mut(&id).and_then(|link| link.beat(now)) {
@@ -310,7 +310,7 @@ impl<F> Plane<F> {
             .unwrap_or(Nanos::MAX)
     }
 
-    /// The next action, in order.
+    /// Takes the next action; the caller carries actions out in order.
     pub fn next_action(&mut self) -> Option<Action<F>> {
         self.actions.pop_front()
     }
@@ -365,7 +365,7 @@ impl<F> Plane<F> {
             Message::Nonce { nonce } => return self.on_nonce(link, *nonce, now),
             Message::Proof { secret } => self.on_proof(link, *secret),
             Message::Serving(serving) => return self.on_serving(link, *serving),
-            // The session was forgotten when `Disconnect` was sent.
+            // The session was removed when `Disconnect` was sent.
             Message::DisconnectAck(_) => {}
             Message::Heartbeat { counter } => {
                 self.send(
@@ -386,8 +386,8 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Sends a message. False if one of its fields is above its limit; only the numbers and offers
-    /// of an endpoint of this process can be.
+    /// Sends a message. False if one of its fields exceeds its limit, which can happen only to the
+    /// numbers and offers of an endpoint of this process.
     fn send(&mut self, link: LinkId, message: &Message<'_>, fds: Vec<F>) -> bool {
         let mut out = [0; MAX_FRAME];
         let Ok(length) = message.encode(&mut out) else {

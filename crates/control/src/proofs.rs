@@ -1,8 +1,8 @@
-//! Challenges without an answer: when each is due again, and how many of it may still be sent (rule
-//! C13).
+//! Challenges without an answer: when each is due again, and how many times it may still be sent
+//! (rule C13).
 //!
-//! Invariants: at most three challenges are sent for a session; each session has one entry, which
-//! all three tables have or none. Owned by `plane.rs`, used by `plane/proofs.rs`.
+//! Invariants: at most three challenges are sent for a session; each session has one entry, either
+//! in all three tables or in none. Owned by `plane.rs`, used by `plane/proofs.rs`.
 
 use dunlin_core::Nanos;
 use dunlin_core::ordered::{Map, Set};
@@ -12,12 +12,12 @@ use super::types::{LinkId, Proving};
 #[cfg(test)]
 mod tests;
 
-/// Challenges that are sent for a session. Together they have 96 bytes, and the Connect or Accept
-/// that offered the address has 75 at least: fewer than three times the bytes that came. The other
-/// side answers no more of them.
+/// Most challenges that are sent for a session. Together they have 96 bytes, and the Connect or
+/// Accept that offered the address has at least 75: so fewer than three times the bytes that came
+/// go out. The other side answers no more challenges than these.
 pub(super) const SENDINGS: u8 = 3;
 
-/// Parts of the failure time-out, one of which lies between two challenges.
+/// Parts of the failure timeout, one of which is the time between two challenges.
 const PARTS: u64 = 8;
 
 /// A challenge without an answer.
@@ -25,7 +25,7 @@ const PARTS: u64 = 8;
 struct Awaited {
     link: LinkId,
     secret: u64,
-    /// Challenges that may still be sent.
+    /// How many challenges may still be sent.
     left: u8,
     due: Nanos,
 }
@@ -33,13 +33,13 @@ struct Awaited {
 /// The turn of a challenge that has waited for long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
-    /// Send it with these bytes.
+    /// Send a challenge with these bytes.
     Send(Proving, u64),
-    /// Its time is over.
+    /// The time for the proof is over.
     GiveUp(Proving),
 }
 
-/// All of them.
+/// All challenges without an answer.
 #[derive(Debug, Default)]
 pub(super) struct Proofs {
     awaited: Map<Proving, Awaited>,
@@ -48,7 +48,8 @@ pub(super) struct Proofs {
 }
 
 impl Proofs {
-    /// Begins to wait for these bytes over a connection. The first challenge is due now.
+    /// Begins to wait for the return of these bytes over a connection. The first challenge is due
+    /// now.
     pub(super) fn begin(&mut self, proving: Proving, link: LinkId, secret: u64, now: Nanos) {
         self.forget(proving);
         self.enter(
@@ -72,15 +73,16 @@ impl Proofs {
         true
     }
 
-    /// Takes bytes that came over a connection. The session whose challenge had them, if one waits.
+    /// Takes bytes that came over a connection. Returns the session whose challenge had them, if
+    /// there is one.
     pub(super) fn on_proof(&mut self, link: LinkId, secret: u64) -> Option<Proving> {
         let proving = self.by_secret.get(&(link, secret)).copied()?;
         self.forget(proving);
         Some(proving)
     }
 
-    /// The next turn that is due by now. All challenges of a session, and the time for an answer to
-    /// the last, take one failure time-out.
+    /// The next turn that is due by now. All challenges of a session, with the time for an answer
+    /// to the last, take one failure timeout.
     pub(super) fn next_turn(&mut self, timeout: Nanos, now: Nanos) -> Option<Turn> {
         let (_, proving) = *self.due.first().filter(|(at, _)| *at <= now)?;
         let awaited = self.awaited.get(&proving).copied()?;

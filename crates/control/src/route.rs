@@ -24,7 +24,7 @@ pub(super) struct RouteId(pub(super) u64);
 /// The state of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RouteState {
-    /// No attempt wants it.
+    /// No attempt needs the route.
     Down,
     /// A TCP connection is being made or greeted.
     Dialling(LinkId),
@@ -32,7 +32,7 @@ pub(super) enum RouteState {
     Upgrading { tcp: LinkId, unix: LinkId },
     /// Sessions can be made over this connection.
     Up(LinkId),
-    /// It will be dialled again at this time.
+    /// The route will be dialled again at this time.
     Backoff(Nanos),
 }
 
@@ -41,7 +41,7 @@ pub(super) enum RouteState {
 pub(super) struct Route {
     pub(super) addrs: Vec<SocketAddr>,
     pub(super) state: RouteState,
-    /// Attempts that have not ended.
+    /// Number of attempts that have not ended.
     pub(super) attempts: usize,
     /// The attempts that wait for their turn, oldest first.
     pub(super) waiting: Set<AttemptId>,
@@ -54,7 +54,7 @@ pub(super) struct Route {
 /// The next step after the end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AfterLoss {
-    /// The route did not depend on it.
+    /// The route did not depend on the connection.
     Nothing,
     /// The TCP connection stays in use.
     StayWith(LinkId),
@@ -76,7 +76,7 @@ impl Route {
         }
     }
 
-    /// Whether an attempt waits for a connection, and none is being made.
+    /// Whether an attempt waits for a connection, and the route may dial one now.
     pub(super) fn wants_dial(&self, now: Nanos) -> bool {
         let ready = match self.state {
             RouteState::Down => true,
@@ -101,7 +101,8 @@ impl Route {
         self.state = RouteState::Upgrading { tcp, unix };
     }
 
-    /// Uses a connection on which both sides have said hello. Returns the one that it replaces.
+    /// Uses a connection on which both sides have said hello. Returns the connection that it
+    /// replaces.
     pub(super) fn on_up(&mut self, link: LinkId) -> Option<LinkId> {
         let replaced = match self.state {
             RouteState::Upgrading { tcp, unix } if unix == link => Some(tcp),

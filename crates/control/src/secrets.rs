@@ -1,11 +1,12 @@
-//! Numbers that a peer gets and must not be able to continue: secrets of heartbeats, nonces, bytes
-//! of challenges. One of [`Rng`](dunlin_core::Rng)'s numbers shows all others to the peer that has
-//! it; of these, a peer that has many still needs the seed.
+//! Numbers that peers get, but from which they must not be able to compute further ones: secrets of
+//! heartbeats, nonces, bytes of challenges. From one number of [`Rng`](dunlin_core::Rng), a peer
+//! could compute all others; for the numbers here it needs the seed, even if it has many of them.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 
-/// A keyed hash of a counter. It is no cryptography; the same seed gives the same numbers.
+/// A keyed hash of a counter. It is not cryptographically secure. The same seed gives the same
+/// numbers.
 pub(crate) struct Secrets {
     seed: u64,
     issued: u64,

@@ -72,8 +72,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Hello for a process of another host. It learns neither boot id nor UNIX socket, with which
-    /// it could lead other processes of this host to this one (rule C3).
+    /// Hello for a process of another host. It contains neither the boot id nor the UNIX socket,
+    /// with which that process could lead other processes of this host to this one (rule C3).
     pub(super) fn hello_elsewhere(&self) -> Hello<'_> {
         Hello {
             boot_id: BootId::default(),
@@ -156,7 +156,7 @@ impl Proving {
 pub struct TransportOffer<F> {
     /// The transport that understands it.
     pub kind: TransportKind,
-    /// Bytes for the transport alone.
+    /// Bytes that only the transport reads.
     pub bytes: Vec<u8>,
     /// Descriptors that go with it.
     pub fds: Vec<F>,
@@ -257,20 +257,20 @@ pub enum Command<F> {
     },
 }
 
-/// An event that the plane has for an endpoint.
+/// An event that the plane gives to an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event<F> {
     /// The wanted endpoint exists: make an offer for it.
     Found {
         /// The session at this side.
         key: SessionKey,
-        /// To be given back with the offer.
+        /// The endpoint gives it back with its offer.
         via: LinkId,
         /// The endpoint that was found.
         peer: PeerIdentity,
     },
-    /// The offer made after `Found` has reached no peer: give up its resources. Another `Found` may
-    /// come.
+    /// The offer that the endpoint made after `Found` is void: give up its resources. Another
+    /// `Found` may come.
     OfferVoid {
         /// The session at this side.
         key: SessionKey,
@@ -285,7 +285,7 @@ pub enum Event<F> {
         /// The other side.
         side: Side<F>,
     },
-    /// The session will not be made; an offer for it holds no resources any more.
+    /// The session will not be made: give up the resources of an offer for it.
     ConnectFailed {
         /// The session at this side.
         key: SessionKey,
@@ -294,7 +294,7 @@ pub enum Event<F> {
     },
     /// A peer wants a session with this endpoint.
     Incoming {
-        /// To be given back with the answer.
+        /// The endpoint gives it back with its answer.
         ticket: ConnectTicket,
         /// The endpoint that asks.
         peer: PeerIdentity,
@@ -336,8 +336,8 @@ pub enum Event<F> {
         /// Packets reach the peer at its address.
         proven: bool,
     },
-    /// The services of the process of a session's peer, right after [`Event::Accepted`] and after
-    /// each change. Processes that do not say it, as those of earlier releases, cause no such
+    /// The services of the peer's process: comes right after [`Event::Accepted`] and after each
+    /// change. Processes that announce nothing, as those of earlier releases do, cause no such
     /// event.
     Serving {
         /// The session at this side.
@@ -354,11 +354,11 @@ pub enum Event<F> {
 pub enum ConnectFailure {
     /// The server declined.
     Refused(RefuseCode),
-    /// The deadline passed; no nexus could be reached until then.
+    /// The deadline passed before any nexus could be reached.
     Unreachable,
     /// The deadline passed; a nexus was there, but no endpoint accepted. Holds its last refusal.
     TimedOut(Option<RefuseCode>),
-    /// The deadline passed, and the last message of the other process was that it has too many
+    /// The deadline passed; the last message of the other process said that it has too many
     /// connections.
     Full,
     /// This process has as many connections under way as it may have.
@@ -428,14 +428,14 @@ pub enum Action<F> {
         /// Descriptors; only for links that carry them.
         fds: Vec<F>,
     },
-    /// Close the connection, after the frames that were sent before if that is possible at once. No
-    /// event about it may be reported any more.
+    /// Close the connection, after the frames before this action if they can be sent without
+    /// waiting. The owner reports no event about the connection any more.
     Close {
         /// The connection.
         link: LinkId,
     },
     /// The other side asks for a part of this process's memory file: answer with
-    /// [`Plane::show`](super::Plane::show), with no bytes if the process hides.
+    /// [`Plane::show`](super::Plane::show), without bytes if the process hides its counters.
     Show {
         /// The connection.
         link: LinkId,

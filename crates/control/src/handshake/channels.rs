@@ -1,9 +1,9 @@
-//! The channels between this endpoint and others, which sessions share, and the turns in which
-//! their offers are made (rule C4).
+//! The channels between this endpoint and others, which sessions share, and the order in which the
+//! sessions make their offers (rule C4).
 //!
-//! The first offer to an endpoint is made alone: the others wait until there is a channel to share.
-//! From then on [`MAX_OFFERS`] are under way at a time. Invariant: as long as a session waits, an
-//! offer is under way, so its end passes the turn on. Called by `handshake.rs`.
+//! The first offer to an endpoint is made alone: other sessions wait until there is a channel to
+//! share. From then on at most [`MAX_OFFERS`] are under way at a time. Invariant: as long as a
+//! session waits, an offer is under way, whose end passes the turn on. Called by `handshake.rs`.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -15,23 +15,23 @@ use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
 use crate::types::PeerIdentity;
 
-/// Offers under way to an endpoint with which there is a channel.
+/// Most offers under way to an endpoint with which there is a channel.
 pub(super) const MAX_OFFERS: usize = 32;
 
 /// All channels.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     of: Map<OtherEnd, Channel>,
-    /// The end behind each peer, and the number of open sessions with it.
+    /// The other end that each peer stands for, and the number of open sessions with the peer.
     peers: Map<PeerId, (OtherEnd, usize)>,
-    /// A planted bug: every session has its turn at once.
+    /// A planted bug: no session waits for its turn.
     #[cfg(feature = "mutants")]
     pub(super) unlimited: bool,
 }
 
-/// The other end of a channel, by the endpoint's own account and the address of its connection. A
-/// nexus can say that its endpoint is one of another nexus, but cannot connect from that one's
-/// address: so offers to it, which it may leave unanswered, keep no turn of the other's sessions.
+/// The other end of a channel: the identity that the endpoint claims, and the address of its
+/// connection. A nexus can claim an endpoint of another nexus, but cannot connect from that nexus's
+/// address. So offers that it leaves unanswered take no turn from sessions with the real endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct OtherEnd {
     endpoint: EndpointUid,
@@ -56,9 +56,9 @@ struct Channel {
     offered: usize,
     /// Sessions that wait for their turn, in order.
     waiting: VecDeque<SessionNum>,
-    /// Where the other's nexus listens, as far as is known.
+    /// The address at which the other endpoint's nexus listens, if it is known.
     nexus: Option<SocketAddr>,
-    /// Its index there.
+    /// The other endpoint's index in that nexus.
     index: Option<EndpointIndex>,
 }
 
@@ -82,13 +82,13 @@ impl Channels {
         channel.index = peer.index.or(channel.index);
     }
 
-    /// A session waits for its turn.
+    /// Adds a session that waits for its turn.
     pub(super) fn queue(&mut self, other: OtherEnd, session: SessionNum) {
         let channel = self.of.get_or_insert(other, Channel::default());
         channel.waiting.push_back(session);
     }
 
-    /// A session no longer waits.
+    /// Removes a session that no longer waits.
     pub(super) fn leave_queue(&mut self, other: OtherEnd, session: SessionNum) {
         if let Some(channel) = self.of.get_mut(&other) {
             channel.waiting.retain(|waiting| *waiting != session);
@@ -96,7 +96,7 @@ impl Channels {
         self.tidy(other);
     }
 
-    /// The session whose offer is to be made next; it has its turn now.
+    /// Gives the turn to the next waiting session, which must make its offer now.
     pub(super) fn next_turn(&mut self, other: OtherEnd) -> Option<SessionNum> {
         let channel = self.of.get_mut(&other)?;
         let may_offer = channel.may_offer();
@@ -121,7 +121,7 @@ impl Channels {
 
     /// Notes that a session with this peer is open now.
     pub(super) fn on_open(&mut self, other: OtherEnd, peer: PeerId) {
-        // Two connections with different addresses may lead to one peer: it has one count.
+        // Two connections with different addresses may lead to one peer, which has one count.
         let (of_peer, sessions) = self.peers.get_or_insert(peer, (other, 0));
         *sessions += 1;
         self.of.get_or_insert(*of_peer, Channel::default()).live += 1;

@@ -1,5 +1,5 @@
-//! Carries out the steps of a handshake: those of core here, those of the transport and the plane
-//! through [`Peering`], which the nexus and the simulator implement.
+//! Carries out the steps of a handshake: the steps of core here, and those of the transport and of
+//! the plane through [`Peering`], which the nexus and the simulator implement.
 //!
 //! Invariant: when a function here returns, no step is left. Called by both adapters.
 
@@ -15,10 +15,10 @@ use crate::types::{Command, Event, LinkId, PeerIdentity, SessionKey, Side, Trans
 /// Both halves of a transport.
 pub type HalvesMut<'a, T> = (&'a mut <T as Transport>::Rx, &'a mut <T as Transport>::Tx);
 
-/// Setting up the peers of a transport, and the way to the plane.
+/// Sets up the peers of a transport, and gives commands to the plane.
 ///
-/// A peer is counted: one use for each `accept` and each `complete`, given back by `release`;
-/// `remove` ends all uses at once.
+/// The implementation counts the uses of a peer: each `accept` and each `complete` adds one,
+/// `release` takes one back, and `remove` ends all of them.
 pub trait Peering<T: Transport> {
     /// A descriptor.
     type Fd;
@@ -57,17 +57,17 @@ pub trait Peering<T: Transport> {
         answer: TransportOffers<Self::Fd>,
     ) -> Result<PeerId, RefuseCode>;
 
-    /// Whether packets to this peer go to an address that is not that of its connection, so that it
-    /// must prove that they reach it there (rule C13).
+    /// Whether packets to this peer go to another address than that of its connection. The peer
+    /// must then prove that they reach it there (rule C13).
     fn must_prove(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> bool;
 
     /// Most data bytes in a packet to and from this peer.
     fn data_size(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> u32;
 
-    /// Gives up an offer to which no answer will come.
+    /// Gives up an offer that will get no answer.
     fn abandon(&mut self, halves: HalvesMut<'_, T>, pending: Self::Pending);
 
-    /// Takes away one use of this peer.
+    /// Takes back one use of this peer.
     fn release(&mut self, halves: HalvesMut<'_, T>, peer: PeerId);
 
     /// Removes a dead peer.
@@ -127,7 +127,7 @@ impl<F, P> Handshake<F, P> {
         fits
     }
 
-    /// Passes on core's reports to the plane: sessions that have ended, questions, and challenges.
+    /// Passes core's reports on to the plane: sessions that have ended, questions, and challenges.
     pub fn report<T, C, App>(
         &mut self,
         rpc: &mut Endpoint<T, C, App>,
@@ -247,7 +247,7 @@ impl<F, P> Handshake<F, P> {
         let lifecycle = rpc.lifecycle();
         let session = lifecycle.session_named(key.session, key.token);
         let numbers = session.and_then(|session| lifecycle.offer_of(session));
-        // A session that its user has just ended needs no offer.
+        // A session that its user has ended meanwhile needs no offer.
         let made = match numbers {
             Some(offer) => ways
                 .offer(lifecycle.halves_mut(), peer)
@@ -347,8 +347,8 @@ where
     admit(rpc, ways, peer, side)
 }
 
-/// Makes this side of a session whose offer the transport has taken. `side` has the numbers of the
-/// side that asks, and the answer of the transport.
+/// Makes this side of a session whose offer the transport has taken. `side` has the session numbers
+/// of the asking side, and the transport's answer.
 fn admit<T, C, App, W>(
     rpc: &mut Endpoint<T, C, App>,
     ways: &W,

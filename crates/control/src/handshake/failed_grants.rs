@@ -1,5 +1,5 @@
-//! Failed grants and attempts: asking again under another name, giving a grant back, and telling
-//! the program why there is no session (rules C4 and C5). Called by `handshake.rs`.
+//! Failed grants and attempts: asks again under another token, gives a grant back, and lets the
+//! program see why there is no session (rules C4 and C5). Called by `handshake.rs`.
 
 use dunlin_core::{CloseReason, Nanos, Session};
 use dunlin_wire::control::RefuseCode;
@@ -32,7 +32,8 @@ impl<F, P> Handshake<F, P> {
         };
         (entry.key, entry.stage) = (new, Stage::Asked);
         let wish = entry.wish.clone();
-        // In this order the route to the other process is wanted at every moment.
+        // In this order, an attempt needs the route to the other process at every moment, so it is
+        // kept.
         self.ask(new, &wish);
         self.command(Command::Abandon { key: old });
     }
@@ -45,7 +46,7 @@ impl<F, P> Handshake<F, P> {
             return;
         };
         let failure = match failure {
-            // This attempt did not reach a nexus, but one before did.
+            // This attempt did not reach a nexus, but an earlier one did.
             ConnectFailure::Unreachable if entry.met => ConnectFailure::TimedOut(None),
             other => other,
         };
@@ -60,8 +61,8 @@ impl<F, P> Handshake<F, P> {
         self.give_up(key.session, entry.stage);
     }
 
-    /// Handles a grant that cannot be completed: the offered channel has gone with its last
-    /// session, or this side cannot use it. The transport's next offer is another.
+    /// Handles a grant that cannot be completed: the offered channel is gone with its last session,
+    /// or this side cannot use it. The transport's next offer will be for another channel.
     pub(super) fn on_unusable(&mut self, mut entry: Connecting<P>, code: RefuseCode, now: Nanos) {
         let key = entry.key;
         #[cfg(feature = "mutants")]

@@ -1,5 +1,5 @@
-//! A session that is connecting: its stage, and the wish, which may be repeated. The table in the
-//! header of `handshake.rs` has the transitions; that file alone makes them.
+//! A session that is connecting: its stage, and its request to the plane, which may be repeated.
+//! Only `handshake.rs` changes the stage, by the table in its header.
 
 use std::net::SocketAddr;
 
@@ -31,7 +31,7 @@ pub(super) struct Connecting<P> {
     pub(super) retries: u32,
     /// A nexus has found the other endpoint once.
     pub(super) met: bool,
-    /// Challenges that were answered since the other side got the offer.
+    /// Number of challenges that were answered since the other side got the offer.
     pub(super) proofs: u8,
     pub(super) stage: Stage<P>,
 }
@@ -40,21 +40,22 @@ pub(super) struct Connecting<P> {
 pub(super) enum Stage<P> {
     /// The plane looks for the other endpoint.
     Asked,
-    /// It was found; the offer waits for its turn.
+    /// The endpoint was found; the offer waits for its turn.
     Waiting { via: LinkId, peer: PeerIdentity },
-    /// Core gives the session another token, before it is asked for again.
+    /// Core gives the session another token, before this side asks for it again.
     Renaming,
     /// The transport makes the offer.
     Offering { via: LinkId, other: OtherEnd },
     /// The other side has the offer.
     Offered { other: OtherEnd, pending: P },
-    /// It was granted, and the transport takes the answer. In this stage the plane may report that
-    /// the session has ended.
+    /// The session was granted, and the transport takes the answer. In this stage the plane may
+    /// report that the session has ended.
     Completing {
         other: OtherEnd,
         ended: Option<CloseReason>,
     },
-    /// It was granted, and the transport has taken the answer; the peer has not proven its address.
+    /// The session was granted, and the transport has taken the answer; the peer has not proven its
+    /// address.
     Proving {
         other: OtherEnd,
         peer: PeerId,

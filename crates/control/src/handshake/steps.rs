@@ -93,7 +93,7 @@ pub enum Step<F, P> {
         /// The peer.
         peer: PeerId,
     },
-    /// Have core report the fates of requests, for the plane.
+    /// Have core report the fates of requests to the plane.
     Inquired {
         /// The session at this side.
         key: SessionKey,
@@ -124,7 +124,7 @@ pub enum Step<F, P> {
 /// The result of completing a granted session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
-    /// It is open; the transport counts one use more of this peer.
+    /// The session is open; the transport counts one use more of this peer.
     Open(PeerId),
     /// The transport took the answer and counts one use more of this peer, but the peer's numbers
     /// do not fit the session that this side asked for (rule C5).
@@ -144,7 +144,7 @@ pub enum Completion {
 /// The answer to a session that the peer asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer<F> {
-    /// It is open; the transport counts one use more of this peer.
+    /// The session is open; the transport counts one use more of this peer.
     Granted {
         /// The peer.
         peer: PeerId,
@@ -170,7 +170,8 @@ pub enum Answer<F> {
     NoWay(RefuseCode),
 }
 
-/// The plane sent an event that cannot happen to a session in its stage: one of the two is wrong.
+/// The plane sent an event that does not fit the stage of its session: the plane or the handshake
+/// has a bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongStage {
     /// The session.

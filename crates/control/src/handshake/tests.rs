@@ -1,4 +1,4 @@
-//! The handshake alone: each row of its table, and the resources that it must give back.
+//! Tests of the handshake alone: each row of its table, and the resources that it must give back.
 
 use std::net::SocketAddr;
 
@@ -138,7 +138,7 @@ fn closes(number: u32, reason: CloseReason) -> Taken {
     Step::Close { key, reason }
 }
 
-/// The stage to which a session is brought.
+/// The stage to which `bring` brings a session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum At {
     Asked,
@@ -157,8 +157,8 @@ const STAGES: [At; 5] = [
     At::Completing,
 ];
 
-/// Brings session `number` to this stage, with endpoint 1; its offer is `number` as well. Before
-/// `Waiting` comes another session, 99, which has the only turn.
+/// Brings session `number` to this stage, with endpoint 1; its offer is `number` as well. For
+/// `Waiting`, another session, 99, has the only turn.
 fn bring(handshake: &mut Tested, number: u32, at: At) {
     if at == At::Waiting {
         bring(handshake, 99, At::Offered);
@@ -189,7 +189,7 @@ fn found_by(key: SessionKey, peer: u8) -> Event<u32> {
     Event::Found { key, via, peer }
 }
 
-/// The session is found, offered and granted.
+/// Brings a session from found to granted.
 fn offer(handshake: &mut Tested, key: SessionKey) {
     handshake.on_event(found_by(key, 1)).unwrap();
     handshake.on_offered(key, VIA, Ok((0, side(0))));
@@ -251,7 +251,7 @@ fn the_first_offer_is_made_alone_and_then_a_few_at_a_time() {
     let made = steps(&mut handshake);
     let turns: Vec<Taken> = (1..=all / 2).map(|number| offers(number, 1)).collect();
     assert_eq!(made[2..], turns, "in the order in which they were found");
-    // Each offer that ends, in whatever way, gives its turn to the next.
+    // Each offer that ends, in any way, passes its turn to the next.
     handshake.on_offered(key(1), VIA, Err(RefuseCode::Busy));
     assert!(steps(&mut handshake).contains(&offers(all / 2 + 1, 1)));
     handshake.on_ended(key(2), &closed(CloseReason::Disconnected, None, true));

@@ -1,4 +1,4 @@
-//! The detector by table, and against peers that answer, stop answering, and clocks that jump.
+//! The detector by table, against peers that answer or stop answering, and with clocks that jump.
 
 use proptest::prelude::*;
 
@@ -11,8 +11,9 @@ const CONFIG: HeartbeatConfig = HeartbeatConfig {
 
 const SECRET: Secret = Secret([3, 5]);
 
-/// Runs a detector, from `start` on, against a peer that acknowledges each heartbeat after
-/// `delay` as long as `answers` says so. Returns when it declared the failure, before `end`.
+/// Runs a detector, from `start` on, against a peer that acknowledges each heartbeat after `delay`
+/// as long as `answers` says so. Returns the time of the failure that it declared, if it declared
+/// one before `end`.
 fn run(
     detector: &mut Detector,
     start: Nanos,
@@ -103,7 +104,7 @@ fn heartbeats_between_looks_prove_no_more_than_the_look_before() {
     let second = SECRET.counter(2);
     assert_eq!(detector.beat(Nanos::from_millis(240)), Some(second));
     assert_eq!(detector.on_ack(second), Ok(()));
-    // It counts as sent at 150 ms, the time of the last poll.
+    // The heartbeat counts as sent at 150 ms, the time of the last poll.
     let mut failed = None;
     for millis in 241..2_000 {
         let now = Nanos::from_millis(millis);
@@ -170,7 +171,7 @@ fn who_was_stopped_gives_the_peer_a_full_round() {
         detector.poll(back + CONFIG.interval()),
         Verdict::Send(SECRET.counter(8))
     );
-    // An answer to the heartbeat that was sent after coming back is proof enough.
+    // An answer to the heartbeat that this process sends after it has come back is proof enough.
     let Verdict::Send(counter) = verdict else {
         unreachable!()
     };

@@ -1,4 +1,4 @@
-//! Shares against every count, and the network prefix of an address.
+//! Shares for all counts, and the network prefix of an address.
 
 use proptest::prelude::*;
 
@@ -80,8 +80,8 @@ fn the_origin_with_most_connections_before_hello_loses_its_oldest() {
 }
 
 proptest! {
-    /// For any new connection: an origin at or below its share loses none, and if one below its
-    /// share is refused, then each origin has one place.
+    /// For any new connection: an origin at or below its share loses none, and an origin below its
+    /// share is refused only if each origin has one place.
     #[test]
     fn no_origin_pays_below_its_share(of in prop::collection::vec(0_usize..40, 1..12),
                                       newcomer in 0_u8..12, limit in 1_usize..100) {

@@ -10,8 +10,9 @@ use crate::places::{Origin, Room};
 use crate::types::LinkId;
 
 impl<F> Plane<F> {
-    /// Accepts a process that has connected. It must say hello soon, and then gets a place. If too
-    /// many connections have not said hello, the origin with most of them loses its oldest.
+    /// Accepts a process that has connected. The process must say hello soon, and then gets a
+    /// place. If too many connections have not said hello, the origin with most of them loses its
+    /// oldest one.
     pub fn on_accepted(&mut self, origin: Origin, now: Nanos) -> LinkId {
         let id = LinkId(self.fresh_id());
         self.enter_link(id, Link::accepted(origin, now, &self.config));
@@ -24,8 +25,8 @@ impl<F> Plane<F> {
         id
     }
 
-    /// Counts a process that has connected and was sent away, because the system has no descriptor
-    /// for it.
+    /// Counts a process that has connected and was sent away, because the system has no free
+    /// descriptor.
     pub const fn on_sent_away(&mut self) {
         self.counters.links_refused += 1;
     }
@@ -33,7 +34,7 @@ impl<F> Plane<F> {
     /// Gives a place to an accepted connection that has said hello.
     ///
     /// # Errors
-    /// There is no place, not even by closing another connection.
+    /// There is no place, and no connection that may be closed for this one.
     pub(super) fn take_place(&mut self, id: LinkId, now: Nanos) -> Result<(), GoodbyeReason> {
         let Some(origin) = self.links.get(&id).and_then(|link| link.origin) else {
             return Ok(());
@@ -67,9 +68,9 @@ impl<F> Plane<F> {
         self.close_link(id, GoodbyeReason::TooManyConnections, now);
     }
 
-    /// The oldest idle connection of an origin. A process has as much time to ask for a session as
-    /// it had to say hello: if its connection counted as idle at once, a crowd that connects again
-    /// and again would end every handshake.
+    /// The oldest idle connection of an origin. After hello, a process has as much time to ask for
+    /// a session as it had to say hello: if its connection counted as idle immediately, a crowd of
+    /// processes that connect again and again would end every handshake.
     fn idle_of(&self, origin: Origin, now: Nanos) -> Option<LinkId> {
         let settling = self.config.hello_timeout;
         let is_idle = |link: &Link| link.is_unused() && now.since(link.begun) >= settling;
@@ -78,8 +79,8 @@ impl<F> Plane<F> {
             .find(|id| self.links.get(id).is_some_and(is_idle))
     }
 
-    /// The connection of an origin whose end costs it least: an idle one, the oldest first;
-    /// otherwise the newest, because the older ones were there before a flood.
+    /// The connection of an origin whose loss harms it least: the oldest idle one; if none is idle,
+    /// the newest, because the older ones were there before a flood.
     fn least_used_of(&self, origin: Origin, now: Nanos) -> Option<LinkId> {
         let is_unused = |id: &LinkId| self.links.get(id).is_some_and(Link::is_unused);
         let mut all = self.places.greeted_of(origin);

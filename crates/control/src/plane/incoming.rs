@@ -20,7 +20,7 @@ pub(super) struct Incoming {
     attempt: AttemptId,
     pub(super) endpoint: EndpointIndex,
     remote: SessionRef,
-    /// Its peer has to prove an address; the origin that has a place for it.
+    /// The origin that holds a place for the request, if its peer must prove an address.
     pub(super) unproven: Option<Origin>,
 }
 
@@ -188,7 +188,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Drops the requests of a link that is gone: answers to them will have no effect.
+    /// Drops the requests of a link that is gone, so answers to them will have no effect.
     pub(super) fn drop_tickets_of(&mut self, link: LinkId) {
         let of: Vec<ConnectTicket> = self
             .tickets
@@ -204,8 +204,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Enters an open session. False if the peer could not tell it from another session over the
-    /// same link, because two endpoints have drawn the same number and token.
+    /// Enters an open session. False if two endpoints have drawn the same number and token, so the
+    /// peer could not tell this session from another one over the same link.
     pub(super) fn insert_session(&mut self, key: SessionKey, open: Open) -> bool {
         if self.find(open.link, key.as_ref()).is_some() {
             return false;

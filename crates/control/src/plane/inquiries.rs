@@ -2,12 +2,12 @@
 //! packets cannot touch (rule C11).
 //!
 //! An endpoint whose thread is in a handler cannot answer. So every inquiry has a time by which the
-//! endpoint must have answered; after that the plane answers that the endpoint is away, and since
-//! when. The endpoint need not publish anything for that: the inquiry that lies unread in its queue
-//! is proof enough.
+//! endpoint must answer; after that the plane answers that the endpoint is away, and since when.
+//! The endpoint publishes nothing for this purpose: the unread inquiry in its queue is proof
+//! enough.
 //!
-//! Invariants: an endpoint has at most one inquiry of a session in its queue, however often the
-//! peer asks; and it gets one account for each of its own inquiries, or its session ends.
+//! Invariants: an endpoint has at most one inquiry about a session in its queue, however often the
+//! peer asks; for each of its own inquiries it gets one account, or its session ends.
 
 use dunlin_core::ordered::{Map, Set};
 use dunlin_core::{Account, Nanos};
@@ -22,9 +22,9 @@ use crate::types::{Event, LinkId, SessionKey};
 /// An inquiry of a peer that an endpoint has not answered.
 #[derive(Clone, Copy, Debug)]
 struct Posed {
-    /// When it came.
+    /// When the inquiry came.
     since: Nanos,
-    /// The peer waits for an account until then.
+    /// The time until which the peer waits for an account; `None`: it does not wait.
     due: Option<Nanos>,
 }
 
@@ -32,7 +32,7 @@ struct Posed {
 #[derive(Debug, Default)]
 pub(super) struct Inquiries {
     posed: Map<SessionKey, Posed>,
-    /// Inquiries that become due.
+    /// The inquiries with a `due`, in the order of that time.
     due: Set<(Nanos, SessionKey)>,
 }
 
@@ -61,7 +61,8 @@ impl Inquiries {
         due.is_some_and(|due| self.due.remove(&(due, key)))
     }
 
-    /// The next inquiry that has waited for its endpoint for too long, and since when it waits.
+    /// Takes the next inquiry that has waited too long for its endpoint, and how long it has
+    /// waited.
     fn pop_due(&mut self, now: Nanos) -> Option<(SessionKey, Nanos)> {
         let first = self.due.first().filter(|(at, _)| *at <= now);
         let (at, key) = *first?;
@@ -134,7 +135,8 @@ impl<F> Plane<F> {
     pub(super) fn on_account(&mut self, link: LinkId, account: &wire::Account<'_>) {
         let key = self.find(link, account.session);
         let open = key.and_then(|key| self.sessions.get_mut(key));
-        // More accounts than inquiries would fill the endpoint's queue.
+        // If the peer could send more accounts than there are inquiries, it could fill the
+        // endpoint's queue.
         let (Some(key), true) = (key, open.is_some_and(|open| open.inquires)) else {
             self.counters.unknown_sessions += u64::from(key.is_none());
             return;

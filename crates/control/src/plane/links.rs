@@ -41,23 +41,25 @@ impl End {
 }
 
 impl<F> Plane<F> {
-    /// Sets the address of our end of a connection; to be called before any frame comes over it.
+    /// Sets the address of our end of a connection. The caller does so before any frame comes over
+    /// it.
     pub fn on_local(&mut self, id: LinkId, local: SocketAddr) {
         if let Some(link) = self.links.get_mut(&id) {
             link.local = Some(local);
         }
     }
 
-    /// Sets the address of the other end of an accepted connection; to be called before any frame
-    /// comes over it.
+    /// Sets the address of the other end of an accepted connection. The caller does so before any
+    /// frame comes over it.
     pub fn on_remote(&mut self, id: LinkId, remote: IpAddr) {
         if let Some(link) = self.links.get_mut(&id) {
             link.remote = Some(remote.to_canonical());
         }
     }
 
-    /// Notes that the other end of a dialled connection has an address of this host; to be called
-    /// before [`Self::on_dialled`]. Without it, what a peer says about its host is not believed.
+    /// Notes that the other end of a dialled connection has an address of this host. The caller
+    /// does so before [`Self::on_dialled`]. Without this, the plane does not believe a peer that
+    /// claims to be on this host.
     pub fn on_here(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(&id) {
             link.here = true;
@@ -161,7 +163,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Updates the time at which a link must be polled.
+    /// Updates the time at which the plane must poll a link.
     pub(super) fn on_link_time(&mut self, id: LinkId) {
         if let Some(link) = self.links.get(&id) {
             self.link_times.set(id, link.next_wakeup());
@@ -188,7 +190,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Brings a route into the state that its attempts and sessions need.
+    /// Dials or drops a route's connections, as its attempts and sessions need.
     pub(super) fn tend_route(&mut self, id: RouteId, now: Nanos) {
         let Some(route) = self.routes.get(&id) else {
             return;
@@ -274,7 +276,7 @@ impl<F> Plane<F> {
         self.pump(route_id, id);
     }
 
-    /// The address at which a process listens, if one of its connections knows it.
+    /// The address at which a process listens, if it is known for one of the connections with it.
     fn nexus_of(&self, incarnation: Incarnation) -> Option<SocketAddr> {
         let of = |link: &&Link| {
             let peer = link.peer.as_ref();

@@ -1,5 +1,5 @@
 //! Sessions that endpoints of this process ask for: the commands and messages that advance an
-//! `Attempt` (`attempt.rs`), and its end.
+//! `Attempt` (`attempt.rs`), and those that end it.
 
 use std::net::SocketAddr;
 
@@ -183,7 +183,7 @@ impl<F> Plane<F> {
             token: accept.server.token,
         };
         let Some(attempt) = self.attempt_over(link, accept.attempt) else {
-            // A second grant is for a session that is open.
+            // A second grant changes nothing if the session is open already.
             if !self.is_open_with(link, remote) {
                 self.send(link, &Message::Disconnect(remote), Vec::new());
             }
@@ -208,7 +208,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Whether a session is open that the other side of a connection knows by this name.
+    /// Whether there is an open session over this connection that the other side calls `remote`.
     fn is_open_with(&self, link: LinkId, remote: SessionRef) -> bool {
         #[cfg(feature = "mutants")]
         if self.mutant == Some(crate::mutant::Mutant::SecondGrantEnds) {
@@ -219,7 +219,7 @@ impl<F> Plane<F> {
             .any(|(_, open)| open.remote == remote)
     }
 
-    /// Advances the attempts whose deadline or whose wait is over.
+    /// Advances the attempts whose deadline has passed or whose wait is over.
     pub(super) fn poll_attempts(&mut self, now: Nanos) {
         while let Some((at, id)) = self.due.first().copied() {
             if at > now {
@@ -245,7 +245,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Lets attempts use the link of their route, as many at a time as it may have look-ups.
+    /// Lets attempts use the link of their route, up to the number of look-ups that a link may
+    /// have.
     pub(super) fn pump(&mut self, route_id: RouteId, id: LinkId) {
         loop {
             let Some(link) = self.links.get_mut(&id) else {
@@ -295,8 +296,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Fails the attempts over a route whose other side speaks no version of ours: waiting would
-    /// not help.
+    /// Fails the attempts over a route whose other side has no version in common with us: waiting
+    /// would not help.
     pub(super) fn fail_attempts_over(&mut self, route: RouteId, now: Nanos) {
         let over: Vec<AttemptId> = self
             .attempts
@@ -309,8 +310,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The attempt to which an answer belongs. Answers to other endpoints' attempts or to abandoned
-    /// ones change nothing (rule C5).
+    /// The attempt to which an answer belongs. Answers to attempts over other links, or to
+    /// abandoned attempts, change nothing (rule C5).
     fn attempt_over(&mut self, link: LinkId, id: AttemptId) -> Option<&mut Attempt> {
         self.attempts
             .get_mut(&id)
@@ -361,7 +362,8 @@ impl<F> Plane<F> {
         Some(attempt.key)
     }
 
-    /// The route to these addresses, a new one if there is none; `None` if there are too many.
+    /// The route to these addresses, which it adds if there is none; `None` if there are too many
+    /// routes.
     fn route_for(&mut self, to: Vec<SocketAddr>) -> Option<RouteId> {
         if let Some(id) = self.route_to.get(&to) {
             return Some(*id);

@@ -1,15 +1,17 @@
-//! Proofs of addresses (rule C13): before packets of a session go to an address that is not that of
-//! the peer's connection, eight random bytes go there, and come back over the connection.
+//! Proofs of addresses (rule C13): before packets of a session go to another address than that of
+//! the peer's connection, eight random bytes go there, which the peer sends back over the
+//! connection.
 //!
 //! The endpoint sends the bytes, since the plane knows no packets. The plane draws them, tells the
-//! endpoint when to send them, and gives up in the end; `proofs.rs` keeps the times. Each session
-//! has bytes of its own, so an address that is used again is proven again.
+//! endpoint when to send them, and gives up after a timeout; `proofs.rs` keeps the times. Each
+//! session has its own bytes, so an address that is used again is proven again.
 //!
 //! Requests that wait for a proof have places of their own, of which each origin has its share
-//! (`places.rs`), so an endpoint answers others, and other origins, whatever one asks for.
+//! (`places.rs`). So whatever one origin asks for, endpoints still answer other requests and other
+//! origins.
 //!
 //! Invariants: the endpoint learns exactly once how a proof ends, unless a granted session ends
-//! first; a request counts among those of its endpoint or among the unproven ones. Called by
+//! first; a request counts either among those of its endpoint or among the unproven ones. Called by
 //! `plane.rs`.
 
 use dunlin_core::Nanos;
@@ -32,16 +34,16 @@ impl<F> Plane<F> {
             self.proofs.begin(proving, link, secret, now);
             self.poll_proofs(now);
         } else if matches!(proving, Proving::Asked { .. }) {
-            // It got no place, or its connection has ended. The end of a granted session is on its
-            // way already.
+            // The request got no place, or its connection has ended. (For a granted session without
+            // a connection, the event of its end is on the way already.)
             self.tell_proven(proving, false);
         }
     }
 
-    /// Moves a request from the places for those that the endpoint has to answer to those for
-    /// proofs: requests for addresses that prove nothing keep no place of any other. An origin with
-    /// more than its share makes room for others. Returns the connection of the request, or `None`
-    /// if it is refused, or gone.
+    /// Moves a request from the endpoint's places to those for proofs, so that requests whose
+    /// address is never proven take no place from others. If an origin has more than its share, one
+    /// of its requests makes room. Returns the connection of the request, or `None` if it is
+    /// refused or gone.
     fn take_turn(&mut self, ticket: ConnectTicket) -> Option<LinkId> {
         let asked = self.tickets.get(&ticket)?;
         let link = asked.link;
@@ -66,7 +68,7 @@ impl<F> Plane<F> {
         Some(link)
     }
 
-    /// Gives up the newest proof of an origin: those before it were there before a flood.
+    /// Gives up the newest proof of an origin, because older ones may be from before a flood.
     fn make_room(&mut self, origin: Origin) {
         let newest = self.unproven.held_by(origin).next_back();
         let asked = newest.and_then(|ticket| Some((ticket, self.tickets.get(&ticket)?.endpoint)));
@@ -81,7 +83,8 @@ impl<F> Plane<F> {
         self.refuse(ticket, RefuseCode::Busy);
     }
 
-    /// Moves a request back, because its proof is over: the endpoint has to answer it now.
+    /// Moves a request back to the endpoint's places, because its proof is over and the endpoint
+    /// must answer it now.
     fn end_turn(&mut self, ticket: ConnectTicket) {
         let Some(asked) = self.tickets.get_mut(&ticket) else {
             return;
@@ -94,7 +97,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The origin of a connection, also of one that this side has made.
+    /// The origin of a connection, even of one that this side has made.
     fn origin_of(&self, link: LinkId) -> Origin {
         let link = self.links.get(&link);
         let dialled = || link?.remote().map(Origin::of_host);
@@ -116,8 +119,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Takes bytes that the peer sends back. Those of no challenge, or of one that was answered
-    /// before, change nothing.
+    /// Takes bytes that the peer sends back. Bytes that belong to no challenge, or to one that was
+    /// answered before, change nothing.
     pub(super) fn on_proof(&mut self, link: LinkId, secret: u64) {
         if let Some(proving) = self.proofs.on_proof(link, secret) {
             self.tell_proven(proving, true);
@@ -131,7 +134,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Has the challenges sent that are due, and gives up those whose time is over.
+    /// Has endpoints send the challenges that are due, and gives up those whose time is over.
     pub(super) fn poll_proofs(&mut self, now: Nanos) {
         let timeout = self.config.heartbeat.timeout;
         while let Some(turn) = self.proofs.next_turn(timeout, now) {

@@ -1,5 +1,5 @@
 //! The services that this process announces, and those of its peers (rule C14). A process that has
-//! said nothing takes every session; one that drains takes none.
+//! announced nothing takes every session; one that drains takes none.
 //!
 //! Called by `plane.rs`, and by `links.rs` and `outgoing.rs` when a connection or a session is
 //! made.
@@ -10,8 +10,8 @@ use super::Plane;
 use crate::types::{Event, LinkId, SessionKey};
 
 impl<F> Plane<F> {
-    /// Says to all peers, now and when they connect, what this process serves. While it drains, it
-    /// refuses sessions; those that are open stay.
+    /// Announces the services of this process to all peers, now and when they connect. While the
+    /// process drains, it refuses new sessions; open ones stay.
     pub fn serve(&mut self, serving: Serving) {
         self.serving = Some(serving);
         let links: Vec<LinkId> = self.links.keys().copied().collect();
@@ -20,7 +20,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Says to a peer what this process serves, once both sides have said hello.
+    /// Announces the services of this process to a peer, once both sides have said hello.
     pub(super) fn say_serving(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(&id).filter(|link| link.is_up()) else {
             return;
@@ -34,7 +34,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The peer has said what it serves.
+    /// Takes the services that a peer has announced.
     pub(super) fn on_serving(&mut self, id: LinkId, serving: Serving) -> Result<(), GoodbyeReason> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
         if link.on_serving(serving)?.is_some() {
@@ -46,7 +46,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Tells an endpoint what the peer of one of its sessions serves.
+    /// Gives an endpoint the services that the peer of one of its sessions has announced.
     pub(super) fn tell_serving(&mut self, id: LinkId, key: SessionKey) {
         let link = self.links.get(&id);
         let said = link.and_then(|link| Some((link.peer.as_ref()?.incarnation, link.serving?)));
@@ -60,7 +60,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Whether this process takes a session with this endpoint, or with any.
+    /// Whether this process takes a session with this endpoint, or with any endpoint if `target` is
+    /// [`EndpointIndex::ANY`].
     pub(super) fn takes(&self, target: EndpointIndex) -> Result<(), RefuseCode> {
         match self.serving {
             Some(serving) if serving.draining => Err(RefuseCode::Closing),
@@ -71,7 +72,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The endpoints among which the peer may be given any.
+    /// The end of the range of endpoints from which a peer gets one if it asks for any.
     pub(super) fn end_of_any(&self) -> EndpointIndex {
         let all = EndpointIndex::ANY;
         let end = self.serving.map(|serving| EndpointIndex(serving.endpoints));

@@ -1,13 +1,13 @@
-//! The open sessions of a process, by name and by connection: the end of a connection takes no look
-//! at sessions over others.
+//! The open sessions of a process, by name and by connection, so that the end of a connection costs
+//! no look at sessions over other connections.
 //!
-//! An endpoint numbers its sessions from 0 and uses numbers again, so sessions stand in pages of
-//! [`PAGE`] numbers, which takes 42 bytes for each; a tree with an entry for each session, and one
-//! more by connection, took 127.
+//! An endpoint numbers its sessions from 0 and uses numbers again. So the table has pages of
+//! [`PAGE`] numbers, which take 42 bytes a session; a tree with one entry for each session, and
+//! another tree by connection, took 127.
 //!
 //! Invariants: an endpoint has no two open sessions of one number, because it reports the end of
 //! one before it uses the number again; the sessions over a connection are a doubly linked list
-//! that begins in `first_over`; no page is empty, and neither is a list.
+//! that begins in `first_over`; no page and no list is empty.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ struct Place(EndpointIndex, u32);
 /// An open session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
-    /// The connection over which it was made; it ends with the connection.
+    /// The connection over which the session was made, and with which it ends.
     pub(super) link: LinkId,
     /// The peer's name for it.
     pub(super) remote: SessionRef,
@@ -39,7 +39,7 @@ pub(super) struct Open {
 struct Entry {
     token: Token,
     open: Open,
-    /// The sessions before and after it among those over its connection.
+    /// The previous and the next session over the same connection.
     previous: Option<Place>,
     next: Option<Place>,
 }
@@ -50,7 +50,7 @@ type Page = Box<[Option<Entry>; PAGE as usize]>;
 /// All open sessions.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    /// By endpoint and first number.
+    /// The pages, by endpoint and by the first number of the page.
     pages: BTreeMap<(EndpointIndex, u32), Page>,
     first_over: BTreeMap<LinkId, Place>,
     len: usize,

@@ -28,7 +28,7 @@ impl<F> Plane<F> {
         assert_eq!(self.route_times.next(), routes);
     }
 
-    /// Checks that each session stands under its connection, and nothing else does.
+    /// Checks that the list of each connection has its sessions and no others.
     fn check_sessions(&self) {
         let of = |endpoint: &EndpointIndex| self.sessions.of(*endpoint);
         let all = self.endpoints.keys().flat_map(of);
@@ -47,7 +47,7 @@ impl<F> Plane<F> {
 const PATIENCE: Nanos = Nanos::from_secs(5);
 const FIRST: EndpointIndex = EndpointIndex(0);
 
-/// Long enough for every handshake, shorter than any time-out.
+/// Long enough for every handshake, shorter than any timeout.
 const SOON: Nanos = Nanos::from_millis(20);
 
 fn is_open(seen: Option<Seen>) -> bool {

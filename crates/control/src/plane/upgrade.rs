@@ -1,11 +1,12 @@
 //! From TCP to the UNIX socket of the same process (rule C3). The process at the other end of a TCP
-//! connection says which socket is its own, so it could name that of another process of this host:
-//! it must have an address of this host to be believed, and must know the connection again.
+//! connection names the UNIX socket that is its own, so it could name the socket of another process
+//! of this host. Therefore it is believed only if it has an address of this host, and if it returns
+//! a number over both connections.
 //!
 //! ```text
 //! TCP greeted ─▶ nonce sent ─said again─▶ UNIX dialled ─▶ greeted ─▶ nonce sent ─said again─▶ used
 //! ```
-//! The side that was dialled keeps the nonces of connections of its own user alone, so a process
+//! The side that was dialled keeps only the nonces of connections from its own user, so a process
 //! of another user cannot pass one on. If a nonce does not come back in time, TCP is used.
 
 use dunlin_core::Nanos;
@@ -17,8 +18,8 @@ use crate::places::Origin;
 use crate::route::{RouteId, RouteState};
 use crate::types::{Action, LinkId, Target};
 
-/// The name of a UNIX socket that is dialled must begin so: a process must not be led to other
-/// programs' sockets by a hello.
+/// The plane dials only UNIX sockets whose name begins like this, so that a hello cannot lead a
+/// process to the sockets of other programs.
 pub(super) const UNIX_PREFIX: &str = "\0dunlin-";
 
 impl<F> Plane<F> {
@@ -32,13 +33,13 @@ impl<F> Plane<F> {
         (both && peer.unix_name.starts_with(UNIX_PREFIX)).then(|| peer.unix_name.clone())
     }
 
-    /// The process at the other end of a TCP link gets a number by which it can be known again.
+    /// Sends a number over a TCP link, so that the process there can be recognised again.
     pub(super) fn begin_upgrade(&mut self, tcp: LinkId, now: Nanos) {
         let nonce = self.secrets.next();
         self.send_nonce(tcp, nonce, now);
     }
 
-    /// The process at the UNIX socket has to say the number that the one over TCP got.
+    /// Asks the process at the UNIX socket to return the number that was sent over TCP.
     pub(super) fn ask_for_proof(&mut self, tcp: LinkId, unix: LinkId, now: Nanos) {
         let nonce = self.links.get(&tcp).and_then(|link| link.nonce);
         let Some(nonce) = nonce.filter(|_| self.same_process(tcp, unix)) else {
@@ -55,7 +56,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The other side has not said the number again in time: TCP is used.
+    /// Uses TCP, because the other side has not returned the number in time.
     pub(super) fn on_unproven(&mut self, id: LinkId, now: Nanos) {
         let Some(route_id) = self.links.get(&id).and_then(|link| link.route) else {
             return;
@@ -83,7 +84,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The other side has said the number again.
+    /// Handles a number that the other side has returned.
     fn on_nonce_returned(
         &mut self,
         id: LinkId,
@@ -103,25 +104,26 @@ impl<F> Plane<F> {
                 self.forget_nonce(id);
                 self.use_link(route_id, id, now);
             }
-            // It comes too late: TCP is in use already.
+            // The number comes too late: TCP is in use already.
             (Some(RouteState::Up(up)), _) if up == id => self.forget_nonce(id),
             _ => return Err(GoodbyeReason::BadMessage),
         }
         Ok(())
     }
 
-    /// The number counts no more, so the other side may not say it again.
+    /// Forgets the number, so that the other side may not return it once more.
     fn forget_nonce(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(&id) {
             link.nonce = None;
         }
     }
 
-    /// The side that has dialled gives a number, or asks whether this process has got it. A number
-    /// of a stranger goes back, so that it stays with TCP, and is not kept.
+    /// Handles a number from the side that has dialled: a new one over TCP, or, over the UNIX
+    /// socket, one that this process must have got over TCP. A number from another user or host
+    /// goes back and is not kept, so that its connection stays with TCP.
     fn on_nonce_got(&mut self, id: LinkId, nonce: u64) -> Result<(), GoodbyeReason> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
-        // Each look for a number passes over all links.
+        // The search for a number looks at all links, so each link may cause only one.
         if std::mem::replace(&mut link.has_got_nonce, true) {
             return Err(GoodbyeReason::BadMessage);
         }
@@ -136,7 +138,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// The process at the other end has given the number over TCP.
+    /// Whether the process at the other end has sent the number over TCP.
     fn has_got(&self, unix: LinkId, nonce: u64) -> bool {
         let knows = |(id, link): (&LinkId, &Link)| {
             let accepted_tcp = link.route.is_none() && !link.carries_fds;

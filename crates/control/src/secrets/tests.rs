@@ -1,4 +1,4 @@
-//! Numbers that follow from the seed and from nothing else.
+//! The numbers follow from the seed, and not from other numbers.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn state_before(mut number: u64) -> u64 {
 
 #[test]
 fn a_number_does_not_show_the_next_one() {
-    // What a peer does with one number of the other generator.
+    // A peer computes the next number from one number of the other generator.
     let mut rng = Rng::new(7);
     let mut guessed = Rng::new(state_before(rng.next_u64()));
     assert_eq!(guessed.next_u64(), rng.next_u64(), "it works there");

@@ -33,7 +33,7 @@ fn an_offer_that_may_have_been_granted_is_made_again_under_another_token() {
         let (old, token) = (key(0), Token(1));
         let expected = [Step::Rename { key: old }, Step::Abandon { pending: 0 }];
         assert_eq!(steps(&mut handshake), expected);
-        // The plane still knows the session by its old name.
+        // The plane still knows the session by its old token.
         for event in [found(0, 1), accepted(0), void(0, true)] {
             handshake.on_event(event).unwrap();
             assert_eq!(steps(&mut handshake), []);
@@ -111,7 +111,7 @@ fn late_results_are_given_back() {
         let release = Step::Release { peer: PeerId(1) };
         assert_eq!(steps(&mut handshake), [release]);
     }
-    // An offer for the previous connection is not one for this connection.
+    // An offer for the previous connection is not valid for this one.
     bring(&mut handshake, 1, At::Offering);
     handshake.on_offered(key(1), LinkId(6), Ok((9, side(1))));
     assert_eq!(steps(&mut handshake), [Step::Abandon { pending: 9 }]);
@@ -136,7 +136,7 @@ fn the_last_session_with_a_dead_peer_removes_it() {
     );
 }
 
-/// Another nexus says that its endpoint is that of the first, and answers nothing.
+/// Another nexus claims the endpoint of the first one, and answers nothing.
 #[test]
 fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
     let mut handshake = fresh();
@@ -152,7 +152,7 @@ fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
         handshake.on_offered(key, VIA, Ok((u64::from(number), side(number))));
         steps(&mut handshake);
     }
-    // And one end under two addresses, which the transport takes for one peer, leaves nothing.
+    // One end with two addresses, which the transport takes for one peer, leaves nothing either.
     for (number, host) in [(20, 1), (21, 2)] {
         let (peer, side) = (PeerId(4), side(number));
         handshake.on_answered(ConnectTicket(1), &at(host), Answer::Granted { peer, side });

@@ -24,7 +24,7 @@ enum Stands {
     Offered(u8, u64),
     Completing(u8, bool),
     Proving(u8),
-    /// Completing after a proof: the transport counts the use.
+    /// Completing after a proof: the transport counts a use already.
     Opening(u8, bool),
     Open(u8),
 }
@@ -36,7 +36,7 @@ struct Model {
     /// Sessions in the order in which they were found.
     found: Vec<u32>,
     retries: BTreeMap<u32, u32>,
-    /// How often a session has got another token.
+    /// How many times each session has got another token.
     names: BTreeMap<u32, u32>,
     last: u32,
     last_offer: u64,
@@ -47,7 +47,7 @@ struct Model {
     /// Attempts and sessions of the plane.
     attempts: BTreeSet<SessionKey>,
     opened: BTreeSet<SessionKey>,
-    /// Steps whose result is late, because the transport is slow.
+    /// Steps whose result comes late, because the transport is slow.
     late: Vec<Taken>,
 }
 
@@ -100,7 +100,7 @@ impl Model {
             let (number, stands) = (*number, *stands);
             self.event(number, stands);
         }
-        // Takes the turns before core ends sessions that were over before they were open.
+        // Takes the turns before core ends the sessions that ended while they were completing.
         self.turns();
         self.take();
         self.check();
@@ -196,7 +196,7 @@ impl Model {
         }
     }
 
-    /// The plane wants a challenge sent, or knows how the proof ends.
+    /// The plane asks for a challenge to be sent, or reports how the proof has ended.
     fn prove(&mut self, number: u32, peer: u8) {
         let proving = Proving::Granted(self.key(number));
         let event = match self.below(3) {
@@ -339,7 +339,7 @@ impl Model {
         }
     }
 
-    /// Takes the steps: those of the plane and core at once, those with a result later.
+    /// Takes the steps. Steps of the plane and core take effect now, those with a result later.
     fn take(&mut self) {
         for step in steps(&mut self.tested) {
             match step {
@@ -363,7 +363,8 @@ impl Model {
         }
     }
 
-    /// A challenge goes to a peer of a session that waits for its proof, with the peer's numbers.
+    /// Checks that a challenge goes to the peer of a session that waits for its proof, with the
+    /// peer's numbers.
     fn challenged(&self, peer: PeerId, (session, token): (SessionNum, Token)) {
         let ours = session.0 - 1000;
         let proves = Stands::Proving(u8::try_from(peer.0).unwrap());

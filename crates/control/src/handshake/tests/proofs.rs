@@ -84,7 +84,7 @@ fn a_request_waits_for_the_proof_and_is_admitted_after_it() {
         side: side(7),
     };
     assert_eq!(steps(&mut handshake), [admit]);
-    // It is over: neither another proof nor another challenge has an effect.
+    // The request is over: neither another proof nor another challenge has an effect.
     for event in [ends(asked(), true), ends(asked(), false), send(asked())] {
         handshake.on_event(event).unwrap();
         assert_eq!(steps(&mut handshake), []);
@@ -257,7 +257,7 @@ fn three_challenges_of_each_offer_are_answered() {
         for _ in 0..100 {
             assert_eq!(challenged(&mut handshake, key(0)), []);
         }
-        // The peer refuses the session for want of a proof, and is asked again.
+        // The peer refuses the session because it got no proof, and this side asks again.
         handshake.on_event(void(0, false)).unwrap();
         handshake.on_event(found(0, 1)).unwrap();
         handshake.on_offered(key(0), VIA, Ok((1, side(0))));

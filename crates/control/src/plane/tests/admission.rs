@@ -14,7 +14,8 @@ use crate::{ConnectFailure, Origin, Side};
 
 const LIMIT: usize = 32;
 
-/// Long enough for a message to arrive; short enough for a whole flood to come within the time-out.
+/// Long enough for a message to arrive; short enough for a whole flood to arrive within the
+/// timeout.
 const ARRIVAL: Nanos = Nanos::from_micros(150);
 
 fn host(number: u8) -> Origin {
@@ -29,7 +30,7 @@ fn full_server(seed: u64) -> (World, usize) {
     (world, server)
 }
 
-/// A connection that says hello and asks for a session at once.
+/// A connection that says hello and asks for a session right after it.
 fn with_session(world: &mut World, to: usize, origin: Origin) -> usize {
     let stream = world.raw_from(to, origin);
     world.write(stream, frame(&Message::Hello(hello(1))));
@@ -48,7 +49,7 @@ fn with_session(world: &mut World, to: usize, origin: Origin) -> usize {
     stream
 }
 
-/// A connection that says hello and no more.
+/// A connection that only says hello.
 fn idle(world: &mut World, to: usize, origin: Origin) -> usize {
     let stream = world.raw_from(to, origin);
     world.write(stream, frame(&Message::Hello(hello(1))));

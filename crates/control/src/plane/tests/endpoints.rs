@@ -8,7 +8,7 @@ use super::proofs::Request;
 use super::world::World;
 use crate::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
 
-/// The state of a session, by the events that its endpoint got.
+/// The state of a session, according to the events that its endpoint got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     Connecting,

@@ -214,7 +214,7 @@ fn descriptors_are_not_taken_from_connections_that_cannot_carry_them() {
     assert!(world.is_closed(stream));
 }
 
-/// The end of a client's TCP connection says which UNIX socket is its own.
+/// The other end of a client's TCP connection claims a UNIX socket as its own.
 #[test]
 fn a_process_leads_no_client_to_another_process_of_its_host() {
     for host in [2, 1] {
@@ -227,7 +227,8 @@ fn a_process_leads_no_client_to_another_process_of_its_host() {
         assert_eq!(world.open(impostor).len(), 1, "over TCP");
         assert_eq!(world.plane(client).counters().upgrades, 0);
         assert_eq!(world.plane(victim).link_count(), 0);
-        // It has been dialled if the other end is on its host, and had not got the number.
+        // The client has dialled the socket if the other end is on its host; the process there had
+        // not got the number.
         let asked = u64::from(host == 1);
         assert_eq!(world.plane(victim).counters().bad_messages, asked);
     }
@@ -273,7 +274,7 @@ fn strangers() -> [Origin; 3] {
     [Origin::User(7), Origin::UnknownUser, elsewhere]
 }
 
-/// A number costs a look at all links.
+/// The plane looks at all links for each number, so a second one is refused.
 #[test]
 fn a_connection_has_one_number() {
     let mut world = World::new(38);
@@ -330,8 +331,8 @@ fn a_look_up_of_nothing_is_refused() {
     );
 }
 
-/// The peer sends the acknowledgements that would be right if heartbeats were counted, and reads
-/// nothing.
+/// The peer reads nothing, and sends the acknowledgements that would be right if heartbeats were
+/// numbered consecutively.
 #[test]
 fn a_peer_that_reads_nothing_does_not_pass_for_one_that_lives() {
     let mut world = World::new(28);

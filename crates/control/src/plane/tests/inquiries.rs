@@ -52,14 +52,14 @@ fn the_control_thread_answers_for_an_endpoint_that_does_not() {
         let [Account::Away(away)] = accounts(&mut world, client)[..] else {
             panic!("one account for each question");
         };
-        // It has been away since the first question.
+        // The endpoint has been away since the first question.
         let due = timeout.times(turn - 1) + Nanos(timeout.0 / 8);
         // Frames take different times.
         let (earliest, latest) = (due.since(SOON), due + SOON);
         assert!(earliest < away && away < latest, "{away:?} for {turn}");
     }
     assert_eq!(world.nodes[server].inquired.len(), 1, "its queue is short");
-    // The endpoint comes back, and finds one question, whose answer is no longer awaited.
+    // The endpoint comes back and finds one question, for whose answer the peer no longer waits.
     let theirs = world.nodes[server].inquired[0];
     let now = world.now;
     let fates = vec![(ReqNum(3), Fate::Answered)];

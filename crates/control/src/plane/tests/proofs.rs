@@ -1,5 +1,5 @@
-//! Proofs of addresses between planes: challenges are few, and only the bytes of one that arrived
-//! make a session, over the connection of that session.
+//! Proofs of addresses between planes: challenges are few, and a session is made only if the bytes
+//! of a challenge come back over the connection of that session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,12 +25,12 @@ pub(super) struct Request {
 /// How the endpoints of a node treat addresses.
 #[derive(Debug, Default)]
 pub(super) struct Caution {
-    /// They want each one proven.
+    /// Each address must be proven.
     pub(super) on: bool,
-    /// The next challenges are lost.
+    /// The number of next challenges that are lost.
     losses: usize,
     waiting: BTreeMap<ConnectTicket, Request>,
-    /// Challenges that they have sent.
+    /// Challenges that the endpoints have sent.
     sent: Vec<(Nanos, u64)>,
     /// How proofs have ended.
     ended: Vec<bool>,
@@ -225,7 +225,7 @@ fn guessed_and_repeated_bytes_prove_nothing() {
         world.nodes[server].caution.ended.clone()
     };
     assert_eq!(prove(client, key, secrets[0] ^ 1), []);
-    // Each comes over the connection of the other client.
+    // Each proof comes over the connection of the other client.
     assert_eq!(prove(client, key, secrets[1]), []);
     assert_eq!(prove(other, theirs, secrets[0]), []);
     assert_eq!(prove(client, key, secrets[0]), [true]);
@@ -282,7 +282,7 @@ fn a_process_of_an_old_release_gets_no_proof_and_none_is_asked_of_it() {
     assert_eq!(world.nodes[server].caution.ended, [], "it was not sent");
 }
 
-/// A flood of requests for addresses that prove nothing.
+/// Makes a flood of requests whose addresses are never proven.
 fn flood(world: &mut World, server: usize, hosts: &[u8], links: usize) {
     for host in hosts {
         let origin = Origin::of_host(std::net::Ipv4Addr::new(10, 9, 9, *host).into());

@@ -53,7 +53,7 @@ fn act(world: &mut World, sessions: &mut Vec<(usize, SessionKey)>) {
     }
 }
 
-/// Every open session has a partner that names it, over all living nodes.
+/// Open sessions of living nodes that have no partner that names them.
 fn disagreements(world: &World) -> Vec<(usize, SessionKey)> {
     let all: BTreeSet<_> = (0..NODES)
         .flat_map(|node| world.open(node).into_iter().map(move |key| (node, key)))
@@ -89,8 +89,7 @@ proptest! {
             act(&mut world, &mut sessions);
             world.run(span);
         }
-        // Faults end. Every attempt has its deadline, every stop its end, every dead peer its
-        // time-out.
+        // Faults end. Every attempt has a deadline, every stop an end, every dead peer a timeout.
         for stream in &mut world.streams {
             stream.cut = [false; 2];
         }

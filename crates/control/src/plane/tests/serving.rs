@@ -1,5 +1,5 @@
-//! Announcements of services: which peers learn them and when, and whose sessions are refused
-//! (rule C14).
+//! Announcements of services: which peers get them and when, and which sessions are refused (rule
+//! C14).
 
 use dunlin_wire::control::{Features, Serving};
 
@@ -75,7 +75,7 @@ fn a_process_that_drains_refuses_sessions_at_once() {
         world.run(SOON);
         assert_eq!(refusal(&world, client, key), Some(RefuseCode::Closing));
     }
-    // One that was found before the drain.
+    // A session whose endpoint was found before the drain.
     world.plane(server).serve(TWO);
     let key = world.connect(client, server, FIRST, PATIENCE);
     while world.nodes[client].met.is_empty() {
@@ -98,7 +98,7 @@ fn any_endpoint_is_one_that_serves() {
         found.push(world.nodes[client].met.pop().unwrap().index.unwrap().0);
     }
     assert_eq!(found, [0, 1, 0, 1, 0, 1]);
-    // The others are there for clients that name them.
+    // The other endpoints are there for clients that name them.
     let key = world.connect(client, server, EndpointIndex(3), PATIENCE);
     world.run(SOON);
     assert!(is_open(world.seen(client, key)));
@@ -140,14 +140,14 @@ fn a_peer_that_changes_its_mind_for_ever_is_not_listened_to() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
     world.run(SOON);
-    // A process does not say more than it may.
+    // A process makes no more announcements than it may.
     for turn in 0..20 {
         world.plane(server).serve([TWO, DRAINS][turn % 2]);
     }
     world.run(SOON);
     assert_eq!(said(&world, client, key).len(), 8);
     assert!(is_open(world.seen(client, key)));
-    // A forger says it once more.
+    // A forger makes one more.
     let link = *world.plane(client).links.keys().next().unwrap();
     let mut out = [0; MAX_FRAME];
     let len = Message::Serving(TWO).encode(&mut out).unwrap();

@@ -1,4 +1,5 @@
-//! From TCP to a UNIX socket with processes of two users, and with one that returns no number.
+//! The move from TCP to a UNIX socket, with processes of two users and with one that returns no
+//! number.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +11,7 @@ use super::{FIRST, PATIENCE, SOON, is_open};
 use crate::{Identity, LinkId, Origin, Plane};
 
 impl World {
-    /// A process that says Hello, to any host, as another process does.
+    /// A process that sends the hello of another process, to any host.
     pub(super) fn impostor(&mut self, host: u8, like: usize) -> usize {
         let us = self.plane(like).identity().clone();
         let index = self.node(host, 1);
@@ -94,7 +95,7 @@ fn a_number_that_comes_back_too_late_changes_nothing() {
     world.config.hello_timeout = Nanos::from_millis(100);
     let (client, server) = (world.node(1, 1), world.node(1, 1));
     let key = world.connect(client, server, FIRST, PATIENCE);
-    // The server has said hello, and stands still before it has got the number.
+    // The server has said hello, and stops before it has got the number.
     let has_sent = |world: &mut World| {
         let links = &world.plane(client).links;
         links.values().any(|link| link.nonce.is_some())

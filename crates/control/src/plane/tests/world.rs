@@ -1,5 +1,5 @@
 //! Several processes with their planes, endpoints that answer requests, and streams between them
-//! that delay but never lose; all in simulated time and from one seed.
+//! that delay frames but lose none; all in simulated time and from one seed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,12 +29,12 @@ pub(super) struct Node {
     pub(super) caution: Caution,
     /// Descriptors that arrived.
     pub(super) fds: Vec<u64>,
-    /// The peers that its endpoints got events about.
+    /// The peers about which its endpoints got events.
     pub(super) met: Vec<PeerIdentity>,
-    /// Until then it neither reads nor runs.
+    /// The time until which it neither reads nor runs.
     pub(super) stopped_until: Nanos,
     sessions: u32,
-    /// It believes that every process is on its host, and tells it all.
+    /// It takes every process for one of its own host and user, and sends it the full hello.
     pub(super) lies: bool,
     /// The user that it runs as.
     pub(super) user: u32,
@@ -45,7 +45,7 @@ pub(super) struct Node {
 struct End {
     node: usize,
     link: LinkId,
-    /// It still reports events and accepts frames.
+    /// The end still reports events and accepts frames.
     open: bool,
     inbox: VecDeque<(Nanos, Vec<u8>, Vec<u64>)>,
     /// When this end sees the end of the stream.
@@ -229,7 +229,7 @@ impl World {
         self.raw_from(to, origin)
     }
 
-    /// The same kind of stream, with an origin.
+    /// Like [`Self::raw`], with an origin.
     pub(super) fn raw_from(&mut self, to: usize, origin: Origin) -> usize {
         let now = self.now;
         let link = self.plane(to).on_accepted(origin, now);
@@ -415,7 +415,7 @@ impl World {
         }
     }
 
-    /// Whether the other end is on this host; `None` if it is not reached.
+    /// Dials. Returns whether the other end is on this host; `None` if it cannot be reached.
     fn dial(&mut self, from: usize, link: LinkId, to: &Target) -> Option<bool> {
         let (host, now) = (self.nodes[from].host, self.now);
         let (unix, found) = match to {

@@ -3,7 +3,7 @@
 use super::*;
 
 impl Model {
-    /// Gives turns to sessions, by the stages of all.
+    /// Gives turns to sessions, as the stages of all sessions allow.
     pub(super) fn turns(&mut self) {
         let waiting = std::mem::take(&mut self.found);
         for number in waiting {
