@@ -3,17 +3,17 @@
 //!
 //! A counter read costs about 15 ns, half of `Instant::now` (design §12). The counter is
 //! calibrated once per process against the monotonic clock; all clocks of the process share the
-//! calibration and the origin, so their points in time can be compared with each other.
-//! Invariant: one [`TscClock`] never goes backwards. Called by the event loop (design §3) and by
-//! the control thread.
+//! calibration and the origin, so their times can be compared with each other. Invariant: one
+//! [`TscClock`] never goes backwards. Called by the event loop (design §3) and by the control
+//! thread.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use dunlin_core::{Clock, Nanos};
 
-/// How long the calibration lasts. Both its ends are known to about 30 ns, so the rate is right
-/// to about 10 parts in a million; round-trip times need far less.
+/// How long the calibration lasts. Its beginning and its end are known to about 30 ns, so the rate
+/// is right to about 10 parts in a million; round-trip times need far less precision.
 const CALIBRATION: Duration = Duration::from_millis(4);
 
 /// The clock of one thread.
@@ -33,7 +33,7 @@ enum Source {
 }
 
 impl TscClock {
-    /// A clock that shares origin and rate with every other clock of this process.
+    /// Makes a clock that shares origin and rate with all other clocks of this process.
     ///
     /// The first call of a process takes a few milliseconds for the calibration.
     pub fn new() -> Self {
@@ -44,7 +44,7 @@ impl TscClock {
         }
     }
 
-    /// True if the time stamp counter is used, false if it is the kernel's clock.
+    /// True if the clock uses the time stamp counter, false if it uses the kernel's clock.
     pub fn uses_counter(&self) -> bool {
         matches!(self.source, Source::Counter { .. })
     }
@@ -65,8 +65,8 @@ impl Clock for TscClock {
             }
             Source::Kernel { origin } => Nanos::from(origin.elapsed()),
         };
-        // Counters of two cores may differ by a few ticks when the thread moves between them. A
-        // counter before the origin would be a huge number, and is refused as well.
+        // If the thread moves between cores, their counters may differ by a few ticks. A counter
+        // before the origin would give a huge number, which is refused as well.
         if read > self.last && read.0 < u64::MAX / 2 {
             self.last = read;
         }
@@ -115,7 +115,7 @@ fn rate(nanos: u128, ticks: u128) -> Option<u64> {
     plausible.contains(&scale).then_some(scale)
 }
 
-/// Both clocks at nearly the same moment: the fastest of several tries.
+/// Reads both clocks at nearly the same moment, by the fastest of several tries.
 fn paired_reading() -> (Instant, u64) {
     let mut best: Option<(Duration, Instant, u64)> = None;
     for _ in 0..16 {

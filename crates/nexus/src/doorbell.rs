@@ -1,7 +1,7 @@
-//! How one thread tells another, which may spin or sleep, to fetch something (design §10).
+//! A bell by which one thread makes another, which may spin or sleep, fetch something (design §10).
 //!
-//! The owner checks [`Doorbell::take`] once per iteration: one relaxed load if there was no ring. A
-//! ring costs a system call only while the owner sleeps.
+//! The owner calls [`Doorbell::take`] once per iteration, which costs one relaxed load if there was
+//! no ring. A ring costs a system call only while the owner sleeps.
 //!
 //! Invariant (no wake-up is lost): a ringer sets `rung` and then looks at `asleep`; an owner that
 //! goes to sleep sets `asleep` and then looks at `rung`. Both use sequentially consistent
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ffi::EventFd;
 
-/// A flag and a descriptor that becomes readable when a sleeper is rung.
+/// A flag, and a descriptor that becomes readable when the bell rings for an owner that sleeps.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
     rung: AtomicBool,
@@ -23,7 +23,7 @@ pub(crate) struct Doorbell {
 }
 
 impl Doorbell {
-    /// A doorbell that has not been rung, of a thread that is awake.
+    /// Makes a doorbell that has not been rung, for a thread that is awake.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             rung: AtomicBool::new(false),
@@ -46,21 +46,21 @@ impl Doorbell {
         self.rung.load(Ordering::Relaxed) && self.rung.swap(false, Ordering::SeqCst)
     }
 
-    /// True if it was rung and not taken.
+    /// True if the bell was rung and the ring was not taken.
     pub(crate) fn is_rung(&self) -> bool {
         self.rung.load(Ordering::Relaxed)
     }
 
-    /// Announces that the owner is going to wait for the descriptor.
+    /// Announces that the owner will wait for the descriptor.
     ///
-    /// False means that it has been rung: the owner must not wait. In both cases
-    /// [`Doorbell::wake`] must follow.
+    /// Returns false if the bell has been rung: the owner must not wait. In both cases it must call
+    /// [`Doorbell::wake`] afterwards.
     pub(crate) fn sleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         !self.rung.load(Ordering::SeqCst)
     }
 
-    /// Ends what [`Doorbell::sleep`] began; `signalled` if the descriptor was readable.
+    /// Ends the state that [`Doorbell::sleep`] began. `signalled`: the descriptor was readable.
     pub(crate) fn wake(&self, signalled: bool) {
         self.asleep.store(false, Ordering::SeqCst);
         if signalled {

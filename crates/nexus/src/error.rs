@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use dunlin_control::{AddError, ConnectFailure};
 use dunlin_core::{ConfigError, EndpointNum, HandleError};
 
-/// Why a nexus could not be started.
+/// The reason why a nexus could not be started.
 #[derive(Debug)]
 pub enum NexusError {
     /// The address cannot be resolved.
@@ -18,7 +18,7 @@ pub enum NexusError {
         /// The resolver's error.
         source: io::Error,
     },
-    /// The port is taken or not allowed; with `any_port`, those after it too.
+    /// The port is taken or not allowed; with `any_port`, so are the ports after it.
     Listen {
         /// The last address that was tried.
         address: SocketAddr,
@@ -70,7 +70,7 @@ fn advice(refused: &io::Error) -> &'static str {
     }
 }
 
-/// Why an endpoint could not be made.
+/// The reason why an endpoint could not be made.
 #[derive(Debug)]
 pub enum EndpointError {
     /// The transport could not be opened.
@@ -84,7 +84,7 @@ pub enum EndpointError {
     /// The control thread has ended, which happens only if it panicked.
     NexusGone,
     /// This process has made [`EndpointNum::MAX`](dunlin_core::EndpointNum::MAX) endpoints. A
-    /// further one would share its number, and with it its handles, with one of those.
+    /// further endpoint would have the same number, and so the same handles, as one of them.
     NumbersUsedUp,
 }
 
@@ -149,7 +149,7 @@ pub enum ConnectError {
     Failed(ConnectFailure),
     /// The session was closed while it was connecting.
     Closed,
-    /// The session is one of another endpoint.
+    /// The session belongs to another endpoint.
     WrongEndpoint,
 }
 

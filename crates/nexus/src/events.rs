@@ -1,6 +1,6 @@
 //! Events of the control plane for programs with a `tracing` subscriber: other processes that come
-//! and go, attempts to connect, sessions, refusals, malformed messages, panics
-//! of handlers. Nothing of the data path is here; without a subscriber an event costs one load.
+//! and go, attempts to connect, sessions, refusals, malformed messages, panics of handlers. The
+//! data path has no events; without a subscriber an event costs one load.
 //!
 //! Called by the control thread with every command, frame and action, and by endpoints when they
 //! publish their counters. Levels: error, a handler of the program panicked; warn, an operator
@@ -20,7 +20,7 @@ pub(crate) fn on_wrong_stage(wrong: &WrongStage) {
     error!(endpoint = wrong.key.endpoint.0, "{wrong}");
 }
 
-/// Logs why a process of this host is reached over UDP.
+/// Logs why an endpoint reaches a process of this host over UDP.
 pub(crate) fn on_fallback(why: &ConnectError) {
     warn!(%why, "no shared memory with a process of this host, so UDP is used");
 }
@@ -86,8 +86,8 @@ pub(crate) fn on_frame(link: LinkId, frame: &[u8]) {
     }
 }
 
-/// Handlers of an endpoint have panicked, in its thread or in workers, `total` times since its
-/// start.
+/// Logs that handlers of an endpoint have panicked, in its thread or in workers, `total` times
+/// since its start.
 pub(crate) fn on_panics(endpoint: u16, total: u64) {
     error!(endpoint, total, "a handler panicked");
 }

@@ -25,9 +25,9 @@ pub(crate) struct Epoll {
 pub(crate) struct Ready {
     /// The token with which the descriptor was added.
     pub(crate) token: u64,
-    /// It can be read, or it is at its end, or it has failed.
+    /// The descriptor can be read, is at its end, or has failed.
     pub(crate) readable: bool,
-    /// It can be written, or it has failed.
+    /// The descriptor can be written, or has failed.
     pub(crate) writable: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Interest {
     Write,
 }
 
-/// Events that one wait can report.
+/// Most events that one wait can report.
 const WAIT_BATCH: usize = 64;
 
 /// Room for the results of one wait, kept between waits.
@@ -62,8 +62,8 @@ impl Events {
         }
     }
 
-    /// Whether there may be more than the last wait found: it reported as much as it could, or it
-    /// was interrupted, as it is when a stopped process continues.
+    /// Whether there may be more events than the last wait reported: it reported as many as fit, or
+    /// it was interrupted, as happens when a stopped process continues.
     pub(crate) const fn is_partial(&self) -> bool {
         self.interrupted || self.len == WAIT_BATCH
     }
@@ -102,7 +102,7 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, token, interest)
     }
 
-    /// Changes what is waited for.
+    /// Changes the events to wait for.
     pub(crate) fn modify(&self, fd: RawFd, token: u64, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, fd, token, interest)
     }
@@ -112,8 +112,8 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::Read)
     }
 
-    /// Waits until something is ready or `timeout` (`None`: for ever) has passed. An interrupted
-    /// wait counts as a wait that found nothing.
+    /// Waits until a descriptor is ready or `timeout` (`None`: no limit) has passed. An interrupted
+    /// wait counts as one that found nothing.
     pub(crate) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         events.len = 0;
         events.interrupted = false;
@@ -133,7 +133,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// `epoll_pwait2`, whose time-out has nanoseconds (Linux 5.11).
+    /// `epoll_pwait2`, whose timeout is in nanoseconds (Linux 5.11).
     fn wait_exact(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<usize> {
         let spec = timeout.map(|span| libc::timespec {
             tv_sec: span.as_secs().try_into().unwrap_or(libc::time_t::MAX),
@@ -156,7 +156,7 @@ impl Epoll {
         usize::try_from(len).map_err(|_| io::Error::last_os_error())
     }
 
-    /// The call of older kernels, whose time-out is rounded up to milliseconds.
+    /// The call of older kernels; its timeout is rounded up to milliseconds.
     fn wait_coarse(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<usize> {
         let millis = timeout.map_or(-1, |span| {
             c_int::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
@@ -199,7 +199,7 @@ impl EventFd {
         Ok(Self { fd: owned(fd)? })
     }
 
-    /// Makes the descriptor readable. It can fail only when it is readable already.
+    /// Makes the descriptor readable. This can fail only if the descriptor is readable already.
     pub(crate) fn signal(&self) {
         let one = 1_u64;
         // SAFETY: eight bytes are read from `one`, as an eventfd requires.
@@ -223,7 +223,7 @@ impl AsRawFd for EventFd {
 /// Random bytes from the kernel.
 ///
 /// # Errors
-/// The kernel's; with no flags and few bytes it fails only if it is very old.
+/// The kernel's error; with no flags and few bytes, only a very old kernel fails.
 pub(crate) fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     // SAFETY: `bytes` has room for `N` bytes.
@@ -235,7 +235,7 @@ pub(crate) fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     }
 }
 
-/// Descriptors that this process may have open at once.
+/// The number of descriptors that this process may have open at the same time.
 pub(crate) fn descriptor_limit() -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: 0,

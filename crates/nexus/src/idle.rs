@@ -1,9 +1,9 @@
 //! Idling of an endpoint's thread (design §10): it spins, or spins for a while and then blocks in
-//! one epoll over the transport's descriptors and the doorbell, which the control thread, the
-//! workers and dropped requests ring.
+//! one epoll over the transport's descriptors and the doorbell. The control thread, the workers and
+//! dropped requests ring the doorbell.
 //!
-//! No wake-up is lost: the transport is armed before the last look at it, and the doorbell has its
-//! own protocol (`doorbell.rs`).
+//! No wake-up is lost: the endpoint arms the transport before its last look at it, and the doorbell
+//! has its own protocol (`doorbell.rs`).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -18,17 +18,17 @@ use crate::ffi::{Epoll, Events, Interest};
 /// How a thread waits while its endpoint has nothing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Idle {
-    /// It spins for ever: lowest latency, one core.
+    /// The thread always spins: lowest latency, but it uses a whole core.
     Spin,
-    /// It spins for a while, then blocks: the first packet after that costs a wake-up.
+    /// The thread spins for a while, then blocks: the first packet after that costs a wake-up.
     Adaptive {
-        /// How long it spins.
+        /// How long the thread spins.
         spin: Duration,
     },
 }
 
 impl Default for Idle {
-    /// 50 µs of spinning: ten times the cost of a wake-up, so that a busy endpoint never blocks,
+    /// 50 µs of spinning. That is ten times the cost of a wake-up, so a busy endpoint never blocks,
     /// and a server that gets one request a millisecond spins for a twentieth of its time.
     fn default() -> Self {
         Self::Adaptive {
@@ -49,9 +49,9 @@ pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
 /// within this time. Twenty wake-ups a second cost about 0.1 % of a core.
 const MAX_BLOCK: Nanos = Nanos::from_millis(50);
 
-/// When to block, and how.
+/// Decides when an endpoint's thread blocks, and blocks it.
 pub(crate) struct Sleeper {
-    /// `None`: never block.
+    /// How long the thread spins before it blocks; `None`: it never blocks.
     spin: Option<Nanos>,
     quiet: u32,
     quiet_since: Nanos,
@@ -64,7 +64,7 @@ const BELL: u64 = 0;
 const TRANSPORT: u64 = 1;
 
 impl Sleeper {
-    /// `fds`: what the transport makes readable while it is armed.
+    /// Makes a sleeper. `fds`: the descriptors that the transport makes readable while it is armed.
     pub(crate) fn new(idle: Idle, doorbell: Arc<Doorbell>, fds: &[RawFd]) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(doorbell.as_raw_fd(), BELL, Interest::Read)?;
@@ -92,8 +92,8 @@ impl Sleeper {
         self.quiet = 0;
     }
 
-    /// Notes an idle iteration. True if the thread has spun for long enough; it calls `now` only
-    /// now and then.
+    /// Notes an idle iteration. True if the thread has spun for long enough. It calls `now` only
+    /// once in `LOOK_EVERY` iterations.
     #[inline]
     pub(crate) fn on_quiet(&mut self, now: impl FnOnce() -> Nanos) -> bool {
         self.quiet = self.quiet.wrapping_add(1);
@@ -123,13 +123,14 @@ impl Sleeper {
         self.doorbell.wake(signalled);
     }
 
-    /// Announces a wait for [`AsFd`] elsewhere. False: the doorbell has been rung, do not wait. In
-    /// both cases [`Self::unpark`] must follow.
+    /// Announces a wait for the descriptor ([`AsFd`]) in another event loop. False: the doorbell
+    /// has been rung, so the caller must not wait. In both cases it must call [`Self::unpark`]
+    /// afterwards.
     pub(crate) fn park(&mut self) -> bool {
         self.doorbell.sleep()
     }
 
-    /// Ends what [`Self::park`] began.
+    /// Ends the wait that [`Self::park`] announced.
     pub(crate) fn unpark(&mut self) {
         let waited = self.epoll.wait(&mut self.events, Some(Duration::ZERO));
         debug_assert!(waited.is_ok(), "{waited:?}");

@@ -1,11 +1,11 @@
-//! One nexus per process: the control plane's sockets, worker threads, wake-ups and the real
-//! clock (design §9, §10). The state machines it drives are in `dunlin_control`.
+//! One nexus per process: the control plane's sockets, worker threads, wake-ups and the real clock
+//! (design §9, §10). `dunlin_control` has the state machines that it drives.
 //!
 //! [`Nexus`] listens and has the threads; a thread of the user runs an [`Rpc`]. `reactor.rs` is the
 //! control thread, `listeners.rs` has the sockets at which other processes connect, `stream.rs` is
-//! one of its connections, `mailbox.rs` and `doorbell.rs` connect it to the endpoints, `idle.rs`
-//! blocks an endpoint's thread, and `publisher.rs` publishes an endpoint's counters in the memory
-//! file of its process (`dunlin_insight`).
+//! one of its connections, `mailbox.rs` and `doorbell.rs` connect the control thread to the
+//! endpoints, `idle.rs` blocks an endpoint's thread, and `publisher.rs` publishes an endpoint's
+//! counters in the memory file of its process (`dunlin_insight`).
 
 mod clock;
 mod doorbell;

@@ -1,11 +1,11 @@
-//! Limits for connections, by the descriptors that the process may have: each connection takes one,
-//! and half of all are kept for sessions, so that peers cannot take the descriptors that a session
-//! needs (rule C9). Called by `nexus.rs` once.
+//! Limits the connections by the number of descriptors that the process may have. Each connection
+//! takes one, and half of all are kept for sessions, so that peers cannot take the descriptors that
+//! a session needs (rule C9). `nexus.rs` calls this once.
 
 use dunlin_control::PlaneConfig;
 
-/// One in this number of descriptors is for a connection that has not said hello, and at most
-/// `max_half_open` of them.
+/// One in this number of descriptors is for connections that have not said hello, up to
+/// `max_half_open`.
 const HALF_OPEN: usize = 16;
 
 /// The limits of the control plane in a process that may have this number of descriptors.

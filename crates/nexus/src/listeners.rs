@@ -1,9 +1,9 @@
 //! The sockets at which other processes connect: takes connections off their queues, each with its
 //! origin, and handles a lack of descriptors (rule C9).
 //!
-//! Invariants: one descriptor is kept in reserve. If the system has no other, it serves to accept a
-//! process and send it a goodbye. Without it, the listeners pause, and processes wait in the queue.
-//! Owned and called by `reactor.rs`.
+//! Invariants: one descriptor is kept in reserve. If the system has no other, the listeners use it
+//! to accept a process and send it a goodbye. If the reserve is gone too, the listeners pause, and
+//! processes wait in the queue. Owned and called by `reactor.rs`.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -22,7 +22,8 @@ pub(crate) const TCP: u64 = 1;
 /// See [`TCP`].
 pub(crate) const UNIX: u64 = 2;
 
-/// Pause when the system has no descriptor for one more connection, and none is spare.
+/// Length of a pause when the system has no descriptor for one more connection, and none is in
+/// reserve.
 const PAUSE: Nanos = Nanos::from_millis(100);
 
 /// The listening sockets, which are in the reactor's epoll except during a pause.
@@ -30,7 +31,7 @@ const PAUSE: Nanos = Nanos::from_millis(100);
 pub(crate) struct Listeners {
     tcp: TcpListener,
     unix: Option<UnixListener>,
-    /// Until then nothing is accepted.
+    /// The end of a pause, until which nothing is accepted.
     paused: Option<Nanos>,
     spare: Option<OwnedFd>,
     /// Finds the user at the other end of a connection within this host. If the kernel cannot
@@ -43,11 +44,11 @@ pub(crate) struct Listeners {
 pub(crate) enum Next {
     /// A process has connected.
     Connection(OwnedFd, Origin),
-    /// A process has connected and was sent away for lack of a descriptor.
+    /// A process has connected and was sent away, because there is no descriptor for it.
     SentAway,
     /// A process has connected and is gone, or is of another user.
     Gone,
-    /// The queue is empty, or is left alone for a while.
+    /// The queue is empty, or accepting is paused.
     Nothing,
 }
 
@@ -55,7 +56,7 @@ impl Listeners {
     /// Puts the sockets into the epoll.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub(crate) fn new(
         tcp: TcpListener,
         unix: Option<UnixListener>,
@@ -111,8 +112,8 @@ impl Listeners {
         }
     }
 
-    /// Handles a lack of descriptors or memory: with the spare descriptor, the next process in the
-    /// queue gets its goodbye. Without it the queue stays, and accepting pauses.
+    /// Handles a lack of descriptors or memory. If the spare descriptor is there, the next process
+    /// in the queue gets a goodbye. Otherwise the queue stays as it is, and accepting pauses.
     fn send_away(&mut self, listener: u64, epoll: &Epoll, now: Nanos) -> Next {
         let had_spare = self.spare.take().is_some();
         let accepted = if had_spare {
@@ -133,7 +134,7 @@ impl Listeners {
         Next::Nothing
     }
 
-    /// Starts to wait for new connections, or stops. The calls fail only if the kernel has no
+    /// Starts or stops waiting for new connections. The calls fail only if the kernel has no
     /// memory; then the pause is longer or shorter than intended.
     fn listen(&self, epoll: &Epoll, on: bool) {
         let unix = self.unix.as_ref().map(|unix| (unix.as_raw_fd(), UNIX));
@@ -190,8 +191,8 @@ fn spare() -> Option<OwnedFd> {
     std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
-/// Sends one message and closes the connection. It first reads the hello, if it has come: closing a
-/// socket with unread bytes can discard sent ones.
+/// Sends a goodbye and closes the connection. Reads the hello first, if it has come: closing a
+/// socket with unread bytes can discard bytes that were sent.
 fn say_goodbye(fd: OwnedFd) {
     let reason = GoodbyeReason::TooManyConnections;
     let mut frame = [0; MAX_FRAME];
@@ -199,7 +200,7 @@ fn say_goodbye(fd: OwnedFd) {
     let length = length.expect("a goodbye is short");
     let mut hello = [0; 512];
     if socket::set_nonblocking(fd.as_fd()).is_ok() {
-        // The process may be gone, and then it gets no goodbye.
+        // Errors are ignored: if the process is gone, it gets no goodbye.
         let _ = socket::receive(fd.as_fd(), &mut hello, &mut Vec::new());
         let _ = socket::send(fd.as_fd(), &frame[..length], &[]);
     }

@@ -1,12 +1,12 @@
-//! The queues between the control thread and the endpoints. Both directions are slow path, so they
-//! use a lock; the fast path checks a doorbell, which is one relaxed load.
+//! The queues between the control thread and the endpoints. Both directions belong to the slow
+//! path, so they use a lock. The fast path only checks a doorbell, which costs one relaxed load.
 //!
-//! The queues are bounded by their contents: an endpoint gets at most a handful of events per
-//! session that it has or asks for and per request that it may leave unanswered or unproven
-//! (`PlaneConfig::max_pending_per_endpoint`, `max_unproven`), and it sends at most one command for
-//! each of these and for the end of each of its sessions, and three for challenges for a session.
-//! All these numbers have limits; and of the commands, the control thread takes no more at once
-//! than it has found.
+//! The number of events and commands bounds the queues. An endpoint gets at most a handful of
+//! events for each session that it has or asks for, and for each request that it may leave
+//! unanswered or unproven (`PlaneConfig::max_pending_per_endpoint`, `max_unproven`). It sends at
+//! most one command for each of these and for the end of each of its sessions, and three for
+//! challenges for a session. All these numbers have limits. In one turn, the control thread takes
+//! only the commands that were in the queue at its beginning.
 
 use std::collections::VecDeque;
 use std::io;
@@ -38,13 +38,13 @@ pub(crate) enum Request {
         events: Arc<Mailbox<Event<OwnedFd>>>,
         answer: SyncSender<Result<EndpointIndex, AddError>>,
     },
-    /// An endpoint goes away.
+    /// An endpoint was dropped.
     Remove(EndpointIndex),
-    /// The process serves something else from now on.
+    /// The services of the process, which have changed.
     Serve(Serving),
-    /// The counters.
+    /// Asks for the counters.
     Counters(SyncSender<PlaneCounters>),
-    /// The nexus ends.
+    /// Ends the control thread.
     Stop,
 }
 
@@ -73,7 +73,7 @@ impl<M> Mailbox<M> {
             .len()
     }
 
-    /// The oldest message.
+    /// Takes the oldest message.
     pub(crate) fn receive(&self) -> Option<M> {
         self.queue
             .lock()

@@ -1,8 +1,8 @@
 //! The nexus: one per process. It listens for other processes, runs the control thread and the
 //! worker threads, and makes endpoints (design §9).
 //!
-//! A [`Nexus`] is a handle; endpoints hold one too. When the last of them goes, the other processes
-//! get a goodbye, and all threads are joined.
+//! A [`Nexus`] is a handle; endpoints hold one too. When the last handle is dropped, the other
+//! processes get a goodbye, and all threads are joined.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -57,7 +57,7 @@ pub struct NexusBuilder {
     workers: WorkerOptions,
 }
 
-/// The part of this process's memory file that its peers, of any host and user, can read through
+/// The part of this process's memory file that peers on any host and of any user can read through
 /// the control plane (rule C10). A process of this user can read the whole memory file directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InsightTcp {
@@ -89,49 +89,49 @@ struct Inner {
 }
 
 impl NexusBuilder {
-    /// If the port is taken, take one of the next hundred. Without it, that is an error.
+    /// Takes one of the next hundred ports if the port is taken. By default that is an error.
     #[must_use]
     pub const fn any_port(mut self, any: bool) -> Self {
         self.any_port = any;
         self
     }
 
-    /// Worker threads for background handlers.
+    /// Sets the number of worker threads for background handlers.
     #[must_use]
     pub const fn workers(mut self, threads: usize) -> Self {
         self.workers.threads = threads;
         self
     }
 
-    /// Everything about worker threads.
+    /// Sets all options of worker threads.
     #[must_use]
     pub const fn worker_options(mut self, options: WorkerOptions) -> Self {
         self.workers = options;
         self
     }
 
-    /// Time from a peer's failure until its sessions fail, at the latest.
+    /// Sets the longest time from a peer's failure until its sessions fail.
     #[must_use]
     pub fn failure_timeout(mut self, timeout: Duration) -> Self {
         self.plane.heartbeat.timeout = timeout.into();
         self
     }
 
-    /// Everything about the failure detector.
+    /// Sets all options of the failure detector.
     #[must_use]
     pub const fn heartbeat(mut self, config: HeartbeatConfig) -> Self {
         self.plane.heartbeat = config;
         self
     }
 
-    /// Every limit and time of the control plane.
+    /// Sets all limits and times of the control plane.
     #[must_use]
     pub const fn limits(mut self, config: PlaneConfig) -> Self {
         self.plane = config;
         self
     }
 
-    /// Do without the UNIX socket: no shared memory with other processes.
+    /// Makes no UNIX socket, so there is no shared memory with other processes.
     #[must_use]
     pub const fn without_unix(mut self, without: bool) -> Self {
         self.without_unix = without;
@@ -147,15 +147,15 @@ impl NexusBuilder {
     }
 
     /// Chooses the part of the counters that `dunlin stats HOST:PORT` can read. Any process that
-    /// can connect to the nexus can ask, so the default is no part.
+    /// can connect to the nexus can ask for them, so the default is none.
     #[must_use]
     pub const fn insight_tcp(mut self, shown: InsightTcp) -> Self {
         self.insight_tcp = shown;
         self
     }
 
-    /// The address to which peers on other hosts send packets, if it is not the one to which the
-    /// nexus is bound, for example behind NAT.
+    /// Sets the address to which peers on other hosts send packets, if it differs from the address
+    /// to which the nexus is bound, for example behind NAT.
     ///
     /// A nexus bound to the unspecified address (`0.0.0.0`, `[::]`) needs none: each peer gets
     /// the address that its control connection has at this end.
@@ -165,11 +165,12 @@ impl NexusBuilder {
         self
     }
 
-    /// Networks to which endpoints send packets even if the peer that asks for them has connected
-    /// from another address, once the peer has proven that they reach it there (rule C13): making
-    /// such a session takes one round trip more, and fails if the proof does not come. Otherwise
-    /// the peer's packets go only to the address of its control connection, or to this host if that
-    /// is a UNIX socket; a session with a peer that names another address is refused.
+    /// Sets the networks to which endpoints send packets even if the peer has connected from
+    /// another address. The peer must first prove that packets reach it there (rule C13): such a
+    /// session takes one more round trip to make, and fails if the proof does not come. Outside
+    /// these networks, a peer's packets go only to the address of its control connection, or stay
+    /// within this host if that is a UNIX socket; a session with a peer that names another address
+    /// is refused.
     ///
     /// ```
     /// use dunlin_nexus::Nexus;
@@ -186,7 +187,7 @@ impl NexusBuilder {
     /// Starts the nexus at a host and port.
     ///
     /// # Errors
-    /// The address is not one, no port is free, or the system refused.
+    /// The address is not a host and a port, no port is free, or the system refused.
     pub fn bind(self, address: impl ToSocketAddrs + std::fmt::Debug) -> Result<Nexus, NexusError> {
         let tcp = self.listen(&address)?;
         let address = tcp.local_addr()?;
@@ -206,7 +207,7 @@ impl NexusBuilder {
         let plane = Plane::new(limits, us, random()?);
         let requests = Arc::new(Mailbox::new()?);
         let pool = Pool::new(self.workers)?;
-        // A process without a memory file works as well as any.
+        // A process also works without a memory file.
         let page = (!self.hidden).then(|| Page::new(address, &names()).ok().map(Arc::new));
         let page = page.flatten();
         let shown = (page.clone(), self.insight_tcp);
@@ -274,12 +275,12 @@ impl Nexus {
     /// [`NexusBuilder::any_port`] allows another one.
     ///
     /// # Errors
-    /// The address is not one, no port is free, or the system refused.
+    /// The address is not a host and a port, no port is free, or the system refused.
     pub fn bind(address: impl ToSocketAddrs + std::fmt::Debug) -> Result<Self, NexusError> {
         Self::builder().bind(address)
     }
 
-    /// The options, to be set before the start.
+    /// Begins a nexus with options.
     pub fn builder() -> NexusBuilder {
         NexusBuilder::default()
     }
@@ -296,10 +297,10 @@ impl Nexus {
         counters.recv_timeout(Duration::from_secs(10)).ok()
     }
 
-    /// Says to all peers what this process serves, and to later ones when they connect. While it
-    /// drains, it refuses sessions. `dunlin`'s `Server` does that for its endpoints; a nexus that
-    /// says nothing takes every session. A peer is informed eight times over a connection at most,
-    /// the last time only of a drain.
+    /// Announces the services of this process to all peers, and to later peers when they connect.
+    /// While the process drains, it refuses sessions. `dunlin`'s `Server` does that for its
+    /// endpoints; a nexus that announces nothing takes every session. A peer gets at most eight
+    /// announcements over a connection, and the last only if it is of a drain.
     pub fn serve(&self, serving: Serving) {
         self.requests().send(Request::Serve(serving));
     }
@@ -329,7 +330,7 @@ impl Nexus {
         &self.inner.reach
     }
 
-    /// Time within which a failed peer is found.
+    /// Time within which the detector finds a failed peer.
     pub(crate) fn failure_timeout(&self) -> Nanos {
         self.inner.plane.heartbeat.timeout
     }
@@ -350,7 +351,8 @@ impl Drop for Inner {
     }
 }
 
-/// A listener under a name that cannot be guessed, and that name in the form for hello.
+/// Makes a listener under a name that cannot be guessed, and returns that name in the form for
+/// hello.
 fn unix() -> io::Result<(Option<UnixListener>, String)> {
     let secret: [u8; 16] = ffi::random_bytes()?;
     let name = format!("dunlin-{:032x}", u128::from_le_bytes(secret));
@@ -361,7 +363,8 @@ fn unix() -> io::Result<(Option<UnixListener>, String)> {
     ))
 }
 
-/// Names this boot of this host. A system without such a name shares memory with no peer.
+/// Names this boot of this host. If the system has no such name, this process shares memory with no
+/// peer.
 fn boot_id() -> io::Result<BootId> {
     let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     match told.as_deref().and_then(parse_boot_id) {

@@ -1,6 +1,6 @@
 //! Publishes an endpoint's counters in its block, ten times a second and before it blocks. That
-//! takes a few microseconds, whatever the number of sessions: each publication looks at a few of
-//! them, in turn, and the table has the busiest ones found so far.
+//! takes a few microseconds, whatever the number of sessions: each publication looks at the next
+//! few of them, and the table has the busiest ones found so far.
 
 mod tap;
 
@@ -21,18 +21,18 @@ use tap::Recording;
 
 /// Time between two publications of a busy endpoint.
 const INTERVAL: Nanos = Nanos::from_millis(100);
-/// Longest time after which a sleeping endpoint checks whether it is still traced.
+/// The longest time for which an endpoint sleeps before it checks whether it is still traced.
 const TRACED_REST: Nanos = Nanos::from_millis(250);
 /// Number of sessions that one publication looks at.
 const LOOKS: usize = 64;
 
-/// Publishes one endpoint.
+/// Publishes the counters of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     block: Option<Block>,
-    /// Handlers that had panicked at the last publication.
+    /// The number of handler panics at the last publication.
     panics: u64,
-    /// Whether a reader wants its packets.
+    /// Whether a reader wants the endpoint's packets.
     switch: Switch,
     /// When the endpoint publishes next.
     due: Nanos,
@@ -55,13 +55,13 @@ impl Publisher {
         }
     }
 
-    /// Whether its time has come.
+    /// Whether the endpoint must publish now.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         now >= self.due
     }
 
-    /// Longest time for which the endpoint may sleep without publishing.
+    /// The longest time for which the endpoint may sleep without publishing.
     pub(crate) const fn longest_rest(&self) -> Nanos {
         if self.switch.is_on() {
             TRACED_REST
@@ -130,7 +130,7 @@ impl Publisher {
         }
     }
 
-    /// Looks at a few more sessions, and keeps the busiest of these and of the listed ones.
+    /// Looks at the next few sessions, and keeps the busiest among them and the listed ones.
     fn choose<T: Open, App>(&mut self, rpc: &Endpoint<T, TscClock, App>) {
         self.listed.truncate(ROWS);
         self.listed.retain_mut(|(session, info)| {

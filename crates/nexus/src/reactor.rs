@@ -1,5 +1,5 @@
 //! The control thread: it waits in one epoll for the listeners, the connections and the endpoints'
-//! commands, passes their input to the plane, and carries out the plane's actions (design §9).
+//! commands. It passes their input to the plane, and carries out the plane's actions (design §9).
 //!
 //! It decides nothing about sessions. Invariants: nothing here blocks except the wait; all input is
 //! read before the plane learns that time has passed, so that a process that was stopped does not
@@ -29,13 +29,13 @@ use crate::streams::{LINKS, Streams};
 
 const BELL: u64 = 0;
 
-/// Connections that are accepted in one turn, before the others are served.
+/// Most connections that are accepted in one turn, before existing ones are served.
 const ACCEPT_TURN: usize = 64;
 
-/// Turns for the bytes that came before the end of a connection.
+/// Most turns for the bytes that came before the end of a connection.
 const LAST_TURNS: usize = 64;
 
-/// Waits between two reports of time while input keeps coming.
+/// Most waits before the plane learns the time again, while input keeps coming.
 const MAX_WAITS: u32 = 16;
 
 /// The state of the control thread.
@@ -43,7 +43,8 @@ pub(crate) struct Reactor {
     epoll: Epoll,
     clock: TscClock,
     plane: Plane<OwnedFd>,
-    /// The address at which others connect, and from which connections to other processes come.
+    /// The address at which other processes connect, and from which this process connects to
+    /// others.
     own: IpAddr,
     listeners: Listeners,
     streams: Streams,
@@ -54,13 +55,13 @@ pub(crate) struct Reactor {
     insight_tcp: InsightTcp,
     /// The counters on the page.
     shown: Option<PlaneCounters>,
-    /// Connections that broke and have not been ended; only [`Reactor::act`] ends them.
+    /// Broken connections that have not been ended yet; only [`Reactor::act`] ends them.
     broken: Vec<LinkId>,
     stopping: bool,
 }
 
 impl Reactor {
-    /// A control thread's state, before the thread runs.
+    /// Makes the state of a control thread that does not run yet.
     pub(crate) fn new(
         plane: Plane<OwnedFd>,
         tcp: TcpListener,
@@ -104,7 +105,8 @@ impl Reactor {
                 waits = 0;
                 self.on_time();
             } else {
-                // Up to 64 connections had a turn, each of a tenth of a millisecond.
+                // Since the last beat, up to 64 connections had a turn of a tenth of a millisecond
+                // each.
                 self.plane.beat(self.clock.now());
             }
             self.act();
@@ -115,8 +117,8 @@ impl Reactor {
         self.act();
     }
 
-    /// Publishes the counters if they have changed. A reader over TCP makes this thread run, and
-    /// would otherwise never see the counters at rest.
+    /// Publishes the counters if they have changed. Without that check, a reader over TCP, which
+    /// makes this thread run, would find the block changed at each of its looks.
     fn publish(&mut self) {
         let counters = *self.plane.counters();
         if let Some(page) = self.page.as_ref().filter(|_| self.shown != Some(counters)) {
@@ -182,11 +184,12 @@ impl Reactor {
         if let Some(remote) = socket::remote_addr(fd.as_fd()) {
             self.plane.on_remote(link, remote.ip());
         }
-        // A connection that the plane has evicted must be closed before its descriptor is used
-        // again.
+        // A connection that the plane has evicted must be closed before the next is accepted, to
+        // free its descriptor.
         self.act();
         self.enter(link, Stream::new(fd, false));
-        // A process that says hello at once is no longer half open when the next one is accepted.
+        // Reads a hello that has come already, so that this connection is no longer half open when
+        // the next one is accepted.
         self.on_stream(
             link,
             Ready {
@@ -229,9 +232,10 @@ impl Reactor {
         self.act();
     }
 
-    /// Ends a connection that was found broken when reading or when writing. The messages that came
-    /// before the end still count for the sessions over it: the other side may have given its
-    /// reason. Its questions do not, because no answer would arrive; a peer could leave thousands.
+    /// Ends a connection that a read or a write found broken. The messages that came before the end
+    /// still count for the sessions over it, because the other side may have given its reason. Its
+    /// questions do not count, because no answer would arrive, and a peer could leave thousands of
+    /// them.
     fn end(&mut self, link: LinkId) {
         let now = self.clock.now();
         let carries = self.plane.carries(link);
@@ -239,7 +243,7 @@ impl Reactor {
             let plane = &mut self.plane;
             let mut take = |frame: &[u8], fds: &mut Vec<OwnedFd>| {
                 match Message::decode(frame) {
-                    // The descriptors may be those of the message after it.
+                    // Only a Connect has descriptors; others may belong to a later message.
                     Ok(message) if message.is_question() => {
                         if matches!(message, Message::Connect { .. }) {
                             fds.clear();
@@ -266,7 +270,8 @@ impl Reactor {
         if !self.requests.doorbell.take() {
             return;
         }
-        // Those that come meanwhile ring again: no endpoint keeps the thread from its heartbeats.
+        // Requests that come meanwhile ring again, so no endpoint can keep the thread from sending
+        // heartbeats.
         for _ in 0..self.requests.len() {
             let Some(request) = self.requests.receive() else {
                 return;
@@ -303,10 +308,10 @@ impl Reactor {
         }
     }
 
-    /// Carries out what the plane asks for, and ends the connections that break meanwhile. Ending
-    /// one leads to more actions, so it goes on until both are done: in a loop, because a peer
-    /// decides how many connections break at once, and with recursion each would be a level of the
-    /// stack.
+    /// Carries out the plane's actions, and ends the connections that break meanwhile. Ending one
+    /// leads to more actions, so this repeats until there are neither. It is a loop, because a peer
+    /// decides how many connections break at the same time, and with recursion each would take a
+    /// level of the stack.
     fn act(&mut self) {
         loop {
             self.carry_out();
@@ -335,7 +340,7 @@ impl Reactor {
                 }
                 Action::Close { link } => {
                     if let Some(mut stream) = self.streams.remove(link) {
-                        // The goodbye, if the socket takes it at once.
+                        // Sends the goodbye, if the socket takes it without waiting.
                         let _ = stream.flush();
                     }
                 }
@@ -377,8 +382,8 @@ impl Reactor {
     }
 }
 
-/// Gives the input of a stream to the plane, for one turn of this number of bytes, while the plane
-/// wants it. True if there may be more.
+/// Gives the input of a stream to the plane, up to the number of bytes of one turn, and while the
+/// plane wants it. True if there may be more.
 fn hand_over(
     (stream, turn): (&mut Stream, usize),
     plane: &mut Plane<OwnedFd>,
@@ -399,7 +404,7 @@ fn locate(plane: &mut Plane<OwnedFd>, link: LinkId, fd: BorrowedFd<'_>) {
     }
 }
 
-/// Sets the options that the standard library and the system leave at other values.
+/// Sets the socket options whose default values do not suit.
 fn prepare(fd: &OwnedFd, unix: bool) -> io::Result<()> {
     socket::set_nonblocking(fd.as_fd())?;
     if unix {

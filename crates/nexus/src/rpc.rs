@@ -1,5 +1,5 @@
-//! The endpoint as a user has it: core's `Rpc` with the real clock, connected to the nexus, and
-//! with a thread that blocks when there is nothing to do.
+//! The endpoint in its form for users: core's `Rpc` with the real clock, connected to the nexus,
+//! and with a thread that blocks when there is nothing to do.
 //!
 //! One iteration handles messages of the control thread and results of the workers, runs core's
 //! iteration, handles sessions that have ended, and may block. While packets flow, the additions to
@@ -40,9 +40,9 @@ use offers::place_of;
 /// Most addresses of one server that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// Messages of the control thread that are handled between two iterations of the protocol. A peer
-/// that asks for sessions as fast as they are refused keeps the mailbox full; the others' packets
-/// must not wait until it is empty.
+/// Most messages of the control thread that are handled between two iterations of the protocol. A
+/// peer that asks for sessions as fast as they are refused keeps the mailbox full; packets of other
+/// peers must not wait until it is empty.
 const MAX_EVENTS: usize = 16;
 
 /// The services of the process of a session's peer (rule C14).
@@ -50,21 +50,21 @@ const MAX_EVENTS: usize = 16;
 pub struct PeerServing {
     /// The session at this side.
     pub session: Session,
-    /// The process: all sessions with it have the same number here.
+    /// The number of the process, which is the same for all sessions with it.
     pub process: u64,
     /// Its services.
     pub serving: Serving,
 }
 
-/// Called when the process of a session's peer says what it serves.
+/// Called when the process of a session's peer announces its services.
 pub type ServingFn<App> = fn(&mut App, PeerServing, &mut Cx<'_>);
 
 /// The options of a new session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectOptions {
-    /// Index of the endpoint in its nexus; `None`: any.
+    /// Index of the endpoint in its nexus; `None`: any endpoint.
     pub endpoint: Option<u16>,
-    /// Time for which to try. The server may start within it.
+    /// How long to try. The server may start within this time.
     pub patience: Duration,
     /// Window and credits.
     pub session: SessionOptions,
@@ -121,7 +121,7 @@ pub struct Rpc<T: Open, App> {
     index: EndpointIndex,
     serving: ServingFn<App>,
     publisher: Publisher,
-    /// Last: the control thread ends after all other fields are gone.
+    /// The last field, so that the control thread ends after all other fields are dropped.
     nexus: Nexus,
 }
 
@@ -142,15 +142,15 @@ impl<T: Open, App> Rpc<T, App> {
         T::counters(rx, tx)
     }
 
-    /// One iteration of the event loop. It blocks only if the endpoint is idle, until a packet or
-    /// an event comes or a timer is due.
+    /// Runs one iteration of the event loop. It blocks only if the endpoint is idle, until a packet
+    /// or an event comes or a timer is due.
     #[inline]
     pub fn run_once(&mut self) -> Progress {
         self.iterate(|_| Nanos::MAX)
     }
 
-    /// One iteration that blocks until `limit` at the latest, a time of [`Rpc::now`]. It calls
-    /// `limit` only when it is about to block; with [`Nanos::ZERO`] it does not block.
+    /// Runs one iteration that blocks no longer than until `limit`, a time of [`Rpc::now`]. It
+    /// calls `limit` only when it is about to block; with [`Nanos::ZERO`] it does not block.
     #[inline]
     pub fn iterate(&mut self, limit: impl FnOnce(&App) -> Nanos) -> Progress {
         if self.events.doorbell.is_rung() {
@@ -187,9 +187,9 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Begins to make a session with the first endpoint of the nexus at `address`, and returns at
-    /// once: calls on the session wait until it is connected. `on_session` gets the
-    /// outcome. A host name is looked up first, which may take its time.
+    /// Begins to make a session with the first endpoint of the nexus at `address`, and returns
+    /// without waiting for it: calls on the session wait until it is connected. `on_session` gets
+    /// the outcome. If `address` has a host name, looks it up first, which may block for long.
     ///
     /// # Errors
     /// The address cannot be resolved, or this endpoint has too many sessions.
@@ -235,8 +235,8 @@ impl<T: Open, App> Rpc<T, App> {
     /// Runs the event loop until the session is connected or has failed.
     ///
     /// # Errors
-    /// The reason of the failure; or `Closed`, if the session had ended before or its failure is no
-    /// longer remembered; or `WrongEndpoint`.
+    /// The reason of the failure; `Closed`, if the session had ended before or its failure is no
+    /// longer kept; or `WrongEndpoint`.
     pub fn wait_connected(&mut self, session: Session) -> Result<(), ConnectError> {
         loop {
             match self.engine.session_info(session) {
@@ -263,10 +263,9 @@ impl<T: Open, App> Rpc<T, App> {
         Arc::clone(&self.events.doorbell).into()
     }
 
-    /// Prepares a wait outside the endpoint, in another event loop: until the descriptor ([`AsFd`])
-    /// is readable, and not longer than the returned span. `None`: there is work to do already.
-    /// Call [`Self::unpark`] after the wait, before any other use than of the clock and of the
-    /// user's state.
+    /// Prepares a wait in another event loop, until the endpoint's descriptor ([`AsFd`]) is
+    /// readable, and not longer than the returned span. `None`: there is work to do already. Until
+    /// [`Self::unpark`], only the clock and the user's state may be used.
     pub fn park(&mut self) -> Option<Duration> {
         let span = self.engine.next_wakeup().since(self.engine.now());
         if span == Nanos::ZERO {
@@ -281,7 +280,7 @@ impl<T: Open, App> Rpc<T, App> {
         None
     }
 
-    /// Ends what [`Self::park`] began, whatever ended the wait.
+    /// Ends the wait that [`Self::park`] prepared, whatever ended it.
     pub fn unpark(&mut self) {
         self.sleeper.unpark();
         let (rx, tx) = self.engine.lifecycle().halves_mut();
@@ -347,7 +346,7 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Blocks, if no work is due soon and none comes at the last moment.
+    /// Blocks, unless work is due soon or has come by the last moment.
     #[cold]
     fn sleep(&mut self, limit: Nanos) {
         let span = self
@@ -364,7 +363,8 @@ impl<T: Open, App> Rpc<T, App> {
         if T::arm(rx, tx) == Arm::Wait {
             self.sleeper.block(span);
         }
-        // If packets have come, the next iteration finds them; if not, it blocks again soon.
+        // If packets have come, the next iteration finds them; if not, the thread blocks again
+        // soon.
         T::disarm(rx, tx);
     }
 }
@@ -385,7 +385,7 @@ impl<T: Open, App> std::fmt::Debug for Rpc<T, App> {
 }
 
 impl<T: Open, App> Drop for Rpc<T, App> {
-    /// Sends the queued packets, and ends the sessions, of which their peers get a message.
+    /// Sends the queued packets, and ends the sessions, so that their peers get a message.
     fn drop(&mut self) {
         self.engine.flush();
         self.requests.send(Request::Remove(self.index));

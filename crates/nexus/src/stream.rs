@@ -1,10 +1,10 @@
 //! One control connection as bytes: collects received frames, queues frames to send, and keeps the
 //! descriptors that belong to them.
 //!
-//! Invariants: nothing blocks; a peer can make the input grow to [`MAX_FRAME`], the output to
-//! [`MAX_WAITING`] and the answers of one turn, and input and output together hold at most
-//! [`MAX_FDS`] descriptors; one turn reads [`READ_TURN`] bytes at most; a stream that failed stays
-//! failed. Called by `streams.rs`.
+//! Invariants: nothing blocks; a peer can make the input grow to [`MAX_FRAME`], and the output to
+//! [`MAX_WAITING`] plus the answers of one turn; input and output together hold at most [`MAX_FDS`]
+//! descriptors; one turn reads at most [`READ_TURN`] bytes; a stream that failed stays failed.
+//! Called by `streams.rs`.
 
 mod output;
 
@@ -24,9 +24,9 @@ const MAX_QUEUED: usize = 4 << 20;
 /// While more bytes than this wait to be sent, the stream reads no more of the peer's questions.
 pub(crate) const MAX_WAITING: usize = 256 << 10;
 
-/// Bytes that are read from one stream in a turn, before the others have theirs: 73 of the shortest
-/// messages. The answers take most of the time, up to 4 KiB for each question of 18 bytes; 57 of
-/// these are copied and sent in a tenth of a millisecond.
+/// Most bytes that are read from one stream in a turn, before other streams have their turn: 73 of
+/// the shortest messages. The answers take most of the time, up to 4 KiB for each question of 18
+/// bytes; to copy and send 57 answers takes a tenth of a millisecond.
 pub(crate) const READ_TURN: usize = 1024;
 
 /// One connection.
@@ -36,7 +36,7 @@ pub(crate) struct Stream {
     /// The connection is being made.
     connecting: bool,
     input: Vec<u8>,
-    /// Descriptors that came and belong to no frame yet.
+    /// Descriptors that came, and whose frame has not come yet.
     fds: Vec<OwnedFd>,
     output: Output,
     /// The events for which the kernel watches.
@@ -48,7 +48,7 @@ pub(crate) struct Stream {
 pub(crate) struct Broken;
 
 impl Stream {
-    /// A connection that is made, or being made.
+    /// Takes a connection that is made, or being made.
     pub(crate) fn new(fd: OwnedFd, connecting: bool) -> Self {
         let interest = if connecting {
             Interest::Write
@@ -79,9 +79,9 @@ impl Stream {
         self.connecting
     }
 
-    /// The events to wait for now, if the stream reads the peer's questions while at most `most`
-    /// bytes wait to be sent. It then reads no acknowledgements of heartbeats either, so a peer
-    /// that never reads is declared failed in time.
+    /// The events to wait for now. The stream reads only while at most `most` bytes wait to be
+    /// sent. If more wait, it reads no acknowledgements of heartbeats either, so the detector
+    /// declares a peer that never reads failed in time.
     pub(crate) const fn wants(&self, most: usize) -> Interest {
         if self.connecting || self.has_more_waiting_than(most) {
             Interest::Write
@@ -92,12 +92,13 @@ impl Stream {
         }
     }
 
-    /// Whether the peer has left so much unread that none of its questions is read.
+    /// Whether more than `most` bytes wait to be sent, so that the stream reads nothing from the
+    /// peer.
     pub(crate) const fn has_more_waiting_than(&self, most: usize) -> bool {
         self.output.len() > most
     }
 
-    /// Bytes that wait to be sent.
+    /// The number of bytes that wait to be sent.
     pub(crate) const fn waiting(&self) -> usize {
         self.output.len()
     }
@@ -153,7 +154,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Cuts the input into frames. False if `on_frame` wants no more.
+    /// Cuts the input into frames. False if `on_frame` takes no more.
     fn cut(
         &mut self,
         on_frame: &mut impl FnMut(&[u8], &mut Vec<OwnedFd>) -> bool,
@@ -168,8 +169,8 @@ impl Stream {
         }
         self.input.drain(..at);
         debug_assert!(self.input.len() < MAX_FRAME);
-        // Descriptors come with the first byte of their frame: if no frame has begun, they belong
-        // to none, and no frame has more than this.
+        // Descriptors come with the first byte of their frame. So if no frame has begun, they
+        // belong to none; and no frame has more than `MAX_FDS`.
         let limit = if self.input.is_empty() { 0 } else { MAX_FDS };
         if self.fds.len() > limit {
             Err(Broken)

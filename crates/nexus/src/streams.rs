@@ -1,5 +1,5 @@
-//! All control connections of the process: the descriptor of each link, and the number of bytes
-//! that wait to be sent over all of them together.
+//! All control connections of the process: the stream of each link, and the total number of bytes
+//! that wait to be sent.
 //!
 //! Invariants: `waiting` is the sum over the streams; each stream in the table is in the reactor's
 //! epoll under its token, with the interest that it wants. Owned and called by `reactor.rs`.
@@ -15,16 +15,16 @@ use crate::stream::{Broken, MAX_WAITING, READ_TURN, Stream};
 /// Tokens of the epoll from this one on are links.
 pub(crate) const LINKS: u64 = 16;
 
-/// While more bytes than this wait over all connections, each connection's questions are read only
-/// while it has less than [`SCARCE`] waiting: peers that do not read cost together no more than
-/// this and a small piece for each of them.
+/// While more bytes than this wait over all connections, a connection is read only if at most
+/// [`SCARCE`] bytes wait on it. So peers that do not read cost together no more than this, and a
+/// little for each of them.
 const MAX_WAITING_IN_ALL: usize = 16 << 20;
 
 /// See [`MAX_WAITING_IN_ALL`]. One answer of the longest kind fits.
 const SCARCE: usize = 4 << 10;
 
-/// Bytes that a connection may read in its turn at such a time: the answers to a whole turn of
-/// questions would be 230 KiB for each connection. To one of this length there are two at most.
+/// Bytes that a connection may read in its turn at such a time. The answers to a whole turn of
+/// questions would be 230 KiB for each connection; a turn of this length has at most two answers.
 const SCARCE_TURN: usize = 32;
 
 /// The connections.
@@ -63,8 +63,8 @@ impl Streams {
         self.streams.get_mut(&link)
     }
 
-    /// Bytes that a connection may read in its turn; none if too many wait to be sent. The kernel
-    /// may have found it readable before these were queued.
+    /// The number of bytes that a connection may read in its turn; 0 if too many wait to be sent.
+    /// (The kernel may have reported the connection before those were queued.)
     pub(crate) fn turn(&self, link: LinkId) -> usize {
         let (stream, most) = (self.streams.get(&link), most(self.waiting));
         match stream.is_some_and(|stream| !stream.has_more_waiting_than(most)) {
@@ -88,7 +88,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Sends as much as a connection's socket takes, and lets the kernel watch for the next events.
+    /// Sends as much as a connection's socket takes, and updates the events for which the kernel
+    /// watches.
     pub(crate) fn flush(&mut self, link: LinkId, epoll: &Epoll) -> Result<(), Broken> {
         let Some(stream) = self.streams.get_mut(&link) else {
             return Ok(());
@@ -113,8 +114,8 @@ impl Streams {
     }
 }
 
-/// The number of bytes of a connection that may wait while its questions are read, if `in_all` wait
-/// over all of them.
+/// The most bytes that may wait on a connection while it is read, if `in_all` bytes wait over all
+/// connections.
 const fn most(in_all: usize) -> usize {
     if in_all > MAX_WAITING_IN_ALL {
         SCARCE

@@ -1,4 +1,4 @@
-//! How the nexus opens a transport for an endpoint: the same interface for each of them.
+//! The interface by which the nexus opens any transport for an endpoint.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub struct Reach {
     /// The address that peers get in its place.
     pub advertise: Option<IpAddr>,
     /// Networks to which packets may go even if their peer has connected from another address, once
-    /// it has proven that they reach it there (rules C12 and C13).
+    /// the peer has proven that packets reach it there (rules C12 and C13).
     pub allow_peers: Networks,
 }
 
@@ -40,7 +40,7 @@ pub trait Open: Connect + 'static {
     /// Opens both halves.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's error.
     fn open_halves(options: Self::Options) -> Opened<Self>;
 }
 

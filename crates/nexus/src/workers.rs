@@ -1,15 +1,15 @@
 //! Worker threads for background handlers (eRPC §3.2): one pool per nexus, shared by its
 //! endpoints.
 //!
-//! A job waits in one bounded queue, runs in one of the threads, and goes back into the queue of
-//! finished jobs of its endpoint, whose doorbell it rings. Nothing allocates per job: both queues
-//! get their capacity at the start. A thread without work looks for jobs for a few microseconds,
-//! then sleeps; a submitter makes a system call only if a thread sleeps.
+//! A job waits in one bounded queue, runs in one of the threads, and then goes into its endpoint's
+//! queue of finished jobs. The thread rings that endpoint's doorbell. Nothing allocates per job:
+//! both queues get their capacity at the start. A thread without work looks for jobs for a few
+//! microseconds, then sleeps; a submitter makes a system call only if a thread sleeps.
 //!
 //! Invariants:
 //! - An endpoint has at most [`WorkerOptions::queue`] jobs under way, so its queue of finished
 //!   jobs never grows.
-//! - When the pool is dropped, every thread has ended; jobs that did not run are dropped with it.
+//! - Dropping the pool ends every thread; jobs that did not run are dropped with it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,17 +25,18 @@ use crate::doorbell::Doorbell;
 /// The number of threads that run background handlers, and their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WorkerOptions {
-    /// Threads; 0 makes a nexus without workers, whose background requests are rejected.
+    /// The number of threads; 0 makes a nexus without workers, which rejects background requests.
     pub threads: usize,
-    /// Jobs of one endpoint that may be under way; further ones are refused as overload.
+    /// Most jobs of one endpoint that may be under way; requests for further ones are rejected as
+    /// overloaded.
     pub queue: usize,
-    /// Time for which a thread without work looks for jobs before it sleeps.
+    /// How long a thread without work looks for jobs before it sleeps.
     pub spin: Duration,
 }
 
 impl Default for WorkerOptions {
-    /// Two threads. They spin for less than it costs to wake them, about 5 µs, so that a burst
-    /// of jobs costs one wake-up and an idle pool costs nothing.
+    /// Two threads. They spin for about 5 µs, less than a wake-up costs, so that a burst of jobs
+    /// costs one wake-up and an idle pool costs nothing.
     fn default() -> Self {
         Self {
             threads: 2,
@@ -123,8 +124,8 @@ impl<J: Run> Pool<J> {
         Ok(pool)
     }
 
-    /// The pool for one more endpoint, whose doorbell is rung when one of its jobs has run.
-    /// `None` if the pool has no threads.
+    /// Gives the pool to one more endpoint, whose doorbell a worker rings when one of its jobs has
+    /// run. `None` if the pool has no threads.
     pub(crate) fn handle(&self, doorbell: Arc<Doorbell>) -> Option<PoolHandle<J>> {
         if self.threads.is_empty() {
             return None;
@@ -185,7 +186,7 @@ impl<J: Run> PoolHandle<J> {
         Ok(())
     }
 
-    /// A job of this endpoint that has run.
+    /// Takes a job of this endpoint that has run.
     #[inline]
     pub(crate) fn poll(&mut self) -> Option<J> {
         if self.finished.len.load(Ordering::Relaxed) == 0 {
@@ -222,7 +223,7 @@ impl<J: Run> Shared<J> {
         }
     }
 
-    /// The next job, or `None` when the pool ends.
+    /// Waits for the next job; `None`: the pool ends.
     fn next(&self) -> Option<(J, Arc<Finished<J>>)> {
         self.look_for_work();
         let mut queue = locked(&self.queue);

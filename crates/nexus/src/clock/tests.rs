@@ -1,4 +1,4 @@
-//! The counter against the kernel's clock, and readings that must not be believed.
+//! Compares the counter with the kernel's clock, and tests readings that must not be believed.
 
 use super::*;
 

@@ -1,9 +1,10 @@
 //! The user that owns a socket of this host, as the kernel reports it (sock_diag(7)).
 //!
-//! The question is about the other end of any TCP connection, mostly of another host. The kernel
-//! answers with a listening socket of this host if one has the port of that end and it finds no
-//! connection, so an answer counts only if it repeats both ends of a connection that stands. A
-//! process can choose its address and port, but not its user. Called by `listeners.rs`.
+//! The nexus asks about the other end of every TCP connection, which is mostly on another host. If
+//! the kernel finds no such connection, but a listening socket of this host with the port of that
+//! end, it answers with that socket. So an answer counts only if it repeats both ends of an
+//! established connection. A process can choose its address and port, but not its user. Called by
+//! `listeners.rs`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,16 +17,17 @@ const BY_FAMILY: u16 = 20;
 const REQUEST: u16 = 1;
 const NO_COOKIE: u32 = u32::MAX;
 
-/// The state of a connection that stands. Others have no user: the kernel reports root for a
-/// connection that it still makes, and for one that its process has closed.
+/// The state of an established connection. In other states the user is not known: the kernel
+/// reports root for a connection that is still being made, and for one that its process has closed.
 const ESTABLISHED: u8 = 1;
 
-/// Lengths of a message's header, of a question with the header, and of an answer with both.
+/// Lengths in bytes: of a message's header, of a question with its header, and of an answer with
+/// its header.
 const HEADER: usize = 16;
 const QUESTION: usize = HEADER + 56;
 const ANSWER: usize = HEADER + 72;
 
-/// Places in an answer.
+/// Offsets in an answer.
 const KIND: usize = 4;
 const SEQUENCE: usize = 8;
 const FAMILY: usize = HEADER;
@@ -46,7 +48,7 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     /// # Errors
-    /// The kernel has no such questions, or no descriptor is left.
+    /// The kernel does not answer such questions, or no descriptor is left.
     pub(crate) fn new() -> io::Result<Self> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers are passed.
@@ -63,8 +65,8 @@ impl Sockets {
         self.sequence = self.sequence.wrapping_add(1);
         let question = question(self.sequence, local, remote);
         socket::send(self.netlink.as_fd(), &question, &[]).ok()?;
-        // The kernel answers within the call. An answer before it belongs to a question whose
-        // answer could not be received.
+        // The kernel answers within the call. An earlier answer belongs to an earlier question,
+        // whose answer could not be received then.
         loop {
             let mut answer = [0; 512];
             let got = socket::receive(self.netlink.as_fd(), &mut answer, &mut Vec::new()).ok()?;
@@ -88,8 +90,8 @@ fn user_in(answer: &[u8], local: SocketAddr, remote: SocketAddr) -> Option<u32> 
     uid.filter(|_| is_it)
 }
 
-/// Whether an answer has this end of a connection at these places. An IPv4 connection may have an
-/// end of either family: an IPv6 socket can make it, too.
+/// Whether an answer has this end of a connection at these offsets. An end of an IPv4 connection
+/// may be in either family, because an IPv6 socket can make the connection, too.
 fn is_end(end: SocketAddr, answer: &[u8], ip: usize, port: usize) -> bool {
     let is_ipv4 = i32::from(answer[FAMILY]) == libc::AF_INET;
     let found: Option<IpAddr> = if is_ipv4 {
@@ -124,7 +126,7 @@ fn question(sequence: u32, local: SocketAddr, remote: SocketAddr) -> [u8; QUESTI
     put(&BY_FAMILY.to_ne_bytes());
     put(&REQUEST.to_ne_bytes());
     put(&sequence.to_ne_bytes());
-    // The kernel knows the port of this socket.
+    // The port of this netlink socket, which the kernel fills in.
     put(&[0; 4]);
     let byte = |number: i32| u8::try_from(number).unwrap_or_default();
     put(&[byte(family), byte(libc::IPPROTO_TCP), 0, 0]);
@@ -148,7 +150,7 @@ const fn interface(local: SocketAddr) -> u32 {
     }
 }
 
-/// An address in the order of the network, IPv4 in the first four bytes.
+/// An address in network byte order, IPv4 in the first four bytes.
 fn address(ip: IpAddr) -> [u8; 16] {
     let mut out = [0; 16];
     match ip {

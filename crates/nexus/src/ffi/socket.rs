@@ -1,8 +1,8 @@
-//! Sockets: connecting without blocking, the process at the other end, and descriptors sent with
-//! bytes.
+//! Sockets: connects without blocking, identifies the process at the other end, and sends
+//! descriptors with bytes.
 //!
-//! Invariant: every received descriptor is owned by a value from the start, and is not inherited by
-//! a child program.
+//! Invariant: every received descriptor has an owner from the start, and no child program inherits
+//! it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -18,9 +18,9 @@ pub(crate) const MAX_FDS: usize = 16;
 /// Space for the control data of [`MAX_FDS`] descriptors, with its header and padding.
 const CONTROL_BYTES: usize = 128;
 
-/// Begins to connect a TCP socket; it becomes writable when the attempt has ended. The connection
-/// comes from `own`, if that address can reach `to`: a peer sends packets only to the address from
-/// which a connection comes (rule C12).
+/// Begins to connect a TCP socket, which becomes writable when the attempt has ended. The
+/// connection comes from `own`, if that address can reach `to`: a peer sends packets only to the
+/// address from which a connection comes (rule C12).
 pub(crate) fn dial_tcp(to: SocketAddr, own: IpAddr) -> io::Result<OwnedFd> {
     let socket = stream_socket(if to.is_ipv4() {
         libc::AF_INET
@@ -31,15 +31,15 @@ pub(crate) fn dial_tcp(to: SocketAddr, own: IpAddr) -> io::Result<OwnedFd> {
         && own.is_ipv4() == to.is_ipv4()
         && own.is_loopback() == to.ip().is_loopback();
     if reaches {
-        // The kernel chooses the port together with the connection, so 28 000 ports are available
-        // for each address, not in all.
+        // The kernel chooses the port only when it connects, so 28 000 ports are available for each
+        // remote address, not for all together.
         set_number(
             socket.as_fd(),
             libc::IPPROTO_IP,
             libc::IP_BIND_ADDRESS_NO_PORT,
             1,
         )?;
-        // The operator may have bound the nexus to an address that has gone meanwhile.
+        // This fails if the address to which the operator bound the nexus no longer exists.
         let _ = with_raw(SocketAddr::new(own, 0), |raw, len| {
             // SAFETY: `len` bytes of `raw` are readable, and the kernel checks what they mean.
             unsafe { libc::bind(socket.as_raw_fd(), raw, len) }
@@ -106,17 +106,17 @@ pub(crate) fn dial_unix(name: &[u8]) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The address of our end of a TCP connection; `None` for one of another kind.
+/// The address of our end of a TCP connection; `None` for another kind of socket.
 pub(crate) fn local_addr(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
     address(socket, libc::getsockname)
 }
 
-/// The address of the other end of a TCP connection; `None` for one of another kind.
+/// The address of the other end of a TCP connection; `None` for another kind of socket.
 pub(crate) fn remote_addr(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
     address(socket, libc::getpeername)
 }
 
-/// The address that one of two system calls returns: of this end of a socket, or of the other.
+/// The address that `ask` returns: of this end of a socket, or of the other end.
 fn address(
     socket: BorrowedFd<'_>,
     ask: unsafe extern "C" fn(
@@ -183,7 +183,7 @@ pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     })
 }
 
-/// Whether the attempt to connect that made this socket writable has succeeded.
+/// The result of the attempt to connect, after this socket has become writable.
 pub(crate) fn connect_result(socket: BorrowedFd<'_>) -> io::Result<()> {
     let mut error: c_int = 0;
     let mut len = length_of(size_of_val(&error));
@@ -205,15 +205,15 @@ pub(crate) fn connect_result(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Makes every later call on this socket return instead of block.
+/// Makes later calls on this socket return instead of blocking.
 pub(crate) fn set_nonblocking(socket: BorrowedFd<'_>) -> io::Result<()> {
     let on: c_int = 1;
     // SAFETY: the call reads an integer from `on`, which lives until it returns.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONBIO, &raw const on) })
 }
 
-/// Length of the kernel's queue of connections that wait to be accepted. With the 128 of the
-/// standard library, connections beyond a burst's first wait a second for their second try.
+/// Length of the kernel's queue of connections that wait to be accepted. The standard library's 128
+/// are too few for a burst: the connections beyond them wait a second before they are tried again.
 const BACKLOG: c_int = 4096;
 
 /// Makes the queue of a listener long; the kernel's own limit may be lower.
@@ -222,7 +222,7 @@ pub(crate) fn lengthen_queue(listener: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })
 }
 
-/// Sends small messages at once instead of waiting for more (`TCP_NODELAY`).
+/// Makes the kernel send small messages immediately instead of waiting for more (`TCP_NODELAY`).
 pub(crate) fn send_at_once(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_number(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
@@ -240,7 +240,7 @@ fn set_number(socket: BorrowedFd<'_>, level: c_int, name: c_int, number: c_int) 
     })
 }
 
-/// The user that this process runs as.
+/// The user as which this process runs.
 pub(crate) fn own_uid() -> u32 {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::geteuid() }

@@ -1,4 +1,4 @@
-//! Waits and what ends them.
+//! Waits, and the events that end them.
 
 use std::time::Instant;
 

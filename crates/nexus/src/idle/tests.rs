@@ -1,4 +1,4 @@
-//! When a thread blocks, and all events that end a block.
+//! The time at which a thread blocks, and all events that end a block.
 
 use std::time::Instant;
 
@@ -67,8 +67,8 @@ fn everything_that_can_happen_ends_a_block() {
     sleeper.block(span);
     assert!(start.elapsed() >= Duration::from_millis(5), "time");
 
-    // Each block would otherwise last its longest time, in every round; the scheduler may keep the
-    // thread waiting in some.
+    // If the event did not end the block, every block would last its longest time in every round.
+    // In some rounds the scheduler may delay the thread.
     let rounds = (0..5).map(|_| {
         let start = Instant::now();
         doorbell.ring();

@@ -1,4 +1,5 @@
-//! The origins of connections over loopback, and of those that only look like ones of this host.
+//! The origins of connections over loopback, and of connections that only seem to come from this
+//! host.
 
 use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
@@ -8,7 +9,8 @@ use dunlin_testkit::user::{STRANGER, as_user};
 
 use super::*;
 
-/// The origin of a connection that this user makes to a listener that can ask the kernel, or not.
+/// The origin of a connection of user `user`. `can_ask`: the listener can ask the kernel for the
+/// user.
 fn origin_of(user: u32, can_ask: bool) -> Origin {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap();

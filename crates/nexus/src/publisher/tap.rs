@@ -1,5 +1,5 @@
-//! Passes the packets of an endpoint to the recorder of its nexus's memory file. Core calls it for
-//! each frame and burst while `publisher.rs` has set it.
+//! Passes the packets of an endpoint to the recorder of its nexus's memory file. `publisher.rs`
+//! sets the tap; core then calls it for each packet.
 
 use dunlin_core::transport::{Frame, TxItem};
 use dunlin_core::{Nanos, PacketLen, Seen, Tap};
@@ -10,7 +10,7 @@ use dunlin_wire::Header;
 /// Records the packets that an endpoint sends and receives.
 pub(super) struct Recording {
     recorder: Recorder,
-    /// The difference from the endpoint's clock to nanoseconds since 1970.
+    /// The difference between nanoseconds since 1970 and the endpoint's clock.
     shift: u64,
 }
 
@@ -25,7 +25,7 @@ impl Recording {
 
 impl Tap for Recording {
     fn received(&mut self, seen: Seen, frame: &Frame<'_>, packet_len: PacketLen<'_>) {
-        // The recorder does not copy data that lies with its sender.
+        // The recorder does not copy data that is still in the sender's memory.
         let elsewhere = frame.elsewhere.map_or(0, |data| data.len());
         let passed = Passed {
             at_ns: seen.at.0.wrapping_add(self.shift),
@@ -48,14 +48,14 @@ impl Tap for Recording {
             len: head.len() + item.data.len(),
             ..Passed::default()
         };
-        // The packet is alone: only the transport makes frames of several.
+        // `item` is one packet; only the transport puts several packets into a frame.
         let whole = |_: &Header| Some(passed.len);
         self.recorder
             .record(&passed, [head, lent_bytes(&item.data)], &whole);
     }
 }
 
-/// The bytes that a packet names, as long as the packet is borrowed.
+/// The bytes to which a packet refers, for as long as the packet is borrowed.
 fn lent_bytes(data: &BufRef) -> &[u8] {
     if data.is_empty() {
         return &[];

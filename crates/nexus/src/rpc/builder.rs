@@ -1,5 +1,5 @@
-//! Making an endpoint: its options, and its place in the nexus. Called by the user's program,
-//! through [`Nexus::endpoint_builder`].
+//! Makes an endpoint: takes its options, and gives it a place in the nexus. Called by the user's
+//! program, through [`Nexus::endpoint_builder`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct EndpointBuilder<T: Open> {
 }
 
 impl Nexus {
-    /// An endpoint with default options, for the thread that calls `run_once` on it.
+    /// Makes an endpoint with default options, for the thread that calls `run_once` on it.
     ///
     /// # Errors
     /// See [`EndpointError`].
@@ -42,7 +42,7 @@ impl Nexus {
         self.endpoint_builder().build(app)
     }
 
-    /// An endpoint with options.
+    /// Begins an endpoint with options.
     pub fn endpoint_builder<T: Open>(&self) -> EndpointBuilder<T> {
         EndpointBuilder::new(self.clone())
     }
@@ -64,15 +64,15 @@ impl<T: Open> EndpointBuilder<T> {
         }
     }
 
-    /// The endpoint's index in its nexus, by which others connect to it. Without one it gets the
-    /// lowest that is free.
+    /// Sets the endpoint's index in its nexus, by which others connect to it. The default is the
+    /// lowest free one.
     #[must_use]
     pub const fn index(mut self, index: u16) -> Self {
         self.index = Some(index);
         self
     }
 
-    /// How its thread waits while it is idle.
+    /// Sets how the endpoint's thread waits while it is idle.
     #[must_use]
     pub const fn idle(mut self, idle: Idle) -> Self {
         self.idle = idle;
@@ -108,7 +108,8 @@ impl<T: Open> EndpointBuilder<T> {
         let workers = workers.map(|handle| Box::new(handle) as Box<dyn Workers>);
         let seed = random()?;
         let index = register(&self.nexus, self.index, &events)?;
-        // Last, because a process has 2^24 numbers, and uses none of them twice.
+        // Takes the number last, because a process has only 2^24 numbers, and uses none of them
+        // twice.
         let made = EndpointNum::take_for(|number| {
             let clock = TscClock::new();
             Engine::new(app, clock, halves, self.config, seed, workers, number)
@@ -147,7 +148,7 @@ fn register(
         events: Arc::clone(events),
         answer,
     });
-    // The control thread answers at once; if it has panicked, no answer comes.
+    // The control thread answers quickly; if it has panicked, no answer comes.
     let added = added.recv_timeout(Duration::from_secs(10));
     Ok(added.map_err(|_| EndpointError::NexusGone)??)
 }

@@ -1,5 +1,5 @@
 //! Handlers, calls and counters: the protocol of `dunlin_core`, for the user. Every function here
-//! only forwards to core; functions for the control plane are left out.
+//! only forwards to core. Functions that only the control plane needs are left out.
 
 use dunlin_core::{
     BackgroundRequest, BatchFn, Bypasses, CallError, CallId, CallOptions, CompletionFn,
@@ -34,8 +34,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.on(req_type, run);
     }
 
-    /// Registers a handler that gets all requests of its type in an RX burst at once. Responses may
-    /// have as many bytes as a packet.
+    /// Registers a handler that gets all requests of its type in an RX burst with one call. A
+    /// response may have as many bytes as fit a packet.
     ///
     /// ```
     /// # use dunlin_nexus::Rpc;
@@ -76,13 +76,13 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.on_background(req_type, max_response, run);
     }
 
-    /// A type for which a second handler has taken the place of the first.
+    /// A request type for which a second handler has replaced the first.
     pub const fn registered_twice(&self) -> Option<ReqType> {
         self.engine.registered_twice()
     }
 
-    /// Sets the continuation, which gets the end of every call. Without one, msgbufs go to the
-    /// pool.
+    /// Sets the continuation, which gets the end of every call. Without one, the msgbufs of calls
+    /// go back to the pool.
     #[inline]
     pub fn on_completion(&mut self, run: CompletionFn<App>) {
         self.engine.on_completion(run);
@@ -94,9 +94,9 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.on_session(run);
     }
 
-    /// Sets the function for requests that outlive their handler and whose client no longer waits:
-    /// it has cancelled, or its deadline has passed, or the session has closed. Each must be
-    /// answered or abandoned nevertheless.
+    /// Sets the function that gets deferred requests whose client no longer waits, because it has
+    /// cancelled, its deadline has passed, or the session has closed. The program must answer or
+    /// abandon each of them nevertheless.
     #[inline]
     pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
         self.engine.on_given_up(run);
@@ -123,13 +123,14 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.app_mut()
     }
 
-    /// The argument of handlers, for use outside of them. Packets leave with the next iteration.
+    /// The context that handlers get, for use outside of them. Packets leave with the next
+    /// iteration.
     #[inline]
     pub fn cx(&mut self) -> Cx<'_> {
         self.engine.cx()
     }
 
-    /// The user's state and the argument of handlers, together.
+    /// The user's state, together with the context that handlers get.
     ///
     /// ```
     /// # use dunlin_core::{Session, Tag};
@@ -150,7 +151,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.with()
     }
 
-    /// Like [`Self::cx`], without a new reading of the clock: for further uses right after one.
+    /// Like [`Self::cx`], but does not read the clock again: for use right after [`Self::cx`].
     #[inline]
     pub fn cx_again(&mut self) -> Cx<'_> {
         self.engine.cx_again()
@@ -222,7 +223,7 @@ impl<T: Open, App> Rpc<T, App> {
     /// The state of a session.
     ///
     /// # Errors
-    /// If it has ended, or is another endpoint's.
+    /// The session has ended, or belongs to another endpoint.
     pub fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         self.engine.session_info(session)
     }
@@ -240,7 +241,7 @@ impl<T: Open, App> Rpc<T, App> {
     /// Ends a session. Its calls end with an error, and its peer gets a message.
     ///
     /// # Errors
-    /// If it had ended, or is another endpoint's.
+    /// The session had ended before, or belongs to another endpoint.
     pub fn disconnect(&mut self, session: Session) -> Result<(), HandleError> {
         self.engine.disconnect(session)
     }
@@ -254,8 +255,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.set_scheme(session, scheme)
     }
 
-    /// Gives a session a congestion control scheme of the user's own; [`Self::set_scheme`] is for
-    /// the built-in ones.
+    /// Gives a session a congestion control scheme that the user has written; [`Self::set_scheme`]
+    /// is for the built-in ones.
     ///
     /// # Errors
     /// If the session has ended, or is another endpoint's.
@@ -280,21 +281,22 @@ impl<T: Open, App> Rpc<T, App> {
 
 /// Drain (rule C14).
 impl<T: Open, App> Rpc<T, App> {
-    /// Answers all requests from now on with
-    /// [`SHUTTING_DOWN`](dunlin_wire::ErrorCode::SHUTTING_DOWN), before a handler has
-    /// them; those that handlers have go on. The counter `turned_away` counts them. Clients leave
-    /// by themselves if the nexus says that it drains ([`Nexus::serve`](crate::Nexus::serve)).
+    /// Answers all new requests with [`SHUTTING_DOWN`](dunlin_wire::ErrorCode::SHUTTING_DOWN)
+    /// instead of giving them to a handler; the counter `turned_away` counts them. Requests that
+    /// handlers already have go on. Clients leave by themselves if the nexus announces that it
+    /// drains ([`Nexus::serve`](crate::Nexus::serve)).
     pub fn drain(&mut self) {
         self.engine.drain();
     }
 
-    /// Requests that handlers have and have not answered: deferred ones, and those of workers.
+    /// The number of requests that handlers have not answered yet: deferred ones, and those of
+    /// workers.
     pub fn requests_under_way(&self) -> usize {
         self.engine.requests_under_way()
     }
 
-    /// Sets the function that learns which endpoints a peer's process serves: after a session with
-    /// it has been granted, and after each change. Some processes never announce it.
+    /// Sets the function that gets the services of a peer's process: after the process has granted
+    /// a session, and after each change. Some processes never announce them.
     pub fn on_serving(&mut self, run: ServingFn<App>) {
         self.serving = run;
     }
@@ -314,7 +316,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.last_now()
     }
 
-    /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.
+    /// The time at which the endpoint must run even if no frame has come. [`Nanos::MAX`]: never.
     pub fn next_wakeup(&self) -> Nanos {
         self.engine.next_wakeup()
     }
@@ -329,15 +331,15 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.histograms()
     }
 
-    /// Calls that have not ended: also those that wait, and cancelled ones that await the server's
-    /// answer.
+    /// The number of calls that have not ended. It includes those that wait, and cancelled ones
+    /// that still need the server's answer.
     pub fn call_count(&self) -> usize {
         self.engine.call_count()
     }
 
     /// Passes to `each` every round trip that was measured since the last call, without the time in
-    /// the server. The endpoint keeps them only after the first call. For measurements, which need
-    /// more than the average of [`SessionInfo::rtt`].
+    /// the server. The endpoint keeps them only from the first call of this function on. This is
+    /// for measurements, which need more than the average of [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.engine.take_rtts(each);
     }
@@ -347,14 +349,14 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.receiving()
     }
 
-    /// Bytes of msgbufs in use, with their headers, and their number.
+    /// The bytes of msgbufs in use, including their headers, and the number of these msgbufs.
     pub fn pool_use(&mut self) -> (usize, usize) {
         self.engine.pool_use()
     }
 }
 
 impl<T: Open, App> Rpc<T, App> {
-    /// The protocol itself, for experiments that change more of it than users can.
+    /// The protocol itself, for experiments that change more of it than the functions above allow.
     #[doc(hidden)]
     pub fn engine_mut(&mut self) -> &mut Engine<T, TscClock, App> {
         &mut self.engine

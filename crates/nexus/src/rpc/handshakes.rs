@@ -1,6 +1,6 @@
-//! The endpoint's side of its handshakes: offers and descriptors for its transport, commands for
-//! the control thread. `dunlin_control::Handshake`, which the simulator runs too, decides the
-//! steps. Called by `rpc.rs`.
+//! The endpoint's adapter for handshakes: it gives offers and descriptors to the transport, and
+//! commands to the control thread. `dunlin_control::Handshake`, which the simulator runs too,
+//! decides the steps. Called by `rpc.rs`.
 
 use std::os::fd::OwnedFd;
 
@@ -20,8 +20,8 @@ pub(super) type Handshakes = Handshake<OwnedFd, Pending>;
 /// The transport's peers, and the way to the control thread.
 pub(super) struct Ways<'a>(pub(super) &'a Mailbox<Request>);
 
-/// Tells the operator, once for each endpoint, why processes of this host are not reached over
-/// shared memory, which is many times as fast.
+/// Logs, once for each endpoint, why it does not reach processes of this host over shared memory,
+/// which is many times as fast.
 fn warn_of_fallback<T: Open>(tx: &mut T::Tx) {
     if let Some(why) = T::take_fallback(tx) {
         events::on_fallback(&why);

@@ -38,10 +38,10 @@ pub(super) fn wrapped<T: Open>(offer: Offer) -> TransportOffers<OwnedFd> {
     wrapped.collect()
 }
 
-/// The part of an offer, or of an answer, that this transport can read.
+/// Extracts the parts of an offer, or of an answer, that this transport can read.
 ///
 /// # Errors
-/// `Unreachable` if it can read no part of it, `Sizes` if it is too long.
+/// `Unreachable` if the transport can read no part of the offer, `Sizes` if the offer is too long.
 pub(super) fn unwrapped<T: Open>(
     transports: TransportOffers<OwnedFd>,
 ) -> Result<Offer, ConnectError> {
@@ -50,7 +50,7 @@ pub(super) fn unwrapped<T: Open>(
     T::whole(parts.collect())
 }
 
-/// The code for a transport's error that the other side, or the user, gets.
+/// The code that the other side, or the user, gets for a transport's error.
 pub(super) fn code_of(error: &ConnectError) -> RefuseCode {
     match error {
         ConnectError::Unreachable => RefuseCode::NoCommonTransport,

@@ -1,5 +1,5 @@
-//! Endpoints that cannot be made, and the time of one publication of an endpoint's counters. That
-//! test prints it, so it is run by hand.
+//! Endpoints that cannot be made, and the time of one publication of an endpoint's counters. The
+//! test for that time prints it, so it is run by hand.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -69,7 +69,7 @@ fn an_iteration_handles_a_few_messages_and_the_next_ones_handle_the_rest() {
     }
 }
 
-/// Publications that are timed together, and the number of such timings.
+/// The number of publications that are timed together, and the number of such timings.
 const TOGETHER: u32 = 200;
 const RUNS: usize = 25;
 

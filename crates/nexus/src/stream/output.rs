@@ -2,8 +2,8 @@
 //! of some frames.
 //!
 //! Invariants: short frames cost no memory outside the buffer, so a peer that does not read costs
-//! no more than is counted; descriptors leave with the first byte of their frame (rule C3), and one
-//! system call sends those of one frame. Called by `stream.rs`.
+//! only the memory that is counted; descriptors leave with the first byte of their frame (rule C3),
+//! and one system call sends the descriptors of one frame. Called by `stream.rs`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +20,7 @@ pub(super) struct Output {
     bytes: Vec<u8>,
     /// The place of the first byte that has not been sent.
     at: usize,
-    /// Descriptors, each with the place in `bytes` where their frame begins, in order.
+    /// Descriptors, in order, each set with the place in `bytes` where its frame begins.
     fds: VecDeque<(usize, Vec<OwnedFd>)>,
 }
 
@@ -36,7 +36,7 @@ impl Output {
 
     /// Appends a frame.
     pub(super) fn push(&mut self, frame: &[u8], fds: Vec<OwnedFd>) {
-        // Sent bytes make room once they are half of the buffer, so each byte moves once at most.
+        // Sent bytes are removed once they are half of the buffer, so each byte moves at most once.
         if self.at > self.len() {
             self.forget_sent();
         }
@@ -50,7 +50,7 @@ impl Output {
     /// accompany.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let with = self.fds.front().filter(|(begin, _)| *begin == self.at);
         let next = self.fds.get(usize::from(with.is_some()));
@@ -58,7 +58,7 @@ impl Output {
         let fds = with.map_or(&[][..], |(_, fds)| fds);
         let sent = socket::send(socket, &self.bytes[self.at..end], fds)?;
         if with.is_some() {
-            // They went with the first byte; the receiver has its own copies now.
+            // The descriptors went with the first byte; the receiver has its own copies now.
             self.fds.pop_front();
         }
         self.at += sent;

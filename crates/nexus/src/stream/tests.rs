@@ -1,4 +1,4 @@
-//! Frames however their bytes come, descriptors with their frames, and every limit.
+//! Frames whose bytes come in any pieces, descriptors with their frames, and every limit.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -169,8 +169,8 @@ fn descriptors_leave_with_their_frame_when_the_socket_was_full() {
     stream.queue(&plain, Vec::new()).unwrap();
     stream.queue(&plain, vec![fd(), fd()]).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    // The stream reads no more than the bytes before them while it has no room for descriptors,
-    // because the kernel would discard them.
+    // While the stream has no room for descriptors, it reads only the bytes before them, because
+    // the kernel would discard the descriptors.
     let mut bytes = vec![0; before];
     while before > 0 {
         match theirs.read(&mut bytes[..before]) {

@@ -1,4 +1,4 @@
-//! Jobs run once and come back to their endpoint; limits and the end of the pool.
+//! Jobs run once and come back to their endpoint. Limits, and the end of the pool.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc;

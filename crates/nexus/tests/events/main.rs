@@ -70,8 +70,8 @@ fn hear(level: Level, words: &str, mut meanwhile: impl FnMut()) {
     panic!("{words} is not among {:#?}", HEARD.lock().unwrap());
 }
 
-/// An endpoint that has room for one peer in shared memory meets three, and warns of the second
-/// alone.
+/// An endpoint that has room for one peer in shared memory connects to three, and warns only about
+/// the second.
 fn fall_back() {
     let nexuses = [(); 4].map(|()| Nexus::bind("127.0.0.1:0").unwrap());
     let [client, others @ ..] = &nexuses;
@@ -96,7 +96,7 @@ fn fall_back() {
     hear(Level::WARN, "the endpoint has too many peers", || {});
 }
 
-/// An endpoint of shared memory alone has no other way to the second of two peers.
+/// An endpoint that has only shared memory cannot reach the second of two peers in another way.
 #[test]
 fn shared_memory_alone_ends_with_an_error() {
     let nexuses = [(); 3].map(|()| Nexus::bind("127.0.0.1:0").unwrap());

@@ -1,5 +1,5 @@
-//! The counters of a process read the same from another process as within it; a hidden process says
-//! so.
+//! The counters of a process are the same whether another process or the process itself reads them;
+//! a hidden process shows none.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -42,7 +42,7 @@ fn nothing_is_read_unless_it_was_switched_on() {
     assert!(nexus.snapshot().is_some(), "here it is read");
 }
 
-/// All bytes that a connection can read, as fast as the answers come.
+/// All bytes that a connection can read, with the next question sent as soon as an answer comes.
 fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     let mut out = [0; MAX_FRAME];
@@ -94,8 +94,8 @@ fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     unreachable!("a file ends")
 }
 
-/// A trace holds data of packets, and a row the address of a peer: neither may be read as a
-/// counter.
+/// A trace holds data of packets, and a row the address of a peer. A reader of counters may see
+/// neither.
 #[test]
 fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
     const ECHO: ReqType = ReqType(1);

@@ -17,11 +17,12 @@ use super::{REVERSE, endpoint, exchange};
 const BELL: &str = "/memfd:dunlin-doorbell";
 /// Bytes at the start of a doorbell that contain all of it.
 const LEN: usize = 1024;
-/// A pause between calls after which a server sleeps: it spins for 50 µs.
+/// A pause between calls, long enough for the server to sleep: it spins for 50 µs.
 const PAUSE: Duration = Duration::from_millis(3);
-/// Half of the calls are quicker: a receiver whose bell tells nothing looks again after this time.
+/// Half of the calls must be quicker: a receiver that cannot rely on its bell looks again after
+/// this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// A call that takes longer was not noticed by the server when it came: that would sleep for 50 ms.
+/// If a call takes longer, the server has not noticed it when it came: then it sleeps for 50 ms.
 const SLOW: Duration = Duration::from_millis(5);
 
 #[test]
@@ -54,11 +55,11 @@ fn calls_are_quick_beside(byte: u8) {
     let slow = times.iter().filter(|time| **time > SLOW).count();
     println!("{slow} of {count} calls were slow; the middle one took {middle:?}");
     assert!(middle <= LOOK_AGAIN, "{middle:?}");
-    // A busy machine delays some.
+    // A busy machine may delay some calls.
     assert!(slow <= 3 + count / 20, "{slow} of {count}, {middle:?}");
 }
 
-/// The whole life of the writer.
+/// The program of the writer.
 pub(super) fn run(nexus: &Nexus, server: SocketAddr, byte: u8) {
     let mut rpc = endpoint::<Shm>(nexus);
     let session = rpc.connect_blocking(server).unwrap();

@@ -61,21 +61,22 @@ impl Server {
         Self::spawn(this, format!("server {} {address} {limits}", T::NAME))
     }
 
-    /// Starts a client that asks the server at this address again and again for an answer that
-    /// never comes.
+    /// Starts a client that asks the server at this address again and again for an answer that the
+    /// server never gives.
     pub(super) fn client<T: Named>(server: SocketAddr) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("client {} {server}", T::NAME))
     }
 
-    /// Starts a relay to the server at this address, which says that clients are that server.
+    /// Starts a relay to the server at this address. Its Hello says that each client is that
+    /// server.
     pub(super) fn relay(server: SocketAddr) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("relay {} {server}", Shm::NAME))
     }
 
-    /// Starts a client of the relay at this address, which overwrites all memory that it shares
-    /// with the server of this process id while that looks at its request of `len` bytes.
+    /// Starts a client of the relay at this address. It sends a request of `len` bytes; while the
+    /// server with this process id looks at that, the client overwrites all memory that they share.
     pub(super) fn liar(relay: SocketAddr, server: u32, len: usize) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("liar {} {relay} {server} {len}", Shm::NAME))
@@ -141,7 +142,7 @@ impl Server {
         }
     }
 
-    /// The rest of the next line that the child prints and that begins with `word`.
+    /// Waits for the next line of the child that begins with `word`, and returns its rest.
     pub(super) fn expect(&mut self, word: &str) -> String {
         expect(&mut self.lines, word)
     }
@@ -259,9 +260,9 @@ fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
     }
 }
 
-/// `descriptors=N`: limit of the process; `links=N`: limit of its nexus; `timeout=N`: that of its
-/// failure detector, in milliseconds; `taken=1`: the child takes all remaining descriptors once it
-/// serves. `allow=NETWORK`: packets may go there.
+/// `descriptors=N`: limit of the process; `links=N`: limit of its nexus; `timeout=N`: timeout of
+/// its failure detector, in milliseconds; `taken=1`: the child takes all remaining descriptors once
+/// it serves; `allow=NETWORK`: its packets may go to this network.
 #[derive(Default)]
 struct Limits {
     descriptors: Option<u64>,
@@ -418,6 +419,6 @@ pub(super) fn limit_descriptors(wanted: u64) {
 
 pub(super) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
-    // The parent may be gone, so no process may read this.
+    // Errors are ignored: the parent may be gone.
     let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
 }

@@ -1,5 +1,5 @@
-//! More connections than a server takes: from processes that behave, from some that do nothing, and
-//! from some that take all that they can get.
+//! More connections than a server takes: from processes that behave, from processes that do
+//! nothing, and from processes that take all places that they can get.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,10 +25,10 @@ use super::{App, REVERSE, endpoint, exchange};
 /// Enough for the largest crowd.
 const DESCRIPTORS: u64 = 10_000;
 
-/// Time-out of processes with thousands of connections: they share two cores with other tests.
+/// Timeout of processes with thousands of connections, which share two cores with other tests.
 const PATIENT: Duration = Duration::from_secs(10);
 
-/// One crowd at a time, for the same reason.
+/// The lock for one crowd at a time, for the same reason.
 static CROWDED: Mutex<()> = Mutex::new(());
 
 /// A crowd of clients, in one process and over TCP: a nexus makes a connection for each list of
@@ -38,8 +38,8 @@ struct Crowd {
     sessions: Vec<Session>,
 }
 
-/// Waits until no other crowd is there. `None`, after giving the reason, if this machine has no
-/// room for one.
+/// Waits until there is no other crowd. `None`, after it has printed the reason, if this machine
+/// has no room for one.
 fn alone() -> Option<MutexGuard<'static, ()>> {
     let guard = CROWDED.lock().unwrap_or_else(PoisonError::into_inner);
     descriptors::allow(DESCRIPTORS).then_some(guard)
@@ -75,7 +75,7 @@ impl Crowd {
         self.rpc.app().events.iter().filter_map(is_open).collect()
     }
 
-    /// Checks that every session still works, after a while.
+    /// Checks, after a while, that every session still works.
     fn check(&mut self) {
         self.rpc.run_for(Duration::from_millis(1_500));
         assert_eq!(self.rpc.app().events.len(), self.sessions.len());
@@ -149,7 +149,7 @@ fn of_two_thousand_clients_a_server_takes_as_many_as_it_may_and_loses_none() {
     let mut crowd = Crowd::new(server.address, 2000, Duration::from_secs(12));
     crowd.settle();
     assert_eq!(crowd.open().len(), 512);
-    // The endpoint remembers only the last few failures.
+    // The endpoint keeps only the last few failures.
     let failures = crowd.sessions.iter().filter_map(|s| crowd.rpc.failure(*s));
     let failures: Vec<_> = failures.collect();
     assert!(!failures.is_empty());
@@ -162,8 +162,8 @@ fn of_two_thousand_clients_a_server_takes_as_many_as_it_may_and_loses_none() {
     crowd.check();
 }
 
-/// The same crowd without a nexus, so that each process is counted by the message that it gets: it
-/// asks for a session at once, and does not connect again.
+/// The same crowd without a nexus: each process asks for a session right after its hello, and does
+/// not connect again. So the message that it gets shows how the server has treated it.
 #[test]
 fn each_of_two_thousand_clients_has_a_session_or_gets_the_reason() {
     let Some(_alone) = alone() else {
@@ -176,7 +176,7 @@ fn each_of_two_thousand_clients_has_a_session_or_gets_the_reason() {
         .collect();
     crowd.retain_mut(|stranger| !stranger.is_sent_away());
     assert_eq!(crowd.len(), 512);
-    // Each of these has a session, and loses it to none of the others.
+    // Each of these has a session, and keeps it.
     assert!(crowd.iter_mut().all(Stranger::is_alive));
 }
 

@@ -1,4 +1,4 @@
-//! Processes that are killed and stopped (design §6).
+//! Processes that are killed or stopped (design §6).
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use super::{
     App, NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, issue, run_within, serve_all,
 };
 
-/// The default time within which a failed peer is found.
-/// The second that is configured, and half of one that a busy machine may keep our threads waiting;
-/// `core` tests the detector itself to the nanosecond.
+/// The time within which a failed peer must be found: the configured second, and half a second
+/// because a busy machine may delay our threads. `control` tests the detector itself to the
+/// nanosecond.
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
 fn killed_server<T: Named>() {
@@ -139,7 +139,7 @@ fn a_killed_client_is_noticed_by_nobody_else_over_shared_memory() {
     killed_client::<Shm>();
 }
 
-/// Clients are killed at random points under load; `DUNLIN_KILLS` says how many.
+/// Kills clients at random moments under load; `DUNLIN_KILLS` sets their number.
 fn killed_under_load<T: Named>() {
     let kills = std::env::var("DUNLIN_KILLS").map_or(10, |kills| kills.parse().unwrap());
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
@@ -181,7 +181,7 @@ fn clients_killed_under_load_leave_nothing_over_shared_memory() {
     killed_under_load::<Shm>();
 }
 
-/// When visitors that have disconnected are killed, their places are free again.
+/// When visitors that have disconnected are killed, their places become free again.
 #[test]
 fn places_of_dead_visitors_are_used_again() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,5 @@
-//! Peers that ask without end, and read the answers or do not: the control thread serves others as
-//! quickly as ever, and its memory stays small.
+//! Peers that ask without end, whether they read the answers or not: the control thread serves
+//! others as quickly as before, and its memory stays small.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -19,29 +19,30 @@ use super::exchange;
 use super::hostile::Scene;
 use super::relay::{ask, connect_unix};
 
-/// Peers that never read their answers. The kernel takes some megabytes of answers for each before
-/// any wait in the server, so they are few.
+/// The number of peers that never read their answers. It is small, because the kernel takes some
+/// megabytes of answers for each peer before any answers wait in the server.
 const DEAF: usize = 4;
 
-/// If the server reads no byte of theirs for this time, it has stopped reading.
+/// If the server reads none of their bytes for this time, it has stopped reading.
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// A server that still reads after this long never stops.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Bytes of buffers that a link may cost before the server reads no more of it: 256 KiB, in a
+/// Most KiB of buffers that a link may cost before the server stops reading it: 256 KiB, in a
 /// buffer that grows by doubling, and the bytes that were read but not handled.
 const COST_KIB: usize = 2 * 256 + 64;
 
-/// Connections over the UNIX socket, whose buffers in the kernel are small and of one size, with
-/// more questions than are answered before a link's own limit, and what they may cost together: the
-/// total of the process, in buffers that grow by doubling, and a little for each.
+/// The number of connections over the UNIX socket, whose buffers in the kernel are small and of one
+/// size. Each has more questions than are answered before a link's own limit. Together they may
+/// cost the limit of the process, in buffers that grow by doubling, and a little for each.
 const MANY_DEAF: usize = 300;
 const QUESTIONS: usize = 200;
 const TOTAL_KIB: usize = 40 << 10;
 
-/// Connections that end at the same time, with as many questions unread as the kernel keeps for the
-/// server. To answer them all takes it longer than the failure timeout.
+/// The number of connections that end at the same time, with as many unread questions as the kernel
+/// keeps for the server. To answer all of them would take the server longer than the failure
+/// timeout.
 const ENDING: usize = 300;
 
 /// Makes a connection's receive buffer so small that unread answers wait in the server.
@@ -92,7 +93,7 @@ fn a_peer_that_does_not_read_costs_what_is_counted() {
     }
 }
 
-/// Waits until a process's greatest memory stays as it is.
+/// Waits until the peak of a process's memory stays the same.
 fn settled_peak(process: u32) -> usize {
     let (begun, mut last) = (Instant::now(), 0);
     loop {
@@ -106,7 +107,7 @@ fn settled_peak(process: u32) -> usize {
     }
 }
 
-/// Without a limit for all of them, they would cost 256 KiB each.
+/// Without a limit for all connections together, they would cost 256 KiB each.
 #[test]
 fn peers_that_do_not_read_cost_together_no_more_than_the_total() {
     // They acknowledge no heartbeat, and stay for the whole test.
@@ -138,8 +139,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Runs an attack against a server for four seconds, while a client of the server makes calls: its
-/// session lives. `meanwhile` runs at the end of the attack.
+/// Runs an attack against a server for four seconds, while a client of the server makes calls, and
+/// checks that the client's session survives. `meanwhile` runs at the end of the attack.
 fn lives_through(
     attack: impl FnOnce(SocketAddr, &AtomicBool) + Send,
     meanwhile: impl FnOnce(&mut Scene),
@@ -162,7 +163,7 @@ fn lives_through(
     scene.check();
 }
 
-/// Sessions of others live through questions without end, and new ones are made during them.
+/// Sessions of other clients survive questions without end, and new sessions are made meanwhile.
 fn lives_through_questions(count: usize, question: &[u8]) {
     let attack = |address, over: &AtomicBool| {
         let mut flood = Flood::lasting(address, count, question).unwrap();
@@ -193,12 +194,12 @@ fn five_hundred_askers_for_endpoints_end_no_session() {
     lives_through_questions(500, &lookup());
 }
 
-/// The answers to these questions have no way back, so the control thread does not work them out.
+/// The answers to these questions could not be sent, so the control thread does not compute them.
 #[test]
 fn connections_that_end_before_their_questions_are_read_end_no_session() {
     let attack = |address, over: &AtomicBool| {
         while !over.load(Ordering::Relaxed) {
-            // The server may refuse some, while others still end.
+            // The server may refuse some, while earlier ones are still ending.
             let streams = (0..ENDING).filter_map(|_| greeted(address).ok());
             let mut flood = Flood::new(streams.collect(), &lookup());
             flood.turn(false, MOST_AT_ONCE);

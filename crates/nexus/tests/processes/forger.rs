@@ -13,8 +13,9 @@ use dunlin_wire::{Flags, Header, PacketType, PktNum, Ran, ReqNum};
 use super::child::Server;
 use super::{App, REVERSE, SLOW, exchange, run_within, serve_all};
 
-/// The 29th account in vain ends a call: the first comes after one second, each other an eighth of
-/// one later; the rest is for the handler and a busy machine.
+/// A call ends with the 29th account that brings no progress: the first account comes after one
+/// second, each further one an eighth of a second later. The rest of this time is for the handler
+/// and a busy machine.
 const LIMIT: Duration = Duration::from_secs(9);
 
 /// A UDP port that was free a moment ago.
@@ -36,7 +37,7 @@ fn target() -> (Rpc<Udp, App>, u16) {
     (rpc, port)
 }
 
-/// How long the forger of all kinds of packets is at work.
+/// How long the forger sends packets of all kinds.
 const SPAN: Duration = Duration::from_secs(60);
 
 #[test]
@@ -69,7 +70,7 @@ fn no_call_hangs_while_a_forger_sends_to_both_processes() {
                 .unwrap();
             rpc.run_once();
             run_within(&mut rpc, LIMIT, "a call that is attacked", |rpc| {
-                // CANCELs end calls at once, so only some calls get them.
+                // A CANCEL ends a call immediately, so the forger sends them only for some calls.
                 for kind in KINDS {
                     let (names, ports) = match kind {
                         PacketType::Cancel if req % 4 != 3 => continue,
@@ -105,7 +106,7 @@ fn a_call_whose_response_a_forger_begins_ends() {
     let session = rpc.connect_blocking(server.address).unwrap();
     let offer = rpc.engine_mut().lifecycle().offer_of(session).unwrap();
     let data_size = rpc.session_info(session).unwrap().data_size;
-    // Three packets; the forger claims another number.
+    // A response of three packets; the forger claims another number.
     let says = format!("300 {}", 3 * data_size);
     let request = rpc.cx().copy(says.as_bytes()).unwrap();
     let response = rpc.buf(3 * data_size as usize).unwrap();

@@ -12,14 +12,14 @@ use dunlin_transport::shm::Shm;
 use super::child::{Server, say};
 use super::{App, LOOK, endpoint};
 
-/// A request that lies in the ring of a channel within the process, and one that the receiving
-/// endpoint has copied into a msgbuf.
+/// Lengths of two requests: one stays in the ring of a channel within the process, and the
+/// receiving endpoint copies the other into a msgbuf.
 const LENS: [usize; 2] = [700, 64 << 10];
 
-/// The begin of the names of all memory files of the library.
+/// The beginning of the names of all memory files of the library.
 const MEMORY: &str = "/memfd:dunlin";
 
-/// Bytes that the child writes.
+/// The bytes that the child writes.
 static JUNK: [u8; LENS[1]] = [0xEE; LENS[1]];
 
 #[test]
@@ -30,7 +30,7 @@ fn a_forked_child_changes_no_request_under_its_handler() {
     }
 }
 
-/// The whole life of the process that forks. Both of its endpoints run in this thread.
+/// The program of the process that forks. Both of its endpoints run in this thread.
 pub(super) fn run(nexus: &Nexus) {
     let mut server: Rpc<Shm, ()> = nexus.endpoint(()).unwrap();
     server.on(LOOK, |(), request, cx| {
@@ -66,20 +66,21 @@ pub(super) fn run(nexus: &Nexus) {
 
 /// Forks. The child overwrites the slice, if it has inherited it, and all memory files.
 fn overwrite_in_child(data: &[u8]) {
-    // All that needs an allocation is done before, because the child has one thread of several.
+    // Everything that allocates is done before the fork, because only one of several threads exists
+    // in the child.
     let files = memory_files();
     let at = i64::try_from(data.as_ptr().addr()).unwrap();
-    // SAFETY: the child makes system calls alone, and ends.
+    // SAFETY: the child only makes system calls, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: plain system calls with a string and memory that live for ever.
+        // SAFETY: plain system calls with a static string and static memory.
         unsafe {
             for (file, len) in files {
                 for place in (0..len).step_by(JUNK.len()) {
                     libc::pwrite(file, JUNK.as_ptr().cast(), JUNK.len(), place);
                 }
             }
-            // The child's own memory; the call fails where the child has none.
+            // The child's own memory. The write fails if the child has not inherited the slice.
             let memory = libc::open(c"/proc/self/mem".as_ptr(), libc::O_RDWR);
             libc::pwrite(memory, JUNK.as_ptr().cast(), data.len(), at);
             libc::_exit(i32::from(memory < 0));

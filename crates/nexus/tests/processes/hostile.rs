@@ -1,4 +1,4 @@
-//! A hostile or broken process at the control port can do nothing that others notice.
+//! A hostile or broken process at the control port can do nothing that other processes notice.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -38,7 +38,7 @@ impl Scene {
         self.server.address
     }
 
-    /// Checks that the session works, and a new one too.
+    /// Checks that the session works, and that a new one does.
     pub(super) fn check(&mut self) {
         exchange(&mut self.rpc, self.session, REVERSE);
         let fresh = self.rpc.connect_blocking(self.server.address).unwrap();
@@ -122,7 +122,7 @@ fn half_messages_and_slow_senders_are_closed_in_time() {
     }
     assert!(!open, "it is served for ever");
     scene.check();
-    // All have been closed by now: after a second.
+    // All have been closed by now, after a second.
     let waited = Instant::now();
     for stream in [half, slow, silent, greeted] {
         rest(stream);
@@ -180,7 +180,7 @@ fn a_peer_that_asks_and_never_reads_is_cut_off() {
     stream.write_all(&frame(&hello(1))).unwrap();
     let many = lookup().repeat(1_000);
     let start = Instant::now();
-    // It acknowledges no heartbeats either, so it must end within a second.
+    // The peer acknowledges no heartbeats either, so the connection must end within a second.
     while stream.write_all(&many).is_ok() {
         assert!(
             start.elapsed() < Duration::from_secs(10),
@@ -190,8 +190,8 @@ fn a_peer_that_asks_and_never_reads_is_cut_off() {
     scene.check();
 }
 
-/// The number of heartbeats among the bytes that have come over a connection and that its process
-/// has not read.
+/// The number of heartbeats among the bytes that have come over a connection and that the test has
+/// not read.
 fn heartbeats(stream: &TcpStream) -> u64 {
     let mut bytes = [0; 4096];
     let came = stream.peek(&mut bytes).unwrap_or(0);
@@ -204,8 +204,8 @@ fn heartbeats(stream: &TcpStream) -> u64 {
     count
 }
 
-/// It acknowledges as many heartbeats as have come, by the counters that they would have if the
-/// server counted them from 0 or from 1.
+/// The peer acknowledges as many heartbeats as have come, with the counters that they would have if
+/// the server counted from 0 or from 1.
 #[test]
 fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
     let mut scene = Scene::new();
@@ -213,7 +213,7 @@ fn a_peer_that_guesses_the_counters_of_heartbeats_is_cut_off() {
         let mut stream = connect(scene.address());
         stream.write_all(&frame(&hello(1))).unwrap();
         let (begun, mut guessed) = (Instant::now(), 0);
-        // It asks, too, in order to see whether the server still takes its messages.
+        // The peer sends heartbeats, too, to see whether the server still takes its messages.
         while stream.write_all(&heartbeat()).is_ok() {
             while guessed < heartbeats(&stream) {
                 let counter = first + guessed;

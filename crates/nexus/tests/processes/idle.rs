@@ -24,8 +24,8 @@ fn idle<T: Named>() {
     // The server holds responses for a second; then it has nothing left to do.
     rpc.run_for(Duration::from_millis(1_500));
     let span = Duration::from_secs(2);
-    // The same work takes several times as long on a machine that other tests keep busy: one calm
-    // span in three is enough, and a server that is not idle has none.
+    // The same work takes several times as long on a machine that other tests keep busy. One calm
+    // span in three is enough, because a server that is not idle has none.
     let is_idle = (0..3).any(|_| {
         let before = server.cpu();
         rpc.run_for(span);
@@ -49,7 +49,7 @@ fn idle<T: Named>() {
     println!("{} first RPC after silence: {took:?}", T::NAME);
     assert_eq!(again, 0, "idling causes retransmissions");
     assert!(took < Duration::from_millis(10), "{took:?}");
-    // Workers and a sleeping endpoint find each other.
+    // Workers and a sleeping endpoint wake each other.
     for _ in 0..20 {
         rpc.run_for(Duration::from_millis(1));
         exchange(&mut rpc, sessions[0], BACKGROUND);
@@ -71,8 +71,8 @@ fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_both() {
     idle::<Auto>();
 }
 
-/// Makes RPCs just when the server, or the client itself, is about to block. A lost wake-up costs a
-/// retransmission, milliseconds later; a busy machine can cost one too, but seldom.
+/// Makes RPCs just when the server, or the client itself, is about to block. A lost wake-up causes
+/// a retransmission, milliseconds later; a busy machine rarely causes one, too.
 fn edge<T: Named>() {
     let server = Server::start::<T>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();

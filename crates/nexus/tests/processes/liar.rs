@@ -1,6 +1,6 @@
-//! A peer over shared memory that says it is the server's own process, through a relay that is
-//! another process again: no byte of a handler's slice changes, whatever it writes into the
-//! memory that both have mapped.
+//! A peer over shared memory that claims, through a relay in a third process, to be the server's
+//! own process. No byte of a handler's slice changes, whatever the peer writes into the memory that
+//! both have mapped.
 
 use std::fs::{self, File, OpenOptions};
 use std::net::SocketAddr;
@@ -13,21 +13,22 @@ use dunlin_transport::shm::Shm;
 use super::child::{Server, say};
 use super::{LOOK, LOOKING, endpoint, issue};
 
-/// Bytes of requests. A trusted channel shows the first in its ring: it is more than a short
-/// packet, which is copied always, and fewer than data that stays in the client's memory. The
-/// second stays there, and the server copies it into a msgbuf, whose memory other processes map.
+/// Bytes of two requests. On a trusted channel, a handler sees the first in the channel's ring: it
+/// is longer than a short packet, which is always copied, and shorter than data that stays in the
+/// client's memory. The second stays there, and the server copies it into a msgbuf, whose memory
+/// other processes map.
 const LENS: [usize; 2] = [700, 64 << 10];
 
-/// The begin of the names of all memory files of the library.
+/// The beginning of the names of all memory files of the library.
 const MEMORY: &str = "/memfd:dunlin";
 
 #[test]
 fn a_peer_that_says_hello_as_the_server_itself_changes_no_request_under_its_handler() {
-    // Only one request for each server: a handler that was slow once gets copies.
+    // Each server gets only one request, because a handler that was slow once gets copies.
     for len in LENS {
         let mut server = Server::start::<Shm>(0);
         let relay = Server::relay(server.address);
-        // In a process of its own, because it overwrites the memory of all tests of its process.
+        // The liar has its own process, because it overwrites all library memory of its process.
         let mut liar = Server::liar(relay.address, server.id(), len);
         assert_eq!(server.expect("looking"), len.to_string());
         assert_eq!(server.expect("looked"), "the same");
@@ -36,7 +37,7 @@ fn a_peer_that_says_hello_as_the_server_itself_changes_no_request_under_its_hand
     }
 }
 
-/// The whole life of the peer.
+/// The program of the peer.
 pub(super) fn run(nexus: &Nexus, relay: SocketAddr, server: u32, len: usize) -> ! {
     let mut rpc = endpoint::<Shm>(nexus);
     let session = rpc.connect_blocking(relay).unwrap();
@@ -48,11 +49,11 @@ pub(super) fn run(nexus: &Nexus, relay: SocketAddr, server: u32, len: usize) -> 
         written += through_descriptors(server) + through_mappings();
     }
     say(&format!("written {written}"));
-    // Its own msgbufs are overwritten, so they cannot be given back.
+    // This process's own msgbufs are overwritten, so they cannot be dropped.
     std::process::exit(0);
 }
 
-/// Overwrites the memory files that a process has open; how many could be written.
+/// Overwrites the memory files that a process has open. Returns how many could be written.
 fn through_descriptors(process: u32) -> usize {
     let files = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let links = files.filter_map(Result::ok).filter(|file| {
@@ -67,7 +68,7 @@ fn through_descriptors(process: u32) -> usize {
     links.filter_map(|link| write(link.path())).count()
 }
 
-/// Overwrites the memory files that this process has mapped; how many could be written.
+/// Overwrites the memory files that this process has mapped. Returns how many could be written.
 fn through_mappings() -> usize {
     let memory = OpenOptions::new().write(true).open("/proc/self/mem");
     let (memory, maps) = (memory.unwrap(), fs::read_to_string("/proc/self/maps"));

@@ -1,7 +1,7 @@
 //! The nexus over real sockets, with real processes that are killed and stopped.
 //!
-//! A test that needs another process starts this program again with `DUNLIN_TEST_CHILD` set; the
-//! test `child` then is that process.
+//! A test that needs another process starts this program again with `DUNLIN_TEST_CHILD` set; in
+//! that process, the test `child` is its program.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -35,16 +35,16 @@ use dunlin_wire::ReqType;
 const REVERSE: ReqType = ReqType(1);
 /// Answers in reverse too, in a worker thread.
 const BACKGROUND: ReqType = ReqType(2);
-/// Never answers before its client has given up.
+/// Does not answer before its client has given up.
 const NEVER: ReqType = ReqType(3);
 
 /// Computes in the endpoint's own thread for as many milliseconds as the request says, and answers
 /// with as many bytes as it says.
 const SLOW: ReqType = ReqType(4);
 
-/// Looks at the request for some time, and says whether it changed meanwhile.
+/// Looks at the request for some time, and reports whether it changed meanwhile.
 const LOOK: ReqType = ReqType(5);
-/// The time for which it looks.
+/// How long [`LOOK`] looks at its request.
 const LOOKING: Duration = Duration::from_millis(400);
 
 /// The state of the endpoints of these tests.
@@ -55,7 +55,7 @@ struct App {
     held: Vec<dunlin_core::DeferredRequest>,
 }
 
-/// An endpoint that serves all of the types above and remembers its events.
+/// An endpoint that serves all request types above and keeps its events.
 fn endpoint<T: Open>(nexus: &Nexus) -> Rpc<T, App> {
     let mut rpc = nexus.endpoint(App::default()).unwrap();
     serve_all(&mut rpc);

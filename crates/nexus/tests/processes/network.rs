@@ -1,6 +1,7 @@
 //! A network that fails: a link that goes down, and one that loses everything in one direction.
 //!
-//! Needs root and `ip`; elsewhere these tests say so and pass, but under `CI`, root must not skip.
+//! These tests need root and `ip`. Without them, they print that and pass; but as root under `CI`,
+//! they fail.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,11 +19,11 @@ use super::child::Server;
 use super::hostile::connect;
 use super::{App, NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, issue};
 
-/// The second that is configured, and half of one that a busy machine may keep our threads waiting;
-/// `core` tests the detector itself to the nanosecond.
+/// The configured second, and half a second because a busy machine may delay our threads. `control`
+/// tests the detector itself to the nanosecond.
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Loses all packets that one end sends: they go to a host that does not exist.
+/// Loses all packets that one end sends, by sending them to a host that does not exist.
 fn lose(from: &Host, to: &Host) {
     let (to, nobody) = (to.address, "02:00:00:00:00:99");
     from.ip(&format!(
@@ -89,7 +90,7 @@ fn next_frame(stream: &mut TcpStream) -> Vec<u8> {
     input
 }
 
-/// The answer to Hello that a process gives to `host`.
+/// The answer to Hello that `host` gets from a server.
 fn told(host: &Host, server: &Server) -> Vec<u8> {
     host.run(|| {
         let mut stream = connect(server.address);
@@ -105,7 +106,7 @@ fn place_in(answer: &[u8]) -> (BootId, &str) {
     }
 }
 
-/// A host that knew both could lead its clients on that host to that socket.
+/// A host that knew both could lead its clients on the server's host to the server's socket.
 #[test]
 fn another_host_learns_neither_boot_id_nor_socket() {
     let Some(network) = Network::new() else {
@@ -125,8 +126,8 @@ fn another_host_learns_neither_boot_id_nor_socket() {
     assert_eq!(place_in(&elsewhere), (BootId([0; 16]), ""));
 }
 
-/// A listening socket of this host takes connections to all of its addresses, and none of these is
-/// the end of a connection to another host.
+/// A listening socket of this host, on all addresses, is not taken for the end of a connection to
+/// another host.
 #[test]
 fn a_server_with_the_port_of_a_local_listener_is_of_another_host() {
     let Some(network) = Network::new() else {
@@ -149,7 +150,8 @@ fn a_server_with_the_port_of_a_local_listener_is_of_another_host() {
     });
 }
 
-/// The sockets of another user carry no descriptors, and those that do are refused to it.
+/// A connection from another user carries no descriptors; a connection that could carry them is
+/// refused to that user.
 #[test]
 fn a_process_of_another_user_is_reached_over_udp() {
     let Some(network) = Network::new() else {
@@ -171,8 +173,8 @@ fn a_process_of_another_user_is_reached_over_udp() {
     });
 }
 
-/// The first message of a client after it has got `answer` to its Hello, from `from`. A heartbeat
-/// may come before.
+/// The first message of a client after it has got `answer` to its Hello from `from`, except
+/// heartbeats.
 fn reply_to(answer: &[u8], network: &Network, from: &Host) -> Vec<u8> {
     let listener = from.run(|| TcpListener::bind((from.address, 0)).unwrap());
     let address = listener.local_addr().unwrap();
@@ -194,7 +196,7 @@ fn reply_to(answer: &[u8], network: &Network, from: &Host) -> Vec<u8> {
     })
 }
 
-/// A process that answers as a server does which the client could reach over a UNIX socket: the
+/// A process gives the answer of a server that the client could reach over a UNIX socket. The
 /// client stays with the process to which it has connected.
 #[test]
 fn a_process_that_says_it_is_another_keeps_its_clients_to_itself() {
@@ -234,7 +236,7 @@ fn a_link_that_goes_down_fails_both_sides_in_time() {
 fn failed_after_filter() -> Option<Duration> {
     let mut took = None;
     between_hosts(|network, _server, rpc, session| {
-        // A packet that arrives over UDP has no route, not even to the host itself.
+        // These rules leave packets that arrive over UDP without a route, even to the host itself.
         for rule in [
             "rule add pref 9 iif link0 ipproto udp blackhole",
             "rule add pref 10 lookup local",
@@ -260,7 +262,7 @@ fn failed_after_filter() -> Option<Duration> {
 #[test]
 fn a_filtered_data_port_fails_the_session_within_two_timeouts() {
     let mut times = Vec::new();
-    // A busy machine may delay all but one.
+    // A busy machine may delay all rounds but one.
     for _ in 0..5 {
         let Some(took) = failed_after_filter() else {
             return;

@@ -1,7 +1,7 @@
-//! Peers that want their packets at another address than that of their connection: the server
-//! sends challenges there, and nothing else before one of them has come back (rule C13).
+//! Peers that want their packets at another address than that of their connection. The server sends
+//! challenges there, and nothing else until the bytes of one have come back (rule C13).
 //!
-//! Some need root, `ip` and, for a router that rewrites addresses, `nft`.
+//! Some of these tests need root and `ip`, and the router that rewrites addresses needs `nft`.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -93,7 +93,7 @@ fn call(socket: &UdpSocket, server: &Server, to: &Granted) {
         let len = socket.recv(&mut packet).unwrap();
         let header = Header::decode(&packet[..len]).unwrap();
         match header.kind {
-            // It was on its way when the proof came.
+            // The challenge was on its way when the proof came.
             PacketType::Challenge => {}
             // The server was busy when the request came.
             PacketType::Cr => {}
@@ -103,7 +103,7 @@ fn call(socket: &UdpSocket, server: &Server, to: &Granted) {
     }
 }
 
-/// The stranger is refused after the failure time-out, in which few packets have left.
+/// The server refuses the stranger after the failure timeout, and has sent few packets until then.
 #[test]
 fn a_bystander_gets_at_most_three_packets_and_few_bytes() {
     let Some((network, server)) = scene() else {
@@ -114,7 +114,7 @@ fn a_bystander_gets_at_most_three_packets_and_few_bytes() {
         let to = bystander.local_addr().unwrap();
         let mut stranger = Stranger::greet(server.address, all());
         let said = stranger.begin(to);
-        // It guesses.
+        // The stranger guesses.
         for secret in 0..100 {
             stranger.say(&Message::Proof { secret });
         }
@@ -152,7 +152,7 @@ fn an_address_that_is_used_again_gets_a_fresh_challenge() {
             assert!(again, "no packet but challenges");
             secrets.insert(secret);
             assert_eq!(secrets.len(), count);
-            // Another connection knows the bytes as well.
+            // The right bytes have no effect over another connection.
             let mut other = Stranger::greet(server.address, all());
             other.say(&Message::Proof { secret });
             assert!(next_secret(&elsewhere) == secret, "it is sent again");
@@ -184,7 +184,7 @@ fn a_peer_of_an_earlier_release_gets_packets_at_its_own_address_alone() {
     });
 }
 
-/// A client has a session, and sends challenges without end: the server answers as many as an
+/// A client that has a session sends challenges without end: the server answers only as many as an
 /// honest client may send.
 #[test]
 fn a_peer_that_challenges_without_end_gets_three_proofs() {
@@ -218,8 +218,8 @@ fn a_peer_that_challenges_without_end_gets_three_proofs() {
     call(&own, &server, &granted);
 }
 
-/// Requests for addresses at which no process answers keep all places for such requests, and none
-/// of others.
+/// Requests for addresses at which no process answers take all places for such requests, but no
+/// other places.
 #[test]
 fn a_client_at_its_own_address_does_not_wait_for_proofs_of_others() {
     let server = Server::start_limited::<Udp>("127.0.0.1:0", "allow=127.0.0.64/26");
@@ -297,8 +297,8 @@ fn connect(server: SocketAddr, from: &Host) -> Result<Duration, ConnectError> {
     Ok(took)
 }
 
-/// A router rewrites the addresses of all packets: the server believes the advertised address only
-/// while packets reach the client there.
+/// A router rewrites the addresses of all packets. The server accepts the advertised address only
+/// if packets reach the client there.
 #[test]
 fn a_client_behind_a_router_that_rewrites_addresses_is_served() {
     let Some((network, server)) = scene() else {
@@ -308,7 +308,7 @@ fn a_client_behind_a_router_that_rewrites_addresses_is_served() {
         return skip(&why);
     }
     network.left.run(|| {
-        // The router does not lead packets inside yet.
+        // The router does not forward packets to the inside yet.
         let refused = connect(server.address, &network.left).unwrap_err();
         let code = Some(RefuseCode::UnprovenAddress);
         let expected = ConnectFailure::TimedOut(code);

@@ -98,10 +98,10 @@ fn an_operator_allows_networks_and_a_refusal_names_the_option() {
     second.join().unwrap();
 }
 
-/// RFRs that arrive in a second.
+/// RFRs that are sent in a millisecond.
 const ASKED_EACH_MS: u32 = 22;
 
-/// The 99th percentile of what an exchange takes.
+/// The 99th percentile of the time of an exchange.
 fn p99(scene: &mut Scene) -> Duration {
     let mut took: Vec<_> = (0..1_000)
         .map(|_| {
@@ -114,7 +114,7 @@ fn p99(scene: &mut Scene) -> Duration {
     took[took.len() - took.len() / 100]
 }
 
-/// Asks for as many packets of a response of 8 MiB as an RFR can, 22 000 times a second.
+/// Asks, 22 000 times a second, for as many packets of a response of 8 MiB as an RFR can name.
 fn ask_without_end(address: SocketAddr, over: &AtomicBool, asks: &AtomicBool) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut stranger = Stranger::greet(address, Features::FOREIGN);
@@ -153,12 +153,12 @@ fn ask_without_end(address: SocketAddr, over: &AtomicBool, asks: &AtomicBool) {
     }
 }
 
-/// Rounds in a row of which half must be quick, and the most rounds: other work on the machine
-/// makes single rounds slow, and sometimes all of a few seconds.
+/// The number of consecutive rounds of which half must be quick, and the most rounds in all: other
+/// work on the machine makes single rounds slow, and sometimes all rounds of a few seconds.
 const ROUNDS: usize = 8;
 const MOST_ROUNDS: usize = 48;
 
-/// One that asks for everything 22 000 times a second delays others by no more than its share.
+/// A peer that asks for everything 22 000 times a second delays others by no more than its share.
 #[test]
 fn a_bystander_of_a_flood_of_rfrs_is_served() {
     let mut scene = Scene::new();

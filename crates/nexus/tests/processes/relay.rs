@@ -1,5 +1,5 @@
-//! A process between a client and a server of this host, which says Hello as if each client were
-//! the server's own process. It passes on everything else as it comes, descriptors too.
+//! A process between a client and a server of this host. Its Hello claims that each client is the
+//! server's own process. It passes on everything else unchanged, including descriptors.
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Most descriptors beside a message.
+/// Most descriptors with a message.
 const MAX_FDS: usize = 16;
 
 /// The server, as it names itself.
@@ -25,7 +25,7 @@ pub(super) struct Truth {
     pub(super) unix_name: String,
 }
 
-/// Passes on connections to the server at this address, at `tcp`.
+/// Accepts connections at `tcp`, and passes them on to the server at this address.
 pub(super) fn run(tcp: &TcpListener, server: SocketAddr) {
     let truth = ask(server);
     let name = format!("dunlin-relay-{}", std::process::id());
@@ -45,13 +45,13 @@ pub(super) fn run(tcp: &TcpListener, server: SocketAddr) {
     });
 }
 
-/// Connects to a process at its UNIX socket, by the name that it has said.
+/// Connects to a process at its UNIX socket, by the name that the process has announced.
 pub(super) fn connect_unix(name: &str) -> UnixStream {
     let address = UnixAddr::from_abstract_name(name.trim_start_matches('\0'));
     UnixStream::connect_addr(&address.unwrap()).unwrap()
 }
 
-/// The names that a server says to any stranger.
+/// The names that a server gives to any process of its host and user.
 pub(super) fn ask(server: SocketAddr) -> Truth {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.write_all(&frame(&hello(1))).unwrap();
@@ -70,8 +70,8 @@ pub(super) fn ask(server: SocketAddr) -> Truth {
     }
 }
 
-/// Begins to pass on what two ends say to each other. The client's Hello has the server's
-/// incarnation, and the server's answer has the relay's own socket.
+/// Begins to pass messages on between two ends. It puts the server's incarnation into the client's
+/// Hello, and the relay's own socket into the server's answer.
 fn pass(client: OwnedFd, server: OwnedFd, truth: &Truth, name: &str) {
     let Truth { incarnation, .. } = *truth;
     let other = (server.try_clone().unwrap(), client.try_clone().unwrap());
@@ -96,8 +96,7 @@ fn pass(client: OwnedFd, server: OwnedFd, truth: &Truth, name: &str) {
     });
 }
 
-/// Copies bytes and descriptors until one of the ends closes; the first message is what
-/// `change` makes of it.
+/// Copies bytes and descriptors until one of the ends closes. `change` rewrites the first message.
 fn copy(from: &OwnedFd, to: &OwnedFd, change: impl Fn(Message<'_>) -> Vec<u8>) {
     let mut first = Some(Vec::new());
     let mut bytes = vec![0; 64 << 10];
@@ -118,7 +117,7 @@ fn copy(from: &OwnedFd, to: &OwnedFd, change: impl Fn(Message<'_>) -> Vec<u8>) {
             first = None;
         }
     }
-    // The other end is to notice, too.
+    // The other end must notice the close, too.
     let _ = rustix::net::shutdown(to, rustix::net::Shutdown::Both);
 }
 

@@ -156,7 +156,7 @@ fn clean_disconnect<T: Open>() {
                 assert!(rpc.disconnect(session).is_ok());
                 rpc.run_once();
             }
-            // The client gives the session up before it is connected, at any moment of the
+            // The client gives the session up before it is connected, at various moments of the
             // handshake.
             for micros in 0..20 {
                 let session = rpc.connect(server.address()).unwrap();

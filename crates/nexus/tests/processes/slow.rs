@@ -1,5 +1,5 @@
-//! Handlers that take longer than the failure timeout: their process lives, and answers so over the
-//! control connection (rule C11).
+//! Handlers that take longer than the failure timeout: their process lives, and its control
+//! connection reports that (rule C11).
 
 use std::time::{Duration, Instant};
 

@@ -15,7 +15,7 @@ use dunlin_testkit::stranger::frame;
 
 use super::hostile::connect;
 
-/// Its number and token for its sessions.
+/// The stranger's number and token for its sessions.
 pub(super) const NUMBER: SessionNum = SessionNum(7);
 pub(super) const TOKEN: Token = Token(0x5eed);
 
@@ -38,15 +38,15 @@ pub(super) struct Granted {
 }
 
 impl Stranger {
-    /// Says hello to a nexus, with these abilities.
+    /// Says hello to a nexus, with these features.
     pub(super) fn greet(address: SocketAddr, features: Features) -> Self {
         let mut stranger = Self::connected(address);
         stranger.say(&hello(9, features));
         stranger
     }
 
-    /// A process with a number of its own, which says hello and asks for a session whose packets go
-    /// to `to`, all at once.
+    /// A process with a number of its own. It says hello and asks for a session whose packets go to
+    /// `to`, without waiting for answers.
     pub(super) fn rush(address: SocketAddr, number: u64, to: SocketAddr) -> Self {
         let mut stranger = Self::connected(address);
         let mut said = frame(&hello(number, Features::default()));
@@ -64,7 +64,7 @@ impl Stranger {
         }
     }
 
-    /// Waits for the answer to its last request: true if it is a goodbye because of too many
+    /// Waits for the answer to the last request: true if that is a goodbye because of too many
     /// connections, and false if it is a session.
     pub(super) fn is_sent_away(&mut self) -> bool {
         let reason = GoodbyeReason::TooManyConnections;
@@ -100,7 +100,7 @@ impl Stranger {
         self.finish()
     }
 
-    /// Asks for a session whose packets go to `to`. Returns the bytes that this took.
+    /// Asks for a session whose packets go to `to`. Returns the number of bytes that it sent.
     pub(super) fn begin(&mut self, to: SocketAddr) -> usize {
         let request = self.request(to);
         self.stream.write_all(&request).unwrap();
@@ -137,7 +137,7 @@ impl Stranger {
         [lookup, connect].concat()
     }
 
-    /// The answer to its last request.
+    /// Waits for the answer to the last request.
     pub(super) fn finish(&mut self) -> Result<Granted, RefuseCode> {
         let attempt = AttemptId(self.attempts);
         loop {
@@ -153,7 +153,7 @@ impl Stranger {
         }
     }
 
-    /// All bytes that the process shows it of its counters.
+    /// All bytes of its counters that the process shows.
     pub(super) fn read_counters(&mut self) -> Vec<u8> {
         let mut found = Vec::new();
         for offset in (0..).step_by(MAX_INSIGHT) {
@@ -174,8 +174,7 @@ impl Stranger {
         unreachable!("a file ends")
     }
 
-    /// Answers what has come and asks whether this process lives. Returns the other messages, as
-    /// their frames.
+    /// Answers the heartbeats that have come. Returns the other messages, as their frames.
     pub(super) fn answer_heartbeats(&mut self) -> Vec<Vec<u8>> {
         self.stream.set_nonblocking(true).unwrap();
         let mut bytes = [0; 4096];
@@ -195,8 +194,8 @@ impl Stranger {
         others
     }
 
-    /// Reads what has come, as above. Whether a request of this process was refused because all
-    /// places are taken.
+    /// Answers heartbeats, too. Returns whether the server has refused a request because all places
+    /// are taken.
     pub(super) fn was_refused_as_busy(&mut self) -> bool {
         let frames = self.answer_heartbeats();
         frames.iter().any(|frame| match Message::decode(frame) {

@@ -1,6 +1,6 @@
-//! The packets and counters of a server, as other processes of its host see them: a reader that is
-//! killed leaves no bytes of packets in the server's file, and a process of another user finds no
-//! file, and over the control plane counters at most, as does a peer with a session.
+//! The packets and counters of a server, as other processes of its host see them. A reader that is
+//! killed leaves no bytes of packets in the server's file. A process of another user cannot open
+//! the file; over the control plane it gets at most counters, like a peer with a session.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ use super::relay::{ask, connect_unix};
 use super::stranger::Stranger;
 use super::{REVERSE, endpoint, finish, issue};
 
-/// Data of a request, whole words of the file.
+/// The data of a request, which fill whole words of the file.
 const SECRET: [u8; 16] = *b"for its reader's";
 
 /// Time for a step that is not measured.
@@ -70,7 +70,7 @@ fn packets_are_wiped_within_a_second_when_their_reader_is_killed() {
         }
         killed.elapsed()
     };
-    // A busy machine may delay two of them.
+    // A busy machine may delay two of the three.
     let times = [(); 3].map(|()| wiped_after());
     assert!(
         times.iter().min() < Some(&Duration::from_secs(1)),
@@ -78,7 +78,7 @@ fn packets_are_wiped_within_a_second_when_their_reader_is_killed() {
     );
 }
 
-/// The whole life of a reader.
+/// The program of a reader.
 pub(super) fn read(process: u32) {
     let found = dunlin_insight::of_process(process).unwrap().swap_remove(0);
     let mut trace = Trace::begin(&found, None, 200).unwrap();
@@ -92,7 +92,7 @@ pub(super) fn read(process: u32) {
 
 #[test]
 fn a_process_of_another_user_sees_counters_at_most() {
-    // SAFETY: asks for a number.
+    // SAFETY: the call only returns a number.
     if unsafe { libc::geteuid() } != 0 {
         return skip("only root can be another user");
     }
@@ -101,7 +101,8 @@ fn a_process_of_another_user_sees_counters_at_most() {
     let mut rpc = endpoint::<Shm>(&nexus);
     rpc.connect_blocking(server.address).unwrap();
     let unix_name = ask(server.address).unix_name;
-    // This user sees the session with its place, and gets an answer at the socket.
+    // A process of this user sees the session with its peer's place, and gets an answer at the
+    // socket.
     let here = server_row(&mut File::open(file_of(server.id())).unwrap());
     assert_ne!(here, Some(Whereabouts::default()));
     assert!(is_answered(&unix_name));
@@ -138,7 +139,7 @@ fn read_with_session(shown: InsightTcp) -> Vec<u8> {
         begun.wait();
         let mut stranger = Stranger::greet(address, Features::FOREIGN);
         stranger.ask(own.local_addr().unwrap()).unwrap();
-        // The rows of sessions are written now and then.
+        // The server writes the rows of sessions only ten times a second.
         std::thread::sleep(Duration::from_millis(500));
         stranger.read_counters()
     })
@@ -161,7 +162,7 @@ fn is_answered(name: &str) -> bool {
     stream.read(&mut [0; 512]).is_ok_and(|got| got > 0)
 }
 
-/// The whole life of a process of another user.
+/// The program of a process of another user.
 pub(super) fn look_as_stranger(server: SocketAddr, words: &[&str]) {
     let [process, path, name] = words else {
         panic!("{words:?}");

@@ -1,5 +1,5 @@
-//! Data by reference that the receiver cannot map, because of the system or its own limit: the
-//! sender puts it into the ring, and the session lives.
+//! Data by reference that the receiver cannot map, because of the system or of its own limit: the
+//! sender puts the data into the ring, and the session survives.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{App, REVERSE, endpoint, exchange, finish, serve_all};
 /// Two packets by reference.
 const LEN: usize = 64 << 10;
 
-/// A call whose request and response go by reference, if they can.
+/// Makes a call whose request and response go by reference, if possible.
 fn exchange_large(rpc: &mut Rpc<Shm, App>, session: Session) {
     let mut request = rpc.buf(LEN).unwrap();
     for (index, byte) in request.data_mut().iter_mut().enumerate() {
@@ -29,7 +29,7 @@ fn exchange_large(rpc: &mut Rpc<Shm, App>, session: Session) {
     assert!(done.response.data() == reversed);
 }
 
-/// Forbids a process more address space than it has.
+/// Limits a process to the address space that it has.
 fn forbid_mapping(process: u32) {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmSize:"));
@@ -60,7 +60,8 @@ fn a_server_that_can_map_nothing_gets_data_in_the_ring() {
     let mut rpc = endpoint::<Shm>(&nexus);
     let session = rpc.connect_blocking(server.address).unwrap();
     exchange(&mut rpc, session, REVERSE);
-    // From then on the server has the memory that it needs, and has mapped another client's.
+    // After this call, the server has allocated the memory that it needs, and has mapped the memory
+    // of another client.
     let mut first = endpoint::<Shm>(&nexus);
     let warm = first.connect_blocking(server.address).unwrap();
     exchange_large(&mut first, warm);

@@ -1,4 +1,4 @@
-//! Sockets of this process, and of a thread that has taken another user.
+//! Questions about sockets of this process, and of a thread that runs as another user.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -69,7 +69,7 @@ fn a_connection_that_its_process_has_closed_has_no_user() {
     assert_eq!(Sockets::new().unwrap().user_of(remote, local), None);
 }
 
-/// The answer to a question before counts for no other.
+/// The answer to an earlier question does not count for a later one.
 #[test]
 fn an_answer_that_was_left_behind_is_passed_over() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

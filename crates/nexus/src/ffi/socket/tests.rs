@@ -1,4 +1,4 @@
-//! Descriptors over sockets, dialling without blocking, and who is at the other end.
+//! Descriptors over sockets, dialling without blocking, and the process at the other end.
 
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsFd;
