@@ -147,8 +147,8 @@ impl Addresses {
 
     // Events of links.
 
-    /// Connects to an address that is due, if it has no link; further links are opened by
-    /// [`Self::choose`]. False if no address is due.
+    /// Connects to an address that is due, if it has no link; [`Self::choose`] opens further links.
+    /// False if no address is due.
     pub(crate) fn try_one(&mut self, around: &mut Around<'_>) -> bool {
         let Some(index) = self.tries.due(around.now) else {
             return false;
@@ -320,8 +320,8 @@ impl Addresses {
         }
     }
 
-    /// Whether the channel may open another link to a server to which all its links are full, or
-    /// none leads to the endpoint.
+    /// Whether the channel may open another link to a server. `has_one`: it has an open link to the
+    /// endpoint, but all of them are full.
     fn may_grow(
         &self,
         address: &Address,
@@ -432,7 +432,7 @@ impl Addresses {
     }
 
     /// Tries an address that has lost a link again at `then`; if it was the last link and the
-    /// address is not listed, the address goes.
+    /// address is not listed, removes the address.
     fn after_link(&mut self, id: AddressId, then: Nanos) {
         let Some(address) = self.all.get_mut(id) else {
             return;

@@ -26,7 +26,7 @@ pub struct Config {
     pub retry: Retry,
     /// After this time an idempotent call without an answer is sent to a second server as well.
     pub hedge: Option<Nanos>,
-    /// Time for which a call waits for a ready server; zero: it fails at once.
+    /// Time for which a call waits for a ready server; zero: it fails immediately.
     pub patience: Nanos,
     /// The deadline of calls that have none of their own; `None`: no limit.
     pub deadline: Option<Nanos>,

@@ -31,7 +31,7 @@ impl Fault {
         }
     }
 
-    /// The same fault as a server would report that keeps the rules of error codes.
+    /// The same fault, as if the server kept the rules of error codes.
     #[cfg(feature = "mutants")]
     pub(crate) const fn believed(&self) -> Self {
         match *self {

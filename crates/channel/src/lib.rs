@@ -6,7 +6,7 @@
 //! message. With the same calls and the same seed, it does the same.
 //!
 //! Invariants:
-//! - A call ends once, unless it is cancelled; then it never does.
+//! - A call ends exactly once, unless it is cancelled; then the driver gets no end.
 //! - A call that is not idempotent is repeated only if it provably has not run (`repeat.rs`).
 //! - An attempt counts as outstanding at its server from its [`Action::Send`] until the driver has
 //!   reported its end, even if its call has ended before.

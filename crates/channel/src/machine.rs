@@ -134,8 +134,8 @@ impl Machine {
         Ok(call)
     }
 
-    /// Cancels a call. If the call has ended already, the driver does not get its end any more. Nor
-    /// does the driver get an attempt at it that it has not taken yet.
+    /// Cancels a call, even if it has ended already. The driver no longer gets the call's end, nor
+    /// the attempts at the call that it has not taken yet.
     pub fn on_cancel(&mut self, id: CallId, now: Nanos) {
         let Some(call) = self.calls.get(id) else {
             return;

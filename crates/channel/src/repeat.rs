@@ -1,5 +1,5 @@
-//! One table of the failed attempts that are repeated. Other code checks the remaining attempts,
-//! budget and time.
+//! Decides, in one table, which failed attempts are repeated. Other code checks the remaining
+//! attempts, budget and time.
 //!
 //! | the attempt | repeated |
 //! |---|---|

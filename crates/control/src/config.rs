@@ -20,8 +20,8 @@ pub struct PlaneConfig {
     pub backoff_max: Nanos,
     /// Time for which the side that made a connection keeps it without sessions.
     pub linger: Nanos,
-    /// Most connections that other processes have made and on which they have said hello. If more
-    /// than three quarters of them exist, each origin has the same share of all.
+    /// Most connections that other processes have made and on which they have said hello. Once
+    /// three quarters of these places are taken, each origin has the same share of all places.
     pub max_links: usize,
     /// Most incoming connections on which the other side has not said hello, in addition to
     /// `max_links`.
@@ -38,8 +38,8 @@ pub struct PlaneConfig {
     /// Most requests for a session that one endpoint has not answered, apart from those whose peers
     /// have to prove an address.
     pub max_pending_per_endpoint: usize,
-    /// Most requests for a session whose peers have to prove an address, over all endpoints. If
-    /// more than three quarters of them exist, each origin has the same share of all.
+    /// Most requests for a session whose peers have to prove an address, over all endpoints. Once
+    /// three quarters of these places are taken, each origin has the same share of all places.
     pub max_unproven: usize,
     /// Most sessions over one connection.
     pub max_sessions_per_link: usize,

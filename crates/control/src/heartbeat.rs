@@ -88,7 +88,8 @@ pub struct Detector {
     /// Heartbeats sent so far.
     sent: u64,
     /// Counters of the heartbeats that the peer may still acknowledge, and when each was sent,
-    /// oldest first. They are no more than fit in a silence, because the peer fails then.
+    /// oldest first. There are never more than fit in a silence, because the peer then counts as
+    /// failed.
     asked_w: VecDeque<(u64, Nanos)>,
 }
 

@@ -13,8 +13,8 @@ use super::types::{LinkId, Proving};
 mod tests;
 
 /// Most challenges that are sent for a session. Together they have 96 bytes, and the Connect or
-/// Accept that offered the address has at least 75: so fewer than three times the bytes that came
-/// go out. The other side answers no more challenges than these.
+/// Accept that offered the address has at least 75: so this side sends fewer than three times the
+/// bytes that it got. The other side answers no more challenges than these.
 pub(super) const SENDINGS: u8 = 3;
 
 /// Parts of the failure timeout, one of which is the time between two challenges.

@@ -119,9 +119,9 @@ pub struct PeerIdentity {
     /// The other end of the link, which is an address of the other side's host or of its router. A
     /// UNIX stream and one in the simulator have none.
     pub remote: Option<IpAddr>,
-    /// The address at which its nexus listens, as far as this side knows: for readers of this
-    /// process's memory file. A process that connected to this one has named the port; its address
-    /// is that of the connection.
+    /// The address at which its nexus listens, if this side knows it; readers of this process's
+    /// memory file see it. For a process that connected to this one, it is the address of the
+    /// connection with the port that the process has named.
     pub nexus: Option<SocketAddr>,
     /// Its index there, if this side has looked it up, or if this is an endpoint of this process.
     pub index: Option<EndpointIndex>,

@@ -166,7 +166,7 @@ fn wake(mut shown: MutexGuard<'_, Shown>, which: impl Fn(Nanos) -> bool) {
     let due: Vec<Waker> = due.map(|waiting| waiting.waker).collect();
     drop(shown);
     for waker in due {
-        // A waker is a program's code, and its panic concerns its own task alone.
+        // A waker is code of the program, and its panic must affect only its own task.
         let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
     }
 }

@@ -18,10 +18,10 @@ use crate::orders::Order;
 use crate::outgoing::{Outgoing, Permit};
 use crate::plan::{ChannelOptions, Plan};
 
-/// A client of one or more servers, for async programs: any task of any runtime calls, and a thread
-/// of the [`Hub`] sends. It connects and reconnects by itself, and repeats calls that provably have
-/// not run. Clones are handles of the same channel, whose sessions end after its last handle and
-/// its last call.
+/// A client of one or more servers, for async programs: any task of any runtime can call, and a
+/// thread of the [`Hub`] sends. It connects and reconnects by itself, and repeats calls that
+/// provably have not run. Clones are handles of the same channel, whose sessions end after its last
+/// handle and its last call.
 ///
 /// ```
 /// use dunlin_hub::{Channel, ChannelError};
@@ -44,7 +44,7 @@ pub struct Channel {
     waiting: Waiting,
 }
 
-/// How to open a channel.
+/// The options of a new channel.
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct ChannelBuilder {
@@ -116,7 +116,7 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sets how long a call waits for a server to be ready; zero: it fails at once.
+    /// Sets how long a call waits for a server to be ready; zero: it fails immediately.
     pub fn patience(mut self, span: Duration) -> Self {
         self.options.patience = span;
         self
@@ -183,7 +183,8 @@ impl Channel {
 
     /// Sends a request whose response the caller does not need, and returns without waiting. The
     /// request waits for a server as calls do, and is sent again only if it has not left this side.
-    /// If the last handle of the channel is dropped before that, the request is lost.
+    /// If the last handle of the channel is dropped before the request has left, the request is
+    /// lost.
     ///
     /// # Errors
     /// [`ChannelError::Full`]. Only the channel's state shows later failures.

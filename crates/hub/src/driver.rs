@@ -64,15 +64,15 @@ pub(crate) struct Driver {
     plan: Plan,
     machine: Machine,
     board: Arc<Board>,
-    /// By the index of the call.
+    /// Calls that have not ended, by their index.
     seats: Vec<Option<Seat>>,
-    /// By the index of the attempt.
+    /// Attempts whose end has not been reported, by their index.
     attempts: Vec<Option<Attempt>>,
     held: Held,
     links: Links,
     /// The version of the machine that the board shows.
     shown: Option<u64>,
-    /// When a task that waits for the board is to be woken.
+    /// The time at which the next task that waits for the board must be woken.
     wait: Option<Nanos>,
     wants_names: bool,
 }

@@ -28,7 +28,7 @@ struct Inner {
 }
 
 impl Handle {
-    /// The first handle of a channel that its thread already has.
+    /// Makes the first handle of a channel, after its thread got the order to open it.
     pub(crate) fn new(
         (id, post): (u32, Arc<Post>),
         board: Arc<Board>,
@@ -91,7 +91,7 @@ impl Handle {
         self.mailbox().release(slot);
     }
 
-    /// A place for a call. `None`: the channel has as many calls as it may have.
+    /// Takes a place for a call. `None`: the channel has as many calls as it may have.
     pub(crate) fn place(&self) -> Option<Place> {
         self.places().take()
     }

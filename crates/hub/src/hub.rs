@@ -23,7 +23,7 @@ const LISTEN: &str = "0.0.0.0:0";
 const CALLS: u32 = 1 << 20;
 
 /// A nexus and endpoint threads, shared by channels. Clones are handles of the same hub. Its
-/// threads end with the last handle and the last channel.
+/// threads end once the last handle and the last channel are dropped.
 ///
 /// ```
 /// use dunlin_hub::Hub;
@@ -54,7 +54,7 @@ struct Running {
 /// Changes the options of an endpoint.
 type Endpoint = Arc<dyn Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto> + Send + Sync>;
 
-/// How to start a hub.
+/// The options of a new hub.
 #[must_use]
 pub struct HubBuilder {
     listen: String,
@@ -66,7 +66,7 @@ pub struct HubBuilder {
 impl HubBuilder {
     /// Sets the address at which its nexus listens. By default it is any free port on all addresses
     /// of this host, so that servers anywhere can be reached. With `127.0.0.1:0`, only servers on
-    /// this host can be.
+    /// this host can be reached.
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.listen = address.into();
         self

@@ -289,7 +289,7 @@ impl Future for Outgoing {
 }
 
 impl Drop for Outgoing {
-    /// A few atomic operations, whatever stage the call is in.
+    /// Costs a few atomic operations, whatever the stage of the call.
     fn drop(&mut self) {
         match self.stage {
             Stage::New(slot) => self.channel.take_back(slot),

@@ -19,7 +19,7 @@ pub struct ChannelOptions {
     /// Calls of one channel that have not ended, or whose requests a server may still hold; a
     /// further one fails with [`ChannelError::Full`].
     pub queue: usize,
-    /// Time for which a call waits for a server to be ready; zero: it fails at once.
+    /// Time for which a call waits for a server to be ready; zero: it fails immediately.
     pub patience: Duration,
     /// The deadline of calls that have none of their own; `None`: there is no limit.
     pub deadline: Option<Duration>,

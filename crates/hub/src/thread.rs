@@ -1,6 +1,6 @@
 //! A thread of a hub: an endpoint, and the channels that use it. Once a turn it handles the calls
-//! that callers have posted, the events of the endpoint, and the timers that are due. Then it lets
-//! each channel act that had an event.
+//! that callers have posted, the events of the endpoint, and the timers that are due. Then each
+//! channel that had an event acts.
 //!
 //! Invariant: however the thread ends, every call and every wait for a state ends, and later ones
 //! fail immediately. `Drop` ends those that are left.
@@ -32,7 +32,7 @@ pub(crate) struct Thread {
     post: Arc<Post>,
     channels: BTreeMap<u32, Driver>,
     sessions: BTreeMap<Session, (u32, LinkId)>,
-    /// By the index of the slot.
+    /// The calls of slots that were taken, by the index of the slot.
     running: Vec<Running>,
     /// Channels that had an event.
     touched: Vec<u32>,

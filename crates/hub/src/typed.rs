@@ -42,7 +42,7 @@ impl<M: Method> TypedCall<M> {
     }
 
     /// Ends the call if it has no answer this long after its first poll, repeats included. Each
-    /// attempt carries the time that is left to the server.
+    /// attempt tells the server how much time is left.
     pub fn deadline(self, span: Duration) -> Self {
         self.with(|call| call.deadline(span))
     }

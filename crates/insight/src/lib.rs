@@ -11,8 +11,8 @@
 //! | `reader/trace.rs` | the packets |
 //! | `reader/find.rs`, `reader/remote.rs` | the files of this host, and those of others |
 //!
-//! A writer brings the names of its values, and the file contains them as text. So neither side of
-//! this crate knows the counters of an endpoint, and a reader needs no nexus.
+//! A writer supplies the names of its values, and the file contains them as text. So neither side
+//! of this crate knows the counters of an endpoint, and a reader needs no nexus.
 //! `docs/decisions/insight.md` has the reasons for a memory file.
 //!
 //! ```

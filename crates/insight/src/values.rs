@@ -1,6 +1,6 @@
 //! The values of an endpoint's block whose meaning the file fixes: its gauges, and the numbers of a
-//! session. All other values have the names that the writer brings. `writer/page.rs` writes them; a
-//! reader finds them by name.
+//! session. All other values have the names that the writer supplies. `writer/page.rs` writes them;
+//! a reader finds them by name.
 
 use crate::place::{self, Whereabouts};
 
@@ -44,7 +44,7 @@ pub struct Row {
     pub rtt_ns: u64,
     /// Smallest round trip in nanoseconds; 0: not known.
     pub rtt_min_ns: u64,
-    /// The rate of its requests in bytes a second; 0: that of the line.
+    /// The rate of its requests in bytes a second; 0: line rate.
     pub rate: u64,
     /// The place of the other endpoint.
     pub place: Whereabouts,

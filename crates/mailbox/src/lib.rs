@@ -191,8 +191,7 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     }
 
     /// Ends a call that was taken; the slot's content says how. Returns false if the caller has
-    /// dropped the call: the owner will find the slot in the list, and keeps the content until
-    /// then.
+    /// dropped the call: the owner keeps the content, and will find the slot in the list.
     pub fn end(&self, slot: Slot) -> bool {
         let cell = self.slots.cell(slot);
         let is_wanted = change(&cell.state, TAKEN, ENDED);

@@ -151,7 +151,7 @@ impl Places {
             };
             self.count.fetch_sub(1, Ordering::AcqRel);
             if !next.is_gone.load(Ordering::Acquire) {
-                // A waker is a program's code, and its panic concerns its own task alone.
+                // A waker is code of the program, and its panic must affect only its own task.
                 let _ = catch_unwind(AssertUnwindSafe(|| next.waker.wake()));
                 return;
             }

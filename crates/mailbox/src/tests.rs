@@ -71,19 +71,19 @@ fn there_are_as_many_slots_as_the_limit_and_free_ones_are_used_again() {
 #[test]
 fn a_call_is_dropped_at_each_stage() {
     let mailbox = mailbox(4);
-    // Before it is taken: it is found once, as dropped.
+    // Dropped before it is taken: the owner finds it once, as dropped.
     let slot = post(&mailbox, 1);
     mailbox.give_up(slot);
     assert_eq!(taken(&mailbox), [News::Dropped(slot)]);
     mailbox.release(slot);
-    // While it runs: its end is not delivered.
+    // Dropped while it runs: its end is not delivered.
     let slot = post(&mailbox, 2);
     assert_eq!(taken(&mailbox), [News::Posted(slot)]);
     mailbox.give_up(slot);
     assert!(!mailbox.end(slot));
     assert_eq!(taken(&mailbox), [News::Dropped(slot)]);
     mailbox.release(slot);
-    // After its end: the owner gets what it holds.
+    // Dropped after its end: the owner gets the slot's content.
     let slot = post(&mailbox, 3);
     taken(&mailbox);
     assert!(mailbox.poll_end(slot, &context()).is_pending());

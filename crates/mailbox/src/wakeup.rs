@@ -58,7 +58,7 @@ impl Wakeup {
         }
         let waker = self.waker.try_lock().expect(ALONE).take();
         self.busy.fetch_and(!WAKING, Ordering::Release);
-        // A waker is a program's code, and its panic concerns its own task alone.
+        // A waker is code of the program, and its panic must affect only its own task.
         let _ = catch_unwind(AssertUnwindSafe(|| waker.map(Waker::wake)));
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    /// `None`: the endpoint does not publish.
+    /// Makes a publisher; without a block, the endpoint does not publish.
     pub(crate) fn new(block: Option<Block>) -> Self {
         Self {
             due: Nanos::ZERO,

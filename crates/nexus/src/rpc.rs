@@ -149,8 +149,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.iterate(|_| Nanos::MAX)
     }
 
-    /// Runs one iteration that blocks no longer than until `limit`, a time of [`Rpc::now`]. It
-    /// calls `limit` only when it is about to block; with [`Nanos::ZERO`] it does not block.
+    /// Runs one iteration that blocks at most until `limit`, a time of [`Rpc::now`]. It calls
+    /// `limit` only when it is about to block; with [`Nanos::ZERO`] it does not block.
     #[inline]
     pub fn iterate(&mut self, limit: impl FnOnce(&App) -> Nanos) -> Progress {
         if self.events.doorbell.is_rung() {
@@ -346,7 +346,7 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Blocks, unless work is due soon or has come by the last moment.
+    /// Blocks, unless work is due soon or comes just before the thread would block.
     #[cold]
     fn sleep(&mut self, limit: Nanos) {
         let span = self

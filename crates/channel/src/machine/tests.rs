@@ -1,4 +1,4 @@
-//! Stories of the machine, one for each test, told by its actions.
+//! Each test follows one history of the machine, through its actions.
 
 use dunlin_core::{CallErrorKind, CloseReason, RpcError};
 use dunlin_wire::{ErrorCode, Ran};

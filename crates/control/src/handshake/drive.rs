@@ -57,8 +57,8 @@ pub trait Peering<T: Transport> {
         answer: TransportOffers<Self::Fd>,
     ) -> Result<PeerId, RefuseCode>;
 
-    /// Whether packets to this peer go to another address than that of its connection. The peer
-    /// must then prove that they reach it there (rule C13).
+    /// Whether packets to this peer go to an address that is not its connection's. The peer must
+    /// then prove that they reach it there (rule C13).
     fn must_prove(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> bool;
 
     /// Most data bytes in a packet to and from this peer.

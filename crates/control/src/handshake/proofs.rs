@@ -109,7 +109,7 @@ impl<F, P> Handshake<F, P> {
 
     /// Answers a challenge if the peer may be about to open the session: this side has asked for
     /// it, or has granted it. A peer sends packets cheaply, and each answer takes time of the
-    /// control thread. So challenges are ignored if one handshake does not need as many.
+    /// control thread. So this side ignores challenges beyond the number that one handshake needs.
     pub fn on_challenged(&mut self, challenged: &Challenged) {
         let key = SessionKey {
             endpoint: self.endpoint,

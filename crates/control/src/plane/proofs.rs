@@ -1,4 +1,4 @@
-//! Proofs of addresses (rule C13): before packets of a session go to another address than that of
+//! Proofs of addresses (rule C13): before packets of a session go to an address that is not that of
 //! the peer's connection, eight random bytes go there, which the peer sends back over the
 //! connection.
 //!

@@ -25,7 +25,7 @@ struct Link {
     address: AddressId,
     endpoint: u32,
     session: Session,
-    /// Calls that the session takes at once; zero until it is open.
+    /// Number of calls that the session takes at the same time; zero until it is open.
     window: u32,
     issued: u32,
     waiting: VecDeque<AttemptId>,
@@ -35,7 +35,7 @@ struct Link {
 
 #[derive(Debug)]
 pub(super) struct Links {
-    /// By the index of the link.
+    /// The links, by their index.
     all: Vec<Option<Link>>,
     /// The reason for which the last link to an address ended, by the index of the address.
     errors: Vec<Option<(AddressId, AddressError)>>,

@@ -213,7 +213,7 @@ impl Snapshot {
 }
 
 impl Endpoint {
-    /// The values in `words`, whose number must be that in the text.
+    /// The values in `words`, which must be as many as the text says.
     fn new(words: &[u64], text: &Text) -> Self {
         let transport = words[block::TRANSPORT].to_le_bytes();
         let rows = usize::try_from(words[block::ROWS]).unwrap_or(usize::MAX);

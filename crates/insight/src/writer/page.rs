@@ -1,9 +1,9 @@
 //! The writing side: the memory file of a nexus, with one block for each of its endpoints.
 //!
-//! Invariants: a block has one writer, the thread of its endpoint (the control thread for that of
-//! the nexus); its sequence word is odd while that thread writes, so a reader notices if it has
-//! read a block that was only partly written. The writer ignores all that readers write into the
-//! file, except a request for a trace, which `recorder.rs` checks.
+//! Invariants: a block has one writer, the thread of its endpoint (for the block of the nexus, the
+//! control thread); its sequence word is odd while that thread writes, so a reader notices if it
+//! has read a block that was only partly written. The writer ignores all that readers write into
+//! the file, except a request for a trace, which `recorder.rs` checks.
 
 use std::io;
 use std::net::SocketAddr;

@@ -61,7 +61,7 @@ pub struct Passed {
     pub congestion: bool,
     /// The peer, as the endpoint's transport knows it.
     pub peer: Option<u32>,
-    /// The reason for which it was dropped, by its place among those of the file.
+    /// The reason for which it was dropped, as its place in the file's list of reasons.
     pub dropped: Option<usize>,
     /// Its length.
     pub len: usize,

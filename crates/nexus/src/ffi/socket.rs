@@ -356,7 +356,7 @@ fn take_control(message: &libc::msghdr, fds: &mut Vec<OwnedFd>) {
 }
 
 fn empty_message() -> libc::msghdr {
-    // SAFETY: null pointers and zero lengths are a valid message of nothing.
+    // SAFETY: null pointers and zero lengths are a valid, empty message.
     unsafe { std::mem::zeroed() }
 }
 

@@ -15,7 +15,7 @@ use super::{REVERSE, endpoint, exchange};
 
 /// The name of the memory of doorbells.
 const BELL: &str = "/memfd:dunlin-doorbell";
-/// Bytes at the start of a doorbell that contain all of it.
+/// The length of the start of a doorbell's memory that contains the whole doorbell.
 const LEN: usize = 1024;
 /// A pause between calls, long enough for the server to sleep: it spins for 50 µs.
 const PAUSE: Duration = Duration::from_millis(3);

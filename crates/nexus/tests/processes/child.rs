@@ -151,7 +151,8 @@ impl Server {
         self.child.id()
     }
 
-    /// The next session that the server accepts, as packets to it name it.
+    /// Waits for the next session that the server accepts. Returns its number and token in packets
+    /// to the server.
     pub(super) fn accepted(&mut self) -> (SessionNum, Token) {
         let line = self.expect("accepted");
         let (session, token) = line.split_once(' ').unwrap();

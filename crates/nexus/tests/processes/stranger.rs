@@ -29,7 +29,8 @@ pub(super) struct Stranger {
     attempts: u64,
 }
 
-/// A session that the server has granted, by its name in packets to the server, and their address.
+/// A session that the server has granted: its number and token in packets to the server, and the
+/// port to which they go.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     pub(super) session: SessionNum,

@@ -120,8 +120,8 @@ fn server_row(source: &mut impl dunlin_insight::Source) -> Option<Whereabouts> {
     sessions.map(|row| row.place).next()
 }
 
-/// A session with a server whose option `insight.tcp` is as given, and then all that its connection
-/// can read of the server's counters.
+/// Makes a session with a server whose option `insight.tcp` is `shown`. Returns all of the server's
+/// counters that the session's connection can read.
 fn read_with_session(shown: InsightTcp) -> Vec<u8> {
     let nexus = Nexus::builder().without_unix(true).insight_tcp(shown);
     let nexus = nexus.bind("127.0.0.1:0").unwrap();

@@ -292,7 +292,7 @@ fn a_challenge_for_a_session_that_no_peer_is_making_is_not_answered() {
     }
     let mut handshake = granted();
     assert_eq!(challenged(&mut handshake, key(0)), []);
-    // Nor is one for an earlier attempt of the session.
+    // A challenge for an earlier attempt of the session is not answered, either.
     bring(&mut handshake, 1, At::Offered);
     let token = Token(1);
     let old = SessionKey { token, ..key(1) };
