@@ -1,9 +1,8 @@
 //! DCQCN: the rate falls with the share of marked packets and comes back in steps (DCQCN, SIGCOMM
-//! 2015, §3.1). The answers bring the marks (rule W6), which the paper sends in packets of their
-//! own.
+//! 2015, §3.1). The answers carry the marks (rule W6); in the paper, packets of their own do.
 //!
-//! Invariant: least ≤ rate ≤ target ≤ line rate. No timer is needed: when a caller asks for the
-//! rate, the scheme makes the steps for which the paper has timers.
+//! Invariant: least ≤ rate ≤ target ≤ line rate. No timer is needed: with each answer, and before a
+//! packet is paced, the scheme makes the steps for which the paper has timers.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::dcqcn::{
@@ -14,7 +13,8 @@ use super::{CongestionControl, Link, Sample};
 use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
-/// Most missed steps of a timer that are made at once: after them the rate is that of the line.
+/// Most missed steps of a timer that the scheme makes together: after them, the rate is the line
+/// rate.
 const MOST_STEPS: u64 = 1 << 12;
 
 /// One session's state.
@@ -23,21 +23,21 @@ pub(crate) struct Dcqcn {
     line: f64,
     /// R_C, the current rate.
     rate: f64,
-    /// R_T, the rate that fast recovery comes back to.
+    /// R_T, the rate to which fast recovery returns.
     target: f64,
     /// α: how congested the network is, from 0 to 1.
     alpha: f64,
     packet: u64,
     /// The last measured round trip.
     rtt: Nanos,
-    /// The last decrease, and the last mark that counted.
+    /// The time of the last decrease; `marked` is that of the last mark that counted.
     decreased: Nanos,
     marked: Nanos,
     /// When α falls next, if no mark comes.
     alpha_due: Nanos,
     /// When the timer makes the next step.
     step_due: Nanos,
-    /// Steps of the timer, and of the byte counter, since the last decrease.
+    /// Steps of the timer since the last decrease; `by_bytes` counts those of the byte counter.
     by_time: u32,
     by_bytes: u32,
     /// Bytes since the last step of the byte counter.
@@ -47,7 +47,7 @@ pub(crate) struct Dcqcn {
 }
 
 impl Dcqcn {
-    /// At line rate, until a mark comes.
+    /// A new session: it sends at line rate until a mark comes.
     pub(crate) fn new(link: &Link) -> Self {
         let line = link.line_rate.as_f64();
         Self {
@@ -68,9 +68,9 @@ impl Dcqcn {
         }
     }
 
-    /// Takes a mark (the paper's "CNP"): equation 1. While the packets that left before the last
-    /// decrease are still on their way, marks concern the rate before it, so they count for α
-    /// alone.
+    /// Takes a mark (the paper's "CNP"): equation 1. Until the answers to packets that left after
+    /// the last decrease arrive, marks are due to the rate before the decrease, so they count only
+    /// for α.
     fn on_mark(&mut self, now: Nanos) {
         let first = self.alpha_due == Nanos::MAX;
         if !first && now.since(self.marked) < CNP_INTERVAL {
@@ -101,9 +101,9 @@ impl Dcqcn {
     }
 
     /// Makes the timer's steps that are due. A sender whose packets are further apart than the
-    /// timer makes the steps that it has missed until its rate has doubled: one step for each
-    /// packet would keep it at the least rate, and all missed steps at once would exceed the share
-    /// of one in a thousand senders.
+    /// timer's period makes the steps that it has missed, but stops when its rate has doubled. With
+    /// one step for each packet, the sender would stay at the least rate; with all missed steps
+    /// together, one of a thousand senders would exceed its share.
     fn catch_up(&mut self, now: Nanos) {
         let doubled = 2.0 * self.rate;
         let missed = now.since(self.step_due).0 / RATE_TIMER.0;
@@ -129,7 +129,7 @@ impl Dcqcn {
         };
         self.target = (self.target + steps * STEP * self.line).min(self.line);
         self.rate = f64::midpoint(self.rate, self.target);
-        // Steps of half the way never arrive at the target.
+        // Steps that halve the distance never reach the target.
         if self.line - self.rate < STEP * self.line {
             self.rate = self.line;
         }

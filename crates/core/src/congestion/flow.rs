@@ -1,5 +1,5 @@
-//! The flows of an endpoint: for each session with congestion control its scheme, and the time at
-//! which its next packet may leave.
+//! A flow: the scheme of a session with congestion control, and the time at which its next packet
+//! may leave.
 //!
 //! A flow lives as long as its session has a scheme; entries are reused. `congestion/pacing.rs` is
 //! the only caller.
@@ -17,7 +17,7 @@ enum Control {
     Timely(Timely),
     Dcqcn(Dcqcn),
     Swift(Swift),
-    /// The user's own.
+    /// The user's own scheme.
     Own(Box<dyn CongestionControl>),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Flow {
     control: Control,
     /// The next packet may not leave before this time.
     next_send: Nanos,
-    /// The scheme's rate; `None`: that of the line.
+    /// The scheme's rate; `None` means the line rate.
     rate: Option<BytesPerSec>,
     line_rate: BytesPerSec,
     /// The scheme's window.
@@ -65,7 +65,7 @@ impl Flow {
         flow
     }
 
-    /// Takes rate and window from the scheme.
+    /// Copies rate and window from the scheme.
     fn look(&mut self) {
         let scheme = self.scheme();
         (self.rate, self.window) = (scheme.rate(), scheme.window());
@@ -80,7 +80,7 @@ impl Flow {
         }
     }
 
-    /// Gives an answer to the scheme. For the common case, Timely at line rate, that is one
+    /// Gives an answer to the scheme. In the common case, Timely at line rate, this costs one
     /// comparison.
     #[inline]
     pub(crate) fn on_answer(&mut self, sample: Sample) {
@@ -107,12 +107,12 @@ impl Flow {
         }
     }
 
-    /// The rate at which packets are paced; `None`: that of the line.
+    /// The rate at which packets are paced; `None` means the line rate.
     pub(crate) fn rate(&self) -> Option<BytesPerSec> {
         self.rate
     }
 
-    /// Packets of large messages that may be in flight; `None`: the rate limits them.
+    /// Packets of large messages that may be in flight; `None` if the rate limits them.
     #[inline]
     pub(crate) fn window(&self) -> Option<u32> {
         self.window
@@ -129,7 +129,7 @@ impl Flow {
         at
     }
 
-    /// Charges `bytes` bytes by which the packets that left exceed their place.
+    /// Postpones the next packet by the time that `bytes` bytes take.
     pub(crate) fn charge(&mut self, bytes: u32) {
         self.next_send += self.rate.unwrap_or(self.line_rate).time_of(bytes);
     }

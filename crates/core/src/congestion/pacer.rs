@@ -1,5 +1,5 @@
-//! The pacer: the flow of each session with congestion control, and the packets that wait for their
-//! time (rule S15). `pacing.rs` decides which packets leave; the pacer decides when.
+//! The pacer: the flows of each session with congestion control, and the packets that wait for
+//! their time (rule S15). `pacing.rs` decides which packets leave; the pacer decides when.
 
 use crate::config::Config;
 use crate::congestion::flow::Flow;
@@ -15,7 +15,7 @@ use crate::time::Nanos;
 #[derive(Debug)]
 struct Flows {
     out: Flow,
-    /// The flow of the way back; `None`: `out` serves both ways.
+    /// The flow of the way back; `None` if `out` serves both ways.
     back: Option<Flow>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Pacer {
     flows: Slab<FlowIdx, Option<Flows>>,
     wheel: Wheel,
     bypasses: Bypasses,
-    /// How often a session without a flow asks for a round trip.
+    /// Time between two round-trip samples of a session without a flow.
     calm_interval: Nanos,
 }
 
@@ -60,7 +60,7 @@ impl Pacer {
         }
     }
 
-    /// Adapts to the number of sessions of the endpoint.
+    /// Adapts the interval of samples to the number of sessions of the endpoint.
     pub(crate) fn on_sessions(&mut self, live: usize) {
         self.calm_interval = calm_interval(live);
     }
@@ -74,8 +74,8 @@ impl Pacer {
         }
     }
 
-    /// How often a session with this flow, or with none, asks for a round trip at line rate (rule
-    /// S10).
+    /// Time between two round-trip samples, at line rate, of a session with this flow or with none
+    /// (rule S10).
     #[inline]
     pub(crate) fn sample_interval(&self, flow: FlowIdx) -> Nanos {
         match (self.bypasses.timely, flow) {
@@ -109,21 +109,21 @@ impl Pacer {
         }
     }
 
-    /// Whether the requests of a session with `credits` credits must wait for their time; `None` if
-    /// it has no flow.
+    /// Whether the requests of a session with `credits` credits must be paced; `None` if it has no
+    /// flow.
     pub(crate) fn must_pace(&self, flow: FlowIdx, credits: u32) -> Option<bool> {
         let flow = self.flow(flow, Way::Out)?;
         let narrow = flow.window().is_some_and(|packets| packets < credits);
         Some(narrow || flow.rate().is_some() || !self.bypasses.limiter)
     }
 
-    /// The rate at which a session's packets are paced; `None`: that of the line.
+    /// The rate at which a session's packets are paced; `None` means the line rate.
     pub(crate) fn rate(&self, flow: FlowIdx, way: Way) -> Option<BytesPerSec> {
         self.flow(flow, way)?.rate()
     }
 
-    /// Packets of large messages that may be in flight; `None`: the rate limits them; 0: the rate
-    /// does, and one of them may be in flight.
+    /// Packets of large messages that may be in flight. `None`: only the rate limits them. 0: the
+    /// rate limits them, and at most one may be in flight.
     pub(crate) fn window(&self, flow: FlowIdx, way: Way) -> Option<u32> {
         self.flow(flow, way)?.window()
     }
@@ -155,7 +155,7 @@ impl Pacer {
         self.change(flow, way, |flow| flow.on_timeout(now))
     }
 
-    /// Takes the next place for `bytes` bytes; returns its time. `None`: they may leave at once.
+    /// Takes the next place for `bytes` bytes; returns its time, or `None` if they may leave now.
     pub(crate) fn reserve(
         &mut self,
         flow: FlowIdx,
@@ -169,7 +169,7 @@ impl Pacer {
         (at > now || limited).then_some(at)
     }
 
-    /// Charges `bytes` bytes by which the packets that left exceed their place.
+    /// Charges the flow for `bytes` bytes that left in addition to those of the place.
     pub(crate) fn charge(&mut self, flow: FlowIdx, way: Way, bytes: u32) {
         self.change(flow, way, |flow| flow.charge(bytes));
     }
@@ -184,7 +184,7 @@ impl Pacer {
         self.wheel.pop_due(now)
     }
 
-    /// When the next packet may leave. [`Nanos::MAX`]: none waits.
+    /// When the next packet may leave; [`Nanos::MAX`] if none waits.
     pub(crate) fn next_due(&self) -> Nanos {
         self.wheel.next_due()
     }

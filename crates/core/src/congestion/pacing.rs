@@ -1,11 +1,11 @@
 //! Pacing: delays the packets of sessions below line rate until their time (design §7, eRPC §5.2,
 //! rule S15).
 //!
-//! REQ packets and RFRs are paced one by one; an RFR takes as long as the bytes that it asks for. A
-//! packet that could otherwise leave takes the next place of its session's rate, and waits for it
+//! REQ packets and RFRs are paced one by one; an RFR takes the time of the bytes that it asks for.
+//! A packet that could otherwise leave takes the next place of its session's rate, and waits for it
 //! in the timing wheel. When its time comes, pacing checks the packet (rule S8): its session, its
-//! request and its state must be as before. A message has at most one packet in the wheel. So
-//! packets take credits when they leave, and a call that ends takes nothing out of the wheel. If a
+//! request and its state must be as before. A message has at most one packet in the wheel. Packets
+//! take credits only when they leave, and a call that ends removes nothing from the wheel. If a
 //! scheme has a window instead of a rate, the window limits each large message.
 //!
 //! Called by `client/calls.rs` and `transfer/transfers.rs` for sessions whose `paced` is set, and
@@ -25,7 +25,7 @@ use crate::transport::Path;
 
 impl Pacer {
     /// Begins congestion control of a session whose peer is known now, with the scheme that was
-    /// chosen for it, or that of its transport.
+    /// chosen for the session, or that of its transport.
     pub(crate) fn begin_control(&mut self, line: &mut Line, path: &Path, context: &mut Context) {
         if line.flow() != FlowIdx::NONE {
             // The user has chosen a scheme already.
@@ -35,7 +35,7 @@ impl Pacer {
         self.set_scheme(line, scheme, path, context);
     }
 
-    /// Gives the session a scheme that starts from nothing.
+    /// Gives the session a scheme, which starts in its initial state.
     pub(crate) fn set_scheme(
         &mut self,
         line: &mut Line,
@@ -81,7 +81,8 @@ impl Pacer {
         self.end(line.set_flow(FlowIdx::NONE));
     }
 
-    /// Adapts the session to its flow, whose rate may have changed.
+    /// Notes in the session whether its packets must be paced now: the rate of its flow may have
+    /// changed.
     #[cfg_attr(
         not(feature = "mutants"),
         expect(unused_variables, reason = "for planted bugs")
@@ -96,7 +97,7 @@ impl Pacer {
         }
     }
 
-    /// Gives the session's scheme an answer to packets that went this way.
+    /// Reports an answer to packets of this way to the session's scheme.
     #[inline]
     pub(crate) fn learn(
         &mut self,
@@ -113,8 +114,8 @@ impl Pacer {
         }
     }
 
-    /// Reports to the scheme a mark on an answer of `size` bytes. The rate of this side decided
-    /// when the answer was sent (rule S15).
+    /// Reports a mark on an answer of `size` bytes to the scheme, because the rate of this side
+    /// decided when the answer was sent (rule S15).
     #[cold]
     pub(crate) fn on_marked_answer(&mut self, line: &mut Line, size: u32, context: &mut Context) {
         let way = match line.is_single(size) {

@@ -1,12 +1,12 @@
-//! Swift: the window follows a target delay, which is larger for small shares of the link, so that
-//! many senders share it with little queueing (Swift, SIGCOMM 2020, §3, for the idea; the steps are
-//! ours, and `docs/decisions/congestion-control.md` says why).
+//! Swift: the window follows a target delay. The target is larger for small shares of the link, so
+//! that many senders share the link with little queueing. The idea is that of Swift (SIGCOMM 2020,
+//! §3); the steps are ours, and `docs/decisions/congestion-control.md` says why.
 //!
 //! A window of one packet or more is a true window: each packet that arrives lets the next one
 //! leave, and no queue can grow beyond the sum of all windows. A window of 2.4 packets is 3 packets
 //! in some round trips and 2 in the others. A window below one packet is a rate as well: one packet
-//! in target / window, and no other one while that is on its way. Its session gets only one answer
-//! in many round trips; `constants.rs` has the constants that differ for it.
+//! in the time target / window, and no other packet while that one is on its way. Its session gets
+//! only one answer in many round trips, so some constants differ for it (`constants.rs`).
 //!
 //! Invariant: the window is between 1/64 packet and the session's credits, and the rate that
 //! follows from it is between the line rate and its 4096th part.
@@ -31,7 +31,7 @@ pub(crate) struct Swift {
     packet: f64,
     /// The window in packets.
     window: f64,
-    /// The session's credits. A larger window would have no effect but to take longer to come down.
+    /// The session's credits. A larger window would send no more, and take longer to shrink.
     most: f64,
     /// The smallest round trip that was seen or declared; zero before there is one.
     least: Nanos,
@@ -40,8 +40,8 @@ pub(crate) struct Swift {
     decreased: Nanos,
     /// Nanoseconds by which a round trip may exceed the smallest one without a queue.
     slack: f64,
-    /// A number from 0 to 1, another in each round trip, that is added to the window before it is
-    /// rounded down.
+    /// A number from 0 to 1 that is added to the window before rounding down. It changes in each
+    /// round trip.
     rounding: f64,
     turned: Nanos,
     /// Nothing has made the window decrease yet.
@@ -76,14 +76,14 @@ impl Swift {
         }
     }
 
-    /// The delay that the window aims at, as if all senders that share the link had the same
+    /// The delay that the window aims at. It assumes that all senders on the link have the same
     /// window.
     fn target(&self) -> f64 {
         let packet = self.packet / self.line * NANOS;
         let round_trip = self.rtt.as_f64() / packet;
         let senders = (round_trip / self.window.max(1.0)).max(1.0);
         let some = senders.min(STEEP_UNTIL);
-        // To the power of 3/4, and of 1/4 beyond.
+        // To the power of 3/4 up to `STEEP_UNTIL`, and to the power of 1/4 beyond.
         let mut queue = QUEUE * some / some.sqrt().sqrt();
         queue *= (senders / some).sqrt().sqrt();
         queue += SMALL_QUEUE * (self.window.min(1.0).sqrt().recip() - 1.0);
@@ -177,7 +177,8 @@ impl CongestionControl for Swift {
         Some(if self.window >= 1.0 { packets } else { 0 })
     }
 
-    /// A loss while the queue is short does not mean that a queue overflowed.
+    /// While the queue is short, a loss takes less, because it does not mean that a queue
+    /// overflowed.
     fn on_loss(&mut self, now: Nanos) {
         if self.may_decrease(now) {
             let least = self.least.as_f64();

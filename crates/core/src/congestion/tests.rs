@@ -9,7 +9,7 @@ use crate::scheme::{Bypasses, Scheme, UnknownScheme};
 
 const LINE: u64 = 3_125_000_000;
 
-/// Our schemes, in the order of [`Scheme::ALL`].
+/// All schemes except [`Scheme::None`], in the order of [`Scheme::ALL`].
 const SCHEMES: [Scheme; 4] = [
     Scheme::Timely,
     Scheme::PatchedTimely,
@@ -135,8 +135,8 @@ fn places_follow_each_other_at_the_rate_and_idle_time_saves_nothing_up() {
 }
 
 proptest! {
-    /// The rate is a number between the line rate and its 4096th part, and the window between 0, if
-    /// it is less than one packet, and the credits.
+    /// The rate is a number between the line rate and its 4096th part. The window is at most the
+    /// credits, and 0 stands for less than one packet.
     #[test]
     fn rates_and_windows_stay_within_their_bounds(
         scheme in prop::sample::select(SCHEMES.to_vec()),
@@ -162,8 +162,8 @@ proptest! {
         }
     }
 
-    /// After any history, once the network is empty, the session returns to line rate, with all of
-    /// its credits.
+    /// After any history, once the network is empty, the session returns to line rate and can use
+    /// all of its credits.
     #[test]
     fn an_empty_network_brings_every_scheme_back(
         scheme in prop::sample::select(SCHEMES.to_vec()),
@@ -173,7 +173,7 @@ proptest! {
         let mut now = Nanos(1);
         flow.on_answer(good(now));
         for (step, event) in events {
-            // A round trip cannot be shorter than that of the empty network.
+            // No round trip is shorter than that of the empty network.
             let event = match event {
                 Event::Answer { rtt, congestion, packets } => Event::Answer {
                     rtt: rtt.map(|rtt| rtt.max(5000)),

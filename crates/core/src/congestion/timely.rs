@@ -1,11 +1,11 @@
 //! Timely: the rate follows the gradient of the round trip (TIMELY, SIGCOMM 2015, Algorithm 1; eRPC
-//! §5.2). With the patch (Zhu et al., CoNEXT 2016, Algorithm 2) the gradient only weighs a step up
-//! against a step down. The step down is a part of the rate that grows with the round trip, so the
-//! rate at which the two are equal is the same for all senders of a queue.
+//! §5.2). With the patch (Zhu et al., CoNEXT 2016, Algorithm 2), the gradient only weighs a step up
+//! against a step down. The step down is a part of the rate, and that part grows with the round
+//! trip. Therefore, all senders of a queue have the same rate at which the two steps are equal.
 //!
 //! Invariant: the rate is a number between the line rate and its 4096th part. Every sample counts,
-//! however small: eRPC ignores those below a constant, and so stays below line rate for ever on a
-//! faster fabric.
+//! however small: eRPC ignores samples below a constant, so on a faster fabric its rate stays below
+//! line rate for ever.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::patched_timely;
@@ -17,10 +17,10 @@ use super::{CongestionControl, Link, Sample};
 use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
-/// Which of the two papers decides between T_low and T_high.
+/// The paper whose rule applies between T_low and T_high.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Law {
-    /// TIMELY: up or down, as the gradient says.
+    /// TIMELY: up or down, by the sign of the gradient.
     Gradient,
     /// Patched TIMELY: both, weighed by the gradient.
     Patched,
@@ -35,15 +35,15 @@ pub(crate) struct Timely {
     /// The smallest round trip that was seen or declared; zero before there is one.
     least: Nanos,
     t_low: Nanos,
-    /// From this round trip on the gradient counts.
+    /// The gradient counts from this round trip on.
     crowded: Nanos,
     previous: Nanos,
     /// Smoothed difference of successive round trips in nanoseconds.
     difference: f64,
-    /// Round trips in a row that were short or did not rise.
+    /// Number of round trips in a row that were short or did not rise.
     good: u32,
     updated: Nanos,
-    /// A session at line rate does not look at short round trips (eRPC §5.2.2).
+    /// A session at line rate ignores short round trips (eRPC §5.2.2).
     bypass: bool,
 }
 
@@ -86,8 +86,8 @@ impl Timely {
         self.set_t_low();
     }
 
-    /// One step of Algorithm 1, at most once in a round trip: the paper's samples stand for
-    /// segments of 16 KB and more, ours for packets.
+    /// Makes one step of Algorithm 1, at most once in a round trip: a sample of the paper stands
+    /// for a segment of 16 KB or more, one of ours for a packet.
     fn update(&mut self, rtt: Nanos, now: Nanos) {
         if now.since(self.updated) < rtt {
             return;
@@ -121,8 +121,8 @@ impl Timely {
         }
     }
 
-    /// A step up and a step down, each with its weight. The step down grows with the round trip, so
-    /// the queue at which the two are equal follows from the number of senders.
+    /// Makes a step up and a step down, each with its weight. The step down grows with the round
+    /// trip, so the number of senders determines the queue at which the two are equal.
     fn weigh(&mut self, rtt: Nanos, gradient: f64) {
         let weight = (patched_timely::SLOPE * gradient + 0.5).clamp(0.0, 1.0);
         let error = rtt.as_f64() / self.t_low.as_f64() - 1.0;

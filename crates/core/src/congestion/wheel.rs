@@ -1,18 +1,18 @@
 //! The timing wheel in which paced packets wait (Carousel, SIGCOMM 2017, §4.1): a ring of slots,
 //! each a list of the packets that leave within one width of time.
 //!
-//! Inserting and removing cost the same however many entries wait. Two levels of bits tell which
-//! slot is next, so an empty wheel costs nothing, and a look after an hour does not walk through
-//! all slots of that hour. An entry beyond the horizon waits at the horizon, and is inserted again
-//! there.
+//! The cost of inserting and removing does not depend on the number of entries. Two levels of bits
+//! find the next slot with entries, so an empty wheel costs nothing, and a look after an hour does
+//! not walk through all slots of that hour. An entry beyond the horizon waits at the horizon, and
+//! is inserted again there.
 //!
 //! An entry names a packet by session, request number (whose low bits are the slot, rule W9) and
-//! packet number, and is checked when it comes up (rule S8): nothing here refers to a msgbuf or
-//! keeps a call from ending.
+//! packet number. The caller checks it when its time has come (rule S8): nothing here refers to a
+//! msgbuf or keeps a call from ending.
 //!
-//! Invariants: no entry leaves before its time, and none later than a slot's width after it if the
-//! wheel is looked at; all slots that hold something are within the horizon after `cursor`;
-//! entries of a slot leave in the order in which they came. Called by `congestion/pacing.rs`.
+//! Invariants: no entry leaves before its time; a look finds every entry whose time was at least a
+//! slot's width ago; all slots with entries are within the horizon after `cursor`; entries of a
+//! slot leave in the order in which they were inserted. Called by `congestion/pacing.rs`.
 
 use dunlin_wire::ReqNum;
 
@@ -30,14 +30,14 @@ pub(crate) struct Paced {
     pub(crate) session: Session,
     pub(crate) req: ReqNum,
     pub(crate) packet: u32,
-    /// It may not leave before this time.
+    /// The packet may not leave before this time.
     pub(crate) at: Nanos,
 }
 
 #[derive(Debug)]
 struct Node {
     entry: Paced,
-    /// The next of the slot.
+    /// The next entry of the slot.
     next: PacedIdx,
 }
 
@@ -72,7 +72,7 @@ const EMPTY: Slot = Slot {
 pub(crate) struct Wheel {
     /// Width of a slot, in nanoseconds.
     width: u64,
-    /// Slots, less one; they are a power of two.
+    /// Number of slots less one. The number is a power of two.
     mask: u64,
     slots: Vec<Slot>,
     /// Bit i of word w: slot 64 w + i holds entries.
@@ -86,8 +86,8 @@ pub(crate) struct Wheel {
 }
 
 impl Wheel {
-    /// A wheel that reaches at least `horizon` ahead in slots of `width`, or as far as
-    /// [`MAX_WHEEL_SLOTS`] reach.
+    /// A wheel of slots of `width` that reaches at least `horizon` ahead, if [`MAX_WHEEL_SLOTS`]
+    /// suffice for that.
     pub(crate) fn new(width: Nanos, horizon: Nanos) -> Self {
         let width = width.0.max(1);
         let slots = horizon.0.div_ceil(width).clamp(2, MAX_WHEEL_SLOTS);
@@ -103,7 +103,7 @@ impl Wheel {
         }
     }
 
-    /// Puts an entry into the slot that begins at its time or next after it.
+    /// Puts an entry into the first slot that begins at its time or later.
     pub(crate) fn insert(&mut self, entry: Paced, now: Nanos) {
         if self.slots.is_empty() {
             self.build();
@@ -148,13 +148,13 @@ impl Wheel {
             if entry.at <= now {
                 return Some(entry);
             }
-            // The entry came up at the horizon, before its time.
+            // The entry was beyond the horizon when it was inserted, and its time has not yet come.
             self.cursor = self.next_place().map_or(present, |next| next.min(present));
             self.insert(entry, now);
         }
     }
 
-    /// When the next entry comes up. [`Nanos::MAX`]: there is none.
+    /// When the slot of the next entry begins; [`Nanos::MAX`] if there is no entry.
     #[inline]
     pub(crate) fn next_due(&self) -> Nanos {
         match self.next_place() {
@@ -200,7 +200,8 @@ impl Wheel {
         if here != 0 {
             return Some(start + u64::from(here.trailing_zeros()));
         }
-        // The words after this one, then those from the beginning, and last this one again.
+        // First the words after this one, then those from the beginning, and last the start of this
+        // one.
         let behind = self.summary & !(u64::MAX >> (63 - word));
         let words = if behind != 0 { behind } else { self.summary };
         if words == 0 {

@@ -1,5 +1,5 @@
-//! Objects that are held until the transport is done with them: responses that it still reads, and
-//! completions of calls whose requests it still reads (rule S12).
+//! Objects that are held until the transport is done with them: responses that the transport still
+//! reads, and completions of calls whose requests it still reads (rule S12).
 //!
 //! Invariant: no entry leaves `endings` or `lingering` before the transport is done with it.
 
@@ -61,8 +61,8 @@ impl Held {
         self.endings.len()
     }
 
-    /// The first completion whose request the transport has released. One whose request it still
-    /// reads goes to the end of the queue.
+    /// The next completion, if the transport has released its request. Otherwise, the completion
+    /// goes to the end of the queue.
     pub(crate) fn pop_ending(&mut self) -> Option<Done> {
         let mut ending = self.endings.pop_front()?;
         if !self.is_done(ending.tx_end) {
@@ -73,8 +73,8 @@ impl Held {
         Some(ending.done)
     }
 
-    /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
-    /// True if it has to wait.
+    /// Gives a response buffer back to the pool once the transport is done with it (rule S12). True
+    /// if the buffer has to wait.
     pub(crate) fn recycle(&mut self, mut buf: MsgBuf, tx_end: TxSeq, pool: &mut Pool) -> bool {
         if self.is_done(tx_end) {
             buf.revoke();
@@ -85,8 +85,8 @@ impl Held {
         true
     }
 
-    /// Gives back the lingering buffers that the transport has released. The queue is nearly in
-    /// order; later entries wait for an unfinished one.
+    /// Gives back the lingering buffers that the transport has released, up to the first that it
+    /// has not. The queue is nearly in the order of release.
     pub(crate) fn recycle_lingering(&mut self, pool: &mut Pool) {
         let done = self.done;
         while let Some((_, mut buf)) = self.lingering.pop_front_if(|(end, _)| *end <= done) {

@@ -1,13 +1,13 @@
 //! The outbox: packets on their way to the transport within one iteration of the event loop (rule
 //! S8).
 //!
-//! Slots push packets here and never see the transport. [`Outbox::stamp_answers`] writes the facts
-//! that are known only at transmission time (when a packet leaves, how long its request stayed in
-//! the server), just before the burst.
+//! Slots push packets here and never see the transport. Just before the burst,
+//! [`Outbox::stamp_answers`] writes into the answers how long their requests stayed in the server,
+//! which is known only when they leave.
 //!
-//! Whole short messages are staged in the lane (`transport/lane.rs`) until a packet of another kind
-//! comes in the iteration; from then on every packet is an item of the queue. So the lane's packets
-//! come first, and all leave in the order in which they were made.
+//! Short messages that are whole are staged in the lane (`transport/lane.rs`) until a packet of
+//! another kind comes in the iteration; from then on, every packet is an item of the queue. The
+//! lane's packets leave first, so all packets leave in the order in which they were made.
 //!
 //! Invariant: the lane is closed while the queue holds an item.
 
@@ -37,7 +37,7 @@ const _: () = assert!(BARE_LEN as usize == HEADER_LEN);
 const _: () = assert!(ACKS_LEN as usize == HEADER_LEN + ACK_VECTOR_LEN);
 const _: () = assert!(CHALLENGE_BYTES as usize == HEADER_LEN + CHALLENGE_LEN);
 
-/// Longest message that an entry holds, after a header without extension.
+/// Longest message that an entry can hold after a header without extension.
 const SHORT: usize = MAX_INLINE - HEADER_LEN;
 
 /// Packets that the outbox holds before its memory grows.
@@ -46,12 +46,12 @@ const START_CAPACITY: usize = 256;
 /// The packets of one iteration, in order.
 ///
 /// The entries are reused and written in place. An entry's inline bytes after `inline_len` are left
-/// over from earlier packets, so building a packet writes only bytes that travel.
+/// over from earlier packets, so building a packet writes only the bytes to send.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
-    /// A planted bug: the lane's packets have left once.
+    /// A planted bug: the lane's packets have left once, and will leave again.
     #[cfg(feature = "mutants")]
     kept: bool,
     lane: Lane,
@@ -60,8 +60,8 @@ pub(crate) struct Outbox {
     len: usize,
     /// Queued messages that are short enough for the lane.
     unstaged: u64,
-    /// The lane alone is not the finished burst: an item waits, or a packet lacks a fact that is
-    /// known only when it leaves.
+    /// The burst is more than the lane as it is: the queue holds an item, or a packet lacks a fact
+    /// that is known only when it leaves.
     unusual: bool,
     /// Position in the transport's sequence before the first packet.
     base: TxSeq,
@@ -73,7 +73,7 @@ pub(crate) struct Outbox {
     late: Vec<(BurstPos, Nanos)>,
 }
 
-/// The index of a packet in the iteration. The lane's packets come first.
+/// The index of a packet among those of the iteration. The lane's packets come first.
 #[derive(Clone, Copy, Debug)]
 struct BurstPos(u32);
 
@@ -107,7 +107,8 @@ impl Outbox {
         }
     }
 
-    /// Allows staging packets of up to `longest` bytes, at the latest from the next iteration on.
+    /// Allows staging packets of up to `longest` bytes, from the next iteration on if the lane is
+    /// closed.
     pub(crate) fn set_lane(&mut self, longest: usize) {
         self.lane.set_longest(longest);
     }
@@ -119,7 +120,7 @@ impl Outbox {
     }
 
     /// Appends a packet as it is, and returns the position after it: once the transport's `done`
-    /// has reached that, `data` may be given back.
+    /// has reached that position, `data` may be given back.
     #[inline]
     pub(crate) fn push(&mut self, peer: PeerId, header: &Header, data: BufRef) -> TxSeq {
         let item = self.append(peer);
@@ -135,9 +136,9 @@ impl Outbox {
         TxSeq(self.base.0 + self.count() as u64)
     }
 
-    /// Appends a packet whose data is all of `message`. A short message is copied and not lent, so
-    /// the transport does not need it any more, and the position is zero. A message that is sent
-    /// several times must keep the highest position.
+    /// Appends a packet whose data is all of `message`. A short message is copied and not lent: the
+    /// transport never reads it, and the position is zero. For a message that is sent several
+    /// times, the highest position counts.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,
@@ -148,7 +149,8 @@ impl Outbox {
         self.push_words(peer, words(&header.encode()), message)
     }
 
-    /// Appends a packet whose data is all of `message`, with a header in the form of words.
+    /// Appends a packet with a header that is given as words, and with all of `message` as its
+    /// data.
     #[inline(always)]
     pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
         match self.room(message.len()) {
@@ -183,7 +185,7 @@ impl Outbox {
         self.queue_words(peer, first, second, third, message)
     }
 
-    /// Takes the words in registers, as the lane does.
+    /// Takes the words in registers, as the lane's functions do.
     #[inline(never)]
     fn queue_words(
         &mut self,
@@ -250,8 +252,8 @@ impl Outbox {
         self.sent.push(call);
     }
 
-    /// Notes that the header of the last packet, an answer, must say how long ago its request
-    /// arrived (rule W4). `burst_time`: the time of this iteration's burst.
+    /// Notes that the header of the last packet, an answer, must contain the time since its request
+    /// arrived (rule W4). `burst_time` is the time of this iteration's burst.
     #[inline(never)]
     pub(crate) fn measure(&mut self, arrived: Nanos, burst_time: Nanos) {
         #[expect(
@@ -323,14 +325,14 @@ impl Outbox {
         (&self.lane, self.items())
     }
 
-    /// Whether an answer has to say how long its request stayed.
+    /// Whether the header of an answer must contain how long its request stayed.
     #[inline]
     pub(crate) fn measures(&self) -> bool {
         !(self.fresh.is_empty() && self.late.is_empty())
     }
 
-    /// Writes into the answers how long their requests stayed: those of this iteration since
-    /// `burst_time`, the others since their own time.
+    /// Writes into the answers how long their requests stayed: since `burst_time` if the request
+    /// arrived in this iteration, otherwise since its own arrival.
     #[inline]
     pub(crate) fn stamp_answers(&mut self, now: Nanos, burst_time: Nanos, stats: &mut Stats) {
         if !self.fresh.is_empty() {
@@ -372,7 +374,7 @@ impl Outbox {
         self.sent.iter().copied()
     }
 
-    /// The number of queued messages that were short enough for the lane, since the last time.
+    /// The number of queued messages that were short enough for the lane, since the last call.
     pub(crate) fn take_unstaged(&mut self) -> u64 {
         std::mem::take(&mut self.unstaged)
     }
@@ -389,7 +391,7 @@ impl Outbox {
         self.lane.rewind();
     }
 
-    /// Forgets the packets: the transport has taken them, up to `end` of its sequence.
+    /// Forgets the packets, which the transport has taken. `end` is the position after them.
     #[inline]
     pub(crate) fn clear(&mut self, end: TxSeq) {
         debug_assert_eq!(end, self.position());

@@ -10,7 +10,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) session: SessionIdx,
     pub(crate) header: Header,
     pub(crate) data: &'a [u8],
-    /// Bytes of the packet in the frame.
+    /// Bytes that the packet takes in the frame.
     pub(crate) len: usize,
 }
 
@@ -31,8 +31,8 @@ impl Data<'_> {
         }
     }
 
-    /// Copies the data to `place`, which has the same length. False if the sender has taken it
-    /// back.
+    /// Copies the data to `place`, which has the same length. False if the sender has taken the
+    /// data back.
     #[must_use]
     pub(crate) fn copy_to(&self, place: &mut [u8]) -> bool {
         match self {
@@ -46,7 +46,7 @@ impl Data<'_> {
 }
 
 impl Packet<'_> {
-    /// Its acknowledgement vector, if it has one. `bytes`: the frame, beginning with this packet.
+    /// The acknowledgement vector, if the packet has one. `bytes` is the frame from this packet on.
     #[inline]
     pub(crate) fn acks(&self, bytes: &[u8]) -> Option<AckVector> {
         if !self.header.flags.has(Flags::ACK_VECTOR) {

@@ -1,4 +1,4 @@
-//! A header as three words, for comparing it with an expected one without decoding (rule W1).
+//! A header as three words, for comparing it with an expected header without decoding (rule W1).
 
 use dunlin_wire::HEADER_LEN;
 

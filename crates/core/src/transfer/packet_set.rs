@@ -1,4 +1,4 @@
-//! A set of packets of a message: the arrived, the lost, or the repeated ones.
+//! A set of packets of a message: those that have arrived, are lost, or were sent again.
 //!
 //! Invariant: a packet's bit is at its number modulo 512. Used by `transfer/scoreboard.rs`, whose
 //! tests compare it with plain sets.
@@ -37,8 +37,8 @@ impl PacketSet {
         self.0[word] &= !bit;
     }
 
-    /// The packets from `base` on, which must be all of the set, as words: the lowest bit of the
-    /// first word is `base`.
+    /// The set as words; the lowest bit of the first word is `base`. No packet of the set may be
+    /// below `base`.
     pub(super) fn words_from(&self, base: u32) -> [u64; WORDS] {
         let (first, shift) = (Self::place(base).0, base % u64::BITS);
         std::array::from_fn(|index| {

@@ -1,5 +1,5 @@
 //! Progress of a large message: how many packets had arrived at the last look, and since when that
-//! number has stood still (rule S11). Looking takes time; packets that arrive cost nothing here.
+//! number has not changed (rule S11). Only looks take time; packets that arrive cost nothing here.
 //!
 //! Called by `transfer/scoreboard.rs`.
 
@@ -10,7 +10,7 @@ use crate::time::Nanos;
 pub(super) struct Progress {
     /// Packets that had arrived.
     arrived: u32,
-    /// Since when this number has stood still, on the clock that measures silence.
+    /// Since when this number has not changed, on the clock that measures silence.
     since: Nanos,
 }
 
@@ -26,7 +26,7 @@ impl Default for Progress {
 
 impl Progress {
     /// Notes that `arrived` packets have arrived and `outstanding` are in flight. If none is in
-    /// flight, the message waits for this side, not for the peer.
+    /// flight, the message waits for this side and not for the peer, so the time starts again.
     pub(super) fn look(&mut self, arrived: u32, outstanding: u32, present: Nanos) {
         if arrived != self.arrived || outstanding == 0 {
             *self = Self {
@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// Whether, as far as the looks show, the number of arrived packets has been `arrived` for
+    /// Whether, according to the looks, the number of arrived packets has been `arrived` for
     /// `span`.
     pub(super) fn stands(&self, arrived: u32, present: Nanos, span: Nanos) -> bool {
         arrived == self.arrived && present.since(self.since) >= span

@@ -25,12 +25,12 @@ struct Assembly {
     size: u32,
     /// The whole message; `None` if the entry is free.
     message: Option<MsgBuf>,
-    /// The packet that came last, which the next CR answers.
+    /// The latest packet, which the next CR answers.
     trigger: u32,
     /// A CR is due at the end of the burst.
     is_credit_due: bool,
     congestion: bool,
-    /// A packet came again; the next CR reports it.
+    /// A packet was a duplicate; the next CR reports that.
     duplicate: bool,
 }
 
@@ -42,14 +42,14 @@ pub(crate) struct Arrived {
     pub(crate) message: MsgBuf,
 }
 
-/// The effect of a packet on its request.
+/// What a packet was for its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// It was not here before.
+    /// It is new, and others are still missing.
     New,
-    /// It was the last one that was missing.
+    /// It is new and completes the request.
     Last,
-    /// It was here already.
+    /// It is a duplicate.
     Again,
 }
 
@@ -58,8 +58,8 @@ pub(crate) enum Taken {
 pub(crate) struct CreditReturn {
     /// All packets before this one have arrived.
     pub(crate) cumulative: PktNum,
-    /// The packets that have arrived after those; the second bitmap is needed if they do not fit
-    /// into one.
+    /// The packets that have arrived after those. A second bitmap has the packets that do not fit
+    /// into the first.
     pub(crate) bitmaps: (Bitmap, Option<Bitmap>),
     /// The packet that the CR answers.
     pub(crate) trigger: PktNum,
@@ -67,13 +67,13 @@ pub(crate) struct CreditReturn {
     pub(crate) duplicate: bool,
 }
 
-/// All large requests of an endpoint that have arrived in part, or are complete and wait for their
-/// handlers.
+/// All large requests of an endpoint that have arrived in part, or that are complete and wait for
+/// their handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     incoming: Slab<AssemblyIdx, Assembly>,
     bytes: u64,
-    /// Bytes of the requests of each session that ever had any.
+    /// Bytes of the requests that are being put together, for each session that ever had any.
     bytes_of: Map<SessionIdx, u64>,
     /// Requests for which a CR is due.
     pending_credit_returns: Vec<RequestIdx>,
@@ -91,7 +91,7 @@ impl Reassembly {
         self.bytes_of.get(&session).copied().unwrap_or(0)
     }
 
-    /// Whether the bytes of all sessions are those of all requests.
+    /// Whether the bytes of all sessions add up to those of all requests.
     pub(crate) fn is_sum_right(&self) -> bool {
         let bytes: u64 = self.bytes_of.values().sum();
         let all = self
@@ -144,7 +144,7 @@ impl Reassembly {
     /// Takes a packet of the request at `place`.
     ///
     /// # Errors
-    /// The reason why the packet is dropped; the request is unchanged.
+    /// The reason why the packet must be dropped; the request is unchanged.
     pub(crate) fn take(
         &mut self,
         place: AssemblyIdx,
@@ -196,8 +196,8 @@ impl Reassembly {
         }
     }
 
-    /// The next request for which a CR may be due. It may come twice, if a later packet has queued
-    /// it again.
+    /// The next request for which a CR may be due. A request may come twice, if a later packet has
+    /// queued it again.
     pub(crate) fn pop_pending(&mut self) -> Option<RequestIdx> {
         self.pending_credit_returns.pop()
     }
@@ -244,7 +244,7 @@ impl Reassembly {
         self.complete.pop_front()
     }
 
-    /// A planted bug: a place belongs to no request.
+    /// A planted bug: takes a place that belongs to no request.
     #[cfg(feature = "mutants")]
     pub(crate) fn leak_place(&mut self) {
         self.incoming.take();

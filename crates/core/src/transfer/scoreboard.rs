@@ -1,15 +1,16 @@
-//! The packets of one message on its way, and what became of them: the scoreboard of selective
-//! repeat (design §6). It serves both directions. The client sends the packets of a large request,
-//! and CRs acknowledge them; it asks for the packets of a large response, and each acknowledges
+//! The state of each packet of one message on its way: the scoreboard of selective repeat (design
+//! §6). It serves both directions. The client sends the packets of a large request, and CRs
+//! acknowledge them. The client asks for the packets of a large response, and each acknowledges
 //! itself by arriving.
 //!
-//! Loss is suspected as in RACK (RFC 8985): a packet that left before an answered one should have
-//! been answered too, within a window that allows for reordering. The loss of the last packets
-//! cannot be seen from later ones, so a probe of the tail finds it.
+//! Losses are found as in RACK (RFC 8985): a packet that left before an answered one should have
+//! been answered too, within a window that allows for reordering. No later packets show the loss of
+//! the last ones, so a probe of the tail finds it.
 //!
 //! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet are at its number modulo 512, and
 //! those outside of `base..next` are clear; every packet from `base` to `next` is acknowledged or
-//! outstanding, and a lost one is outstanding. This file knows no sessions, clocks or packets.
+//! outstanding, and a lost one is outstanding. This file depends on no sessions, clocks or packet
+//! formats.
 
 use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 
@@ -18,18 +19,18 @@ use crate::time::Nanos;
 use crate::transfer::packet_set::{PacketSet, WORDS};
 use crate::transfer::progress::Progress;
 
-/// Most doublings of the window for reordering.
+/// Most doublings of the reordering window.
 const MAX_REORDER: u32 = 10;
 
-/// After this number of probes in a row that were each answered sooner than any packet before, the
-/// scoreboard believes the last answer.
+/// After this number of probes in a row whose answers came sooner than any earlier answer, the
+/// scoreboard believes the last one.
 const EARLY_PROBES: u8 = 2;
 
-/// After this number of true losses in a row the window is halved.
+/// After this number of true losses in a row, the window is halved.
 const REPAIRS_TO_NARROW: u32 = 16;
 
-/// Packets of a turn: a message of 64 KB is sent without a break, and a longer one lets others send
-/// between its turns.
+/// Packets of a turn: a message of 64 KB is sent without a break, and a longer one lets other
+/// messages send between its turns.
 const QUANTUM: u32 = 64;
 
 /// The packets of a message that have arrived, as its receiver keeps them.
@@ -66,7 +67,7 @@ impl Arrivals {
         }
     }
 
-    /// Adds a packet that was found to be new.
+    /// Adds a packet that, according to [`Self::find`], is new.
     #[inline]
     pub(crate) fn insert(&mut self, packet: u32) {
         debug_assert_eq!(self.find(packet), Novelty::New);
@@ -77,8 +78,9 @@ impl Arrivals {
         }
     }
 
-    /// The packets that have arrived after the cumulative number, as one CR or two list them (rule
-    /// W7): the first words that are not empty, and the words after those.
+    /// The packets that have arrived after the cumulative number, as bitmaps for one or two CRs
+    /// (rule W7). The first begins with the first word that is not empty; the second has the words
+    /// that do not fit into it.
     pub(crate) fn bitmaps(&self) -> (Bitmap, Option<Bitmap>) {
         let words = self.behind.words_from(self.cumulative);
         let Some(first) = words.iter().position(|word| *word != 0) else {
@@ -97,9 +99,9 @@ impl Arrivals {
 /// The acknowledgement of a packet that was not known to have arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Answered {
-    /// When it last left.
+    /// When the packet last left.
     pub(crate) sent: Nanos,
-    /// It left once.
+    /// The packet left only once.
     pub(crate) once: bool,
 }
 
@@ -117,13 +119,13 @@ pub(crate) struct Transfer {
     pub(crate) due: Nanos,
     /// Probes of the tail since the last packet that arrived.
     probes: u8,
-    /// It is in the queue of messages that may send.
+    /// The message is in the queue of messages that may send.
     queued: bool,
-    /// The time until which its next packet waits in the timing wheel.
+    /// The time until which the next packet of the message waits in the timing wheel.
     pub(crate) place: Option<Nanos>,
     /// The entry is in use; free ones are reused.
     live: bool,
-    /// Its place in the order of its session's turns.
+    /// The message's place in the order of its session's turns.
     turn: u64,
     turn_left: u32,
     packets: u32,
@@ -134,18 +136,17 @@ pub(crate) struct Transfer {
     acked: PacketSet,
     lost: PacketSet,
     resent: PacketSet,
-    /// Of the acknowledged packets that were sent once, the one that left last: when it left, and
-    /// its number.
+    /// The acknowledged packet that left last: when it left, and its number.
     newest: (Nanos, u32),
-    /// Its round trip.
+    /// The round trip of that packet.
     newest_rtt: Nanos,
-    /// The last packet with which the tail was probed, and when it had left before.
+    /// The last packet that probed the tail, and when it had left before the probe.
     probed: Option<(u32, Nanos)>,
-    /// How often the window was doubled, because a packet counted as lost was late.
+    /// Doublings of the window, made because packets that had counted as lost were only late.
     reorder: u32,
-    /// When that happened last.
+    /// When the window was last doubled.
     widened: Nanos,
-    /// True losses since then.
+    /// True losses since the last late packet, or since the window was halved.
     repaired: u32,
     /// Probes in a row that were answered sooner than any packet before.
     early_probes: u8,
@@ -210,20 +211,20 @@ impl Transfer {
         self.live
     }
 
-    /// Puts the message into the queue for its turn. False if it is there already, or in the timing
-    /// wheel, from which it comes back by itself.
+    /// Notes that the message goes into the queue for its turn. False if it is there already, or
+    /// waits in the timing wheel, which will bring it back.
     pub(super) fn begin_wait(&mut self) -> bool {
         let begins = !self.queued && self.place.is_none();
         self.queued |= begins;
         begins
     }
 
-    /// Takes the message out of the queue, because its turn has come.
+    /// Notes that the message leaves the queue, because its turn has come.
     pub(super) fn end_wait(&mut self) {
         self.queued = false;
     }
 
-    /// Packets that have left and are not known to have arrived. A lost one counts.
+    /// Packets that have left and are not known to have arrived, including lost ones.
     #[inline]
     pub(crate) fn outstanding(&self) -> u32 {
         self.outstanding
@@ -269,7 +270,7 @@ impl Transfer {
         self.lost_count
     }
 
-    /// Its place in the order of turns: the lowest sends first.
+    /// The message's place in the order of turns: the lowest sends first.
     pub(crate) fn turn(&self) -> u64 {
         self.turn
     }
@@ -285,12 +286,12 @@ impl Transfer {
         (self.turn, self.turn_left) = (turn, QUANTUM);
     }
 
-    /// Packets that it may still send in its turn.
+    /// Packets that the message may still send in its turn.
     pub(crate) fn turn_left(&self) -> u32 {
         self.turn_left
     }
 
-    /// Whether a lost packet must leave again; it needs no further credit.
+    /// Whether a lost packet must leave again. A lost packet needs no further credit.
     #[inline]
     pub(crate) fn has_lost(&self) -> bool {
         self.lost_count != 0
@@ -334,7 +335,8 @@ impl Transfer {
         self.probes != 0
     }
 
-    /// When the packet, which has arrived, left before the tail was probed with it.
+    /// If the tail was probed with this packet, which has arrived: when it had left before the
+    /// probe.
     pub(crate) fn take_probed(&mut self, packet: u32) -> Option<Nanos> {
         let (_, sent) = self.probed.take_if(|(probed, _)| *probed == packet)?;
         Some(sent)
@@ -355,8 +357,8 @@ impl Transfer {
         self.sent[(packet % MAX_AHEAD) as usize] = now;
     }
 
-    /// Notes that the packet has arrived. `None` if this was known, or the packet has not left.
-    /// `least`: no round trip is shorter.
+    /// Notes that the packet has arrived. `None` if that was known, or the packet has not left.
+    /// `least` is the shortest possible round trip.
     pub(crate) fn on_acked(&mut self, packet: u32, now: Nanos, least: Nanos) -> Option<Answered> {
         if packet < self.base || packet >= self.next || self.acked.has(packet) {
             return None;
@@ -364,7 +366,7 @@ impl Transfer {
         let sent = self.sent[(packet % MAX_AHEAD) as usize];
         let once = !self.resent.has(packet) && !self.lost.has(packet);
         if self.lost.has(packet) || self.is_early(packet, once, now.since(sent), least) {
-            // The answer came too early to be that of the second copy: the first was not lost but
+            // The answer came too early to belong to the second copy, so the first was not lost but
             // late.
             self.on_late(now);
         } else {
@@ -373,8 +375,9 @@ impl Transfer {
             }
             if (sent, packet) > self.newest {
                 self.newest = (sent, packet);
-                // The answer may be that of the first copy. A round trip counted from the second
-                // copy would be too short, and make all packets in a queue look late.
+                // The answer to a packet that was sent again may belong to the first copy. A round
+                // trip counted from the second copy would be too short, and make all packets in a
+                // queue look late.
                 let took = now.since(sent);
                 let longest = took.max(self.newest_rtt);
                 self.newest_rtt = if once { took } else { longest };
@@ -395,10 +398,10 @@ impl Transfer {
         Some(Answered { sent, once })
     }
 
-    /// Whether the packet left again, and its answer came so soon that it must be that of the first
-    /// copy. If that seems to hold for several probes of the tail in a row, the path has in fact
-    /// become faster, and the answers are believed: otherwise the client would probe the rest of
-    /// the message packet by packet, each after a longer time.
+    /// Whether the packet was sent again, and the answer came so soon that it must belong to the
+    /// first copy. If several probes of the tail in a row are answered that early, the path has in
+    /// fact become faster, and the scoreboard believes the answers. Otherwise, the client would
+    /// probe the rest of the message packet by packet, each after a longer time.
     fn is_early(&mut self, packet: u32, once: bool, took: Nanos, least: Nanos) -> bool {
         if once || took >= least {
             self.early_probes = 0;
@@ -412,15 +415,15 @@ impl Transfer {
     /// Notes that a packet that was sent again was not lost but late.
     pub(crate) fn on_late(&mut self, now: Nanos) {
         self.repaired = 0;
-        // Once a round trip: packets that are late together count as one.
+        // At most once a round trip: packets that are late together count as one.
         if now.since(self.widened) >= self.newest_rtt {
             self.widened = now;
             self.reorder = (self.reorder + 1).min(MAX_REORDER);
         }
     }
 
-    /// Notes that a packet was truly lost. After many such losses, the window for late packets may
-    /// be too wide.
+    /// Notes that a packet was truly lost. After many such losses the window may be too wide, so it
+    /// is halved.
     fn on_repaired(&mut self) {
         self.repaired += 1;
         if self.repaired == REPAIRS_TO_NARROW {
@@ -429,16 +432,16 @@ impl Transfer {
         }
     }
 
-    /// Counts the packets as lost that should have been answered by now, and returns when to look
-    /// for more. `window`: how much later than others a packet may arrive, until a late packet
-    /// proves it too small.
+    /// Marks the packets as lost that should have been answered by now, and returns when to look
+    /// for more. `window` is the time by which a packet may be later than others, before any
+    /// doubling.
     pub(crate) fn find_lost(&mut self, now: Nanos, window: Nanos) -> Nanos {
         let mut due = Nanos::MAX;
         if self.base == self.next || self.newest < (self.sent_at(self.base), self.base) {
             return due;
         }
-        // If nothing else can be sent, sending a copy costs less than waiting for packets that may
-        // be late.
+        // If nothing else can be sent, a retransmission costs less than waiting for packets that
+        // may only be late.
         let stuck = self.next == self.packets || self.next - self.base == MAX_AHEAD;
         let doublings = if stuck { 0 } else { self.reorder };
         let window = window.times(1 << doublings);
@@ -466,7 +469,7 @@ impl Transfer {
         self.sent[(packet % MAX_AHEAD) as usize]
     }
 
-    /// The last packet that is outstanding, to probe with.
+    /// The last outstanding packet, with which the client probes.
     pub(crate) fn tail(&self) -> Option<u32> {
         let mut packets = (self.base..self.next).rev();
         packets.find(|packet| !self.acked.has(*packet))

@@ -1,8 +1,8 @@
-//! The client's part for large messages: those on their way in either direction, and the queue of
-//! those that may send (rules S7, S8, S13; eRPC §5).
+//! The client's large messages: those on their way in either direction, and the queue of those that
+//! may send (rules S7, S8, S13; eRPC §5).
 //!
-//! A message is the request or the response of a call; it goes by the call's session at the pace of
-//! its flow. So the part borrows calls, sessions and pacer with each event ([`Lent`]). The
+//! A message is the request or the response of a call. It uses the call's session, whose flow sets
+//! the pace. Therefore, this part borrows calls, sessions and pacer with each event ([`Lent`]). The
 //! endpoint's core routes events here.
 
 mod large_responses;
@@ -22,7 +22,7 @@ use crate::time::Nanos;
 use crate::transfer::scoreboard::Transfer;
 use crate::transfer::word::Word;
 
-/// The parts that large messages need, borrowed for an event.
+/// The other parts that large messages need, borrowed for one event.
 pub(crate) struct Lent<'a> {
     pub(crate) calls: &'a mut Calls,
     pub(crate) sessions: &'a mut Sessions,
@@ -37,7 +37,7 @@ pub(crate) struct Transfers {
     /// The number of turns ever begun.
     turns: u64,
     sending: VecDeque<TransferIdx>,
-    /// The state of each session, up to the last that has had large messages.
+    /// The state of each session, up to the highest index that has had large messages.
     sessions: Vec<OfSession>,
 }
 
@@ -59,7 +59,7 @@ impl Transfers {
         self.all.live()
     }
 
-    /// A planted bug: an entry belongs to no message.
+    /// A planted bug: takes an entry that belongs to no message.
     #[cfg(feature = "mutants")]
     pub(crate) fn leak(&mut self) {
         self.all.take();
@@ -73,7 +73,7 @@ impl Transfers {
         }
         let of_session = &mut self.sessions[session.0 as usize];
         if of_session.live == 0 {
-            // The old word may come from another session, or from long ago.
+            // The old record may be of another session, or very old.
             of_session.word = Word::default();
         }
         of_session.live += 1;
@@ -83,8 +83,8 @@ impl Transfers {
         index
     }
 
-    /// Counts `sent` packets of the message's turn. After the last packet of a turn, other messages
-    /// have theirs.
+    /// Counts `sent` packets of the message's turn. After the last packet of its turn, other
+    /// messages send.
     fn on_turn(&mut self, index: TransferIdx, sent: u32) {
         let entry = self.all.at_mut(index);
         if entry.spend_turn(sent) {
@@ -116,7 +116,7 @@ impl Transfers {
             .filter(|transfer| transfer.is_live())
     }
 
-    /// Credits that a call in a slot holds.
+    /// Credits that the call, which has a slot, holds.
     pub(crate) fn credits_of(&self, idx: CallIdx, calls: &Calls) -> u32 {
         let transfer = calls.transfer_of(idx);
         transfer.map_or(1, |transfer| self.held(transfer))
@@ -127,8 +127,8 @@ impl Transfers {
         self.at(index).held()
     }
 
-    /// Notes how many packets of the message have arrived, and since when that number has stood
-    /// still.
+    /// Notes how many packets of the message have arrived, and since when that number has not
+    /// changed.
     pub(crate) fn look_at_progress(&mut self, index: TransferIdx, present: Nanos) {
         self.at_mut(index).look_at_progress(present);
     }
@@ -138,12 +138,12 @@ impl Transfers {
         self.at(index).is_stalled(present, span)
     }
 
-    /// When work is due for the entry of the table.
+    /// When work for the entry is due.
     pub(crate) fn due_of(&mut self, index: TransferIdx) -> Nanos {
         self.get_live(index).map_or(Nanos::MAX, |entry| entry.due)
     }
 
-    /// The word of the peer of a session that has had messages.
+    /// The record of the peer's answers. The session must have had large messages.
     fn word(&self, session: SessionIdx) -> &Word {
         &self.sessions[session.0 as usize].word
     }
@@ -154,7 +154,8 @@ impl Transfers {
     }
 
     /// Notes that the message probes with its packet `tail`, which leaves again now. Returns the
-    /// number of such probes in a row, of this message or of all of the session.
+    /// number of probes in a row without an answer, of this message or of its session, whichever is
+    /// larger.
     fn on_probe(&mut self, session: SessionIdx, index: TransferIdx, tail: u32, now: Nanos) -> u8 {
         let word = &mut self.sessions[session.0 as usize].word;
         word.on_ask(now);
@@ -166,7 +167,8 @@ impl Transfers {
         !self.sending.is_empty()
     }
 
-    /// Queues the message for its turn. False if it waits for its time, or is queued already.
+    /// Queues the message for its turn. False if it waits in the timing wheel, or is queued
+    /// already.
     fn queue(&mut self, index: TransferIdx) -> bool {
         let queues = self.all.at_mut(index).begin_wait();
         if queues {
@@ -180,7 +182,7 @@ impl Transfers {
         self.sending.len()
     }
 
-    /// Takes the message whose turn it is out of the queue; `None` if it has ended.
+    /// Takes the first message out of the queue; `None` if that message has ended.
     fn next_turn(&mut self) -> Option<TransferIdx> {
         let index = self.sending.pop_front()?;
         self.get_live(index)?.end_wait();

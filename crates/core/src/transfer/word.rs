@@ -1,20 +1,20 @@
 //! The last sign of life of a peer. All large messages of a session share one record of whether the
 //! peer answers (rule S8).
 //!
-//! A packet without an answer after a round trip may be lost, or may still wait in a queue. So it
-//! counts as lost only if a packet that left a while later has been answered. If the peer stops
-//! answering, one message asks on behalf of all messages of the session.
+//! A packet without an answer after a round trip may be lost, or may still wait in a queue.
+//! Therefore, it counts as lost only if a packet that left a while later has been answered. If the
+//! peer stops answering, one message probes on behalf of all messages of the session.
 //!
 //! Called by `transfer/transfers.rs`.
 
 use crate::time::Nanos;
 
-/// The last answers, and the questions since.
+/// The last answers, and the probes since then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Word {
-    /// When the last of the answered packets left.
+    /// Of the answered packets, when the one that left last did so.
     newest: Nanos,
-    /// When a packet was answered, or a message asked for an answer.
+    /// When a packet was last answered, or a message last probed.
     last: Nanos,
     /// How often messages have asked since a packet was answered.
     asks: u8,
@@ -29,7 +29,7 @@ impl Word {
         self.asks = 0;
     }
 
-    /// Notes that a message asks for an answer.
+    /// Notes that a message probes.
     pub(super) fn on_ask(&mut self, now: Nanos) {
         self.last = now;
         self.asks = self.asks.saturating_add(1);
@@ -40,8 +40,9 @@ impl Word {
         self.asks
     }
 
-    /// Until when a missing answer to a packet that left at `sent` is no sign of loss; `None`: it
-    /// is one. `patience`: how long a peer may go without answering any packet.
+    /// The time until which a missing answer to a packet that left at `sent` is no sign of loss;
+    /// `None` if it is one already. `patience` is the time for which a peer may answer no packet at
+    /// all.
     pub(super) fn excuses(&self, sent: Nanos, patience: Nanos) -> Option<Nanos> {
         let passed = self.newest >= sent + Nanos(patience.0 / 2);
         (!passed).then_some(self.last + patience)

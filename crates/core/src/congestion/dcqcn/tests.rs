@@ -24,8 +24,8 @@ impl Session {
         }
     }
 
-    /// The effect of an answer for `packets` packets, `micros` µs after the last; returns the rate,
-    /// as a share of the line rate.
+    /// Takes an answer for `packets` packets, `micros` µs after the last one; returns the rate, as
+    /// a share of the line rate.
     fn answer(&mut self, micros: u64, congestion: bool, packets: u32) -> f64 {
         self.now += Nanos::from_micros(micros);
         self.dcqcn.on_answer(Sample {
@@ -46,12 +46,11 @@ fn assert_close(left: f64, right: f64) {
 #[test]
 fn a_mark_takes_half_of_alpha_and_raises_alpha() {
     let mut session = Session::new();
-    // α is 1 at the beginning: half of the rate goes.
+    // α is 1 at the beginning, so the mark halves the rate.
     assert_close(session.answer(0, true, 1), 0.5);
     assert_close(session.dcqcn.target / LINE, 1.0);
     assert_close(session.dcqcn.alpha, 1.0);
-    // 55 µs later α has fallen once, to 255/256; then a mark takes away half of that share of the
-    // rate.
+    // 55 µs later α has fallen once, to 255/256; then a mark takes half of that part from the rate.
     assert_close(session.answer(55, true, 1), 0.5 * (1.0 - 255.0 / 512.0));
     assert_close(session.dcqcn.target / LINE, 0.5);
     // α = (1 − 1/256) × 255/256 + 1/256.
@@ -110,14 +109,15 @@ fn additive_increase_follows_and_hyper_increase_follows_that() {
     for _ in 0..6 {
         session.answer(55, false, 1);
     }
-    // Of these six answers, the first only allowed a step, and each later one made a step: fast
+    // The first of these six answers only allowed a step; each later one made a step of fast
     // recovery.
     assert_close(session.dcqcn.target / LINE, 0.5);
     assert_close(session.dcqcn.rate / LINE, 0.5 - (0.5 - low) / 32.0);
-    // Then 1/5000 of the line rate for each step.
+    // Then each step adds 1/5000 of the line rate to the target.
     session.answer(55, false, 1);
     assert_close(session.dcqcn.target / LINE, 0.5002);
-    // After six steps of 10 MB as well, hyper increase adds ten times as much, then twenty times.
+    // After six steps of the byte counter as well (10 MB each), hyper increase adds ten times as
+    // much, then twenty times.
     for _ in 0..5 {
         session.answer(0, false, 10_000);
     }

@@ -59,7 +59,8 @@ fn target(window: f64, micros: u64) -> f64 {
 
 #[test]
 fn a_session_with_a_smaller_share_aims_at_a_longer_queue() {
-    // A packet takes 1 µs. 16 packets in 16 µs have the link to themselves: 3.2 packets.
+    // A packet takes 1 µs. 16 packets in 16 µs are all that the link carries, so there is one
+    // sender: 3.2 packets.
     assert_close(target(16.0, 16), 10.0 + 3.2);
     // One of 16 senders: 16^(3/4) = 8.
     assert_close(target(1.0, 16), 10.0 + 3.2 * 8.0);
@@ -89,14 +90,14 @@ fn an_unconfigured_round_trip_may_take_25_microseconds_more() {
 
 #[test]
 fn the_window_moves_four_tenths_of_the_way_in_a_round_trip() {
-    // 8 packets in 32 µs are one of four senders: the target is 10 + 3.2 × 4^(3/4) = 19.0510 µs,
-    // and the gap 0.595345 − 1, for one packet of eight.
+    // 8 packets in 32 µs are the share of one of four senders: the target is 10 + 3.2 × 4^(3/4) =
+    // 19.0510 µs, and the gap 0.595345 − 1, for one packet of eight.
     let mut session = Session::new(8.0);
     assert_close(session.sample(32_000), 8.0 - 0.4 * 0.404_656);
-    // 4 packets in 16 µs are again one of four senders: 19.0510 / 16 − 1.
+    // 4 packets in 16 µs are again the share of one of four senders: 19.0510 / 16 − 1.
     let mut session = Session::new(4.0);
     assert_close(session.sample(16_000), 4.0 + 0.4 * 0.190_686);
-    // Half as many packets have half of that gap; no step is larger than a half.
+    // At half of `EAGER_FROM`, the window takes half of the step. A gap counts as at most a half.
     let mut session = Session::new(2.0);
     let step = 0.4 * (target(2.0, 16) / 16.0 - 1.0);
     assert_close(session.sample(16_000), 2.0 + step / 2.0);
@@ -106,7 +107,7 @@ fn the_window_moves_four_tenths_of_the_way_in_a_round_trip() {
 
 #[test]
 fn an_empty_network_is_filled_faster() {
-    // 16 packets in 10.1 µs have the link to themselves: the target is 13.2 µs, and the queue 0.1
+    // 16 packets in 10.1 µs are those of a single sender: the target is 13.2 µs, and the queue 0.1
     // of 3.2.
     let mut session = Session::new(16.0);
     let gap = 13.2 / 10.1 - 1.0;
@@ -124,7 +125,7 @@ fn the_window_doubles_every_round_trip_until_a_queue_is_seen() {
     session.swift.starts = true;
     assert_close(session.sample(10_500), 9.0);
     assert_close(session.sample(10_500), 10.0);
-    // The window falls to half of the target, and no lower.
+    // The first sign of a queue ends the start, and leaves the window as it is.
     assert_close(session.sample(100_000), 10.0);
     assert!(session.sample(10_500) < 10.5);
 }
@@ -160,7 +161,7 @@ fn a_small_window_takes_small_steps() {
         session.sample(160_000),
         0.25 * (1.0 + 0.06 * (aim / delay - 1.0)),
     );
-    // Far above the target, the decrease is that of the paper: 0.8 × the excess, 0.3 at most.
+    // Far above the target, the decrease is as in the paper: 0.8 × the excess, but at most 0.3.
     let mut session = Session::new(0.25);
     assert_close(session.sample(100_000_000), 0.25 * 0.7);
 }
@@ -171,7 +172,7 @@ fn a_small_window_looks_ahead() {
     let mut session = Session::new(0.25);
     session.swift.rtt = Nanos::from_micros(260);
     assert!(session.sample(200_000) > 0.25);
-    // The same delay as the last time is above the target, and stays there.
+    // The delay is the same as the last time: it is above the target, and stays there.
     let mut session = Session::new(0.25);
     session.swift.rtt = Nanos::from_micros(200);
     assert!(session.sample(200_000) < 0.25);

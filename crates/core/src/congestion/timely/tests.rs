@@ -69,7 +69,7 @@ fn a_rising_round_trip_lowers_the_rate_by_its_gradient() {
     let mut session = Session::new();
     // The first sample has no gradient.
     assert_close(session.sample(100), 1.0);
-    // +1 µs: 0.875 × 1 µs / 10 µs = 0.0875; 1 − 0.8 × 0.0875 = 0.93.
+    // +1 µs: 0.875 × 1 µs / 10 µs = 0.0875; the factor is 1 − 0.8 × 0.0875 = 0.93.
     assert_close(session.sample(101), 0.93);
     // +2 µs: 0.875 + 0.875 × (2 − 0.875) = 1.859375 µs: 1 − 0.8 × 0.1859375 = 0.85125.
     assert_close(session.sample(103), 0.93 * 0.85125);
@@ -117,7 +117,7 @@ fn the_fifth_good_round_trip_makes_larger_steps() {
         assert_close(next, rate + 0.000_125);
         rate = next;
     }
-    // The fifth sample takes five steps of 1/8000 if there is a queue; without a queue it takes a
+    // The fifth sample adds five steps of 1/8000 if there is a queue; without a queue it adds a
     // sixteenth.
     let next = session.sample(40);
     assert_close(next, rate + 0.000_625);
@@ -148,7 +148,7 @@ fn the_bypass_leaves_a_session_at_line_rate_alone() {
     assert_eq!(session.timely.rate(), None);
 }
 
-/// The original ignores samples below a constant of 2 µs, so a spike on a faster fabric lowers the
+/// eRPC's Timely ignores samples below a constant of 2 µs, so a spike on a faster fabric lowers its
 /// rate for ever (design §17).
 #[test]
 fn a_fast_fabric_is_back_at_line_rate_soon_after_a_spike() {
@@ -194,8 +194,8 @@ fn the_patch_weighs_a_step_up_against_a_step_down() {
     let next = session.sample(101);
     let down = 1.0 - 0.008 * 0.675 * 1.02;
     assert_close(next, rate * down + 0.325 * 0.000_125);
-    // After a steep fall only the step up counts, after a steep rise only the step down: 81 µs are
-    // too long by 0.62 of T_low.
+    // After a steep fall, only the step up counts; after a steep rise, only the step down. 81 µs
+    // are too long by 0.62 of T_low.
     let risen = session.sample(71);
     assert_close(risen, next + 0.000_125);
     session.sample(71);
@@ -207,8 +207,8 @@ fn the_patch_weighs_a_step_up_against_a_step_down() {
 #[test]
 fn the_patch_leaves_what_lies_outside_of_its_thresholds() {
     let mut session = patched();
-    // 1 − 0.8 × (1 − 500/1000), and a step of 1/8000 below 50 µs, where Timely uses the gradient
-    // from 36 µs on.
+    // The factor is 1 − 0.8 × (1 − 500/1000). Below 50 µs the rate grows by 1/8000, where Timely
+    // uses the gradient from 36 µs on.
     let rate = session.sample(1000);
     assert_close(rate, 0.6);
     session.timely.difference = 8_000.0;
@@ -228,7 +228,7 @@ fn the_patch_brings_different_rates_together() {
     // The rate at which δ = β × R: 1/8000 / 0.008.
     assert!((more - 1.0 / 64.0).abs() < 2e-4, "{more}");
     assert!((less - 1.0 / 64.0).abs() < 2e-4, "{less}");
-    // Timely adds the same to both, up to the line rate.
+    // Timely adds the same step to both, up to the line rate.
     let [more, less] = [0.4, 0.001].map(|rate| after(Law::Gradient, rate, 100));
     assert_close(more - less, 0.399);
 }

@@ -1,4 +1,4 @@
-//! The wheel, compared with a sorted list, and the quantities that must not change its cost.
+//! The wheel, compared with a sorted list, and the quantities on which its cost must not depend.
 
 use proptest::prelude::*;
 
@@ -58,8 +58,7 @@ fn a_packet_beyond_the_horizon_waits_there_and_is_inserted_again() {
     assert!((600..700).contains(&looks), "{looks}");
 }
 
-/// An hour has 3.6 × 10⁹ slots here. If the wheel looked at each of them, this test would not end
-/// in time.
+/// An hour has 3.6 × 10⁹ slots here. If the wheel looked at each of them, this test would time out.
 #[test]
 fn idle_time_costs_nothing() {
     let hour = Nanos::from_secs(3600);
@@ -92,7 +91,7 @@ fn entries_are_used_again() {
     assert!(wheel.nodes.len() < 64, "{}", wheel.nodes.len());
 }
 
-/// A packet to insert at some time ahead, or time that passes before the wheel is looked at.
+/// Inserts a packet some time ahead, or lets time pass before a look at the wheel.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert(u64),
@@ -110,8 +109,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Each look is complete: every packet that was due a slot ago is out, none is out before its
-    /// time, equal times keep their order, and `next_due` is never too late.
+    /// Each look is complete: every packet that was due a slot ago has left, none has left before
+    /// its time, packets of equal times keep their order, and `next_due` is never too late.
     #[test]
     fn the_wheel_behaves_like_a_sorted_list(
         width in prop::sample::select(vec![1_u64, 7, 100, 1000]),
@@ -149,7 +148,8 @@ proptest! {
         }
     }
 
-    /// Packets of a session do not overtake each other: equal times leave in their order.
+    /// Packets of a session do not overtake each other: those of equal times leave in the order in
+    /// which they were inserted.
     #[test]
     fn equal_times_keep_their_order(ahead in 0..100_000_u64, count in 1..50_u32) {
         let mut wheel = wheel(500, 64);

@@ -72,13 +72,14 @@ fn a_packet_that_was_late_widens_the_window() {
     let window = Nanos(1_000);
     transfer.find_lost(RTT + window, window);
     assert_eq!(send_all(&mut transfer, RTT + window), [0, 1]);
-    // This answer comes sooner than one to the second copy can.
+    // This answer comes sooner than the second copy could be answered.
     let late = transfer.on_acked(0, RTT + window.times(2), RTT);
     assert!(late.is_some_and(|answered| !answered.once));
     assert_eq!(transfer.reorder, 1);
 }
 
-/// All round trips were measured in a full queue. Then a burst is lost, and the queue is empty.
+/// All round trips were measured while the queue was full. Then a burst is lost, and the queue is
+/// empty.
 #[test]
 fn probes_that_are_answered_sooner_than_ever_are_believed() {
     let mut transfer = transfer(5);
@@ -96,7 +97,7 @@ fn probes_that_are_answered_sooner_than_ever_are_believed() {
     }
     transfer.find_lost(now, Nanos(0));
     assert_eq!(send_all(&mut transfer, now), [1, 2], "both at once");
-    // A packet that left once shows how soon an answer can come.
+    // The answer to a packet that left only once shows how soon an answer can come.
     transfer.on_acked(1, now + RTT, RTT);
     assert_eq!(transfer.early_probes, 0);
 }
@@ -198,7 +199,7 @@ proptest! {
                 prop_assert_eq!(said[0] || said[1], arrived);
                 prop_assert!(!(said[0] && said[1]), "{} is said twice", offset);
             }
-            // A second CR is needed only for packets that the first cannot report.
+            // The second CR has only packets that the first cannot report.
             let span = |bits: Bitmap| (0..MAX_AHEAD).filter(move |it| bits.contains(*it));
             let far = second.and_then(|second| span(second).next_back());
             let near = span(first).next();

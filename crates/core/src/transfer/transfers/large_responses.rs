@@ -1,5 +1,5 @@
-//! Responses of more than one packet, at the client side: puts them together in the user's buffer
-//! (rule S13). `transfers/sending.rs` asks for the packets that are still missing.
+//! Responses of more than one packet, at the client side. They are put together in the user's
+//! buffer (rule S13). `transfers/sending.rs` asks for the packets that are still missing.
 //!
 //! Called by `client/calls.rs` for answers that do not fit into a packet. Nothing here calls user
 //! code: the completion is queued.
@@ -15,8 +15,8 @@ use crate::transfer::scoreboard::packets_of;
 use crate::transfer::transfers::{Lent, Transfers};
 
 impl Transfers {
-    /// Handles a packet of a response that has more than one (rule S13). The call ends with the
-    /// last.
+    /// Handles a packet of a response that has more than one (rule S13). The last packet ends the
+    /// call.
     #[cold]
     pub(crate) fn on_large_answer(
         &mut self,
@@ -37,7 +37,7 @@ impl Transfers {
         let data_size = line.terms().data_size;
         let packets = packets_of(header.size, data_size);
         if lent.calls.is_zombie(idx) {
-            // A zombie only waited for any answer; the length does not matter.
+            // A zombie waits only for some answer, whatever its length.
             return self.end_answered(lent, session, idx, None);
         }
         if !lent.calls.is_receiving(idx) {
@@ -80,7 +80,8 @@ impl Transfers {
         }
         let transfer = self.insert(session, idx, packets);
         lent.calls.begin_receiving(idx, transfer);
-        // The first packet comes unasked. Like a packet that left twice, it gives no round trip.
+        // The server sends the first packet unasked. Therefore, like a packet that left twice, it
+        // gives no round trip.
         let entry = self.at_mut(transfer);
         entry.on_sent(0, lent.context.moment.now());
         entry.on_sent(0, lent.context.moment.now());
@@ -120,7 +121,7 @@ impl Transfers {
         }
         let start = packet as usize * data_size;
         if !lent.calls.put_part(idx, start, &data) {
-            // The client asks for it again, as if it had been lost.
+            // The client will ask for it again, as if it had been lost.
             lent.context.stats.on_drop(DropReason::Revoked);
             return self.after_arrivals(lent, session, transfer);
         }

@@ -1,10 +1,11 @@
-//! Messages of more than one packet, at the client side: sends the packets of large requests and
-//! asks for those of large responses (rules S7, S8, S13; eRPC §5).
+//! Messages of more than one packet, at the client side. This file sends the packets of large
+//! requests and asks for those of large responses (rules S7, S8, S13; eRPC §5).
 //!
-//! Either is a [`Transfer`](crate::transfer::scoreboard::Transfer): CRs acknowledge the packets of
-//! a request; the packets of a response acknowledge themselves by arriving. Called by
-//! `client/calls.rs` for calls that do not fit into a packet, by the loop for its queue
-//! (`drain_queues`), and by `protocol/timeouts.rs` when time has passed. No user code runs here.
+//! Requests and responses alike are a [`Transfer`](crate::transfer::scoreboard::Transfer): CRs
+//! acknowledge the packets of a request; the packets of a response acknowledge themselves by
+//! arriving. Called by `client/calls.rs` for calls that do not fit into a packet, by the event loop
+//! for the queue (`drain_queues`), and by `protocol/timeouts.rs` when time has passed. No user code
+//! runs here.
 
 use dunlin_wire::{Bitmap, Flags, Header};
 
@@ -27,7 +28,8 @@ fn reserved(limit: u32) -> u32 {
 }
 
 impl Transfers {
-    /// Begins to send a request that does not fit into a packet. It has its slot and a credit.
+    /// Begins to send a request that does not fit into a packet. The call already has a slot and a
+    /// credit.
     #[cold]
     pub(crate) fn start(
         &mut self,
@@ -84,22 +86,22 @@ impl Transfers {
 
     /// Notes that `sent` packets of the message have left in its turn.
     pub(super) fn after_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, sent: u32) {
-        // After a probe, the time until the next one stays: a packet that was sent again may still
-        // be on its way.
+        // After a probe, packets that leave do not postpone the next one: a packet that was sent
+        // again may still be on its way.
         if sent != 0 && !self.at(transfer).asks() {
             let due = lent.context.moment.now() + self.probe_after(lent, transfer);
             self.expect(lent, transfer, due);
         }
     }
 
-    /// Whether there is a credit for a packet that was not sent before: the one that the call has,
-    /// or a free one of the session.
+    /// Whether there is a credit for a packet that was not sent before: the call's own credit, or a
+    /// free one of the session.
     pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let entry = self.at(transfer);
         entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call))
     }
 
-    /// Whether the session has a credit for any of its large messages.
+    /// Whether the session has a free credit that its large messages may take.
     pub(super) fn has_free_credit(&self, lent: &Lent<'_>, session: SessionIdx) -> bool {
         let line = lent.sessions.at(session);
         let most = lent.context.limits.rx_queue / 4 * 3;
@@ -230,7 +232,7 @@ impl Transfers {
     }
 
     /// Notes that one packet has arrived: frees its credit, and may take a round-trip sample.
-    /// `None` if this was known.
+    /// `None` if that was known.
     pub(super) fn on_arrival(
         &mut self,
         lent: &mut Lent<'_>,
@@ -250,7 +252,7 @@ impl Transfers {
         let mut arrival = Acked { rtt: None };
         if let Some(first) = entry.take_probed(packet) {
             // The copy that has arrived took at most this time. If that is more than the estimate,
-            // the probe may have come too early, and so would every later one.
+            // the probe may have come too early, and later probes would come too early as well.
             line.on_round_trip_within(now.since(first));
         }
         self.on_answer(session, sent, now);
@@ -270,7 +272,7 @@ impl Transfers {
         Some(arrival)
     }
 
-    /// Looks for losses, and for packets that can leave now.
+    /// Looks for losses, and lets packets leave that can leave now.
     pub(super) fn after_arrivals(
         &mut self,
         lent: &mut Lent<'_>,
@@ -285,7 +287,7 @@ impl Transfers {
         lent.context.wake(session, line);
     }
 
-    /// Ends the transfer of the call, which keeps one credit.
+    /// Ends the transfer of the call. The call keeps one credit.
     #[inline(never)]
     pub(crate) fn end(&mut self, lent: &mut Lent<'_>, session: SessionIdx, idx: CallIdx) {
         let way = self.way_of(lent, idx);

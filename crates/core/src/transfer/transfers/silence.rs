@@ -1,9 +1,10 @@
-//! Silence: the steps for messages on their way when no answer comes (rule S8).
+//! Silence: the steps that the client takes when no answer comes for a message on its way (rule
+//! S8).
 //!
-//! A packet is lost if a later packet of its message has arrived; the scoreboard notices that. No
-//! packet comes after the last ones, so the client probes them: when the whole session has been
-//! silent for long enough, or when packets that left later were answered. Called by
-//! `transfers/sending.rs` when a packet has arrived, and by `protocol/timeouts.rs` when time has
+//! The scoreboard notices that a packet is lost when later packets of its message have arrived. The
+//! last packets of a message have none after them, so the client probes them: when the whole
+//! session has been silent for long enough, or when packets that left later were answered. Called
+//! by `transfers/sending.rs` when a packet has arrived, and by `protocol/timeouts.rs` when time has
 //! passed.
 
 use dunlin_wire::Token;
@@ -14,20 +15,20 @@ use crate::transfer::transfers::{Lent, Transfers};
 
 /// Shortest time after which the tail is probed.
 const SHORTEST_PROBE: Nanos = Nanos::from_micros(20);
-/// Shortest time before the probe while no round trip is known. Each session adds up to a
-/// millisecond of its own: otherwise, senders that begin together and overflow a switch together
-/// would probe together, and overflow it again.
+/// Shortest time before the probe while no round trip is known. Each session adds a time of its
+/// own, up to a millisecond. Otherwise, senders that begin together and overflow a switch would
+/// also probe together, and overflow it again.
 const FIRST_PROBE: Nanos = Nanos::from_micros(250);
 /// Probes of the tail before the timeout. One of them, or its answer, may be lost too.
 const PROBES: u8 = 3;
-/// How much later than others a packet may arrive while no round trip is known.
+/// Time by which a packet may arrive later than others while no round trip is known.
 const FIRST_WINDOW: Nanos = Nanos::from_micros(10);
 /// Most doublings of the timeout.
 const MAX_BACKOFF: u8 = 6;
 
 impl Transfers {
-    /// Finds packets of the message that are lost because later ones have arrived. Returns when it
-    /// can find more.
+    /// Finds lost packets of the message: those that should have arrived before later ones. Returns
+    /// when it can find more.
     pub(super) fn look_for_losses(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> Nanos {
         let session = lent.calls.session_of(self.at(transfer).call);
         let rtt = lent.sessions.at(session).rtt();
@@ -55,15 +56,15 @@ impl Transfers {
         let line = lent.sessions.at(session);
         let timeout = self.timeout(lent, session);
         if line.is_near() {
-            // No packet is lost on such a path, and the peer may wait for a processor.
+            // Such a path loses no packet, but the peer may have to wait for a processor.
             return timeout;
         }
         if let Some(patience) = line.rtt().patience() {
             return patience.max(SHORTEST_PROBE).min(timeout);
         }
-        // The time of a packet that left twice proves little. If it counted, a probe that came too
-        // early would make the next one come as early, so every packet would leave twice and none
-        // would give a sample.
+        // The round trip of a packet that left twice proves little. If it replaced the shortest
+        // time, a probe that came too early would make the next one come as early. Then every
+        // packet would leave twice, and none would give a sample.
         let seen = self.at(transfer).round_trip();
         let (_, Token(token)) = line.remote();
         let own = u64::from(token.wrapping_mul(0x9E37_79B9) >> 12);
@@ -71,21 +72,22 @@ impl Transfers {
         patience.max(FIRST_PROBE + Nanos(own)).min(timeout)
     }
 
-    /// Does the work that is due for an entry of the table.
+    /// Does the work for the entry, if it is due.
     pub(crate) fn check(&mut self, lent: &mut Lent<'_>, index: TransferIdx) {
         if self.due_of(index) <= lent.context.moment.now() {
             self.on_silence(lent, index);
         }
     }
 
-    /// Acts because no packet has arrived for the longest expected time.
+    /// Acts because no packet has arrived within the expected time.
     fn on_silence(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
         let session = lent.calls.session_of(self.at(transfer).call);
         let late = self.look_for_losses(lent, transfer);
         let now = lent.context.moment.now();
         let entry = self.at(transfer);
         let Some(tail) = entry.tail() else {
-            // Nothing is in flight: the next packet waits for its time or for a credit.
+            // Nothing is in flight: the next packet waits for its time in the wheel or for a
+            // credit.
             return self.expect(lent, transfer, Nanos::MAX);
         };
         if entry.has_lost() || late != Nanos::MAX {
@@ -140,7 +142,7 @@ impl Transfers {
         }
     }
 
-    /// Time without an answer after which a packet counts as lost, if nothing else shows it.
+    /// Time without an answer after which a packet counts as lost although nothing else shows it.
     fn timeout(&self, lent: &Lent<'_>, session: SessionIdx) -> Nanos {
         let config = &lent.context.config;
         let line = lent.sessions.at(session);

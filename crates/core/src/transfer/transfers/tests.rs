@@ -92,7 +92,7 @@ impl Client {
         idx
     }
 
-    /// Number of packets that have left since the last call.
+    /// Number of packets that have left since the last call of this function.
     fn left(&mut self) -> usize {
         let count = self.context.outbox.items().len();
         let end = TxSeq(self.sent + count as u64);

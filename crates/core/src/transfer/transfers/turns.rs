@@ -1,9 +1,9 @@
 //! Turns of large messages: which message of a session sends next, and how many packets.
 //!
-//! A session has a window and a rate for each way, and its credits. The messages of one way share
-//! these in turns of [`QUANTUM`] packets, so that equal messages take about as long. Called by
-//! `transfers/sending.rs` for its queue and when a message ends, and by `congestion/pacing.rs` when
-//! a packet's time has come.
+//! A session has credits, and a window and a rate for each way. The messages of one way share these
+//! in turns of [`QUANTUM`] packets, so that messages of the same size take about the same time.
+//! Called by `transfers/sending.rs` for its queue and when a message ends, and by
+//! `congestion/pacing.rs` when a packet's time has come.
 
 use crate::congestion::Way;
 use crate::congestion::wheel::Paced;
@@ -12,8 +12,8 @@ use crate::packet::words::HEADER_BYTES;
 use crate::time::Nanos;
 use crate::transfer::transfers::{Lent, Transfers};
 
-/// Packets that one message may send, or ask for by one RFR, before another message of the endpoint
-/// has its turn, so that no message fills a queue on its own.
+/// Packets that one message may send, or ask for with one RFR, before another message of the
+/// endpoint has its turn. The limit keeps a single message from filling a queue.
 const TURN: u32 = 16;
 /// Packets that one RFR of a paced session may ask for (design §7).
 const MOST_ASKED_PACED: u32 = 4;
@@ -26,8 +26,8 @@ impl Transfers {
         }
     }
 
-    /// Lets a message of a paced session send, because its time has come, unless it no longer waits
-    /// for that time.
+    /// Lets a message of a paced session send, because the time `at` has come. Does nothing if the
+    /// message no longer waits for that time.
     pub(crate) fn on_place(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, at: Nanos) {
         let message = self.at_mut(transfer);
         if message.place == Some(at) {
@@ -49,7 +49,7 @@ impl Transfers {
         }
     }
 
-    /// Sends up to [`TURN`] packets of the message. True if it could send more at once.
+    /// Sends up to [`TURN`] packets of the message. True if it could send more immediately.
     fn take_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> bool {
         let (session, way) = self.stream_of(lent, transfer);
         match lent.sessions.at(session).flow() {
@@ -58,7 +58,7 @@ impl Transfers {
             {
                 self.take_window_turn(lent, session, way, u32::MAX)
             }
-            // A packet that uses the call's own credit takes none from other messages.
+            // A packet with the call's own credit takes no credit from other messages.
             FlowIdx::NONE => {
                 self.send_in_turn(lent, transfer, 1);
                 false
@@ -73,9 +73,9 @@ impl Transfers {
         (lent.calls.session_of(idx), self.way_of(lent, idx))
     }
 
-    /// Sends the packets of the message's session whose time has come, and takes a place for the
-    /// next one. `placed`: the first packet has already waited for its place. True if the session
-    /// could send more at once.
+    /// Sends packets of the message's session whose time has come, and takes a place for the next
+    /// one. `placed` means that the first packet has already waited for its place. True if the
+    /// session could send more immediately.
     fn take_paced_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -93,8 +93,8 @@ impl Transfers {
         }
     }
 
-    /// Sends as much as the rate allows. A place that one message has taken serves any of its
-    /// session and way.
+    /// Sends as much as the rate allows. If one message has taken a place, any message of the same
+    /// session and way may use it.
     fn take_rate_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -137,7 +137,7 @@ impl Transfers {
         sent >= TURN
     }
 
-    /// Sends as much as the window allows. True if the session could send more at once.
+    /// Sends as much as the window allows. True if the session could send more immediately.
     fn take_window_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -152,8 +152,8 @@ impl Transfers {
                 return false;
             };
             let most = match window.saturating_sub(in_flight) {
-                // One lost packet may leave even so, because the packets that count as in flight
-                // may be lost as well.
+                // One lost packet may leave nevertheless, because the packets that count as in
+                // flight may be lost as well.
                 0 => u32::from(sent == 0 && self.at(next).has_lost()),
                 room => room.min(TURN - sent),
             };
@@ -205,14 +205,15 @@ impl Transfers {
         next.is_some_and(|(_, again)| again || self.has_credit(lent, transfer))
     }
 
-    /// Lets the next message send, after one of the same way has ended.
+    /// Lets the next message send, after another of the same session and way has ended.
     pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: SessionIdx, way: Way) {
         if let Some(next) = self.survey(lent, session, way).next {
             self.send_later(lent, next);
         }
     }
 
-    /// Takes a place for a packet of the message, which waits for it. False: it may leave at once.
+    /// Takes a place for a packet of the message, and makes the message wait for it. False if the
+    /// packet may leave now.
     pub(super) fn wait_for_place(
         &mut self,
         lent: &mut Lent<'_>,
@@ -260,7 +261,7 @@ impl Transfers {
 /// The large messages of a session in one way.
 #[derive(Default)]
 struct Survey {
-    /// Their packets that have left, and neither arrived nor are lost.
+    /// The packets of these messages that have left, have not arrived, and do not count as lost.
     in_flight: u32,
     /// The message whose turn it is, among those that can send.
     next: Option<TransferIdx>,

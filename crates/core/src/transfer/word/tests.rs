@@ -1,4 +1,4 @@
-//! The packets that are excused, and for how long.
+//! Which packets are excused, and for how long.
 
 use super::*;
 
