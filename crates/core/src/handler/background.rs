@@ -1,9 +1,9 @@
-//! Background handlers: requests that worker threads run, so that they do not hold up the
-//! dispatch thread (eRPC §3.2).
+//! Background handlers: worker threads run them, so that they do not block the dispatch thread
+//! (eRPC §3.2).
 //!
-//! The request is copied out of the RX frame into a msgbuf, and the response is written into one;
-//! both travel with the job by value. The executor is passed in ([`Workers`]): threads in the
-//! nexus, virtual time in the simulator.
+//! The endpoint copies the request from the RX frame into a msgbuf, and the handler writes the
+//! response into another one; the job owns both. The executor is passed in ([`Workers`]): threads
+//! in the nexus, virtual time in the simulator.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,10 +15,10 @@ use dunlin_wire::{ErrorCode, ReqType};
 use crate::handle::RequestId;
 use crate::handler::refusal::of_handler;
 
-/// A handler that runs in a worker thread.
+/// A handler that a worker thread runs.
 pub(crate) type BackgroundFn = Arc<dyn Fn(BackgroundRequest<'_>) + Send + Sync>;
 
-/// Runs jobs somewhere else, and gives them back when they have run. Neither call blocks.
+/// Runs jobs in other threads, and gives them back when they have run. Neither function blocks.
 pub trait Workers: Send {
     /// Takes a job.
     ///
@@ -101,13 +101,14 @@ impl Job {
         (self.id, self.request, result)
     }
 
-    /// Both buffers of a job that the workers did not take.
+    /// Both buffers of a job that the workers refused.
     pub(crate) fn into_bufs(self) -> [MsgBuf; 2] {
         [self.request, self.response]
     }
 }
 
-/// A request as a background handler sees it. Dropping it unanswered answers an error.
+/// A request as a background handler sees it. If the handler drops the request unanswered, the
+/// client gets an error.
 #[derive(Debug)]
 pub struct BackgroundRequest<'a> {
     job: &'a mut Job,

@@ -1,8 +1,8 @@
 //! Batch handlers: all requests of one type in an RX burst at once, so that the handler can hide
 //! memory latency across them (HERD §4.1.1, design §5).
 //!
-//! Items are disjoint and own their reply buffers: a handler may work on several at a time.
-//! The entries live in a vector that is reused, so a batch costs no allocation.
+//! Items are disjoint and own their reply buffers, so a handler may work on several at a time. The
+//! entries live in a vector that is reused, so a batch costs no allocation.
 
 use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
@@ -20,7 +20,7 @@ pub(crate) enum Answer {
     Deferred,
 }
 
-/// A request that waits for the end of the burst: where its data lies, and its answer.
+/// A request that waits for the end of the burst: the place of its data, and its answer.
 #[derive(Debug)]
 pub(crate) struct BatchEntry {
     pub(crate) req_type: ReqType,
@@ -54,8 +54,8 @@ impl Batch<'_> {
     }
 
     /// The requests that are not answered yet, in the order in which they came. They are disjoint:
-    /// all of them can be held at the same time. They borrow the batch and nothing else, so a
-    /// function of the user can pass them on.
+    /// a handler can hold all of them at the same time. They borrow the batch and nothing else, so
+    /// a function of the user can return them.
     pub fn iter_mut<'b>(&'b mut self) -> impl Iterator<Item = BatchItem<'b>> + use<'b> {
         let data: &'b [&'b [u8]] = self.data;
         self.entries
@@ -110,8 +110,8 @@ impl<'a> BatchItem<'a> {
         self.entry.answer = Answer::Reject(of_handler(code));
     }
 
-    /// Keeps the request to be answered later. With the `cx` of another endpoint it is not kept,
-    /// and the client gets an error.
+    /// Keeps the request to be answered later. With the `cx` of another endpoint, the request is
+    /// not kept, and the client gets an error.
     pub fn defer(self, cx: &mut Cx<'_>) -> DeferredRequest {
         let deferred = cx.defer(self.entry.inbound, self.entry.session);
         if deferred.dropped.is_some() {

@@ -1,8 +1,8 @@
 //! [`Cx`], through which handlers and continuations act. It borrows the protocol and the queue
 //! towards the transport directly, so a refused call returns its msgbufs at once.
 //!
-//! Services use nothing else outside themselves (no clock, no randomness, no threads of their own),
-//! so the simulator can run them.
+//! Services use no other outside resources (no clock, no randomness, no threads of their own), so
+//! the simulator can run them.
 
 use std::sync::Arc;
 
@@ -71,9 +71,9 @@ impl Cx<'_> {
         }
     }
 
-    /// Starts to load the state of a session that a call will use soon. Worth it if there are
-    /// thousands of sessions: a call on one that is not in the cache takes some hundred
-    /// nanoseconds longer. Best called one to some calls ahead; another endpoint's session, or one
+    /// Starts to load the state of a session that a call will use soon. This pays off with
+    /// thousands of sessions: a call on a session that is not in the cache takes some hundred
+    /// nanoseconds longer. Prefetch one or a few calls ahead. Another endpoint's session, or one
     /// that has ended, is harmless (HERD §4.1.1, G-Opt §3).
     #[inline]
     pub fn prefetch(&self, session: Session) {
@@ -85,7 +85,7 @@ impl Cx<'_> {
     ///
     /// # Errors
     /// If the session is gone or another endpoint's, its backlog is full, or the request is too
-    /// large; with the msgbufs.
+    /// large. The error contains the msgbufs.
     #[inline(always)]
     pub fn call(
         &mut self,
@@ -123,25 +123,26 @@ impl Cx<'_> {
             .call(session, req_type, request, response, tag, options)
     }
 
-    /// Cancels a call: its completion comes at once, with `Cancelled`.
+    /// Cancels a call. Its completion, with `Cancelled`, does not wait for the server.
     ///
     /// # Errors
-    /// If it has completed, or is another endpoint's.
+    /// If the call has completed, or is another endpoint's.
     pub fn cancel(&mut self, call: CallId) -> Result<(), HandleError> {
         self.core.cancel(call)
     }
 
     /// Whether a call that was cancelled, or whose deadline has passed, still has its slot, because
-    /// the server has not answered (rule S6). False once the session has ended, and for a call of
-    /// another endpoint.
+    /// the server has not answered (rule S6). Also false once the session has ended, and for a call
+    /// of another endpoint.
     pub fn is_unanswered(&self, call: CallId) -> bool {
         self.core.sessions.is_home(call.session()) && self.core.calls.is_unanswered(call)
     }
 
-    /// Ends a session. Its calls complete with an error, and its peer learns that it is over.
+    /// Ends a session. Its calls complete with an error, and its peer learns that the session has
+    /// ended.
     ///
     /// # Errors
-    /// If it had ended, or is another endpoint's.
+    /// If the session had ended, or is another endpoint's.
     pub fn disconnect(&mut self, session: Session) -> Result<(), HandleError> {
         self.core.sessions.check(session)?;
         self.core.close(session, CloseReason::Disconnected, true);
@@ -151,17 +152,17 @@ impl Cx<'_> {
     /// The state of a session.
     ///
     /// # Errors
-    /// If it has ended, or is another endpoint's.
+    /// If the session has ended, or is another endpoint's.
     pub fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         self.core.session_info(session)
     }
 
     /// Answers a kept request with `len` bytes, which `write` fills; see
-    /// [`Request::reply`](crate::Request::reply). If `write` panics, it is not answered.
+    /// [`Request::reply`](crate::Request::reply). If `write` panics, the request stays unanswered.
     ///
     /// # Errors
-    /// If it was answered before, or is another endpoint's; `write` does not run. It is no error if
-    /// the client has cancelled it or its session has closed.
+    /// If the request was answered before, or is another endpoint's; then `write` does not run. It
+    /// is no error if the client has cancelled the request, or its session has closed.
     #[inline]
     pub fn reply(
         &mut self,
@@ -184,8 +185,8 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Gives a kept request up: the client gets an error, and the request counts as unanswered if
-    /// the client still waited.
+    /// Gives up a kept request: the client gets an error. If the client still waited, the request
+    /// counts as unanswered.
     ///
     /// # Errors
     /// As for [`Self::reply`].
@@ -200,11 +201,11 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Whether an answer to a kept request would be in vain: its client has cancelled it, its
-    /// session has closed, or it was answered.
+    /// Whether an answer to a kept request would be lost: its client has cancelled it, its session
+    /// has closed, or it was answered.
     ///
     /// # Errors
-    /// If it is another endpoint's.
+    /// If the ticket is another endpoint's.
     pub fn is_cancelled(&self, ticket: Ticket) -> Result<bool, HandleError> {
         match self.kept(ticket) {
             Ok(inbound) => Ok(self.core.requests.is_unwanted(inbound)),
@@ -226,8 +227,8 @@ impl Cx<'_> {
         self.core.requests.find(id).ok_or(HandleError::Ended)
     }
 
-    /// Keeps a request, if it came to this endpoint on `session`. Otherwise the handle names no
-    /// request.
+    /// Keeps a request, if it came to this endpoint on `session`. Otherwise, the returned handle
+    /// names no request.
     pub(crate) fn defer(&mut self, inbound: RequestIdx, session: Session) -> DeferredRequest {
         let home = self.core.sessions.is_home(session);
         DeferredRequest {

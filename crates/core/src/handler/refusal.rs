@@ -1,8 +1,8 @@
-//! Refusals: the codes with which handlers may end requests, and those with which Dunlin's own
-//! crates end requests for which no handler of the program has run (rule W13).
+//! Refusals: the codes with which handlers may end requests, and the codes with which Dunlin's own
+//! crates end requests before any handler of the program has run (rule W13).
 //!
-//! A client repeats a call if its code proves that the handler did not run. So a handler must not
-//! be able to send such a code. `dunlin` does not pass [`Refuse`] on to programs.
+//! A client repeats a call if the code proves that the handler did not run. Therefore, a handler
+//! must not be able to send such a code, and `dunlin` does not export [`Refuse`] to programs.
 
 use dunlin_wire::ErrorCode;
 
@@ -10,7 +10,7 @@ use crate::handle::Ticket;
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
 
-/// The end of a request for which no handler of the program has run.
+/// Ends a request for which no handler of the program has run.
 pub trait Refuse {
     /// Answers with `code` as it is.
     fn refuse(self, cx: &mut Cx<'_>, code: ErrorCode);

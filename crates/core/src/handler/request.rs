@@ -1,7 +1,7 @@
 //! A request as its handler sees it: borrowed from the RX frame, answered once, or kept.
 //!
-//! The types carry the rules. A [`Request`] cannot outlive its handler and is consumed by its
-//! answer; a [`DeferredRequest`] can be kept, is not `Clone`, and answers with an error when it is
+//! The types enforce the rules. A [`Request`] cannot outlive its handler, and answering consumes
+//! it. A [`DeferredRequest`] can be kept, is not `Clone`, and answers with an error when it is
 //! dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,17 +48,17 @@ impl<'a> Request<'a> {
     /// Answers with `len` bytes, which `write` fills. The buffer holds old bytes at first.
     ///
     /// If `len` is more than the session's largest message, the client gets an error
-    /// ([`ErrorCode::RESPONSE_TOO_LARGE`]), and `write` does not run; nor does it if the client has
-    /// cancelled. `cx` must belong to the endpoint that the request came to. With the `cx` of
-    /// another endpoint, nothing happens at that one, and the client gets an error. All of this
-    /// holds for the other methods too.
+    /// ([`ErrorCode::RESPONSE_TOO_LARGE`]), and `write` does not run. Nor does `write` run if the
+    /// client has cancelled the request. `cx` must belong to the endpoint that the request came to.
+    /// With the `cx` of another endpoint, nothing happens at that endpoint, and the client gets an
+    /// error. All of this holds for the other methods too.
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         let core = &mut *cx.core;
         // The common path does not compare endpoints. If a handler of another endpoint calls this,
-        // the endpoint of `cx` is between two iterations, where no request of its own can be
-        // answered here: none is plainly dispatched, because those that wait for slow handlers
-        // carry a mark. docs/decisions/handles.md has the exception.
+        // the endpoint of `cx` is between two iterations. Then none of its own requests can be
+        // answered here by mistake: none is plainly dispatched, because requests that wait for slow
+        // handlers carry a mark. docs/decisions/handles.md has the exception.
         let plain = core
             .requests
             .reply_plain(self.inbound, len, write, &mut core.context);
@@ -77,15 +77,15 @@ impl<'a> Request<'a> {
 
     /// Answers with an error code. Codes of the application ([`ErrorCode::application`]) reach the
     /// client as they are, [`ErrorCode::OVERLOADED`] as [`ErrorCode::REFUSED`], and other codes of
-    /// the protocol as [`ErrorCode::HANDLER_FAILED`]: they would say that no handler ran.
+    /// the protocol as [`ErrorCode::HANDLER_FAILED`], because they would prove that no handler ran.
     pub fn reject(self, cx: &mut Cx<'_>, code: ErrorCode) {
         if cx.core.sessions.is_home(self.session) {
             cx.core.server().reject(self.inbound, of_handler(code));
         }
     }
 
-    /// Names the request, to answer it by that name ([`Cx::reply`] of a ticket) or to [keep]
-    /// it if it was not answered.
+    /// The name of the request. Answer the request by that name ([`Cx::reply`]), or [keep] it if it
+    /// was not answered.
     ///
     /// [keep]: Self::keep
     #[inline]
@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
     }
 
     /// Like [`Self::defer`], without a guard; see [`Ticket`]. Only this endpoint accepts the
-    /// ticket. If the request was answered by its ticket, nothing happens.
+    /// ticket. If the request was already answered by its ticket, nothing happens.
     #[inline]
     pub fn keep(self, cx: &mut Cx<'_>) -> Ticket {
         let home = cx.core.sessions.is_home(self.session);
@@ -110,8 +110,8 @@ impl<'a> Request<'a> {
         cx.ticket(id)
     }
 
-    /// Keeps the request to be answered later, when nested calls have completed. Copy its data
-    /// first if you need it (`cx.copy(req.data())`).
+    /// Keeps the request to be answered later, for example when nested calls have completed. Copy
+    /// its data first if you need it (`cx.copy(req.data())`).
     pub fn defer(self, cx: &mut Cx<'_>) -> DeferredRequest {
         cx.defer(self.inbound, self.session)
     }
@@ -123,19 +123,20 @@ impl<'a> Request<'a> {
 pub struct DeferredRequest {
     pub(crate) id: RequestId,
     pub(crate) session: Session,
-    /// The list for a drop without an answer; `None` once the request is answered.
+    /// The list to which a drop without an answer adds the request; `None` once the request is
+    /// answered.
     pub(crate) dropped: Option<Arc<DroppedList>>,
 }
 
 impl DeferredRequest {
     /// Answers with `len` bytes, which `write` fills; see [`Request::reply`].
     ///
-    /// If the session has closed meanwhile, nothing is sent. `cx` must be of the endpoint that
-    /// the request came to; with another's, the client gets an error.
+    /// If the session has closed meanwhile, nothing is sent. `cx` must belong to the endpoint that
+    /// the request came to; with the `cx` of another endpoint, the client gets an error.
     pub fn reply(mut self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         if let Some(idx) = self.find(cx) {
             cx.core.server().reply(idx, len, write);
-            // Not earlier: if `write` panics, dropping the handle answers.
+            // This comes after `write`: if `write` panics, dropping the handle answers the request.
             self.dropped = None;
         }
     }
@@ -153,8 +154,8 @@ impl DeferredRequest {
         }
     }
 
-    /// The request that waits for this answer. With another endpoint's `cx` there is none: then the
-    /// drop of the handle answers, at the right endpoint.
+    /// The request that waits for this answer. `None` with another endpoint's `cx`: then dropping
+    /// the handle answers the request, at the right endpoint.
     fn find(&self, cx: &Cx<'_>) -> Option<RequestIdx> {
         let home = self
             .dropped
@@ -167,8 +168,8 @@ impl DeferredRequest {
         }
     }
 
-    /// Whether the client has cancelled the request, or its session has closed: an answer would be
-    /// lost.
+    /// Whether an answer would be lost, because the client has cancelled the request or its session
+    /// has closed.
     pub fn is_cancelled(&self, cx: &Cx<'_>) -> bool {
         match self.find(cx) {
             Some(idx) => cx.core.requests.is_unwanted(idx),
@@ -190,12 +191,12 @@ impl Drop for DeferredRequest {
     }
 }
 
-/// Deferred requests that were dropped without an answer, in any thread.
+/// Deferred requests that threads have dropped without an answer.
 #[derive(Debug, Default)]
 pub(crate) struct DroppedList {
     any: AtomicBool,
     list: Mutex<Vec<RequestId>>,
-    /// Wakes the endpoint's thread, which may sleep. In the simulator no endpoint has one.
+    /// Wakes the endpoint's thread, which may sleep. Endpoints in the simulator have no waker.
     waker: OnceLock<Waker>,
 }
 
@@ -206,13 +207,13 @@ impl DroppedList {
             .unwrap_or_else(PoisonError::into_inner)
             .push(id);
         self.any.store(true, Ordering::Release);
-        // Last: the thread that it wakes looks at `any`.
+        // This comes last, because the thread that it wakes looks at `any`.
         if let Some(waker) = self.waker.get() {
             waker.wake_by_ref();
         }
     }
 
-    /// Sets the waker of every further [`Self::push`]. Only the first call has an effect.
+    /// Sets the waker that each later [`Self::push`] uses. Only the first call has an effect.
     pub(crate) fn set_waker(&self, waker: Waker) {
         let _ = self.waker.set(waker);
     }

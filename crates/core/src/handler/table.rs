@@ -42,7 +42,7 @@ pub(crate) enum Handler<App> {
 /// An entry of the table.
 pub(crate) struct Registered<App> {
     pub(crate) handler: Handler<App>,
-    /// A dispatch handler that has taken longer than `ack_delay` before. Its clients get an
+    /// The dispatch handler has taken longer than `ack_delay` before. Its clients get an
     /// acknowledgement before it starts (rule S4).
     pub(crate) slow: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Handlers<App> {
     by_type: Vec<Option<Registered<App>>>,
     /// The dispatch handlers that were not slow.
     fast: Vec<Option<DispatchFn<App>>>,
-    /// A type for which a second handler has taken the place of the first.
+    /// A type for which a second handler has replaced the first.
     twice: Option<ReqType>,
     pub(crate) completion: CompletionFn<App>,
     pub(crate) session: SessionFn<App>,
@@ -70,7 +70,7 @@ impl<App> fmt::Debug for Handlers<App> {
 }
 
 impl<App> Default for Handlers<App> {
-    /// No handlers; completions give their msgbufs back to the pool.
+    /// No handlers; the completion function gives the msgbufs back to the pool.
     fn default() -> Self {
         Self {
             by_type: Vec::new(),
@@ -106,7 +106,7 @@ impl<App> Handlers<App> {
         self.twice
     }
 
-    /// Lets one function run for every type that has a handler.
+    /// Replaces every handler by this function.
     pub(crate) fn replace_all(&mut self, run: DispatchFn<App>) {
         for (entry, fast) in self.by_type.iter_mut().zip(&mut self.fast) {
             let Some(entry) = entry else { continue };

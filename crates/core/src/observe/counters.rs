@@ -1,11 +1,11 @@
-//! The endpoint's counters: plain adds on the data path, one named reason for every drop.
+//! The endpoint's counters: plain additions on the data path, and a named reason for every drop.
 
 /// The events at an endpoint since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that the transport delivered.
     pub rx_frames: u64,
-    /// Packets found in them, valid or not.
+    /// Packets found in those frames, valid or not.
     pub rx_packets: u64,
     /// Packets given to the transport.
     pub tx_packets: u64,
@@ -23,11 +23,12 @@ pub struct Counters {
     pub requests_sent: u64,
     /// Requests that this side accepted for the first time.
     pub requests_received: u64,
-    /// Requests sent that have more than one packet.
+    /// Sent requests that have more than one packet.
     pub large_sent: u64,
     /// Calls that ended, with or without a response.
     pub completions: u64,
-    /// Packets of requests sent again, and packets of responses asked for again.
+    /// Packets of requests that were sent again, and packets of responses that were asked for
+    /// again.
     pub retransmissions: u64,
     /// Probes of requests that the server has accepted.
     pub probes: u64,
@@ -41,17 +42,17 @@ pub struct Counters {
     pub handler_panics: u64,
     /// Requests that ended because their handler gave no answer.
     pub unanswered: u64,
-    /// Requests that were refused because this side drains.
+    /// Requests that were refused because this side was draining.
     pub turned_away: u64,
     /// Calls that waited for a slot or a credit.
     pub stalls: u64,
     /// Packets that waited in the timing wheel.
     pub paced: u64,
-    /// Answers that reported congestion marks, or had one themselves.
+    /// Answers that reported a congestion mark, or were marked themselves.
     pub congestion_marks: u64,
     /// Round-trip samples taken.
     pub rtt_samples: u64,
-    /// Round-trip samples dropped because this endpoint had been away.
+    /// Round-trip samples that were dropped because this endpoint had not run meanwhile.
     pub rtt_away: u64,
     /// Laws of the endpoint that were found broken, which ended its sessions.
     pub broken_laws: u64,
@@ -66,7 +67,7 @@ impl Counters {
     /// behaviour may differ in these.
     pub const OF_PATHS: &[&str] = &["tx_staged", "tx_unstaged", "rx_plain", "rx_declined"];
 
-    /// Every field with its name, in the order above.
+    /// Every field with its name, in order.
     pub const fn named(&self) -> [(&'static str, u64); 26] {
         let Self {
             rx_frames,
@@ -144,7 +145,7 @@ macro_rules! drops {
         }
 
         impl Drops {
-            /// Every counter with its name, in the order above.
+            /// Every counter with its name, in order.
             pub const fn named(&self) -> [(&'static str, u64); [$(stringify!($field)),*].len()] {
                 [$((stringify!($field), self.$field)),*]
             }
@@ -176,7 +177,7 @@ drops! {
     flags = Flags,
     /// A field that must be 0 was not, or a count was above its limit.
     field = Field,
-    /// No session with this number, or not yet connected.
+    /// There is no session with this number, or it is not yet connected.
     session = Session,
     /// Wrong token.
     token = Token,
@@ -184,13 +185,13 @@ drops! {
     size = Size,
     /// No packet with this number in the message.
     packet_number = PacketNumber,
-    /// A request that ended earlier: its number is older than the slot's latest.
+    /// The request ended earlier: its number is older than the slot's latest.
     stale = Stale,
-    /// A request number that the slot has not reached.
+    /// The request number is one that the slot has not reached.
     future = Future,
     /// The slot's handler still runs, and the packet is for the next request.
     busy = Busy,
-    /// An answer that fits no pending request.
+    /// An answer that matches no pending request.
     unexpected = Unexpected,
     /// Data in shared memory that its sender took back before the receiver copied it.
     revoked = Revoked,

@@ -1,20 +1,20 @@
-//! Histograms of times, at the cost of two plain adds for each: eight buckets for each power of
-//! two, so the width of a bucket is at most an eighth of the times in it.
+//! Histograms of times. Recording a time costs two plain additions. Each power of two has eight
+//! buckets, so the width of a bucket is at most an eighth of the times in it.
 //!
-//! Called on the data path by `client/calls.rs` and `packet/outbox.rs`; read by the pages
-//! and commands that show an endpoint's times. Invariant: the buckets cover all times of fewer than
-//! `BITS` bits, in order, without gaps.
+//! Called on the data path by `client/calls.rs` and `packet/outbox.rs`; read by the pages and
+//! commands that show an endpoint's times. Invariant: the buckets cover all times of up to `BITS`
+//! bits, in order, without gaps.
 
 use crate::time::Nanos;
 
 /// The base-2 logarithm of the number of buckets for each power of two.
 const FINE: u32 = 3;
-/// Times of this many bits and more count as the longest: a minute and some seconds.
+/// Times of more bits than this share the last bucket: those above a minute and some seconds.
 const BITS: u32 = 36;
 /// Values below this have a bucket each.
 const EXACT: u64 = 2 << FINE;
 
-/// The number of measurements of each time, in nanoseconds.
+/// The number of measured times in each bucket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
     sum: u64,
@@ -28,7 +28,7 @@ pub struct Histograms {
     pub call: Histogram,
     /// Round trips that were sampled, without the time in the server (rule S10).
     pub rtt: Histogram,
-    /// Time in this server of requests whose client asked for it.
+    /// Time that requests spent in this server, if their clients asked for it.
     pub residence: Histogram,
 }
 
@@ -42,7 +42,7 @@ impl Histogram {
         self.record_many(time, 1);
     }
 
-    /// Counts `times` times that are the same.
+    /// Counts the same time, `times` times.
     #[inline]
     pub fn record_many(&mut self, time: Nanos, times: u64) {
         self.sum += time.0 * times;
@@ -73,7 +73,7 @@ impl Histogram {
         (bucket - (shift << FINE)) << shift
     }
 
-    /// The bucket of a time: one after the last if the time is too long for any.
+    /// The bucket of a time. If the time is too long for any bucket, the index is past the last.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,

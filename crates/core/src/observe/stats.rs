@@ -25,7 +25,7 @@ impl Stats {
         &self.histograms
     }
 
-    /// Passes out the round trips since the last time, and keeps more from now on.
+    /// Passes on the round trips since the last call, and keeps further ones from now on.
     pub(crate) fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.rtts.take(each);
     }
@@ -51,14 +51,14 @@ impl Stats {
         self.counters.rx_declined += declined;
     }
 
-    /// Counts packets of a burst, and the staged ones among them.
+    /// Counts the packets of a burst, and those of them that were staged.
     #[inline]
     pub(crate) fn on_transmit(&mut self, packets: usize, staged: usize) {
         self.counters.tx_packets += packets as u64;
         self.counters.tx_staged += staged as u64;
     }
 
-    /// Counts packets of a burst that were short enough for the lane, but queued.
+    /// Counts packets of a burst that were short enough for the lane but queued.
     pub(crate) fn on_unstaged(&mut self, packets: u64) {
         self.counters.tx_unstaged += packets;
     }
@@ -74,7 +74,7 @@ impl Stats {
         self.counters.paced += 1;
     }
 
-    /// `packets` packets leave again, or are asked for again.
+    /// The client sends `packets` packets again, or asks for them again.
     pub(crate) fn on_retransmission(&mut self, packets: u32) {
         self.counters.retransmissions += u64::from(packets);
     }
@@ -108,7 +108,8 @@ impl Stats {
         self.counters.cancels += 1;
     }
 
-    /// The server has answered a call whose user still waits, `took` after it was first sent.
+    /// The server has answered a call whose user still waits. `took` is the time since the call was
+    /// first sent.
     #[inline]
     pub(crate) fn on_answered(&mut self, took: Nanos) {
         self.histograms.call.record(took);
@@ -153,7 +154,7 @@ impl Stats {
         self.counters.handler_panics += 1;
     }
 
-    /// Records `answers` answers whose requests stayed for this time.
+    /// Records `answers` answers whose requests stayed in the server for this time.
     #[inline]
     pub(crate) fn on_residence(&mut self, stay: Nanos, answers: usize) {
         self.histograms.residence.record_many(stay, answers as u64);
@@ -175,19 +176,19 @@ impl Stats {
         self.rtts.note(rtt);
     }
 
-    /// A round trip does not count, because this endpoint had been away (rule S10).
+    /// A round trip does not count, because this endpoint had not run meanwhile (rule S10).
     pub(crate) fn on_rtt_away(&mut self) {
         self.counters.rtt_away += 1;
     }
 
-    /// Counts an answer that reported a congestion mark, or had one itself.
+    /// Counts an answer that reported a congestion mark, or was marked itself.
     #[inline]
     pub(crate) fn on_congestion_mark(&mut self) {
         self.counters.congestion_marks += 1;
     }
 }
 
-/// Measured round trips, kept after the first request for them.
+/// Measured round trips. They are kept from the first call of [`Self::take`] on.
 #[derive(Debug, Default)]
 struct RttLog(Option<Vec<Nanos>>);
 
@@ -200,7 +201,7 @@ impl RttLog {
         }
     }
 
-    /// Passes out the kept round trips, and keeps more from now on.
+    /// Passes on the kept round trips, and keeps further ones from now on.
     fn take(&mut self, each: impl FnMut(Nanos)) {
         self.0.get_or_insert_default().drain(..).for_each(each);
     }

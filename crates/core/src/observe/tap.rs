@@ -1,35 +1,35 @@
-//! A tap sees every packet of an endpoint as it comes and goes, for traces (design §11). An
-//! endpoint without one pays a branch for each frame and each burst.
+//! A tap sees every packet that an endpoint receives or sends, for traces (design §11). An endpoint
+//! without a tap pays a branch for each frame and each burst.
 //!
-//! Called by `endpoint/event_loop.rs`: the tap sees a received frame after its packets were
-//! handled, because only then the drops are known, and a packet that leaves just before the
-//! endpoint gives it to the transport.
+//! Called by `endpoint/event_loop.rs`. The tap sees a received frame after its packets were
+//! handled, because only then are the drops known. It sees a packet that leaves just before the
+//! endpoint gives the packet to the transport.
 
 use dunlin_wire::Header;
 
 use crate::time::Nanos;
 use crate::transport::{Frame, PeerId, TxItem};
 
-/// Finds the length of a received packet from its header; `None` if no open session has such a
-/// packet, so the start of the next packet in its frame is unknown (rule W11).
+/// Finds the length of a received packet from its header. `None` if the packet belongs to no open
+/// session: then the start of the next packet in its frame is unknown (rule W11).
 pub type PacketLen<'a> = &'a dyn Fn(&Header) -> Option<usize>;
 
-/// A listener to packets. It runs on the data path of the endpoint, so it must be quick.
+/// A listener to packets. It runs on the data path of the endpoint and must be quick.
 pub trait Tap {
     /// A frame has come.
     fn received(&mut self, seen: Seen, frame: &Frame<'_>, packet_len: PacketLen<'_>);
 
-    /// A packet is about to be given to the transport, which still lends its data.
+    /// A packet is about to be given to the transport. Its data can still be read.
     fn sent(&mut self, at: Nanos, item: &TxItem);
 }
 
 /// The circumstances of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// When the endpoint took its burst.
+    /// When the endpoint took the burst with the frame.
     pub at: Nanos,
-    /// The peer that sent it; `None`: it belongs to no open session.
+    /// The peer that sent the frame; `None` if the frame belongs to no open session.
     pub peer: Option<PeerId>,
-    /// Why some of it was dropped: a place in [`Drops::named`](crate::Drops::named).
+    /// Why part of the frame was dropped: an index into [`Drops::named`](crate::Drops::named).
     pub dropped: Option<usize>,
 }

@@ -1,14 +1,14 @@
-//! A lane: the short packets of an iteration, staged in lines in the format of a ring's cells, so
-//! that a transport can write them in one run and with few stores to memory that another processor
-//! reads.
+//! A lane: the short packets of an iteration, staged in lines. Lines have the format of a ring's
+//! cells, so a transport can write them in one run, with few stores to memory that another
+//! processor reads.
 //!
 //! The lines belong to the endpoint, and no packet in them has left before the transport gets the
-//! lane ([`Tx::send`](super::Tx::send)). So if a peer is lost, a burst panics or an endpoint is
-//! dropped, no line has to be given back; and a ring never has two writers.
+//! lane ([`Tx::send`](super::Tx::send)). Therefore, no line has to be given back if a peer is lost,
+//! a burst panics or an endpoint is dropped, and a ring never has two writers.
 //!
-//! Invariants: packets lie in the order in which they were made, whatever their peers; a packet
-//! counts once all of its bytes are written; packets that are queued elsewhere in the same
-//! iteration come after those in the lane, because the lane is closed first.
+//! Invariants: packets of all peers lie in the order in which they were made; a packet counts once
+//! all of its bytes are written; packets that are queued elsewhere in the same iteration come after
+//! those in the lane, because the lane is closed first.
 //!
 //! Filled by `packet/outbox.rs`, read by transports.
 
@@ -20,10 +20,10 @@ use super::{MAX_INLINE, PeerId, TxItem};
 /// Bytes of a line: a cache line.
 pub const LANE_LINE: usize = 64;
 
-/// Lines of a lane: enough for a burst of the longest packets. No more packets than this fit.
+/// Lines of a lane: enough for a burst of the longest packets. Also the most packets of a lane.
 pub const LANE_LINES: usize = 4 * super::RX_BURST;
 
-/// While fewer lines than this are used, there is room for the longest packet.
+/// There is room for the longest packet while fewer lines than this are used.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const ROOMY_LINES: u32 = (LANE_LINES - (LANE_WORD + LANE_PACKET) / LANE_LINE + 1) as u32;
 
@@ -34,21 +34,21 @@ const _: () = assert!(LANE_LINES.is_power_of_two());
 /// Bytes at the start of a packet's first line that belong to the transport.
 pub const LANE_WORD: usize = size_of::<u64>();
 
-/// Longest packet in a lane, four lines: longer messages are lent, because copying them twice costs
-/// more.
+/// Longest packet in a lane: four lines. Longer messages are lent, because copying them twice would
+/// cost more.
 pub const LANE_PACKET: usize = 4 * LANE_LINE - LANE_WORD;
 
 /// Words of a header.
 const HEADER_WORDS: usize = HEADER_LEN / size_of::<u64>();
 
-/// Longest message of a packet that is one line.
+/// Longest message of a packet in one line.
 const IN_LINE: usize = LANE_LINE - LANE_WORD - HEADER_LEN;
 const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE && LANE_LINE == 2 * IN_LINE);
 
 /// Shortest message that needs several lines.
 const MORE: usize = IN_LINE + 1;
 
-/// Longest message that takes half of a line, and up to half of the next one.
+/// Longest message that fills half of a packet's first line, and up to half of the second.
 const IN_HALVES: usize = 2 * IN_LINE;
 
 const _: () = assert!(HEADER_LEN.is_multiple_of(size_of::<u64>()));
@@ -60,7 +60,7 @@ const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
 pub struct Lane {
     bytes: Box<Bytes>,
     staged: Staged,
-    /// There is room while the number of used lines is below this; 0 while the lane is closed.
+    /// A packet fits while the number of used lines is below this; 0 while the lane is closed.
     limit: u32,
     /// Longest message that the lane takes.
     longest: u32,
@@ -71,8 +71,8 @@ pub struct Lane {
 #[repr(C, align(64))]
 struct Bytes([u8; LANE_LINES * LANE_LINE]);
 
-/// The number of staged packets, in the upper half, and the number of lines that hold them, in the
-/// lower: one word, because both change with every packet.
+/// The number of staged packets (upper half), and of the lines that hold them (lower half): one
+/// word, because both change with every packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Staged(u64);
 
@@ -101,7 +101,7 @@ impl Lane {
     }
 
     /// Sets the length of the longest packet. If that is too short to fill one line, the lane
-    /// closes now and takes no packet. Otherwise a closed lane opens once it is cleared.
+    /// closes now and takes no packets. Otherwise, a closed lane opens when it is next cleared.
     pub(crate) fn set_longest(&mut self, longest: usize) {
         let message = longest.min(LANE_PACKET).saturating_sub(HEADER_LEN);
         self.longest = match message {
@@ -113,8 +113,8 @@ impl Lane {
         }
     }
 
-    /// Writes one more packet: a header of these words, as it travels, and a message. False, with
-    /// nothing changed, if the lane is closed or full, or the message too long for it.
+    /// Writes one more packet: a header, as the words that are sent, and a message. If the lane is
+    /// closed or full, or the message is too long for it, returns false and changes nothing.
     #[inline]
     pub fn push(&mut self, peer: PeerId, header: [u64; HEADER_WORDS], message: &MsgBuf) -> bool {
         let room = self.room(message.len());
@@ -163,7 +163,7 @@ impl Lane {
     }
 
     /// Writes a packet of one line. Takes the words one by one, so that they come in registers: a
-    /// compiler would store an array of them, and load it again in pieces of another size.
+    /// compiler would store an array of words, and load it again in pieces of another size.
     #[inline(never)]
     fn write_one(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
         let staged = self.staged;
@@ -197,7 +197,7 @@ impl Lane {
         self.add(staged, peer, HEADER_LEN + len, lines_of(len) as usize);
     }
 
-    /// Counts the packet that was written after the staged ones.
+    /// Adds the packet, which was written after the staged ones, to them.
     #[inline(always)]
     fn add(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
         // At most one packet begins in each line, so there is a place for every packet.
@@ -205,7 +205,7 @@ impl Lane {
         self.staged = Staged(staged.0 + (1 << 32 | lines as u64));
     }
 
-    /// Takes no more packets until it is cleared: later ones are queued elsewhere.
+    /// Closes the lane until it is cleared: later packets are queued elsewhere.
     #[inline]
     pub(crate) fn close(&mut self) {
         self.limit = 0;
@@ -267,9 +267,9 @@ impl Lane {
     }
 
     /// The lines of packets that follow each other, without gaps. A packet's first line begins with
-    /// the transport's bytes. If a packet does not fill its last line, zeros follow it up to half
-    /// of the line or up to its end, and bytes of earlier packets after that; bytes of earlier
-    /// packets alone follow one of more than two lines.
+    /// the transport's bytes. After a message of up to 128 bytes, its last line has zeros up to the
+    /// middle or the end of the line, and bytes of earlier packets after them. After a longer
+    /// message, bytes of earlier packets follow directly.
     #[inline(always)]
     pub fn lines(&self, packets: &[LanePacket]) -> &[[u8; LANE_LINE]] {
         let Some((first, last)) = packets.first().zip(packets.last()) else {
@@ -286,8 +286,8 @@ impl Lane {
         &self.bytes.0[at..at + packet.size()]
     }
 
-    /// The bytes of one of the packets. Some facts in its header are known only when it leaves, and
-    /// are written then.
+    /// The bytes of one of the packets, for the header fields that are known only when the packet
+    /// leaves.
     pub(crate) fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
         let packet = self.packets[index];
         self.bytes.range_mut(packet.line(), packet.size())
@@ -325,15 +325,15 @@ impl Staged {
 }
 
 impl Bytes {
-    /// The places of the header, and of `N` bytes of the message, of a packet whose first line this
-    /// is.
+    /// The places for the header and for `N` bytes of the message of the packet that begins in this
+    /// line.
     #[inline(always)]
     fn split<const N: usize>(&mut self, line: usize) -> (&mut [u8], &mut [u8; N]) {
         let (head, body) = self.0[start(line)..].split_at_mut(HEADER_LEN);
         (head, body.first_chunk_mut().expect("there is room"))
     }
 
-    /// The first `len` bytes of the packet whose first line this is.
+    /// The first `len` bytes of the packet that begins in this line.
     fn range_mut(&mut self, line: usize, len: usize) -> &mut [u8] {
         let at = start(line);
         &mut self.0[at..at + len]
@@ -346,7 +346,7 @@ impl LanePacket {
         Self(u64::from(peer.0) | (len as u64) << 32 | u64::from(line) << 48)
     }
 
-    /// The peer to which it goes.
+    /// The destination.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     pub const fn peer(self) -> PeerId {
@@ -371,14 +371,14 @@ impl LanePacket {
     }
 }
 
-/// Lines that a packet with a message of `len` bytes, which is not too long for a lane, needs.
+/// Lines of a packet with a message of `len` bytes, which must not be too long for a lane.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "its length was looked at")]
 const fn lines_of(len: usize) -> u32 {
     (LANE_WORD + HEADER_LEN + len).div_ceil(LANE_LINE) as u32
 }
 
-/// The place of the packet whose first line this is.
+/// The place of the packet that begins in this line.
 #[inline(always)]
 const fn start(line: usize) -> usize {
     line * LANE_LINE + LANE_WORD

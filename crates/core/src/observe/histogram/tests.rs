@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The upper end of the last bucket but one: longer times share the last.
+/// The upper end of the last bucket; longer times share that bucket.
 const LONGEST_NS: u64 = (1 << BITS) - 1;
 
 #[test]
