@@ -1,9 +1,9 @@
-//! The descriptors of blocks. A [`MsgBuf`](crate::MsgBuf) points to one; a free list, or the home
-//! of dropped msgbufs, holds a descriptor in place of a msgbuf.
+//! The descriptors of blocks. A [`MsgBuf`](crate::MsgBuf) is a pointer to one. A free list, and the
+//! home of dropped msgbufs, hold blocks by their descriptors.
 //!
 //! Invariants: the descriptor of a block is written when the block is carved or split, and used
-//! only by the owner of the block: its msgbuf, or the free list that holds it. It lies in memory of
-//! the region that only this process maps (`docs/decisions/msgbuf-handles.md`).
+//! only by the owner of the block: its msgbuf, or the free list that holds it. The descriptor lies
+//! in memory of the region that only this process maps (`docs/decisions/msgbuf-handles.md`).
 
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicBool;
@@ -11,13 +11,13 @@ use std::sync::atomic::AtomicBool;
 use crate::layout::SMALL_CLASSES;
 use crate::region::{RegionBox, RegionPtr};
 
-/// Bits of [`Descriptor::block`] that are the number of the block; the bits above are the number of
-/// the region in its pool.
+/// Bits of [`Descriptor::block`] for the number of the block; the bits above are the number of the
+/// region in its pool.
 pub(crate) const BLOCK_BITS: u32 = 22;
 pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
 
-/// A block that has been carved. Every region has a place for the descriptor of each of its blocks,
-/// in memory that no other process sees.
+/// The description of a block that has been carved. Every region has a place for the descriptor of
+/// each of its blocks, in memory that no other process sees.
 #[derive(Debug)]
 pub(crate) struct Descriptor {
     pub(crate) region: RegionPtr,
@@ -27,8 +27,8 @@ pub(crate) struct Descriptor {
     /// Number of the region in its pool, then number of the block in the region.
     pub(crate) block: u32,
     pub(crate) class: u16,
-    /// Whether the block is lent. Its generation states that too, but the owner has this copy at
-    /// hand.
+    /// Whether the block is lent. Its generation shows that too, but the owner has this copy in its
+    /// cache.
     pub(crate) lent: AtomicBool,
 }
 
@@ -48,9 +48,9 @@ impl Block {
     /// and `data` the place in the region where its data begins.
     ///
     /// # Safety
-    /// The block is one of `class` in a region that stays alive until this value and every msgbuf
-    /// of the block are gone, and no other code uses it. `data` is the place of its data, from
-    /// which on `capacity` bytes lie inside the block.
+    /// The block is one of `class`, in a region that stays alive until this value and every msgbuf
+    /// of the block are gone, and no other code uses the block. `data` is the place of its data,
+    /// and `capacity` bytes from there on lie inside the block.
     pub(crate) unsafe fn new(
         region: RegionPtr,
         number: u32,
@@ -91,7 +91,7 @@ impl Block {
         unsafe { self.0.as_ref() }.class as usize
     }
 
-    /// The region of the block, if the block is the only one there.
+    /// The region of the block, if it has no other block.
     pub(crate) fn into_own_region(self) -> Option<RegionBox> {
         // SAFETY: a block of such a class is the only one of its region, and the region's owner
         // released the region to it.

@@ -30,7 +30,7 @@ use crate::region::RegionBox;
 /// for packet headers around them. It belongs to the thread that holds it, and goes back to
 /// its [`Pool`](crate::Pool) when it is dropped.
 ///
-/// It is a pointer, and so is an `Option` of it.
+/// A `MsgBuf` is a pointer, and so is an `Option<MsgBuf>`.
 ///
 /// ```
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -108,8 +108,8 @@ impl MsgBuf {
         unsafe { std::slice::from_raw_parts_mut(self.at().data.as_ptr(), self.len()) }
     }
 
-    /// Prepares the first `len` bytes of a long message to be written: if its memory is new, asks
-    /// for hugepages up to there. Without this, writing works, but takes longer.
+    /// Prepares the first `len` bytes of a long message for writing: if its memory is new, asks the
+    /// kernel for hugepages for these bytes. Without this, writing works but takes longer.
     ///
     /// ```
     /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -126,20 +126,21 @@ impl MsgBuf {
         }
     }
 
-    /// Starts to load the description of the buffer, which every other use needs first.
+    /// Starts to load the descriptor of the buffer, which every other use needs first.
     #[inline]
     pub fn prefetch_descriptor(&self) {
         crate::prefetch_read(self.at());
     }
 
-    /// Starts to load the first bytes of the message. The description has to be at hand, or this
+    /// Starts to load the first bytes of the message. If the descriptor is not in the cache, this
     /// waits for it.
     #[inline]
     pub fn prefetch_data(&self) {
         crate::prefetch_read(self.data());
     }
 
-    /// Sets the length of the message. Bytes that are new to it hold data of some earlier message.
+    /// Sets the length of the message. If the message grows, its new bytes hold data of some
+    /// earlier message.
     ///
     /// # Errors
     /// [`TooLong`] beyond [`Self::capacity`]; the length then stays as it is.
@@ -253,14 +254,15 @@ impl MsgBuf {
     }
 
     /// Like [`Self::copy_short`], for a message of 33 to 64 bytes; `None` if it has another length,
-    /// and then the bytes of `to` are any.
+    /// and then the content of `to` is arbitrary.
     #[inline(always)]
     pub fn copy_medium(&self, to: &mut [u8; 64]) -> Option<u32> {
         copy::fresh_two(to, self.data()).then_some(self.at().len)
     }
 
-    /// Like [`Self::copy_short`], for any length: panics unless `to` has room for the message and
-    /// the rest of its last 32 bytes. Zeros follow a message of up to 128 bytes there.
+    /// Like [`Self::copy_short`], for a message of any length. Panics unless `to` has room for the
+    /// length rounded up to 32 bytes. If the message has up to 128 bytes, zeros fill the rest of
+    /// that room.
     #[inline]
     pub fn copy_chunks(&self, to: &mut [u8]) {
         copy::fresh_chunks(to, self.data());
@@ -273,7 +275,8 @@ impl MsgBuf {
         unsafe { self.at().region.get().revoke(self.block_index()) };
     }
 
-    /// Gives the memory back that [`Pool::adopt`](crate::Pool::adopt) took, cut to the message.
+    /// Gives back the memory that [`Pool::adopt`](crate::Pool::adopt) took, cut to the length of
+    /// the message.
     ///
     /// # Errors
     /// A msgbuf that is not user memory comes back unchanged.
@@ -336,14 +339,14 @@ impl MsgBuf {
         self.at().class as usize
     }
 
-    /// Takes the msgbuf apart without sending it home, and returns its block.
+    /// Returns the block of the msgbuf, and does not return the block to the home.
     #[inline]
     pub(crate) fn into_block(mut self) -> Block {
         self.revoke();
         Block(ManuallyDrop::new(self).0)
     }
 
-    /// Whether the block's generation says that it is lent, as readers elsewhere see it.
+    /// Whether the block is lent according to its generation, which other readers see.
     fn is_lent_to_others(&self) -> bool {
         // SAFETY: our region lives as long as we do, and our block is a block of it.
         unsafe { self.at().region.get().is_lent(self.block_index()) }

@@ -27,19 +27,19 @@ pub enum Hugepages {
 pub struct PoolConfig {
     /// Whether regions are put into hugepages.
     pub hugepages: Hugepages,
-    /// Size of the first region in bytes, rounded up to 64 KiB; each further one is twice as large,
-    /// up to 64 MiB. It is mapped at once, but takes memory only as it is used.
+    /// Size of the first region in bytes, rounded up to 64 KiB; each further region is twice as
+    /// large, up to 64 MiB. The whole region is mapped when it is made, but takes memory only as it
+    /// is used.
     pub first_region_bytes: usize,
     /// Most bytes of regions, mapped but not necessarily used.
     pub max_bytes: usize,
-    /// Data bytes per packet, which decide where the headers of later packets lie. It must be the
-    /// smallest number that any session negotiates. At least
-    /// [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    /// Data bytes per packet, which determine where the headers of later packets lie: the smallest
+    /// number that any session negotiates, and at least [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
     pub data_size: u32,
     /// Whether other processes can map the regions. Each shared region costs a file descriptor.
     pub shared: bool,
-    /// Whether [`regions::read`](crate::regions::read) works, which simulators need. It makes
-    /// revoking take a lock.
+    /// Whether [`regions::read`](crate::regions::read) works, which simulators need. If it does,
+    /// revoking takes a lock.
     pub readable: bool,
 }
 

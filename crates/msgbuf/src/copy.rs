@@ -1,5 +1,5 @@
-//! Copies of short messages, without a function call, and without waiting for the stores that have
-//! just filled them. Called by `buf`.
+//! Copies short messages without a function call, and without waiting for the stores that have just
+//! written them. Called by `buf`.
 //!
 //! The user may have written the message a moment ago, so it is read in words (`pair` explains
 //! why). The words are stored in pairs where that takes no loop.
@@ -11,8 +11,7 @@ use crate::pair::{PAIR, Pair, copy_word};
 /// Bytes of a chunk: two pairs. Messages are copied chunk by chunk.
 pub(crate) const CHUNK: usize = 2 * PAIR;
 
-/// Copies a message that was stored in whole chunks, or a while ago: no load reaches over two
-/// chunks.
+/// Copies a message that was stored in whole chunks, or a while ago. No load spans two chunks.
 #[inline(always)]
 pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     match from.len() {
@@ -44,8 +43,9 @@ fn settled_slowly(to: &mut [u8], from: &[u8]) {
     to.copy_from_slice(from);
 }
 
-/// Copies a message that may have been written a moment ago, in words, and zeros after it. False if
-/// it is neither a chunk nor a word: these two take few instructions.
+/// Copies a message that may have been written a moment ago, in words, and writes zeros after it.
+/// Handles only a message of a chunk or a word, because these take few instructions; false for
+/// other lengths.
 #[inline(always)]
 pub(crate) fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     if let Ok(from) = from.try_into() {
@@ -60,7 +60,7 @@ pub(crate) fn fresh_usual(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     false
 }
 
-/// The same for a message of up to a chunk; false if it is longer.
+/// Like [`fresh_usual`], for a message of up to a chunk; false if it is longer.
 #[inline(always)]
 pub(crate) fn fresh(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     if fresh_usual(to, from) {
@@ -73,7 +73,7 @@ pub(crate) fn fresh(to: &mut [u8; CHUNK], from: &[u8]) -> bool {
     true
 }
 
-/// The same for a message of one to two chunks; false if it has another length.
+/// Like [`fresh_usual`], for a message of one to two chunks; false if it has another length.
 #[inline(always)]
 pub(crate) fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
     to[CHUNK..].fill(0);
@@ -92,9 +92,9 @@ pub(crate) fn fresh_two(to: &mut [u8; 2 * CHUNK], from: &[u8]) -> bool {
 /// Longest message that is read in words.
 const IN_WORDS: usize = 4 * CHUNK;
 
-/// The same for a message of any length, for which `to` has whole chunks. Only a message of up to
-/// 128 bytes is read in words, and ends in zeros: of a longer one, the user wrote most bytes a
-/// while ago.
+/// Like [`fresh_usual`], for a message of any length; `to` has room for it in whole chunks. Only a
+/// message of up to 128 bytes is read in words and followed by zeros: the user wrote most bytes of
+/// a longer one a while ago.
 pub(crate) fn fresh_chunks(to: &mut [u8], from: &[u8]) {
     if from.len() > IN_WORDS {
         to[..from.len()].copy_from_slice(from);
@@ -110,7 +110,7 @@ pub(crate) fn fresh_chunks(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies less than a chunk, and zeros after it.
+/// Copies less than a chunk, and writes zeros after it.
 #[inline(never)]
 fn fresh_shorter(to: &mut [u8; CHUNK], from: &[u8]) {
     *to = [0; CHUNK];

@@ -1,11 +1,11 @@
-//! Why there is no memory: the errors that several files of this crate return.
+//! The errors that several files of this crate return.
 
 /// A length that exceeds a msgbuf's capacity. Allocate a msgbuf of that length instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooLong {
     /// The length asked for, in bytes.
     pub len: usize,
-    /// The longest there is, in bytes.
+    /// The longest possible length, in bytes.
     pub capacity: usize,
 }
 
@@ -18,7 +18,7 @@ pub enum AllocError {
     Limit,
     /// The system has no memory. Give buffers back, or raise the limit of the process.
     NoMemory,
-    /// The process has as many regions as there can be. Adopt fewer buffers, or drop some.
+    /// The process has the most regions that are possible. Adopt fewer buffers, or drop some.
     TooManyRegions,
 }
 

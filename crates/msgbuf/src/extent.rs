@@ -1,11 +1,11 @@
-//! The places of things in the memory of a region, which a process must know to map it.
+//! The layout of a region's memory, which another process must know to map the region.
 //!
 //! Invariant: an extent that [`Extent::is_sound`] accepts lies inside the memory. Made by `region`,
 //! checked by `peer`.
 
 use std::sync::atomic::AtomicU32;
 
-/// The places of things in the memory of a region.
+/// The layout of a region's memory: blocks, and generations after them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extent {
     /// Bytes of the memory.

@@ -1,10 +1,10 @@
-//! The home of the msgbufs of a pool, to which they return when any thread drops them: a list that
-//! the pool empties when it runs out. When the pool is gone, the home keeps its regions until the
-//! last of their msgbufs has come back.
+//! The home of a pool's msgbufs, to which they return when any thread drops them: a list that the
+//! pool empties when it has no free block left. When the pool is gone, the home keeps the pool's
+//! regions until the last of their msgbufs has come back.
 //!
 //! Invariant: once the pool is gone, `outstanding` counts the msgbufs that are still out, and the
-//! thread that brings it to zero frees the regions. So no msgbuf needs a reference count of its
-//! own.
+//! thread that brings it to zero frees the regions. Therefore, no msgbuf needs a reference count of
+//! its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ impl Home {
         self.waiting.store(0, Ordering::Release);
     }
 
-    /// Takes in the block of a dropped msgbuf.
+    /// Adds the block of a dropped msgbuf to the list.
     pub(crate) fn take(&self, block: Block) {
         let mut state = self.lock();
         let Some(orphans) = &mut state.orphans else {
@@ -56,8 +56,8 @@ impl Home {
             self.waiting.store(state.returned.len(), Ordering::Release);
             return;
         };
-        // This must happen before the block counts as back: the thread that brings the last one
-        // back frees the regions at once, and with them the memory to which the block points.
+        // This must happen before the block counts as back: the thread that brings back the last
+        // block immediately frees the regions, and with them the memory to which the block points.
         let own = block.into_own_region();
         orphans.outstanding -= 1;
         let regions = if orphans.outstanding == 0 {
@@ -77,7 +77,7 @@ impl Home {
         let mut state = self.lock();
         let returned = std::mem::take(&mut state.returned);
         let outstanding = outstanding - returned.len();
-        // As above, this must happen while the regions certainly exist.
+        // As above, this must happen while the regions still exist.
         let own: Vec<_> = returned.into_iter().map(Block::into_own_region).collect();
         let regions = if outstanding == 0 {
             regions

@@ -1,5 +1,5 @@
-//! A cache of free regions that hold a single large block each. It keeps them for the next message
-//! of their class, up to a bound in bytes, and gives the rest back to the system. Owned by `pool`.
+//! A cache of free regions that hold a single large block each. It keeps them for later messages of
+//! their class, up to a bound in bytes; the pool, which owns the cache, frees the others.
 //!
 //! A region larger than the bound is a giant. The cache keeps the last one, because the kernel
 //! clears each page of a new region at its first touch, and that takes several times as long as
@@ -8,8 +8,8 @@
 use crate::layout::{LARGE_CLASSES, SMALL_CLASSES};
 use crate::region::RegionBox;
 
-/// Most bytes kept, so that a stream of messages of 16 MiB reuses its buffers, and a burst of
-/// large ones does not stay mapped for ever.
+/// Most bytes in the cache, apart from the giant. A stream of messages of 16 MiB reuses its
+/// buffers, and the buffers of a burst of large messages do not stay mapped for ever.
 pub(crate) const MAX_CACHED: usize = 128 << 20;
 
 /// Free large regions by class, last in first out.
@@ -22,7 +22,7 @@ pub(crate) struct LargeCache {
 }
 
 impl LargeCache {
-    /// Takes a region of `class` out.
+    /// Removes and returns a region of `class`.
     pub(crate) fn pop(&mut self, class: usize) -> Option<RegionBox> {
         if let Some((_, giant)) = self.giant.take_if(|(of, _)| *of == class) {
             return Some(giant);
@@ -32,8 +32,8 @@ impl LargeCache {
         Some(region)
     }
 
-    /// Puts a region of `class` in. Returns the region that no longer fits within the bound, if
-    /// there is one.
+    /// Adds a region of `class`. Returns the region that does not fit within the bound, if there is
+    /// one.
     #[must_use = "a region that is not kept is to be accounted for"]
     pub(crate) fn push(&mut self, class: usize, region: RegionBox) -> Option<RegionBox> {
         if region.get().len > MAX_CACHED {
@@ -49,7 +49,7 @@ impl LargeCache {
         None
     }
 
-    /// Takes the largest region out.
+    /// Removes and returns the largest region.
     pub(crate) fn evict(&mut self) -> Option<RegionBox> {
         if let Some((_, giant)) = self.giant.take() {
             return Some(giant);

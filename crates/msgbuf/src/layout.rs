@@ -1,4 +1,4 @@
-//! Where things lie inside a block: sizes and offsets, nothing else (design §8, eRPC §4.2.1).
+//! The layout of a block: sizes and offsets, nothing else (design §8, eRPC §4.2.1).
 //!
 //! ```text
 //! 0         64        88                                   block - 96 i
@@ -59,7 +59,7 @@ const _: () = {
     assert!(DATA_OFFSET + MAX_MESSAGE + slots * SLOT_STRIDE < u32::MAX as usize);
 };
 
-/// The layout of messages for one number of data bytes per packet.
+/// The layout of messages for a given number of data bytes per packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     data_size: usize,
@@ -98,7 +98,7 @@ impl Layout {
         if rest > full { rest } else { full }
     }
 
-    /// Longest message of one packet whose class [`small_class`] finds.
+    /// Longest message of one packet that fits into a carved block.
     pub(crate) const fn single_limit(self) -> usize {
         let most = MAX_BLOCK - DATA_OFFSET;
         if self.data_size < most {
@@ -132,7 +132,8 @@ impl Layout {
     }
 }
 
-/// Smallest class whose blocks have `footprint` bytes, which is at most [`MAX_BLOCK`].
+/// Smallest class whose blocks have at least `footprint` bytes. `footprint` is at most
+/// [`MAX_BLOCK`].
 #[inline]
 pub(crate) const fn small_class(footprint: usize) -> usize {
     // All sizes up to 128 bytes have class 0, so the low bits do not matter.

@@ -1,9 +1,10 @@
-//! Message buffers of Dunlin: registered memory regions, hugepages, and ownership of the bytes
-//! that travel (design §8, eRPC §4.2).
+//! Message buffers of Dunlin: registered memory regions, hugepages, and ownership of the bytes of
+//! messages (design §8, eRPC §4.2).
 //!
 //! A [`Pool`] belongs to one endpoint and hands out [`MsgBuf`]s, which own their bytes. Core gives
-//! a transport a [`BufRef`]: plain integers that name bytes of a msgbuf as long as it is lent. With
-//! [`regions`], transports find the bytes again; a name that has outlived its msgbuf is refused.
+//! a transport a [`BufRef`]: plain integers that name bytes of a msgbuf as long as the msgbuf is
+//! lent. With [`regions`], transports find the bytes; a name that has outlived its msgbuf is
+//! refused.
 //!
 //! Of the crates below the endpoint's protocol, this is the only one with unsafe code. That code is
 //! sound because blocks are disjoint and have one owner each (`pool`, `buf`), regions outlive their

@@ -11,9 +11,9 @@ pub const REF_LEN: usize = 20;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct RegionId(pub u32);
 
-/// Names bytes of a [`MsgBuf`](crate::MsgBuf) while they are lent. Core hands it to a transport. It
-/// keeps nothing alive; [`regions::resolve`](crate::regions::resolve) and
-/// [`regions::read`](crate::regions::read) find out whether it still holds.
+/// Names bytes of a [`MsgBuf`](crate::MsgBuf) while they are lent. Core hands it to a transport.
+/// The name keeps nothing alive; [`regions::resolve`](crate::regions::resolve) and
+/// [`regions::read`](crate::regions::read) check whether it is still valid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BufRef {
     pub(crate) region: RegionId,
@@ -40,7 +40,7 @@ impl BufRef {
         generation: 0,
     };
 
-    /// How many bytes this names.
+    /// The number of bytes that this names.
     #[inline]
     pub const fn len(self) -> usize {
         self.len as usize
@@ -52,7 +52,8 @@ impl BufRef {
         self.len == 0
     }
 
-    /// Makes it name no bytes, with one store; assigning [`Self::EMPTY`] takes several.
+    /// Changes the name to one of no bytes, with one store; assigning [`Self::EMPTY`] takes
+    /// several.
     #[inline]
     pub const fn clear(&mut self) {
         self.len = 0;

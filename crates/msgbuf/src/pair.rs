@@ -1,10 +1,11 @@
 //! Two words that are read one by one and stored together.
 //!
-//! A processor hands a value from a store to a load only if that one store covers every byte of the
-//! load. Otherwise the load waits until the store has left the store buffer, and that takes
-//! hundreds of nanoseconds if stores to a line of another core are ahead of it. So words that were
-//! stored a moment ago are read one by one. Where the lines go to another core, the store buffer
-//! fills up before anything else, so two words share a store. Called by `copy`, and by transports.
+//! A processor forwards a value from a store to a load only if that one store covers every byte of
+//! the load. Otherwise, the load waits until the store has left the store buffer, which takes
+//! hundreds of nanoseconds if stores to a line of another core are ahead of it. Therefore, words
+//! that were stored a moment ago are read one by one. When the lines go to another core, the store
+//! buffer is the first resource to fill up, so one store writes two words. Called by `copy`, and by
+//! transports.
 
 #[cfg(target_arch = "x86_64")]
 type Both = std::arch::x86_64::__m128i;
@@ -20,8 +21,8 @@ pub const PAIR: usize = size_of::<Pair>();
 pub struct Pair(Both);
 
 impl Pair {
-    /// The two words at `from[AT..]`, with a load for each. Left alone, the compiler would make one
-    /// load of them.
+    /// The two words at `from[AT..]`, with a load for each. Otherwise, the compiler would merge the
+    /// two loads.
     ///
     /// ```
     /// # use dunlin_msgbuf::Pair;
@@ -36,7 +37,7 @@ impl Pair {
         Self(unsafe { load::<AT>(from.as_ptr()) })
     }
 
-    /// Stores both words at once.
+    /// Stores both words with one store.
     #[inline(always)]
     pub fn store(self, to: &mut [u8; PAIR]) {
         // SAFETY: a pair has as many bytes, all of which are initialised; the place needs no
@@ -45,7 +46,7 @@ impl Pair {
     }
 }
 
-/// Loads the lower word, and then the upper one, by these two instructions.
+/// Loads the lower word and then the upper one, with these two instructions.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 macro_rules! load_by {
     ($lower:literal, $upper:literal, $from:ident) => {{

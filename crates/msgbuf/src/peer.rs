@@ -1,10 +1,10 @@
 //! Regions of other processes, mapped for reading, for data sent by reference (design §12).
 //!
-//! A sender names bytes of its region ([`BufRef`]); the receiver, which has mapped the
-//! region, finds them ([`PeerRegion::find`]) and copies them out. The sender may take the bytes
-//! back at any time. So after the copy, the receiver reads the block's generation, which lies in
-//! the same memory. As in a sequence lock, the copy counts only if the generation is still the one
-//! that the sender named.
+//! A sender names bytes of its region ([`BufRef`]); the receiver, which has mapped the region,
+//! finds them ([`PeerRegion::find`]) and copies them out. The sender may take the bytes back at any
+//! time. Therefore, the receiver reads the block's generation, which lies in the same memory, after
+//! the copy. As in a sequence lock, the copy counts only if the generation is still the one that
+//! the sender named.
 //!
 //! Invariants: a mapping cannot lose pages while it lives (its size is sealed, hugepages cannot be
 //! taken out of it); nothing here writes to it; no reference to its bytes exists, because the other
@@ -28,7 +28,7 @@ pub struct PeerRegion {
     extent: Extent,
 }
 
-/// Bytes that lie in another process, which may take them back.
+/// Bytes in the memory of another process, which may take them back.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerBytes<'a> {
     bytes: NonNull<u8>,
@@ -52,8 +52,8 @@ impl PeerRegion {
         Ok(Self { mapping, extent })
     }
 
-    /// The bytes that `name` names, if they lie in this region. The caller must know that the name
-    /// is one of this region.
+    /// The bytes that `name` names, if they lie in this region. The caller must make sure that the
+    /// name belongs to this region.
     #[inline]
     pub fn find(&self, name: BufRef) -> Option<PeerBytes<'_>> {
         let (offset, block) = (name.offset as usize, name.block as usize);
@@ -79,7 +79,7 @@ impl PeerRegion {
 }
 
 impl<'a> PeerBytes<'a> {
-    /// Bytes of this process that are good as long as `generation` is `lent`, for tests and
+    /// Bytes of this process that are valid as long as `generation` is `lent`, for tests and
     /// simulators.
     ///
     /// # Panics
@@ -122,7 +122,7 @@ impl<'a> PeerBytes<'a> {
                 .copy_from_nonoverlapping(self.bytes.as_ptr(), self.len());
         }
         compiler_fence(Ordering::SeqCst);
-        // The bytes must be read before the generation is: see `Region::revoke`.
+        // The bytes must be read before the generation; see `Region::revoke`.
         fence(Ordering::Acquire);
         // SAFETY: as above; an atomic may be read while another process writes it.
         unsafe { self.generation.as_ref() }.load(Ordering::Relaxed) == self.lent

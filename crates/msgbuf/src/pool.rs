@@ -1,15 +1,16 @@
 //! The pool of one endpoint: hands out msgbufs and takes them back, by size class (design §8).
 //!
-//! A message of up to 64 KiB with its headers gets a block of the next power of two. The pool
-//! carves the block from a region when it is first needed, and later keeps it on a
-//! last-in-first-out list. So memory is touched only as far as it is used, and the next message
-//! gets a block that is still in the cache. Free blocks are split only when the pool is at its
-//! limit, and never joined. A longer message gets a region of its own, of which the pool keeps a
-//! bounded amount for the next one.
+//! A message that takes up to 64 KiB with its headers gets a block of the next power of two. The
+//! pool carves the block from a region when it is first needed, and later keeps it on a
+//! last-in-first-out list. Therefore, the pool touches only memory that is used, and the next
+//! message gets a block that is still in the cache. Free blocks are split only when the pool is at
+//! its limit, and never joined. A longer message gets a region of its own; the pool keeps a bounded
+//! amount of such regions for later messages.
 //!
-//! Invariants: every block of a region is out, on exactly one free list, or not carved yet; `out`
-//! counts the msgbufs of each class that have not come back to this pool, including those that wait
-//! in its home. One endpoint thread owns the pool; only the home is shared.
+//! Invariants: every block of a region is out (it belongs to a msgbuf), on exactly one free list,
+//! or not carved yet; `out` counts the msgbufs of each class that have not come back to this pool,
+//! including those that wait in its home. One endpoint thread owns the pool; only the home is
+//! shared.
 
 use std::sync::Arc;
 
@@ -34,8 +35,8 @@ pub struct AdoptError {
     pub memory: Vec<u8>,
 }
 
-/// Message buffers for one endpoint. It may go before its msgbufs: their memory lives until the
-/// last of them is dropped.
+/// Message buffers for one endpoint. The pool may be dropped before its msgbufs: their memory lives
+/// until the last of them is dropped.
 ///
 /// ```
 /// use dunlin_msgbuf::{Pool, PoolConfig};
@@ -52,13 +53,13 @@ pub struct Pool {
     free: [Vec<Block>; SMALL_CLASSES],
     /// Msgbufs out, by class.
     out: [usize; CLASSES],
-    /// Longest message by class of carved blocks.
+    /// Longest message of a block, by class of carved blocks.
     capacity: [u32; SMALL_CLASSES],
     /// Longest message for which `alloc` finds the class without counting packets.
     single_limit: usize,
     regions: Vec<RegionBox>,
     home: Arc<Home>,
-    /// Smallest blocks carved from the last region.
+    /// The carved part of the last region, in smallest blocks.
     carved: u32,
     large: LargeCache,
     layout: Layout,
@@ -80,7 +81,7 @@ const _: () = {
 /// Blocks of each class for which a new pool's lists have room.
 const FEW: usize = 64;
 
-/// Smallest blocks of the first region that are not given back: 128 KiB.
+/// The part of the first region that is not given back, in smallest blocks: 128 KiB.
 const KEPT_UNITS: u32 = 1 << 10;
 
 /// Most regions that a pool carves blocks from: 64 GiB of the largest.
@@ -129,9 +130,9 @@ impl Pool {
         self.alloc_slow(len)
     }
 
-    /// A msgbuf for a message of `len` bytes that arrives in parts. A long one is prepared piece by
-    /// piece, not here, where a gibibyte would take some tenths of a second: before bytes are
-    /// written, [`MsgBuf::prepare`] should be called.
+    /// A msgbuf for a message of `len` bytes that arrives in parts. Call [`MsgBuf::prepare`] before
+    /// writing bytes: a long message is prepared piece by piece, because preparing a gibibyte here
+    /// would take some tenths of a second.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -142,8 +143,8 @@ impl Pool {
         }
     }
 
-    /// Takes a msgbuf back, to be used again next. A msgbuf of another pool goes home, as if
-    /// dropped.
+    /// Takes a msgbuf back, for the next message. A msgbuf of another pool returns to that pool, as
+    /// if dropped.
     #[inline]
     pub fn recycle(&mut self, buf: MsgBuf) {
         let class = buf.class();
@@ -157,8 +158,8 @@ impl Pool {
     }
 
     /// Makes a msgbuf of the user's memory. The memory becomes a region of its own;
-    /// [`MsgBuf::into_user`] gives it back, or it is freed with the msgbuf. It has no room for
-    /// headers, so transports that need registered memory copy it.
+    /// [`MsgBuf::into_user`] gives it back, or it is freed with the msgbuf. Such a msgbuf has no
+    /// room for headers, so transports that need registered memory copy it.
     ///
     /// # Errors
     /// The memory comes back if it is longer than [`MAX_MESSAGE`](crate::MAX_MESSAGE), or if there
@@ -208,9 +209,9 @@ impl Pool {
         self.out.iter().sum::<usize>() - self.home.waiting()
     }
 
-    /// Gives the memory of unused regions back to the system, from the last one on, but keeps those
-    /// that are older than one in use. An unused first region is replaced if much of it was carved.
-    /// This takes about a nanosecond for each free msgbuf and each region.
+    /// Gives the memory of unused regions back to the system, beginning with the newest, and stops
+    /// at the first region that is in use. An unused first region is replaced if much of it was
+    /// carved. This takes about a nanosecond for each free msgbuf and each region.
     ///
     /// ```
     /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -226,7 +227,7 @@ impl Pool {
             self.remove_last();
         }
         if self.regions.is_empty() {
-            // If this fails, the next msgbuf tries it again.
+            // If this fails, the next allocation tries again.
             let _ = self.add_region(self.first);
         }
     }
@@ -319,7 +320,7 @@ impl Pool {
         self.take_back(buf.into_block());
     }
 
-    /// Makes a block of this pool free that was out.
+    /// Puts a block of this pool, which was out, on its free list.
     fn take_back(&mut self, block: Block) {
         let class = block.class();
         self.out[class] -= 1;
@@ -359,7 +360,7 @@ impl Pool {
                 return self.split(class).ok_or(limit);
             }
         }
-        // Taking blocks back must never allocate, so the list has room for all that are out.
+        // Taking blocks back must never allocate, so the list has room for all blocks that are out.
         self.free[class].reserve(self.out[class] + 1);
         Ok(self.cut(class))
     }
@@ -410,7 +411,7 @@ impl Pool {
         }
     }
 
-    /// Units of the smallest block that are not carved from the last region yet.
+    /// The part of the last region that is not carved yet, in smallest blocks.
     fn units_left(&self) -> u32 {
         let units = self
             .regions
@@ -440,7 +441,7 @@ impl Pool {
         unsafe { Block::new(region.ptr(), number, offset + DATA_OFFSET, capacity, class) }
     }
 
-    /// Makes sure that `size` more bytes can be mapped, and frees cached regions if need be.
+    /// Makes sure that `size` more bytes can be mapped, and frees cached regions if necessary.
     fn make_room(&mut self, size: usize) -> Result<(), AllocError> {
         while self.mapped.saturating_add(size) > self.max_bytes {
             let freed = self.large.evict().ok_or(AllocError::Limit)?;

@@ -1,6 +1,6 @@
-//! Prefetching of memory that a reference names, as safe functions for crates that forbid unsafe
-//! code (HERD §4.1.1, G-Opt §3). A prefetch reads nothing and cannot fault, so no index here needs
-//! to be in bounds. On processors other than x86-64 these functions do nothing.
+//! Prefetching of referenced memory, as safe functions for crates that forbid unsafe code (HERD
+//! §4.1.1, G-Opt §3). A prefetch reads nothing and cannot fault, so no index here has to be in
+//! bounds. On processors other than x86-64 these functions do nothing.
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -16,7 +16,7 @@ pub fn prefetch_read<T: ?Sized>(value: &T) {
     fetch(std::ptr::from_ref(value).cast());
 }
 
-/// Starts to load cache line `n` of `value`, counted from its first.
+/// Starts to load cache line `n` of `value`; its first line is line 0.
 ///
 /// ```
 /// let session = [0_u64; 32];

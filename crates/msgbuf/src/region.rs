@@ -60,16 +60,16 @@ pub(crate) struct Region {
     /// Only the capacity of the `Vec` is used.
     descriptors: Vec<MaybeUninit<Descriptor>>,
     first_descriptor: NonNull<Descriptor>,
-    /// The region has asked for hugepages up to here; `usize::MAX`: it does not ask.
+    /// The region has asked for hugepages up to here; `usize::MAX` if it never asks.
     gathered: AtomicUsize,
     memory: Memory,
 }
 
-/// The memory that the region frees in the end.
+/// The memory that the region frees when it is dropped.
 #[derive(Debug)]
 enum Memory {
     Mapped(Mapping),
-    /// The user's, and its generation.
+    /// Memory of the user, and its generation.
     User(
         Vec<u8>,
         #[expect(dead_code, reason = "reached by its address")] Vec<AtomicU32>,
@@ -95,8 +95,8 @@ impl Region {
 
     /// Marks a block as lent, if it is not, and returns the generation of its `BufRef`s.
     ///
-    /// Called only by the owner of the block; several threads may do so at once, and then all of
-    /// them write the same value.
+    /// Called only by the owner of the block. Several threads may share its msgbuf and call this
+    /// concurrently; then all of them write the same value.
     ///
     /// # Safety
     /// `block` is a block of this region.
@@ -143,8 +143,8 @@ impl Region {
         } else {
             generation.store(lent.wrapping_add(1), Ordering::Release);
         }
-        // A reader in another process reads the generation after it has copied the block. If it
-        // copied any byte that is written from now on, it must find the new generation.
+        // A reader in another process reads the generation after it has copied the block. If it has
+        // copied any byte that is written after this, it must find the new generation.
         fence(Ordering::Release);
     }
 
@@ -162,7 +162,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.generations.as_ptr(), self.blocks) }
     }
 
-    /// The place of the descriptor of a block. Only the owner of the block uses it.
+    /// The place of the descriptor of a block. Only the owner of the block uses the descriptor.
     #[inline]
     pub(crate) fn descriptor(&self, block: u32) -> NonNull<Descriptor> {
         debug_assert!((block as usize) < self.descriptors.capacity());
@@ -170,7 +170,8 @@ impl Region {
         unsafe { self.first_descriptor.add(block as usize) }
     }
 
-    /// Whether this is a block of the region: whether its descriptor lies here. Reads nothing.
+    /// Whether this is a block of the region. Compares only the address of the descriptor, and
+    /// reads no memory.
     pub(crate) fn describes(&self, block: &Block) -> bool {
         let first = self.first_descriptor.as_ptr();
         let end = first.wrapping_add(self.blocks);
@@ -189,8 +190,8 @@ impl Region {
         }
     }
 
-    /// Asks for the bytes up to `end` in hugepages, unless it has asked for them before. The region
-    /// holds a single block, and its owner calls.
+    /// Asks the kernel for hugepages for the bytes up to `end`, unless the region has asked for
+    /// them before. The region holds a single block, whose owner calls this.
     #[inline]
     pub(crate) fn gather(&self, end: usize) {
         if end > self.gathered.load(Ordering::Relaxed) {
@@ -225,7 +226,7 @@ impl Region {
     }
 }
 
-/// Room for the descriptors of this number of blocks, untouched; `None` if there is no memory.
+/// Untouched room for the descriptors of `blocks` blocks; `None` if there is no memory.
 fn describe(blocks: usize) -> Option<(Vec<MaybeUninit<Descriptor>>, NonNull<Descriptor>)> {
     let mut room = Vec::new();
     room.try_reserve_exact(blocks).ok()?;
@@ -257,8 +258,8 @@ impl RegionPtr {
 pub(crate) struct RegionBox(RegionPtr);
 
 impl RegionBox {
-    /// Maps a region of at least `len` bytes with a generation for each of its smallest blocks,
-    /// or with only one if it is to hold a single block.
+    /// Maps a region of at least `len` bytes, with a generation for each of its smallest blocks, or
+    /// with only one generation if the region will hold a single block.
     pub(crate) fn map(
         len: usize,
         single: bool,
@@ -337,7 +338,7 @@ impl RegionBox {
         Self(region)
     }
 
-    /// Hands the ownership over to the holder of the pointer.
+    /// Passes the ownership to the holder of the pointer.
     pub(crate) fn release(self) -> RegionPtr {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -353,7 +354,8 @@ impl RegionBox {
         unsafe { self.0.get() }
     }
 
-    /// Takes a region of user memory apart; `None` for every other, which is freed.
+    /// Takes a region of user memory apart, and returns the memory. Frees any other region, and
+    /// returns `None`.
     pub(crate) fn into_user(self) -> Option<Vec<u8>> {
         let region = self.release();
         match withdraw(region).memory {

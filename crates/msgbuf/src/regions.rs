@@ -1,8 +1,8 @@
-//! Looking up regions of this process, and the bytes that a name means.
+//! Looks up regions of this process, and the bytes that a name refers to.
 //!
-//! Transports find the bytes that a [`BufRef`] names here ([`resolve`]); the simulator copies them
-//! in safe code ([`read`]); a transport that registers memory with a device, or maps it into
-//! another process, asks for its description ([`info`]).
+//! Transports find the bytes that a [`BufRef`] names with [`resolve`]; the simulator copies them in
+//! safe code, with [`read`]; a transport that registers memory with a device, or maps it into
+//! another process, gets the description of the memory from [`info`].
 //!
 //! Invariant: [`read`] and [`info`] hold the lock of the region's row in the `table` while they use
 //! the region, so they may be called at any time.
@@ -21,7 +21,7 @@ pub enum Stale {
     /// The msgbuf was revoked, written to, recycled or dropped since it was lent. Keep it until
     /// the transport is done with it.
     Revoked,
-    /// The region is not safe to read from elsewhere. Make its pool with
+    /// Only the owner can read the region safely. Make its pool with
     /// [`PoolConfig::readable`](crate::PoolConfig::readable).
     NotReadable,
 }
@@ -48,7 +48,7 @@ pub struct RegionInfo {
     pub len: usize,
     /// NUMA node of the thread that made the region; `None` if unknown.
     pub numa_node: Option<u32>,
-    /// The kind of its memory.
+    /// The kind of the region's memory.
     pub backing: Backing,
     /// A descriptor of the memory that another process can map for reading, from offset 0; `None`
     /// for private and user memory, or if the process has no descriptor left.
@@ -58,17 +58,17 @@ pub struct RegionInfo {
     pub extent: Option<Extent>,
 }
 
-/// Finds the bytes that `buf` names, for the transport that is to send them.
+/// Finds the bytes that `buf` names, for the transport that sends them.
 ///
 /// `None` if the msgbuf is not lent any more, or never was: the caller drops the packet and counts
-/// it. [`BufRef::EMPTY`] gives `None` as well, so a caller asks [`BufRef::is_empty`] first. The
-/// pointer is good for reading `buf.len()` bytes until the msgbuf is revoked.
+/// it. [`BufRef::EMPTY`] gives `None` as well, so a caller checks [`BufRef::is_empty`] first.
+/// `buf.len()` bytes may be read through the pointer until the msgbuf is revoked.
 ///
 /// # Safety
 /// No other thread may free the region of `buf` during the call. The region stays as long as the
-/// msgbuf of `buf` exists, and, except for user memory, as long as its pool exists. So a transport
-/// may resolve every reference that its own endpoint has lent to it, even one that was revoked
-/// since.
+/// msgbuf of `buf` exists, and, except for user memory, as long as its pool exists. Therefore, a
+/// transport may resolve every reference that its own endpoint has lent to it, even one that was
+/// revoked since then.
 ///
 /// ```
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -97,12 +97,12 @@ pub unsafe fn resolve(buf: BufRef) -> Option<NonNull<u8>> {
 
 /// Appends the bytes that `buf` names to `out`: [`resolve`] for safe code, at the price of a lock.
 ///
-/// Any thread may call it at any time. If the msgbuf has been revoked, this is a safe error. The
-/// pool must have been made [`readable`](crate::PoolConfig::readable), so that revoking waits for
-/// readers.
+/// Any thread may call this at any time. A revoked msgbuf gives an error, and no undefined
+/// behaviour. The pool must have been made [`readable`](crate::PoolConfig::readable), so that
+/// revoking waits for readers.
 ///
 /// # Errors
-/// See [`Stale`]. `out` is then as it was.
+/// See [`Stale`]. `out` is then unchanged.
 ///
 /// ```
 /// use dunlin_msgbuf::{Pool, PoolConfig, regions, regions::Stale};
@@ -120,7 +120,7 @@ pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
     if buf.is_empty() {
         return Ok(());
     }
-    // Before the lock is taken, because the allocator may run any code.
+    // This comes before the lock is taken, because the allocator may run any code.
     out.reserve(buf.len());
     let _region_lives = REGIONS.lock(buf.region);
     let region = REGIONS.find(buf.region).ok_or(Stale::Revoked)?;
@@ -142,7 +142,7 @@ pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
     Ok(())
 }
 
-/// Describes a region; `None` if there is none of that id.
+/// Describes a region; `None` if no region has that id.
 ///
 /// ```
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -167,7 +167,7 @@ pub fn info(id: RegionId) -> Option<RegionInfo> {
     })
 }
 
-/// True as long as there is a region of that id.
+/// True as long as a region has that id.
 pub fn is_alive(id: RegionId) -> bool {
     REGIONS.find(id).is_some()
 }

@@ -1,9 +1,9 @@
 //! A growable array in pages of its own, for tables that grow with the number of sessions.
 //!
-//! It differs from a `Vec` in two ways. It grows by an eighth, and by moving pages instead of
-//! copying entries, so no old copy stays in the allocator's heap. And shortening it gives memory
-//! back. For 20 000 entries of 128 bytes, a `Vec` keeps up to twice as much in use: an allocator
-//! copies memory that is aligned to cache lines when it grows, and may keep the old copies.
+//! It differs from a `Vec` in two ways. It grows by an eighth, by moving pages instead of copying
+//! entries, so no old copy stays in the allocator's heap. And shortening it gives memory back. For
+//! 20 000 entries of 128 bytes, a `Vec` uses up to twice as much memory: to grow memory that is
+//! aligned to cache lines, an allocator copies it, and may keep the old copies.
 //!
 //! Invariants: the first `len` entries are initialised, and the mapping has room for `capacity`
 //! entries. Used by the tables of `dunlin-core`.
@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 
 use crate::sys::{Mapping, PAGE};
 
-/// Bytes by which an array grows at least, once it has more than a page.
+/// Least bytes by which an array grows, once it has more than a page.
 const STEP: usize = 4 * PAGE;
 
 /// A growable array of `T` in pages of its own.
@@ -31,7 +31,7 @@ pub struct Rows<T> {
     base: NonNull<T>,
     len: usize,
     capacity: usize,
-    /// The memory; `None` as long as there was no entry.
+    /// The memory; `None` until the first entry is added.
     memory: Option<Mapping>,
     owns: PhantomData<T>,
 }
@@ -60,7 +60,7 @@ impl<T> Rows<T> {
         }
     }
 
-    /// Entries for which there is room.
+    /// The number of entries for which there is room.
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
@@ -75,8 +75,8 @@ impl<T> Rows<T> {
         self.len += 1;
     }
 
-    /// Drops the entries from `len` on, and gives the pages back that only they have used, but for
-    /// an eighth of those that are left.
+    /// Drops the entries from `len` on, and gives back the pages that only they have used, except
+    /// for a reserve of an eighth of the remaining ones.
     pub fn truncate(&mut self, len: usize) {
         while self.len > len {
             self.len -= 1;
@@ -119,7 +119,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Bytes of a mapping whose first `bytes` bytes are used.
+/// Bytes of a mapping of which `bytes` bytes are used.
 const fn with_spare(bytes: usize) -> usize {
     let spare = if bytes / 8 > STEP { bytes / 8 } else { STEP };
     (bytes + spare).next_multiple_of(PAGE)

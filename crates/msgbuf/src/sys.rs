@@ -1,6 +1,6 @@
 //! Gets memory from the operating system, and does nothing else: `memfd_create` and `mmap`, with
-//! hugepages if there are any, else ordinary pages, else anonymous memory (design §8). Other
-//! systems than Linux, and Miri, take zeroed memory from the allocator.
+//! hugepages if there are any, else ordinary pages, else anonymous memory (design §8). On systems
+//! other than Linux, and with Miri, it takes zeroed memory from the allocator.
 //!
 //! A [`Mapping`] is zeroed, page-aligned and at least as long as asked. The kernel provides each
 //! page when it is first touched. A [`PeerMapping`] is memory of another process, for reading.
@@ -19,7 +19,7 @@ pub(crate) const HUGEPAGE: usize = 2 << 20;
 /// Bytes of an ordinary page.
 pub(crate) const PAGE: usize = 4096;
 
-/// The pages that a region's memory is made of.
+/// The kind of pages of a region's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Backing {
     /// Shared memory in hugepages of 2 MiB.
@@ -48,24 +48,24 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps at least `len` bytes, which is not zero; `None` if the system refuses. `shared` asks
-    /// for memory that other processes can map; if the system has none, the memory is private.
+    /// Maps at least `len` bytes; `len` must not be zero. `None` if the system refuses. `shared`
+    /// asks for memory that other processes can map; if the system has none, the memory is private.
     pub(crate) fn new(len: usize, shared: bool, hugepages: bool) -> Option<Self> {
         debug_assert!(len > 0);
         os::map(len, shared, hugepages)
     }
 
-    /// Makes private memory `len` bytes long, which is a multiple of a page. Its contents stay, as
-    /// far as they fit, but may move. `None` if the system refuses; the memory is then gone.
+    /// Makes private memory `len` bytes long; `len` must be a multiple of a page. Contents that fit
+    /// are kept, but may move. `None` if the system refuses; the memory is then gone.
     pub(crate) fn resized(self, len: usize) -> Option<Self> {
         debug_assert!(self.backing == Backing::Private && len > 0 && len.is_multiple_of(PAGE));
         os::resize(self, len)
     }
 
-    /// Asks for these bytes in hugepages, of which the system need not have set any aside. Without
-    /// them the memory works, but its first use costs a fault for each page of 4 KiB: 7.7 ms
-    /// instead of 0.5 ms for 8 MiB, measured on Linux 6.18. `bytes` begins at a multiple of a
-    /// hugepage.
+    /// Asks the kernel to put these bytes into hugepages, even if the system has set none aside.
+    /// Without hugepages, the memory works, but its first use costs a fault for each page of 4 KiB:
+    /// 7.7 ms instead of 0.5 ms for 8 MiB, measured on Linux 6.18. `bytes` begins at a multiple of
+    /// a hugepage.
     pub(crate) fn gather(&self, bytes: Range<usize>) {
         debug_assert!(bytes.end <= self.len && bytes.start.is_multiple_of(HUGEPAGE));
         os::gather(self, bytes);
@@ -128,7 +128,7 @@ pub(crate) fn map_peer(fd: &OwnedFd, len: usize) -> Result<PeerMapping, MapError
     os::map_peer(fd, len)
 }
 
-/// NUMA node on which the calling thread runs; the first touch of a page takes memory there.
+/// NUMA node on which the calling thread runs: the first touch of a page takes memory of that node.
 pub(crate) fn current_node() -> Option<u32> {
     os::current_node()
 }
@@ -199,7 +199,7 @@ mod os {
         };
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let base = match backing {
-            // The kernel aligns these by itself, and refuses to unmap a part of a hugepage.
+            // The kernel aligns hugepages by itself, and refuses to unmap a part of one.
             Backing::Hugepages => map_anywhere(len, access, flags, raw),
             _ => map_aligned(len, access, flags, raw),
         }?;
@@ -225,7 +225,7 @@ mod os {
         (base != libc::MAP_FAILED).then(|| NonNull::new(base.cast()))?
     }
 
-    /// As [`map_anywhere`], but a mapping that can hold a hugepage begins where one may begin.
+    /// Like [`map_anywhere`], but a mapping that can hold a hugepage begins at a multiple of one.
     fn map_aligned(len: usize, access: c_int, flags: c_int, fd: c_int) -> Option<NonNull<u8>> {
         if len < HUGEPAGE {
             return map_anywhere(len, access, flags, fd);
@@ -253,7 +253,7 @@ mod os {
         }
     }
 
-    /// Set once the kernel has said that it cannot make hugepages of shared memory at all.
+    /// Set once the kernel has answered that it cannot make hugepages of shared memory at all.
     static CANNOT_COLLAPSE: AtomicBool = AtomicBool::new(false);
 
     pub(super) fn gather(mapping: &Mapping, bytes: Range<usize>) {
@@ -269,7 +269,7 @@ mod os {
                 unsafe { libc::madvise(base.cast(), whole, libc::MADV_HUGEPAGE) };
             }
             Backing::Pages if !CANNOT_COLLAPSE.load(Ordering::Relaxed) => {
-                // The kernel collapses only where a page is.
+                // The kernel collapses a range only if a page is present in it.
                 for place in (0..whole).step_by(HUGEPAGE) {
                     // SAFETY: inside of the mapping, all of whose bytes are initialised.
                     unsafe { base.add(place).read_volatile() };
@@ -316,9 +316,9 @@ mod os {
         Ok(PeerMapping { base, len })
     }
 
-    /// True if this is memory of `len` bytes and no mapping of it ever loses a page; access to a
-    /// lost page would be a bus error. Ordinary pages appear when they are touched; hugepages are
-    /// reserved when they are mapped, and stay if the system cannot punch holes.
+    /// True if this is memory of `len` bytes, and no mapping of it can ever lose a page; access to
+    /// a lost page would be a bus error. The kernel makes ordinary pages when they are touched. It
+    /// reserves hugepages when they are mapped, and they stay if no process can punch holes.
     fn keeps_its_pages(fd: &OwnedFd, len: usize) -> bool {
         let mut stat = MaybeUninit::<libc::stat>::uninit();
         // SAFETY: the kernel fills the structure.
@@ -339,8 +339,8 @@ mod os {
             && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
     }
 
-    /// The kind of file system on which a file lies. The block size would not show it: a tmpfs that
-    /// may use huge pages has the block size of hugetlbfs.
+    /// The kind of file system on which a file lies. The block size does not show the kind: a tmpfs
+    /// that may use huge pages has the block size of hugetlbfs.
     fn system_of(fd: &OwnedFd) -> Option<libc::__fsword_t> {
         let mut system = MaybeUninit::<libc::statfs>::uninit();
         // SAFETY: the kernel fills the structure.

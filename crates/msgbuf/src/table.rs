@@ -1,8 +1,8 @@
 //! A table of entries by [`RegionId`], looked up without a lock.
 //!
 //! Invariants: a row with an id points to the living entry of that id. Rows change under their
-//! lock. An id is used again only after 2³² others, so a name never finds a later region in place
-//! of its own. The only table is that of regions, in `region`.
+//! lock. An id is reused only after 2³² others, so a name never finds a later region instead of its
+//! own. The only table is that of regions, in `region`.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -18,8 +18,9 @@ pub(crate) struct Table<T> {
     next_id: AtomicU32,
 }
 
-/// One row of the table. The id stands next to the pointer. So a search for one region never
-/// touches a later region that took over its row and that another thread may be about to free.
+/// One row of the table. The id stands next to the pointer, so that a search compares ids without
+/// touching a region: a later region may have taken over the row, and another thread may be about
+/// to free it.
 #[derive(Debug)]
 struct Row<T> {
     id: AtomicU32,
@@ -28,7 +29,7 @@ struct Row<T> {
 
 /// Most entries at once.
 pub(crate) const ROWS: usize = 1 << 16;
-/// Locks of the table; two rows in use rarely share one.
+/// Number of locks of the table; two rows in use rarely share a lock.
 const LOCKS: usize = 64;
 
 impl<T> Table<T> {
@@ -36,7 +37,8 @@ impl<T> Table<T> {
         Self {
             rows: [const { Row::vacant() }; ROWS],
             locks: [const { Mutex::new(()) }; LOCKS],
-            // All zero, so that the table takes no room in a program's file; no entry gets id 0.
+            // All fields are zero, so that the table takes no room in a program's file. No entry
+            // gets id 0.
             next_id: AtomicU32::new(0),
         }
     }
@@ -59,8 +61,8 @@ impl<T> Table<T> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters `it` under a new id; `false` if the table is full. `set` gets the id before any other
-    /// thread can find the entry.
+    /// Adds `it` under a new id; `false` if the table is full. Calls `set` with the id before any
+    /// other thread can find the entry.
     pub(crate) fn insert(&self, it: NonNull<T>, set: impl Fn(RegionId)) -> bool {
         for _ in 0..ROWS {
             let id = RegionId(self.next_id.fetch_add(1, Ordering::Relaxed));
@@ -80,7 +82,8 @@ impl<T> Table<T> {
         false
     }
 
-    /// Takes an id out of the table. Afterwards no thread that takes its lock finds the entry.
+    /// Removes an id from the table. Afterwards, no thread that takes the lock of the id finds the
+    /// entry.
     pub(crate) fn remove(&self, id: RegionId) {
         let _no_reader = self.lock(id);
         self.rows[row_of(id)]

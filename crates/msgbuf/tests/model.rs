@@ -3,9 +3,9 @@
 //!
 //! Random operations on two pools: allocate, resize, fill, write, lend, revoke, drop here and on
 //! another thread, recycle into either pool, adopt and give back user memory, drop a pool before
-//! its msgbufs. After each of them, no two msgbufs overlap, every message has the bytes last
-//! written to it, every name that should hold reads the right bytes, and every other name is
-//! refused. At the end everything is returned.
+//! its msgbufs. After each operation, no two msgbufs overlap, every message has the bytes last
+//! written to it, every name that should be valid reads the right bytes, and every other name is
+//! refused. At the end, everything has been returned.
 
 #![expect(clippy::cast_possible_truncation, reason = "patterns wrap")]
 
@@ -102,7 +102,7 @@ struct Message {
     /// The first bytes of the message. After growing, the others are unspecified.
     known: Vec<u8>,
     user: bool,
-    /// Names that hold, with their bytes.
+    /// Valid names, with their bytes.
     names: Vec<(BufRef, Vec<u8>)>,
 }
 
@@ -270,7 +270,7 @@ impl World {
 }
 
 impl Message {
-    /// Applies an operation that the msgbuf survives; returns the names that it ended.
+    /// Applies an operation that the msgbuf survives; returns the names that the operation ended.
     fn apply(&mut self, op: Op) -> Vec<BufRef> {
         let len = self.buf.len();
         match op {
@@ -324,7 +324,7 @@ impl Message {
         self.names.drain(..).map(|(name, _)| name).collect()
     }
 
-    /// Addresses that no other msgbuf may use: its data, and in front of it its first header and
+    /// Addresses that no other msgbuf may use: the data, and before it the first header and its
     /// headroom.
     fn span(&self) -> (usize, usize) {
         let data = self.buf.data().as_ptr().addr();

@@ -42,7 +42,7 @@ pub(crate) struct Arrived {
     pub(crate) message: MsgBuf,
 }
 
-/// What a packet was for its request.
+/// Whether a packet is new to its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
     /// It is new, and others are still missing.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use dunlin_core::{BytesPerSec, CongestionControl, Nanos, Sample, Tag};
 use dunlin_testkit::pair::*;
 
-/// A window below one packet, at a packet in 10 µs; counts losses.
+/// A scheme with a window below one packet, and a rate of one packet in 10 µs. It counts losses.
 #[derive(Debug)]
 struct BelowOne(Arc<AtomicU32>);
 
@@ -28,8 +28,8 @@ impl CongestionControl for BelowOne {
     }
 }
 
-/// Otherwise a thousand senders whose answers take milliseconds would each have many packets in a
-/// queue, and would fill it.
+/// Otherwise, each of a thousand senders whose answers take milliseconds would have many packets in
+/// a queue, and together they would fill it.
 #[test]
 fn below_a_window_of_one_packet_only_one_is_in_flight() {
     let mut pair = Pair::new();
@@ -58,7 +58,7 @@ fn below_a_window_of_one_packet_only_one_is_in_flight() {
     pair.step_client();
     assert_eq!(pair.client.out.borrow().len(), 1);
     assert_eq!(losses.load(Ordering::Relaxed), 0);
-    // The packet is lost. No later one shows it, so the probe counts as the loss.
+    // The packet is lost. No later packet shows that, so the probe counts as a loss.
     pair.client.out.borrow_mut().clear();
     pair.pass(Nanos::from_millis(20));
     assert_eq!(pair.done().len(), 2);

@@ -253,7 +253,7 @@ fn a_copy_of_a_request_does_not_end_the_loan_of_an_earlier_transmission() {
     pair.run();
     pair.clock.pass(Nanos::from_millis(2));
     pair.client.stuck.set(true);
-    // The acknowledgement vector for the server takes the place in which a copy would lie.
+    // The acknowledgement vector for the server takes the space that a copy would need.
     pair.call(ECHO, b"y", 5);
     pair.step_client();
     let lent = take(&pair.client.out);

@@ -1,5 +1,5 @@
-//! Challenges (rule C13): a packet for a session of the receiver, which may be connecting; the
-//! receiver reports its bytes, and answers no packet.
+//! Challenges (rule C13). A challenge is a packet for a session of the receiver, which may still be
+//! connecting. The receiver reports the challenge's bytes, and answers with no packet.
 
 use dunlin_core::{Bypasses, Challenged, Config, Report, SessionOffer, SessionOptions};
 use dunlin_testkit::pair::*;
@@ -8,7 +8,7 @@ use dunlin_wire::{HEADER_LEN, PacketType, Token};
 
 const SECRET: u64 = 0x0102_0304_0506_0708;
 
-/// With the common path, and without it.
+/// A pair with the common path, and one without.
 fn pairs() -> [Pair; 2] {
     [true, false].map(|common| {
         let usual = Config::default();
@@ -92,7 +92,8 @@ fn bytes_that_are_no_challenge_for_the_session_are_dropped() {
     }
 }
 
-/// A flood of challenges leaves one report, and none before reports of other kinds were taken.
+/// A flood of challenges leaves a single report: a challenge that comes while a report of any kind
+/// waits is dropped.
 #[test]
 fn while_a_report_waits_challenges_are_dropped() {
     for mut pair in pairs() {

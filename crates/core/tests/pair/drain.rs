@@ -1,5 +1,5 @@
-//! Drain: requests that arrive are refused before their handlers run, and those that handlers have
-//! go on (rule C14).
+//! Drain: requests that arrive are refused before their handlers run, while requests that handlers
+//! already have go on (rule C14).
 
 use dunlin_core::{Nanos, RpcError, Tag};
 use dunlin_testkit::pair::*;
@@ -14,7 +14,7 @@ fn ends(pair: &Pair) -> Vec<(u64, Result<Vec<u8>, RpcError>)> {
     ends.into_iter().map(|(Tag(tag), end)| (tag, end)).collect()
 }
 
-/// Passes what the client has to send to the server, which takes it in one iteration.
+/// Lets the client send, and the server take the packets in one iteration.
 fn send(pair: &mut Pair) {
     pair.client.rpc.run_once();
     deliver(&pair.client.out, &pair.server.inbox);
@@ -38,7 +38,7 @@ fn requests_of_every_kind_are_refused_and_no_handler_runs() {
     assert_eq!(pair.done().len(), 6);
     assert_eq!((pair.ran(), pair.server.rpc.app().batches.len()), (0, 0));
     assert_eq!(pair.server.rpc.counters().turned_away, 6);
-    // A type without a handler stays one.
+    // A request of a type without a handler gets the same error as before.
     pair.call(UNKNOWN, b"", 9);
     pair.run();
     let unknown = RpcError::rejected(ErrorCode::UNKNOWN_TYPE, true);

@@ -1,6 +1,6 @@
-//! Handles of another endpoint: no operation takes them for its own, nothing is sent, and nothing
-//! is lost. The two endpoints of a pair differ in nothing but their numbers, so their first
-//! sessions, calls and requests have the same places in the same tables.
+//! Handles of another endpoint: every operation refuses them, nothing is sent, and nothing is lost.
+//! The two endpoints of a pair differ only in their numbers, so their first sessions, calls and
+//! requests have the same places in the same tables.
 
 use std::cell::RefCell;
 
@@ -27,7 +27,7 @@ impl CongestionControl for Slow {
     }
 }
 
-/// The packets that an endpoint has sent; its sessions, calls and msgbufs.
+/// How many packets an endpoint has sent, and how many sessions, calls and msgbufs it has.
 fn standing(rpc: &mut TestRpc) -> (u64, usize, usize, (usize, usize)) {
     let sent = rpc.counters().tx_packets;
     (sent, rpc.session_count(), rpc.call_count(), rpc.pool_use())
@@ -113,7 +113,7 @@ fn a_call_of_another_endpoint_is_not_cancelled() {
     assert_ne!(ours, theirs);
     let rpc = &mut pair.server.rpc;
     assert_eq!(rpc.cx().cancel(ours), Err(WRONG));
-    // Nor does it matter whether the call lives.
+    // The same holds for a call that has ended.
     finish(pair);
     let mut pair = Pair::new();
     let ended = pair.call(ECHO, b"x", 1);
@@ -136,7 +136,7 @@ fn handles_of_what_has_ended_are_told_from_those_of_another_endpoint() {
     assert_eq!(pair.client.rpc.session_info(none).err(), Some(ended));
 }
 
-/// Kept without a guard; the ticket goes to [`KEPT`].
+/// Requests of this type are kept without a guard; their tickets go to [`KEPT`].
 const KEEP: ReqType = ReqType(60);
 
 thread_local! {
@@ -186,7 +186,8 @@ fn a_ticket_of_another_endpoint_answers_no_request() {
     pair.assert_clean();
 }
 
-/// Uses its request with the context of the server of [`OTHER`], in the way that its data names.
+/// Uses the request with the context of the server in [`OTHER`]. The data of the request names the
+/// operation.
 fn astray(_: &mut App, req: Request<'_>, _: &mut Cx<'_>) {
     OTHER.with_borrow_mut(|other| {
         let cx = &mut other.as_mut().unwrap().server.rpc.cx();
@@ -223,8 +224,8 @@ fn astray_batch(_: &mut App, mut batch: Batch<'_>, _: &mut Cx<'_>) {
     });
 }
 
-/// Has the client of a further pair handle as many requests as the server of `pair` has, and answer
-/// them all at that server.
+/// Makes the client of another pair handle as many requests as the server of `pair` has, and answer
+/// all of them with the context of that server.
 fn send_astray(pair: Pair) -> Pair {
     OTHER.set(Some(pair));
     for how in ["reply", "reject", "keep", "ticket", "defer", "batch"] {

@@ -1,4 +1,4 @@
-//! Calls that make no progress, and the account of them that the other side gives over the control
+//! Calls that make no progress, and the account that the other side gives of them over the control
 //! plane (rules S11, C11).
 
 use dunlin_core::{Account, Config, Nanos, Question, Report, RpcError, SessionOptions, Tag};
@@ -24,7 +24,7 @@ fn account(pair: &mut Pair, account: &Account) {
     pair.client.rpc.run_once();
 }
 
-/// Lets the server's endpoint itself answer.
+/// Lets the server's endpoint answer the question.
 fn attend(pair: &mut Pair, question: &Question) {
     let back = pair.back;
     let fates = pair.server.rpc.lifecycle();
@@ -32,8 +32,8 @@ fn attend(pair: &mut Pair, question: &Question) {
     account(pair, &fates);
 }
 
-/// The time at which the first call ends, if that is within `span`, while `pass` lets time pass and
-/// `answer` answers.
+/// Lets time pass with `pass`, and answers questions with `answer`. Returns the time until the
+/// first call ends, if that is within `span`.
 fn end_within(
     pair: &mut Pair,
     span: Nanos,
@@ -185,8 +185,8 @@ fn a_peer_that_cannot_be_asked_fails_by_its_silence() {
     );
 }
 
-/// Sixty seconds with a forger at both sides: calls are right or end with an error, each in time.
-/// Returns the number that ended.
+/// Makes calls for sixty seconds, with a forger that attacks both sides. Each call ends in time,
+/// with the right response or an error. Returns the number of calls that ended.
 fn survive_forger(seed: u64, kinds: &[PacketType]) -> usize {
     const LIMIT: Nanos = TIMEOUT.times(6);
     const SIZES: [usize; 3] = [16, 5_000, 40_000];

@@ -266,7 +266,7 @@ fn contradictions_are_dropped_and_counted() {
             header.size += 1;
             shows
         });
-        // A CR that acknowledges packets not sent yet, and one whose bitmap does.
+        // A CR that acknowledges packets that have not been sent.
         forged[1] += forge(frames, |header| {
             let shows = header.kind == PacketType::Cr && header.cumulative().0 < 90;
             header.size = Header::arrivals(PktNum(190), 0);
@@ -374,7 +374,7 @@ fn own_absence_is_no_silence_of_the_peer() {
     // The client does not run for two seconds, and packets on their way to it are lost.
     pair.clock.pass(Nanos(2_000_000_000));
     pair.client.inbox.borrow_mut().clear();
-    // Long enough for several attempts; no request is given up before them.
+    // This is long enough for several attempts. No request is given up before them.
     for _ in 0..1000 {
         pair.clock.pass(Nanos(100_000));
         pair.step_client();
@@ -443,7 +443,7 @@ fn a_peer_that_does_not_run_for_a_while_is_asked_once_and_not_for_every_message(
 fn a_lost_tail_is_found_by_the_answers_to_what_left_after_it() {
     let mut pair = Pair::with(Config::default(), WIDE);
     issue_many(&mut pair, &pattern(2_000), 1);
-    // The last packet of the message is lost; the other messages of the session never rest.
+    // The last packet of the first message is lost. The session always has other messages to send.
     let begin = pair.clock.read();
     let mut lost = false;
     let mut tag = 1;

@@ -1,5 +1,5 @@
-//! Two endpoints, one clock that the test sets, and a wire that the test can look into: every
-//! rule of the slot protocol as a story of packets.
+//! Two endpoints, one clock that the test sets, and a wire that the test can inspect. The tests
+//! show every rule of the slot protocol as a sequence of packets.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod backlog;

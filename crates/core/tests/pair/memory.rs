@@ -1,4 +1,4 @@
-//! Answers of a server whose memory is used up, at each place where a request needs memory.
+//! The answers of a server whose memory is used up, for each place where a request needs memory.
 
 use dunlin_core::{Config, Nanos, RpcError, SessionOptions, Tag};
 use dunlin_msgbuf::MsgBuf;
@@ -22,7 +22,7 @@ fn use_up(pair: &mut Pair) -> Vec<MsgBuf> {
     let mut taken = Vec::new();
     for len in [1 << 20, 1 << 16, 1 << 12, 512, 1] {
         if len < 1 << 12 {
-            // Cut into smaller pieces.
+            // The loop cuts this piece into smaller ones.
             taken.pop();
         }
         while let Ok(buf) = pair.server.rpc.buf(len) {
@@ -66,7 +66,7 @@ fn a_request_whose_answer_has_no_room_is_overload_unless_its_handler_ran() {
 fn a_job_without_room_for_its_answer_gives_its_request_back() {
     let mut pair = pair();
     let mut taken = use_up(&mut pair);
-    // Room for the request alone.
+    // Leaves room for the request alone.
     taken.pop();
     let free = pair.server.rpc.pool_use();
     pair.call(BACKGROUND, b"x", 1);

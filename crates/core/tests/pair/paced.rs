@@ -41,8 +41,8 @@ fn call(pair: &mut Pair, len: usize, tag: u64) {
         .unwrap();
 }
 
-/// Passes `micros` µs in small steps, and notes when the client sent packets of a type, in µs since
-/// the beginning.
+/// Passes `micros` µs in small steps. Returns the packets of a type that the client sent, each with
+/// its time in µs since the beginning.
 fn departures(pair: &mut Pair, micros: u64, kind: PacketType) -> Vec<(u64, Header)> {
     let begin = pair.clock.read();
     let mut seen = Vec::new();
@@ -126,7 +126,7 @@ fn messages_of_a_session_take_turns_of_64_packets() {
 fn an_rfr_takes_the_time_of_what_it_asks_for() {
     let mut pair = Pair::new();
     call(&mut pair, 10 * 1024, 1);
-    // The request leaves unpaced, and the first packet of the response has arrived.
+    // The request leaves unpaced, and the server sends the first packet of the response.
     while pair.ran() == 0 {
         pair.step_client();
         deliver(&pair.client.out, &pair.server.inbox);
@@ -169,7 +169,7 @@ fn answers_are_never_paced() {
 
 #[test]
 fn what_waits_has_no_timeout() {
-    // The request would leave after 100 ms; the first timeout would come after 20.
+    // The second request leaves after 100 ms; the first timeout would come after 20 ms.
     let mut pair = paced_pair(5240);
     call(&mut pair, 500, 1);
     call(&mut pair, 500, 2);
@@ -201,7 +201,8 @@ fn a_session_that_ends_leaves_nothing_to_send() {
     pair.step_client();
     let session = pair.session;
     assert!(pair.client.rpc.disconnect(session).is_ok());
-    // Another session takes its number; no packet of the old one may go to it.
+    // Another session takes the number of the session. No packet of the old session may go to the
+    // new one.
     let options = SessionOptions::default();
     let again = pair.client.open(&options);
     assert_eq!(again.number(), session.number());

@@ -80,7 +80,7 @@ fn a_call_that_was_given_up_is_unanswered_until_the_server_has_answered() {
         pair.pass(Nanos::from_millis(30));
         assert!(!pair.client.rpc.cx().is_unanswered(call));
     }
-    // A call that waited for a slot leaves nothing at the server.
+    // The server has never seen a call that waited for a slot.
     let mut pair = busy();
     let waiting = pair.call(ECHO, b"second", 2);
     pair.client.rpc.cx().cancel(waiting).unwrap();
@@ -114,7 +114,7 @@ fn the_codes_of_a_server_prove_something_only_if_it_keeps_the_rules() {
         assert_eq!(info.keeps_code_rules, keeps_rules);
         pair.call(unknown, b"x", 1);
         pair.call(REJECT, b"x", 2);
-        // Of more than one packet, which ends elsewhere.
+        // A call of more than one packet, which other code ends.
         call_long(&mut pair, unknown, 3);
         pair.run();
         let code = ErrorCode::UNKNOWN_TYPE;
@@ -147,7 +147,7 @@ fn code_in(data: &[u8]) -> ErrorCode {
     CODES[usize::from(data[0])].0
 }
 
-/// Has the server reject with each of the codes, in each of the ways that a handler has.
+/// Makes the server reject with each of the codes, in each of the ways that handlers have.
 #[test]
 fn no_handler_sends_a_code_that_says_that_it_did_not_run() {
     let (direct, deferred, kept, batch, job) = (60, 61, 62, 63, 64);

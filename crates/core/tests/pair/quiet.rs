@@ -55,7 +55,7 @@ fn a_quiet_server_forgets_the_places_of_old_requests_but_not_their_tickets() {
     answer(&mut pair, &old);
     pair.pass(Nanos::from_secs(2));
 
-    // Held responses are gone, and of the table, 256 places are left.
+    // The server holds no responses any more, and its table has 256 places left.
     pair.call(KEEP, b"x", 1);
     pair.run();
     let one = KEPT.take();

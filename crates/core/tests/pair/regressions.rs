@@ -373,7 +373,7 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
         p.run();
     }
     assert!(p.client.rpc.counters().rtt_samples > 0);
-    // Now two at once. The server takes both in one burst.
+    // Now two requests together. The server takes both in one burst.
     p.call(SLOW, b"1", 101);
     p.call(SLOW, b"2", 102);
     p.client.rpc.run_once();
@@ -382,7 +382,7 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
     p.server.rpc.run_once();
     p.server.rpc.run_once();
     let sent: Vec<Vec<u8>> = p.server.out.borrow_mut().drain(..).collect();
-    // Both CRs are there at once; the responses come 10 and 20 ms later.
+    // Both CRs arrive without delay; the responses come 10 and 20 ms later.
     p.clock.set(start);
     assert!(sent.len() >= 4);
     p.client

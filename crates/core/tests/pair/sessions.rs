@@ -290,7 +290,7 @@ fn a_session_that_waits_can_get_another_token() {
     assert_eq!(offer, dunlin_core::SessionOffer { token, ..old });
     assert_eq!(lifecycle.session_named(old.session, old.token), None);
     assert_eq!(lifecycle.session_named(old.session, token), Some(session));
-    // An open session keeps its token, because its packets flow under it.
+    // An open session keeps its token, because its packets carry the token.
     assert_eq!(lifecycle.rename(open), None);
 }
 
@@ -361,7 +361,7 @@ fn wrong_options_of_our_own_are_named_with_their_range() {
     );
 }
 
-/// An endpoint with many sessions asks for as many round trips as one with eight.
+/// An endpoint with many sessions measures, in total, as many round trips as one with eight.
 #[test]
 fn sessions_of_a_crowd_ask_for_fewer_round_trips() {
     let samples = |sessions: u32| {

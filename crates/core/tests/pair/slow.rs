@@ -1,5 +1,5 @@
-//! Handlers that take long in the dispatch thread: the answers that their clients get, and the time
-//! at which other clients' packets are seen meanwhile (rule S4).
+//! Handlers that take long in the dispatch thread: the answers that their clients get, and when the
+//! server sees packets of other clients meanwhile (rule S4).
 
 use std::cell::RefCell;
 use std::rc::Rc;

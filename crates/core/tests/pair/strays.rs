@@ -1,5 +1,5 @@
-//! Packets that come at the wrong time, twice, or for requests that are over: each is answered as
-//! its rule demands, or dropped under its name.
+//! Packets that come at the wrong time, twice, or for requests that are over. Each is answered as
+//! its rule demands, or dropped, and its drop reason is counted.
 
 use dunlin_core::{
     Bypasses, CloseReason, Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag,
@@ -152,7 +152,7 @@ fn acknowledgements_of_what_is_not_held_mean_nothing() {
     pair.call(ECHO, b"y", 2);
     pair.run();
     let before = pair.server.rpc.pool_use();
-    // Four requests: one that runs, one that is over, one of the future, one of the past.
+    // Four requests: one that runs, two that the server has not seen, and one of the past.
     let acks = AckVector([
         ReqNum(0),
         ReqNum(3),
@@ -168,7 +168,7 @@ fn acknowledgements_of_what_is_not_held_mean_nothing() {
     let answers = serve(&mut pair, request, &[&acks.encode()[..], b"more"].concat());
     assert_eq!(kinds(&answers), [PacketType::Resp]);
     assert_eq!(pair.server.rpc.pool_use().1, before.1 + 1);
-    // The request whose response is held.
+    // Then the request whose response is held.
     let acks = AckVector([ReqNum(1); 4]);
     let request = Header {
         req: ReqNum(3),
@@ -366,8 +366,9 @@ fn an_item_of_a_batch_that_was_kept_and_answered_needs_no_other_buffer() {
     pair.assert_clean();
 }
 
-/// 50 RFRs, each for everything, in one burst: they bring one session's credits in packets, and a
-/// session that has asked for little need not wait for all of the others' packets.
+/// 50 RFRs that each ask for a whole response come together. Each burst of them brings at most as
+/// many packets as the session has credits, and a session that has asked for little does not wait
+/// for all of these packets.
 #[test]
 fn a_flood_of_rfrs_is_held_to_credits_and_waits_for_its_turn() {
     const PACKETS: u16 = 100;
@@ -408,7 +409,7 @@ fn a_flood_of_rfrs_is_held_to_credits_and_waits_for_its_turn() {
     let client = client_side(&mut pair);
     let is_flooded = |answer: &&Header| answer.session == client.session;
     let credits = flooded.credits;
-    // The burst that the wire shows at once, and the rest in the next burst.
+    // The RFRs come in two bursts, because the wire shows only one burst at a time.
     let floods = u32::try_from(sent.iter().filter(is_flooded).count()).unwrap();
     assert!(
         (credits..=2 * credits).contains(&floods),

@@ -52,7 +52,7 @@ mod mapped {
         assert!(region.find(lent).expect("inside").copy_to(&mut [0; 64]));
         buf.data_mut()[0] = 8;
         assert!(!region.find(lent).expect("inside").copy_to(&mut [0; 64]));
-        // Lent again, the block has another generation.
+        // When the block is lent again, it has another generation.
         let again = buf.lend();
         assert!(!region.find(lent).expect("inside").copy_to(&mut [0; 64]));
         assert!(region.find(again).expect("inside").copy_to(&mut [0; 64]));
@@ -192,8 +192,8 @@ mod mapped {
             for round in 0..200_000_u32 {
                 buf.data_mut().fill(round.to_le_bytes()[0]);
                 *named.lock().expect("no thread panics with it") = buf.lend();
-                // Now and then the message stays until it has been copied, so that both threads run
-                // in between even on a busy machine.
+                // Now and then, the message stays until it has been copied, so that both threads
+                // make progress even on a busy machine.
                 let seen = good.load(Ordering::Relaxed);
                 while round % 1000 == 0
                     && good.load(Ordering::Relaxed) == seen

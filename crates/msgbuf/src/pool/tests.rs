@@ -183,8 +183,8 @@ fn all_of_a_region_is_used_before_the_pool_refuses() {
     let mut pool = Pool::new(config).expect("it is valid");
     let mut bufs = vec![alloc(&mut pool, 30_000)];
     assert_eq!(pool.bytes_mapped(), MAX_BLOCK);
-    // A block of 64 KiB needs another region; the second half of the first stays free, and is split
-    // in the end.
+    // A block of 64 KiB needs another region. The second half of the first region stays free, and
+    // is split later.
     bufs.push(alloc(&mut pool, 60_000));
     while let Ok(buf) = pool.alloc(32) {
         bufs.push(buf);
@@ -276,7 +276,7 @@ fn the_last_region_beyond_the_bound_is_kept_and_no_other() {
     assert_eq!(again.data().as_ptr(), at);
     pool.recycle(again);
     assert_eq!(pool.bytes_mapped() - base, mapped);
-    // A region of another class takes the place of the first.
+    // A region of another class replaces the first.
     let other = alloc(&mut pool, 3 * MAX_CACHED);
     assert_ne!(other.data().as_ptr(), at);
     let mapped = pool.bytes_mapped() - mapped;
@@ -378,7 +378,7 @@ fn an_orphan_can_be_given_to_another_pool() {
 }
 
 /// Threads get a stream of msgbufs, check them and drop them, while the pool reuses those that come
-/// back and is dropped in the middle of it.
+/// back. The pool is dropped in the middle of the stream.
 #[test]
 fn threads_may_drop_msgbufs_while_the_pool_is_dropped() {
     let rounds = if cfg!(miri) { 3 } else { 50 };
@@ -431,7 +431,7 @@ fn large_msgbufs_lie_in_hugepages_unless_they_are_switched_off() {
         gathered(base)
     };
     assert_eq!(in_hugepages(Hugepages::Never), 0);
-    // Hugepages that were set aside are no transparent ones, and show as none.
+    // Hugepages that were set aside are not transparent hugepages, and do not count as such.
     let set_aside = std::fs::read_to_string("/proc/sys/vm/nr_hugepages");
     if system_collapses() && set_aside.is_ok_and(|pages| pages.trim() == "0") {
         assert!(in_hugepages(Hugepages::Try) >= 2 << 20);

@@ -119,7 +119,7 @@ fn only_lent_bytes_inside_the_region_have_a_name() {
 }
 
 /// The writer changes the whole message between lendings while a reader copies it. The reader gets
-/// one message complete, or finds that the name is stale.
+/// one complete message, or finds that the name is stale.
 #[test]
 fn a_reader_never_sees_a_message_change() {
     let (len, rounds) = if cfg!(miri) { (50, 30) } else { (60_000, 1000) };
@@ -151,8 +151,8 @@ fn a_reader_never_sees_a_message_change() {
             buf.data_mut()
                 .fill(u8::try_from(round % 251).expect("it is below 251"));
             *newest.lock().expect("nobody panics") = buf.lend();
-            // The time between lending and the next write varies, so that reads meet every stage of
-            // it.
+            // The time between lending and the next write varies, so that reads begin at every
+            // stage of it.
             for _ in 0..(round % 16) * if cfg!(miri) { 1 } else { 500 } {
                 std::hint::spin_loop();
             }

@@ -1,4 +1,4 @@
-//! The array against a `Vec`, and its use of memory.
+//! The array, compared with a `Vec`, and its use of memory.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Rows, STEP};
 
-/// An entry of two cache lines that counts those that are alive.
+/// An entry of a cache line. The tests count the living entries.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Entry(u64, #[expect(dead_code, reason = "it counts")] Rc<()>);

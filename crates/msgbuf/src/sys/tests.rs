@@ -116,7 +116,7 @@ pub(crate) mod descriptor {
             << 10
     }
 
-    /// Whether the kernel makes hugepages of shared memory; `gather` itself is not asked.
+    /// Whether the kernel makes hugepages of shared memory, without calling `gather`.
     pub(crate) fn system_collapses() -> bool {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
         let mut parts = release

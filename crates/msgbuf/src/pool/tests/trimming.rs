@@ -10,7 +10,7 @@ fn trimming_gives_unused_regions_back_and_keeps_those_in_use() {
     let full = pool.bytes_mapped();
     assert!(full >= 8000 * MIN_BLOCK);
 
-    // One in the middle keeps its region, and the older ones.
+    // A msgbuf in the middle keeps its region and the older ones.
     let kept = bufs.swap_remove(1200);
     let regions = pool.regions.len();
     bufs.into_iter().for_each(|buf| pool.recycle(buf));
@@ -24,7 +24,7 @@ fn trimming_gives_unused_regions_back_and_keeps_those_in_use() {
     places.dedup();
     assert_eq!(places.len(), 8001, "no block is out twice");
 
-    // Dropped ones count as well.
+    // Dropped msgbufs count as well.
     drop((again, kept));
     pool.trim();
     assert_eq!(pool.bytes_mapped(), first);
