@@ -203,7 +203,7 @@ pub enum ConfigError {
 }
 
 impl std::fmt::Display for ConfigError {
-    /// Options are named as configuration files name them.
+    /// Names options as configuration files do.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::MaxSessions(n) => {

@@ -43,7 +43,7 @@ pub struct TxItem {
     pub data: BufRef,
 }
 
-/// Position in the sequence of everything ever given to [`Tx::burst`]: the number of items.
+/// Position in the sequence of all packets given to a transport: the number of packets before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TxSeq(pub u64);
 

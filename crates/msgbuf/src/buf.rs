@@ -2,13 +2,13 @@
 //! of a [`BufRef`] (design §8, eRPC §4.2).
 //!
 //! Invariants:
-//! - A block has at most one [`MsgBuf`]; blocks do not overlap; so a [`MsgBuf`] has exclusive
-//!   access to its bytes, and they live as long as it does.
+//! - A block has at most one [`MsgBuf`], and blocks do not overlap. Therefore, a [`MsgBuf`] has
+//!   exclusive access to its bytes, which live as long as the [`MsgBuf`].
 //! - Code that writes to a msgbuf, or gives it back, first ends the lifetime of all its `BufRef`s.
 //! - The descriptor is marked as lent if and only if the block's generation is odd. Other code
-//!   relies on the generation; the owner asks the descriptor, which it has at hand.
-//! - A [`MsgBuf`] is a pointer to the [`Descriptor`] of its block, which only its owner uses; so it
-//!   is moved in a register (`docs/decisions/msgbuf-handles.md`).
+//!   relies on the generation; the owner reads the descriptor, which is in its cache.
+//! - A [`MsgBuf`] is a pointer to the [`Descriptor`] of its block, which only its owner uses.
+//!   Therefore, a move takes one register (`docs/decisions/msgbuf-handles.md`).
 //! - `len <= capacity`, and `capacity` bytes from `data` lie inside the block, initialised.
 //!
 //! Made by `pool`, held by the endpoint and its user.

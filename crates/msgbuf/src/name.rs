@@ -77,8 +77,8 @@ impl BufRef {
         self.generation
     }
 
-    /// The name without its region, for a process that has mapped that region: little-endian block,
-    /// generation, offset, length, and the region's id in front.
+    /// The name as bytes, for a process that has mapped the region: the region's id, block,
+    /// generation, offset and length, each little-endian.
     #[inline]
     pub fn to_bytes(self) -> [u8; REF_LEN] {
         let mut bytes = [0; REF_LEN];

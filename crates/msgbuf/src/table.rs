@@ -27,7 +27,7 @@ struct Row<T> {
     named: AtomicPtr<T>,
 }
 
-/// Most entries at once.
+/// Most entries at the same time.
 pub(crate) const ROWS: usize = 1 << 16;
 /// Number of locks of the table; two rows in use rarely share a lock.
 const LOCKS: usize = 64;

@@ -109,7 +109,7 @@ pub(crate) mod swift {
     pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
     /// The target queue of n senders is this times n to the power of 3/4, in packets. It counts
     /// packets, not time, because 25 µs (Swift §5) at 100 Gb/s are more packets than a small switch
-    /// holds. The power is near 1 so that a sender that waits in two queues keeps half of its
+    /// holds. The power is near 1, so that a sender that waits in two queues keeps half of its
     /// share. With exactly 1, either the queue of two senders would be too short, or that of thirty
     /// too long.
     pub(crate) const QUEUE: f64 = 3.2;

@@ -6,7 +6,8 @@
 //! in the timing wheel. When its time comes, pacing checks the packet (rule S8): its session, its
 //! request and its state must be as before. A message has at most one packet in the wheel. Packets
 //! take credits only when they leave, and a call that ends removes nothing from the wheel. If a
-//! scheme has a window instead of a rate, the window limits each large message.
+//! scheme has a window instead of a rate, the window limits the large messages of each way
+//! together.
 //!
 //! Called by `client/calls.rs` and `transfer/transfers.rs` for sessions whose `paced` is set, and
 //! by the endpoint when a packet in the wheel is due.
@@ -151,7 +152,7 @@ impl Pacer {
         }
     }
 
-    /// The next place for `bytes` bytes of the session. `None`: they may leave at once.
+    /// Takes the next place for `bytes` bytes of the session. `None` if they may leave now.
     pub(crate) fn take_place(
         &mut self,
         line: &mut Line,

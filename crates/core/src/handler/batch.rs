@@ -66,7 +66,7 @@ impl Batch<'_> {
     }
 }
 
-/// One request of a batch. A request without an answer when the handler returns fails.
+/// One request of a batch. A request fails if it has no answer when the handler returns.
 #[derive(Debug)]
 pub struct BatchItem<'a> {
     entry: &'a mut BatchEntry,

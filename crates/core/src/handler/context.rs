@@ -1,5 +1,5 @@
 //! [`Cx`], through which handlers and continuations act. It borrows the protocol and the queue
-//! towards the transport directly, so a refused call returns its msgbufs at once.
+//! towards the transport directly, so a refused call returns its msgbufs immediately.
 //!
 //! Services use no other outside resources (no clock, no randomness, no threads of their own), so
 //! the simulator can run them.

@@ -17,10 +17,10 @@ struct Ending {
     tx_end: TxSeq,
 }
 
-/// The objects that wait until the transport is done with them.
+/// The held objects.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// How far the transport has come.
+    /// The position up to which the transport is done.
     done: TxSeq,
     endings: VecDeque<Ending>,
     /// Responses that wait for the transport before they go back to the pool.
@@ -28,7 +28,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Notes how far the transport has come.
+    /// Notes the position up to which the transport is done.
     #[inline]
     pub(crate) fn on_done(&mut self, done: TxSeq) {
         self.done = done;

@@ -41,7 +41,7 @@ pub(crate) struct Arrivals {
     behind: PacketSet,
 }
 
-/// Whether a packet is new, by [`Arrivals::find`].
+/// The result of [`Arrivals::find`]: whether a packet is new.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Novelty {
     New,

@@ -12,11 +12,11 @@ use crate::time::Nanos;
 /// The last answers, and the probes since then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Word {
-    /// Of the answered packets, when the one that left last did so.
+    /// The latest time at which an answered packet had left.
     newest: Nanos,
     /// When a packet was last answered, or a message last probed.
     last: Nanos,
-    /// How often messages have asked since a packet was answered.
+    /// The number of probes since a packet was last answered.
     asks: u8,
 }
 
@@ -35,7 +35,7 @@ impl Word {
         self.asks = self.asks.saturating_add(1);
     }
 
-    /// How often messages have asked since a packet was answered.
+    /// The number of probes since a packet was last answered.
     pub(super) fn asks(&self) -> u8 {
         self.asks
     }

@@ -197,7 +197,7 @@ impl Lane {
         self.add(staged, peer, HEADER_LEN + len, lines_of(len) as usize);
     }
 
-    /// Adds the packet, which was written after the staged ones, to them.
+    /// Adds the packet that was just written to the staged ones.
     #[inline(always)]
     fn add(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
         // At most one packet begins in each line, so there is a place for every packet.

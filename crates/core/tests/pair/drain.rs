@@ -38,7 +38,7 @@ fn requests_of_every_kind_are_refused_and_no_handler_runs() {
     assert_eq!(pair.done().len(), 6);
     assert_eq!((pair.ran(), pair.server.rpc.app().batches.len()), (0, 0));
     assert_eq!(pair.server.rpc.counters().turned_away, 6);
-    // A request of a type without a handler gets the same error as before.
+    // A request of a type without a handler gets the same error as without the drain.
     pair.call(UNKNOWN, b"", 9);
     pair.run();
     let unknown = RpcError::rejected(ErrorCode::UNKNOWN_TYPE, true);

@@ -430,8 +430,8 @@ fn the_timely_bypass_spares_samples() {
     assert_eq!(samples(false), 20);
 }
 
-/// Round trips of half a microsecond, except for one of ten milliseconds. After such a round trip,
-/// eRPC's Timely keeps a lower rate for ever, because it ignores samples below 2 µs (design §17).
+/// Round trips of half a microsecond, except for one of 0.6 ms. After such a round trip, eRPC's
+/// Timely keeps a lower rate for ever, because it ignores samples below 2 µs (design §17).
 #[test]
 fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
     let config = Config {
