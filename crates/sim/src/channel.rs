@@ -1,6 +1,6 @@
-//! Channels over endpoints: the run of a seed in which clients drive `dunlin_channel` against
-//! servers that crash, stop, drain, restart as another process, refuse, answer slowly and leave the
-//! list of addresses, over a network that loses, repeats and delays frames.
+//! Channels over endpoints: the run of a seed in which clients drive `dunlin_channel`. Their
+//! servers crash, stop, drain, restart as another process, refuse, answer slowly and leave the list
+//! of addresses; the network loses, repeats and delays frames.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |
 //! | `run.rs` | the run of a seed |
 //!
-//! The stage decides when sessions begin and end: `cluster` tests the handshake. Requests, answers,
-//! deadlines and cancellations are the endpoint's own.
+//! The stage decides when sessions begin and end: `cluster` tests the handshake. The endpoint
+//! itself handles requests, answers, deadlines and cancellations.
 
 mod client;
 mod desk;

@@ -2,8 +2,8 @@
 //! protocol (design §13).
 //!
 //! Each process issues calls of every kind to the others and serves theirs; sessions go both ways,
-//! end, and are opened again. The ledger sees all of it and knows which ends are allowed. Called by
-//! `run`.
+//! end, and are opened again. The ledger sees all of this and knows in which ways each call may
+//! end. Called by `run`.
 
 mod app;
 mod commands;
@@ -73,19 +73,19 @@ impl RpcCluster {
         }
     }
 
-    /// The part of the run in which the processes are.
+    /// The current phase of the run.
     pub fn phase(&self) -> Phase {
         self.shared.lock().phase
     }
 
-    /// Begins a part of the run. `lossy`: losses may still happen in it.
+    /// Begins a phase of the run. `lossy`: packets may still be lost in it.
     pub fn set_phase(&mut self, phase: Phase, lossy: bool) {
         let mut ledger = self.shared.lock();
         ledger.phase = phase;
         ledger.lossy = lossy;
     }
 
-    /// Notes that from `at` on no process has a reason to take another one for dead.
+    /// Notes that from `at` on no process has a reason to declare another one dead.
     pub fn trust_from(&mut self, at: Nanos) {
         self.shared.lock().trusted_from = at;
     }

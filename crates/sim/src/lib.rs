@@ -1,7 +1,7 @@
 //! A deterministic world in which the Dunlin endpoint runs unchanged: virtual time, hosts, a
 //! switch, faults, a control plane, workloads and checkers.
 //!
-//! The modules, of which each uses only those above it in this list:
+//! The modules; each uses only those above it in this list:
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | [`channel`] | the run of a seed with channels, against servers that fail |
 //! | [`scenario`] | loads whose rates and latencies are measured |
 //!
-//! Invariants: one seed is one run. No code here reads a clock, an environment or an address, or
-//! iterates over a container whose order is not fixed.
+//! Invariants: a seed determines the whole run. No code here reads a clock, the environment or an
+//! address, or iterates over a container whose order is not fixed.
 #![forbid(unsafe_code)]
 
 pub mod channel;

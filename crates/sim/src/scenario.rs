@@ -1,11 +1,11 @@
 //! A whole cluster with a workload, over virtual time: `dunlin sim` runs it, and the experiments
 //! `incast`, `incast_background` and `cluster` measure it (design §13, §14; eRPC §6.3, §6.5).
 //!
-//! Each [`Load`] has endpoints of its own on its hosts: clients send requests to servers that they
+//! Each [`Load`] has endpoints of its own on its hosts. Clients send requests to servers that they
 //! draw at random, once or for each request. They keep a number of requests under way, or begin
-//! requests as a Poisson process. Each request has its name at both ends. The server checks both
-//! and answers with a function of the name, which the client checks. Invariant: a report follows
-//! from its [`Scenario`] alone. Called by the command line and by tests.
+//! requests as a Poisson process. Each request begins and ends with its name. The server checks
+//! both copies and answers with a function of the name, which the client checks. Invariant: a
+//! report follows from its [`Scenario`] alone. Called by the command line and by tests.
 
 mod build;
 pub mod bulk;
@@ -29,11 +29,11 @@ use crate::world::net::NetHandle;
 use build::Endpoints;
 use report::Series;
 
-/// Runs a scenario. It calls `go_on` with the time now and then, and ends when that returns false;
-/// the report covers the time until then.
+/// Runs a scenario. From time to time it calls `go_on` with the virtual time, and ends when `go_on`
+/// returns false; the report covers the time until then.
 ///
 /// # Errors
-/// The scenario is wrong, or an invariant broke; in words.
+/// The scenario is wrong, or an invariant broke.
 pub fn run(scenario: &Scenario, go_on: impl FnMut(Nanos) -> bool) -> Result<Report, Wrong> {
     run_on(scenario, |_| (), go_on)
 }

@@ -184,7 +184,7 @@ fn groups(mut points: Vec<Case>) -> Vec<Vec<Case>> {
     points.chunk_by(same).map(<[Case]>::to_vec).collect()
 }
 
-/// The rows of all seeds of a point. `before`: those of the same point with less switch memory.
+/// The rows of all seeds of a point. `before`: the rows of the same point with less switch memory.
 fn rows(
     point: &Case,
     before: &[Row],

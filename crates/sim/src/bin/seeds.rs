@@ -1,6 +1,7 @@
-//! Runs seeds of the simulator: a number of them, for a time, one, or until each planted bug is
-//! found; each once, or with two variants of an endpoint that must behave alike. `cargo xtask
-//! seeds` calls it. Exit status 1: a checker found a fault, or variants differ; 2: wrong arguments.
+//! Runs seeds of the simulator: a given number, as many as fit into a given time, a single one, or
+//! as many as it takes to find each planted bug. Each seed runs once, or twice to compare two
+//! variants of an endpoint that must behave alike. `cargo xtask seeds` calls it. Exit status 1: a
+//! checker found a fault, or variants differ; 2: wrong arguments.
 
 #[path = "seeds/channel.rs"]
 mod channel;
@@ -53,7 +54,7 @@ struct Arguments {
     channel: bool,
     /// Threads that run seeds of channels.
     threads: u64,
-    /// A planted bug by its name; each kind of run has its own.
+    /// The name of a planted bug; each kind of run has its own bugs.
     planted: Option<String>,
     mutant: Option<Mutant>,
     json: bool,
@@ -199,7 +200,8 @@ fn run_many(arguments: &Arguments) -> bool {
     failed == 0
 }
 
-/// The seeds to run, until their number or the time since `start` is used up.
+/// The seeds to run: they end when the requested number, or the requested time since `start`, is
+/// reached.
 fn seeds_of(arguments: &Arguments, start: Instant) -> impl Iterator<Item = u64> + use<> {
     let limit = arguments
         .minutes
@@ -260,10 +262,12 @@ fn run_mutants(arguments: &Arguments) -> bool {
     all_found & check_laws(arguments)
 }
 
-/// Seeds in which no other checker may find a breach of a law.
+/// Number of seeds that run without the endpoints' checks, and in which a planted breach of a law
+/// must stay unnoticed.
 const LAWLESS_SEEDS: u64 = 100;
 
-/// Checks that each planted breach of a law is found by the endpoints' own checks, and by no other.
+/// Checks that the endpoints' own checks find each planted breach of a law, and that no other
+/// checker does.
 fn check_laws(arguments: &Arguments) -> bool {
     if arguments.mutant.is_some() {
         return true;

@@ -1,7 +1,8 @@
 //! A client: a channel's machine, driven over an endpoint. It issues the calls of its plan.
 //!
-//! Invariant: every attempt that the machine hands out is a call of the endpoint until its end, and
-//! its tag is the attempt's number. Called by the world, and by `stage` in the place of a nexus.
+//! Invariant: every attempt that the machine hands out is, until it ends, a call of the endpoint,
+//! whose tag is the attempt's number. Called by the world, and by `stage`, which stands in for a
+//! nexus.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,7 +25,7 @@ use crate::world::clock::SimClock;
 use crate::world::net::{NetHandle, PortId, SimTransport};
 use crate::world::rng::Rng;
 
-/// Completions that the machine has not got yet.
+/// Completions that the machine has not received yet.
 #[derive(Default)]
 pub(super) struct Inbox {
     done: Vec<Done>,
@@ -57,11 +58,12 @@ pub(super) struct Client {
     connecting: BTreeMap<LinkId, usize>,
     links: BTreeMap<LinkId, Link>,
     listed: Vec<String>,
-    /// Since when a link has been open to a listed server that is not draining.
+    /// The time since which there has been an open link to a server that is listed and not
+    /// draining.
     ready: Option<Nanos>,
-    /// Ends that are to be reported a second time, as a fault.
+    /// Outcomes to report a second time, as a fault.
     again: VecDeque<(AttemptId, Outcome)>,
-    /// By tag.
+    /// The attempts under way, by tag.
     attempts: BTreeMap<u64, Attempt>,
     names: BTreeMap<CallId, usize>,
     tags: u64,
@@ -170,12 +172,12 @@ impl Client {
         ill.map(|view| format!("port {}: all is well, and {view:?}", self.port.0))
     }
 
-    /// Attempts whose end has not come.
+    /// Number of attempts that have not ended.
     pub(super) fn under_way(&self) -> usize {
         self.attempts.len()
     }
 
-    // News of the stage.
+    // Events from the stage.
 
     /// A link has opened; the client may not want it any more.
     pub(super) fn on_opened(&mut self, link: LinkId, session: Session, opened: &Opened) {
@@ -398,7 +400,7 @@ impl Client {
         };
         attempt.is_cancelled = true;
         let call = attempt.call;
-        // Its end comes like any other, or has come.
+        // A cancelled call completes like any other, unless it has completed already.
         if self.rpc.cx().cancel(call) == Err(HandleError::WrongEndpoint) {
             self.violate(format!("{call:?} is of another endpoint"));
         }
@@ -425,7 +427,7 @@ impl Client {
         }
     }
 
-    /// Makes the caller drop a call whose end it has not got yet.
+    /// Makes the caller drop a call before it ends.
     fn drop_call(&mut self, name: usize) {
         let mut names = self.names.iter();
         let call = names

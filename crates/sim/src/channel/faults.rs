@@ -1,4 +1,4 @@
-//! The faults of a run, and the healing of the world after them. Called by `run`.
+//! The faults of a run, and how the world recovers from them. Called by `run`.
 
 use dunlin_core::{CloseReason, Nanos};
 
@@ -15,7 +15,7 @@ pub(super) enum Fault {
     Stop(usize),
     Continue(usize),
     Drain(usize),
-    /// A server is drained, or its time to drain is over.
+    /// A server begins to drain, or the time that it had for draining is over.
     Drained(usize, Nanos),
     List(usize, bool),
 }
@@ -57,7 +57,7 @@ impl Stage {
         self.schedule(at, Event::Strike(Fault::Start(server)));
     }
 
-    /// Stops a server. Its clients give it up, unless it goes on before their patience ends.
+    /// Stops a server. Its clients give it up unless it resumes before their patience ends.
     fn stop(&mut self, server: usize) {
         if std::mem::replace(&mut self.paused[server], true) {
             return;
@@ -115,7 +115,7 @@ impl Stage {
         }
     }
 
-    /// Makes every server run, be listed and refuse nothing.
+    /// Makes every server run and refuse nothing, and puts it back into the list.
     pub(super) fn heal(&mut self) {
         self.paused.fill(false);
         self.listed.fill(true);

@@ -1,4 +1,5 @@
-//! Every call of a run, with its runs, its attempts and its end; and the laws for them.
+//! Every call of a run, with its executions, its attempts and its end, and the laws that they must
+//! obey.
 //!
 //! Invariant: the first breach is kept. Clients and servers report each event when it happens, and
 //! `run` asks at the end.
@@ -17,11 +18,11 @@ struct Call {
     terms: Terms,
     runs: u32,
     attempts: usize,
-    /// One of its attempts has left, and has ended.
+    /// One of its attempts was sent and has ended.
     has_left: bool,
     end: Option<CallEnd>,
     is_cancelled: bool,
-    /// Since when none of its attempts is under way.
+    /// The time since which none of its attempts has been under way.
     idle: Option<Nanos>,
     /// Whether the next attempt costs nothing.
     is_free: bool,
@@ -37,7 +38,8 @@ pub(super) struct Ledger {
 
 pub(super) type Shared = Rc<RefCell<Ledger>>;
 
-/// How late a call may end: a client's thread may be busy, and a call may pause before a repeat.
+/// How late a call may end, because its client's thread may be busy, or because the call pauses
+/// before a repeat.
 const LATE: Nanos = Nanos::from_millis(1);
 const SLACK: Nanos = Nanos::from_millis(110);
 
@@ -66,7 +68,8 @@ impl Ledger {
         self.calls.len() - 1
     }
 
-    /// A request leaves. `live`: attempts at the call that are under way already.
+    /// Notes that a request is sent. `live`: number of attempts at the same call that are already
+    /// under way.
     pub(super) fn send(
         &mut self,
         name: usize,
@@ -99,19 +102,19 @@ impl Ledger {
         self.violate(what);
     }
 
-    /// Notes the end of an attempt that may have left.
+    /// Notes the end of an attempt that may have been sent.
     pub(super) fn leave(&mut self, name: usize) {
         self.calls[name].has_left = true;
     }
 
-    /// Notes that a request has never left: the endpoint has not taken it, or its session has ended
-    /// while it waited. Such a request does not count as an attempt.
+    /// Notes that a request was never sent: the endpoint refused it, or its session ended while it
+    /// waited. Such a request does not count as an attempt.
     pub(super) fn take_back(&mut self, name: usize) {
         self.calls[name].attempts -= 1;
     }
 
-    /// Notes that a client repeats or hedges: its bucket must have held the price, in tenths of a
-    /// repeat.
+    /// Notes that a client repeats or hedges. Its retry bucket must have held enough tokens (in
+    /// tenths of a repeat) to pay for that.
     fn pay(&mut self, client: usize, now: Nanos) {
         let paid = self.paid.entry(client).or_default();
         *paid += 10;
@@ -123,8 +126,8 @@ impl Ledger {
         }
     }
 
-    /// Notes that the last attempt under way has ended. `is_free`: in a way that makes a repeat
-    /// free.
+    /// Notes that the last attempt under way has ended. `is_free`: it ended in a way that makes a
+    /// repeat free.
     pub(super) fn idle(&mut self, name: usize, now: Nanos, is_free: bool) {
         self.calls[name].idle = Some(now);
         self.calls[name].is_free = is_free;
@@ -167,7 +170,7 @@ impl Ledger {
     }
 
     /// Checks that no call of `client` has outlived its deadline or waited for too long. `ready`:
-    /// since when a server has been ready for its calls.
+    /// the time since which a server has been ready for its calls.
     pub(super) fn check(
         &mut self,
         client: usize,

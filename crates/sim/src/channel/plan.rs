@@ -6,7 +6,7 @@ use dunlin_core::Nanos;
 use crate::world::net::FaultRates;
 use crate::world::rng::{Ppm, Rng};
 
-/// A run's shape.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) channel: Config,
@@ -14,7 +14,7 @@ pub(super) struct Plan {
     pub(super) clients: usize,
     /// Calls of each client.
     pub(super) calls: u32,
-    /// Mean time between two of them.
+    /// Mean time between two calls of a client.
     pub(super) gap: Nanos,
     pub(super) idempotent: Ppm,
     pub(super) deadlines: Ppm,
@@ -32,7 +32,7 @@ pub(super) struct ServerPlan {
     pub(super) refuses: Ppm,
     /// How often a handler answers with an error of its own.
     pub(super) fails: Ppm,
-    /// Whether its error codes mean exactly what the protocol says.
+    /// Whether its error codes tell, as the protocol says, if the request ran.
     pub(super) precise: bool,
 }
 
@@ -44,13 +44,13 @@ pub(super) fn endpoint() -> dunlin_core::Config {
     }
 }
 
-/// Faults strike until then.
+/// Faults strike until this time.
 pub(super) const CHAOS: Nanos = Nanos::from_millis(1500);
-/// After this time everything is well again.
+/// From this time on, every server must serve again.
 pub(super) const SETTLE: Nanos = Nanos::from_millis(3500);
 /// Every call has ended after this time.
 pub(super) const END: Nanos = Nanos::from_millis(6000);
-/// A peer that does not answer has failed.
+/// A peer that does not answer for this long has failed.
 pub(super) const FAILURE: Nanos = Nanos::from_millis(300);
 
 impl Plan {

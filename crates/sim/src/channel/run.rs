@@ -1,7 +1,8 @@
 //! The run of a seed: faults, then a sound world in which every address must serve again and every
 //! call must end.
 //!
-//! Invariant: [`run_seed`] is a function of its arguments. Called by `bin/seeds` and by tests.
+//! Invariant: the result of [`run_seed`] depends on its arguments alone. Called by `bin/seeds` and
+//! by tests.
 
 use std::fmt;
 use std::rc::Rc;
@@ -30,7 +31,7 @@ pub struct Options {
 pub struct Report {
     /// Its seed.
     pub seed: u64,
-    /// The sums of its channels.
+    /// Counters, summed over its channels.
     pub counters: Counters,
     /// Iterations of event loops.
     pub iterations: u64,

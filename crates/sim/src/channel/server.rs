@@ -79,7 +79,7 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
         return req.refuse(cx, ErrorCode::SHUTTING_DOWN);
     }
     let refuses = app.rng.chance(app.plan.refuses);
-    // The codes of a server that is not precise do not tell whether the request ran.
+    // An imprecise server answers with codes that do not tell whether the request ran.
     if refuses && (app.plan.precise || app.rng.one_in(2)) {
         return req.refuse(cx, ErrorCode::OVERLOADED);
     }
@@ -97,7 +97,7 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
         if app.rng.one_in(4) {
             return req.refuse(cx, ErrorCode::NO_RESPONSE_MEMORY);
         }
-        // Whatever a handler rejects with, no code may say that it did not run.
+        // No code with which a handler rejects may claim that the handler did not run.
         return req.reject(cx, *app.rng.pick(&codes));
     }
     let takes = Nanos(app.rng.exponential(app.plan.takes.0));

@@ -1,6 +1,6 @@
-//! The stage: the world with its processes, and the work of a nexus between them. If a client
-//! orders a session, it opens after a while, provided that the server lives and serves. When one
-//! side ends, the other side learns of it.
+//! The stage: the world with its processes, for which it does the work of a nexus. A session that a
+//! client orders opens after a while, provided that the server lives and serves. When one side ends
+//! a session, the other side learns of it.
 //!
 //! Invariant: a record of `sessions` is a session that its client believes to be open. Called by
 //! `run` and `faults`.
@@ -23,8 +23,9 @@ use crate::world::net::{NetHandle, PortId, SimTransport};
 use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId, World};
 
-/// Takes an endpoint's reports. The stage ends sessions itself. It has no control connection for
-/// questions, so only silence counts, as with a peer of an older release.
+/// Takes an endpoint's reports. The stage ends sessions itself. It has no control connection over
+/// which to ask a peer whether it lives, so it answers every such question with "nothing is known",
+/// as for a peer of an older release; only silence counts.
 pub(super) fn take_reports<App>(rpc: &mut Endpoint<SimTransport, SimClock, App>) {
     while let Some(report) = rpc.lifecycle().take_report() {
         if let Report::Question(question) = report {
@@ -40,7 +41,7 @@ pub(super) enum Member {
     Server(Box<ServerRpc>),
 }
 
-/// Makes the processes: servers have the first ports.
+/// Starts the processes; servers have the first ports.
 pub(super) struct Members {
     pub(super) plan: Plan,
     pub(super) desk: Desk,
@@ -57,7 +58,7 @@ impl Cluster for Members {
         match self.plan.servers.get_mut(port.0) {
             Some(plan) => {
                 if process.life > 1 {
-                    // Another version of the program.
+                    // The server restarts as another version of the program.
                     *plan = ServerPlan {
                         precise: self.rng.one_in(2),
                         ..*plan
@@ -149,7 +150,7 @@ impl Stage {
         self.events.insert((at, self.sequence), event);
     }
 
-    /// The next event that is due, and when the one after it may be.
+    /// Takes the next event, if it is due.
     pub(super) fn due(&mut self, now: Nanos) -> Option<Event> {
         let first = self.events.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
@@ -159,7 +160,7 @@ impl Stage {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Takes the clients' orders.
+    /// Schedules the orders that clients have made.
     pub(super) fn take_orders(&mut self) {
         let orders = std::mem::take(&mut *self.world.cluster.desk.borrow_mut());
         for (client, order) in orders {
@@ -257,7 +258,7 @@ impl Stage {
         Some((session, far))
     }
 
-    /// Tells a client that its session is gone; the server learns it too, if it lives.
+    /// Tells a client that its session is gone, and the server too if it lives.
     pub(super) fn lose(&mut self, at: usize, reason: CloseReason) {
         let made = &mut self.sessions[at];
         if !std::mem::replace(&mut made.is_open, false) {
@@ -272,7 +273,7 @@ impl Stage {
         self.schedule(then, Event::Ended(made.server, made.life, made.far));
     }
 
-    /// Tells a server that a session has ended. One whose host is paused learns it later.
+    /// Tells a server that a session has ended. A server whose host is paused learns it later.
     pub(super) fn end_far(&mut self, server: usize, life: u32, far: Session) {
         if self.world.life(PortId(server)) != life {
             return;

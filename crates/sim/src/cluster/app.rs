@@ -1,7 +1,7 @@
 //! The user's side of a simulated process: it issues calls of every kind, cancels some, closes
 //! sessions and keeps requests, as its seed says.
 //!
-//! Invariant: everything here follows from the process's own stream of random numbers and from its
+//! Invariant: everything here depends only on the process's own stream of random numbers and on its
 //! input. Called by the endpoint (timers, continuations, session events) and by `node`; `handlers`
 //! has the handlers of requests.
 
@@ -35,7 +35,7 @@ pub(super) struct App {
     pub(super) sessions: Vec<Known>,
     /// New sessions that have no pace yet.
     pub(super) unpaced: Vec<Session>,
-    /// Peers to which a session is to be opened from this time on.
+    /// Peers to open a session to, and the time from which on to do so.
     pub(super) reopen: Vec<(Nanos, PortId)>,
     /// Msgbufs that are held and never used, so that the pool runs short.
     hoard: Vec<MsgBuf>,
@@ -86,9 +86,9 @@ impl Alarm {
 
 /// Longest time until an ended session is opened again.
 const REOPEN: Nanos = Nanos::from_millis(5);
-/// Time until a process without an open session looks again.
+/// A process that has no open session looks for one again after this time.
 const NO_SESSION_WAIT: Nanos = Nanos::from_micros(200);
-/// An answer that is too large for a session exceeds its limit by at most this many bytes.
+/// An answer that is too large on purpose exceeds the session's limit by at most this many bytes.
 const TOO_MUCH: u64 = 1000;
 
 impl App {
@@ -171,7 +171,7 @@ impl App {
         self.shared.record().note(cx.now(), self.id.port, fact);
     }
 
-    /// The client of a kept request does not wait any more. It is answered nevertheless.
+    /// The client of a kept request no longer waits. The handler answers the request nevertheless.
     pub(super) fn on_given_up(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
         self.note(cx, &EndpointFact::GivenUp(ticket.index()));
     }
@@ -236,7 +236,8 @@ impl App {
             SessionEvent::Closed { session, .. } => session,
             SessionEvent::Connected(_) => return,
             SessionEvent::Accepted(session) => {
-                // One that has ended already calls no process; its end is the next event.
+                // A session that has ended already has no information any more, and its end is the
+                // next event. Until then this process stands in for its peer.
                 let info = cx.session_info(session);
                 let peer = info.map_or(self.id.port, |info| PortId(port_of(info.peer)));
                 let ours = false;
@@ -269,7 +270,7 @@ impl App {
         key
     }
 
-    /// Checks that a session's kept requests are no more than its slots: a slot has at most one
+    /// Checks that a session has no more kept requests than slots, because a slot has at most one
     /// live handler.
     pub(super) fn check_kept(&self, session: Session, cx: &Cx<'_>) {
         let Ok(info) = cx.session_info(session) else {
@@ -373,7 +374,7 @@ impl App {
         let Some(id) = self.cancellable.remove(&call) else {
             return;
         };
-        // A call whose completion is on its way cannot be cancelled any more.
+        // A call whose completion is already queued can no longer be cancelled.
         let cancelled = cx.cancel(id);
         self.shared.check_handle(cancelled);
         let could = cancelled.is_ok();
@@ -462,7 +463,7 @@ impl App {
         }
     }
 
-    /// The bytes that the answer should have. `largest`: the session's limit.
+    /// Length of the answer to ask for, in bytes. `largest`: the session's limit.
     fn draw_answer_len(&mut self, kind: Kind, largest: u64) -> u32 {
         let len = match kind {
             Kind::Empty => 0,

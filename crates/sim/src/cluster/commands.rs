@@ -1,5 +1,5 @@
-//! The commands of an endpoint on their way to the control thread, which takes them a little later,
-//! in order. Called by `ways` and `control`.
+//! The queue of commands from an endpoint to its control thread, which takes them in order, a
+//! little later. Called by `ways` and `control`.
 
 use std::collections::VecDeque;
 
@@ -41,7 +41,7 @@ impl Commands {
         self.queue.push_back((last.max(self.now + delay), command));
     }
 
-    /// The session that the last command makes, if it grants this request.
+    /// The session that the last command creates, if that command grants this request.
     pub(super) fn granted(&self, request: ConnectTicket) -> Option<SessionKey> {
         match self.queue.back() {
             Some((_, Command::Accept { ticket, key, .. })) if *ticket == request => Some(*key),

@@ -40,7 +40,7 @@ pub(super) struct Control {
     chaos_end: Nanos,
     rng: Rng,
     requests: Vec<StreamRequest>,
-    /// When the plane must run next. Computing that takes time, so it is updated only when the
+    /// When the plane must run next. This is expensive to compute, so it is updated only when the
     /// plane has changed.
     next_tick: Nanos,
     /// How long a connect may take.
@@ -137,7 +137,7 @@ impl Control {
         Some(session)
     }
 
-    /// Lets the plane's time pass.
+    /// Tells the plane the time.
     pub(super) fn tick(&mut self, now: Nanos) {
         while let Some(command) = self.ways.commands.next(now) {
             self.plane.on_command(command, now);
@@ -146,7 +146,7 @@ impl Control {
         self.act();
     }
 
-    /// When time must pass for the plane next.
+    /// When the plane must run next.
     pub(super) fn next_tick(&self) -> Nanos {
         self.next_tick.min(self.ways.commands.next_due())
     }
@@ -157,7 +157,8 @@ impl Control {
         self.act();
     }
 
-    /// Takes another process's connection. `local`: over a UNIX socket, which carries descriptors.
+    /// Accepts another process's connection. `local`: it is a UNIX socket, which carries
+    /// descriptors.
     pub(super) fn on_incoming(&mut self, local: bool, now: Nanos) -> Option<u64> {
         let origin = if local {
             Origin::Process(0)
@@ -210,7 +211,8 @@ impl Control {
         }
     }
 
-    /// Passes on the sessions that have ended at the endpoint; then all counts must add up.
+    /// Reports to the plane the sessions that have ended at the endpoint. After that all counts
+    /// must add up.
     pub(super) fn report_closed(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
         while let Some(report) = rpc.lifecycle().take_report() {
@@ -226,7 +228,7 @@ impl Control {
         self.judge.check(rpc, &self.handshake, &self.ways, now);
     }
 
-    /// Ends the faults. `calm`: no fault has struck the sessions that begin now.
+    /// Ends the faults. `calm`: no fault strikes the sessions that begin from now on.
     pub(super) fn on_phase(&mut self, calm: bool, now: Nanos) {
         self.judge.on_phase(calm, now);
     }
@@ -244,7 +246,7 @@ impl Control {
         left.then(|| format!("{in_use} uses of channels, no turn or session left: {idle}"))
     }
 
-    /// Addresses that other processes have proven to this one.
+    /// Number of addresses that other processes have proven to this one.
     pub(super) fn proofs(&self) -> u64 {
         self.judge.proofs()
     }

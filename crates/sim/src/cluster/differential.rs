@@ -2,10 +2,10 @@
 //! packets and their times, the application's events and their order, counters, histograms,
 //! msgbufs, and the state of sessions.
 //!
-//! Both runs only digest their facts (`world/record.rs`), at nearly the speed of a run that is not
-//! compared. If a digest differs, both are run again, and the facts around the first different one
-//! are kept in words. The first variant is the specification: if it alone breaks a promise, the
-//! seed has failed, and nothing is compared.
+//! Both runs only digest their facts (`world/record.rs`), which costs little time. If a digest
+//! differs, both are run again, and the facts around the first different one are kept in words. The
+//! first variant is the specification: if it alone breaks a promise, the seed has failed, and
+//! nothing is compared.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -35,13 +35,13 @@ pub struct Variant {
     pub name: &'static str,
     /// Changes the plan of a seed into that of this variant.
     pub prepare: fn(&mut Plan),
-    /// Counts the packets that took the path that only this variant has, if it has one.
+    /// Counts the packets that took this variant's own path, if it has one.
     pub path: Option<TakesPath>,
-    /// Percent of the packets that must have taken that path in seeds without loss.
+    /// Least percentage of the packets that must take that path in seeds without loss.
     pub least: u64,
 }
 
-/// The path that is the specification of every other.
+/// The general path, which is the specification of every other one.
 const GENERAL: Variant = Variant {
     name: "general",
     prepare: |_| {},
@@ -58,8 +58,7 @@ pub struct Comparison {
     pub sides: [Variant; 2],
 }
 
-/// The general path against itself: a difference is then a fault of the simulator, or a planted
-/// one.
+/// The general path against itself: any difference is a fault of the simulator, or a planted one.
 pub const REPEATED: Comparison = Comparison {
     name: "repeated",
     sides: [
@@ -92,7 +91,8 @@ pub const COMMON: Comparison = Comparison {
     ],
 };
 
-/// Short packets in the queue, as all others, against those that are staged.
+/// The general path, on which short packets wait in the queue as all others do, against staged
+/// short packets.
 pub const LANES: Comparison = Comparison {
     name: "lanes",
     sides: [
@@ -146,7 +146,7 @@ impl fmt::Display for Unlike {
     }
 }
 
-/// Facts before the first different one that are kept in words, and those from it on.
+/// Number of facts before the first different one to keep in words, and number of facts from it on.
 const BEFORE: usize = 12;
 const AFTER: usize = 4;
 
@@ -242,7 +242,8 @@ fn hosts_of(variant: &Variant, seed: u64) -> Vec<usize> {
         .collect()
 }
 
-/// The first fact after which the digests differ; that after the last one if one run is longer.
+/// Index of the first fact after which the digests differ. If one run is longer but otherwise
+/// equal, the index of its first additional fact.
 fn first_difference(first: &[u64], second: &[u64]) -> Option<usize> {
     let shorter = first.len().min(second.len());
     let different = (0..shorter).find(|&at| first[at] != second[at]);

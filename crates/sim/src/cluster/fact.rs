@@ -33,7 +33,7 @@ pub(super) enum EndpointFact<'a> {
     Timer(u64),
     /// The client of a request that the application keeps no longer waits.
     GivenUp(usize),
-    /// A session, at the end of a phase or of its process.
+    /// The state of a session, at the end of a phase or of its process.
     SessionIs(&'a SessionInfo),
     /// All that an endpoint has measured, at the end of a phase or of its process.
     Measured(&'a Histograms),
@@ -43,7 +43,7 @@ pub(super) enum EndpointFact<'a> {
 pub(super) struct Standing<'a> {
     pub(super) counters: &'a Counters,
     pub(super) measured: &'a Histograms,
-    /// Bytes of msgbufs in use, and how many.
+    /// Msgbufs in use: their bytes, and their number.
     pub(super) pool: (usize, usize),
     /// Bytes of large requests that have arrived in part.
     pub(super) receiving: u64,

@@ -1,4 +1,5 @@
-//! The handlers of every simulated process: one for each kind of request, failing ones included.
+//! The handlers of every simulated process: one for each kind of request, including those that
+//! fail.
 //!
 //! Invariant: before anything else, each tells the ledger that it runs. Called by the endpoint;
 //! registered by `node`.
@@ -53,7 +54,7 @@ pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, room: 
     rpc.on_timer(App::on_timer);
 }
 
-/// Records that a handler gets a request.
+/// Records that a handler has received a request.
 fn note(app: &App, cx: &Cx<'_>, kind: Kind, session: Session, request: &[u8]) {
     let fact = EndpointFact::Handles {
         session: Some(session),
@@ -70,7 +71,7 @@ fn begin(shared: &Shared, port: PortId, kind: Kind, data: &[u8]) -> Option<Ask> 
     ask.filter(|_| fine)
 }
 
-/// Opens a request for most handlers: decodes it, or rejects it.
+/// Begins most handlers: decodes the request, or rejects it if it is malformed.
 fn open<'a>(
     app: &App,
     req: Request<'a>,

@@ -1,6 +1,7 @@
-//! The checker of one process's handshakes: how each connect ends, that the transport counts as
-//! many uses of each peer as there are sessions with it, and that a session is open only after its
-//! peer has proven an address that is not its own (rule C13). Called by `control`.
+//! The checker of one process's handshakes. It checks how each connect ends, that the transport
+//! counts one use of a peer for each session with it, and that, if a peer's address differs from
+//! that of its connection, no session with it is open before the peer has proven the address (rule
+//! C13). Called by `control`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +18,13 @@ use crate::cluster::plan::Plan;
 use crate::world::net::channels::Pending;
 use crate::world::net::{Fd, PortId};
 
-/// A connect is over at most this long after its deadline: handlers compute meanwhile.
+/// A connect ends at most this long after its deadline; the delay comes from handlers that compute.
 const SLACK: Nanos = Nanos::from_millis(100);
-/// Over a sound network, a connect with this deadline or a later one succeeds.
+/// Over a sound network, a connect succeeds if it has at least this much time.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
-/// The endpoint that asks for a session, and its number and token for it.
+/// The endpoint that asks for a session, with the number and the token that it chose for the
+/// session.
 type Asked = (EndpointUid, SessionNum, Token);
 
 /// The checker.
@@ -35,14 +37,14 @@ pub(super) struct Judge {
     slow: bool,
     /// Sessions that this side asked for: when it asked, and the deadline.
     asked: BTreeMap<Session, (Nanos, Nanos)>,
-    /// From this time on, the faults have ended, and so have the sessions that they struck.
+    /// From this time on, the faults and the sessions that they struck have ended.
     sound_from: Nanos,
     calm_from: Nanos,
     /// Sessions may have come or gone since the last check.
     changed: bool,
     /// Endpoint, number and token of each session that was granted to another endpoint.
     granted: BTreeSet<(EndpointUid, SessionNum, u32)>,
-    /// Requests that others have made, and that are not granted yet.
+    /// Requests of other processes that are not granted yet.
     requests: BTreeMap<ConnectTicket, Asked>,
     proofs: Proofs,
     violation: Option<String>,
@@ -51,11 +53,11 @@ pub(super) struct Judge {
 /// The proofs of addresses that this process has asked for.
 #[derive(Debug, Default)]
 struct Proofs {
-    /// The bytes of challenges that it has sent.
+    /// The secret bytes of the challenges that the process has sent.
     secrets: BTreeMap<u64, Proving>,
-    /// How often it has sent each.
+    /// How often it has sent each challenge.
     sent: BTreeMap<Proving, u32>,
-    /// Those that came back.
+    /// The challenges that came back.
     proven: BTreeSet<Proving>,
     /// Sessions whose address was proven.
     sessions: BTreeSet<(SessionNum, u32)>,
@@ -133,7 +135,7 @@ impl Judge {
         }
     }
 
-    /// Addresses that were proven.
+    /// Number of addresses that were proven.
     pub(super) fn proofs(&self) -> u64 {
         self.proofs.proven.len() as u64
     }
@@ -146,7 +148,7 @@ impl Judge {
         }
     }
 
-    /// Notes that another endpoint was granted a session; its token must differ from those of all
+    /// Notes that another endpoint was granted a session, whose token must differ from those of all
     /// earlier grants (rule W5).
     pub(super) fn on_grant(&mut self, ticket: ConnectTicket, key: SessionKey) {
         let endpoint = key.endpoint;
@@ -168,7 +170,7 @@ impl Judge {
         }
     }
 
-    /// A session has ended at this side.
+    /// Notes that a session has ended at this side.
     pub(super) fn on_ended(
         &mut self,
         closed: &Closed,
@@ -227,7 +229,7 @@ impl Judge {
         }
     }
 
-    /// Checks that no session is open whose peer has not proven its address.
+    /// Checks that the peer of every open session has proven its address.
     fn check_proofs(&mut self, rpc: &mut Endpoint, ways: &Ways) {
         let sessions: Vec<_> = rpc.sessions().collect();
         for session in sessions {

@@ -1,9 +1,9 @@
 //! The checkers that see all processes at once: the calls that were issued, the handlers that ran,
-//! and the ends (design §13).
+//! and how the calls ended (design §13).
 //!
-//! Checked here: a handler runs at most once per call and only where it was sent; a call ends
-//! exactly once, in a way that its handler and the faults allow; a response belongs to its
-//! request; a session has no more live handlers than its window. Called by handlers,
+//! Checked here: a handler runs at most once per call, and only at the process to which the call
+//! was sent; a call ends exactly once, in a way that its handler and the faults allow; a response
+//! belongs to its request; a session has no more live handlers than its window. Called by handlers,
 //! continuations and `run`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,12 +20,12 @@ use judge::Call;
 
 mod judge;
 
-/// A part of a run.
+/// A phase of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
     /// Faults strike.
     Chaos,
-    /// No faults any more, and no new calls: pending calls must end.
+    /// No more faults, and no new calls: pending calls must end.
     Settle,
     /// New calls over a sound network: they must succeed.
     Calm,
@@ -40,10 +40,11 @@ pub(super) struct Ledger {
     /// Whether packets may have been lost even in the calm phase, because bounded queues have
     /// overflowed.
     pub(super) lossy: bool,
-    /// From this time on no process may be declared failed, because each has got packets of all
-    /// others since the faults ended.
+    /// From this time on no process may be declared failed, because each has received packets from
+    /// all others since the faults ended.
     pub(super) trusted_from: Nanos,
-    /// Requests without a byte, which name no call: how many were issued, and how many have run.
+    /// Empty requests, which have no room for the name of a call: how many were issued, and how
+    /// many ran.
     empties: (u64, u64),
     allowed: Allowed,
     calls: Vec<Call>,
@@ -104,13 +105,13 @@ struct Inner {
     record: Recorder,
 }
 
-/// The ledger's knowledge of a call when it is issued.
+/// The facts about a call that the ledger gets when the call is issued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Issue {
     pub(super) kind: Kind,
     pub(super) from: ProcessId,
     pub(super) to: PortId,
-    /// The caller's time.
+    /// The time at the caller.
     pub(super) at: Nanos,
     pub(super) deadline: Option<Nanos>,
     pub(super) answer_len: u32,
@@ -120,8 +121,8 @@ pub(super) struct Issue {
 }
 
 impl Shared {
-    /// Notes a violation if an endpoint took a handle of its own for another's. It is no violation
-    /// if the session or call of the handle has ended.
+    /// Notes a violation if an endpoint took one of its own handles for a handle of another
+    /// endpoint. If the session or call of the handle has ended, that is no violation.
     pub(super) fn check_handle(&self, used: Result<(), HandleError>) {
         if used == Err(HandleError::WrongEndpoint) {
             let what = "an endpoint does not know its own handle".to_owned();
@@ -155,7 +156,7 @@ impl Shared {
         &self.0.record
     }
 
-    /// True if the ledger has changed since the last question.
+    /// True if the ledger has changed since this was last asked.
     pub(super) fn take_news(&self) -> bool {
         self.0.news.load(Relaxed) && self.0.news.swap(false, Relaxed)
     }
@@ -173,7 +174,7 @@ impl Ledger {
         self.pending
     }
 
-    /// Takes the first broken invariant out.
+    /// Takes out the report of the first broken invariant.
     pub(super) fn take_violation(&mut self) -> Option<String> {
         self.violation.take()
     }

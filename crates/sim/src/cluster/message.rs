@@ -1,4 +1,4 @@
-//! The form of requests and responses in the scenario, and the handler that each request is for.
+//! The format of requests and responses in the scenario, and the handler that each request is for.
 //!
 //! Every request names its call, and every byte after that follows from the name, so a response
 //! that belongs to another request, or to none, is recognised. Called by `app` and `ledger`.
@@ -7,7 +7,8 @@ use dunlin_wire::ReqType;
 
 /// Bytes of a request before its pattern.
 pub(super) const PREFIX: usize = 16;
-/// A response's name is xored with this, so that an echo is no response.
+/// A response contains its call's name xored with this, so that an echoed request is no valid
+/// response.
 const ANSWER: u64 = 0xA5A5_5A5A_0F0F_F0F0;
 
 /// The handlers of every process.
@@ -20,7 +21,7 @@ pub enum Kind {
     Nested,
     /// A worker answers.
     Background,
-    /// Answered with others of its burst.
+    /// A batch handler answers it together with others of its burst.
     Batch,
     /// Answers an application error.
     Reject,
@@ -66,7 +67,7 @@ impl Kind {
         Self::Empty,
     ];
 
-    /// Whether its handlers have room only for answers of a few packets.
+    /// Whether its handler has room only for answers of a few packets.
     pub(super) fn has_little_room(self) -> bool {
         matches!(
             self,
@@ -100,7 +101,7 @@ impl Ask {
         pattern(self.call, &mut out[PREFIX..]);
     }
 
-    /// Reads a request; `None` if no process wrote it like this.
+    /// Reads a request; `None` if no process can have written it.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let prefix: &[u8; PREFIX] = bytes.first_chunk()?;
         let word = |at: usize| {
@@ -136,7 +137,7 @@ pub(super) fn is_answer_of(call: u64, bytes: &[u8]) -> bool {
     bytes[..head] == name[..head] && follows_pattern(!call, &bytes[head..])
 }
 
-/// Eight bytes of the pattern: they depend on the seed and on their place.
+/// Eight bytes of the pattern, which depend on the seed and on their offset.
 fn word_at(seed: u64, at: usize) -> [u8; 8] {
     let word = (seed ^ at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (word ^ (word >> 32)).to_be_bytes()

@@ -6,7 +6,7 @@ use dunlin_control::mutant::Mutant as InControl;
 #[cfg(feature = "mutants")]
 use dunlin_core::mutant::Mutant as InCore;
 
-/// The crate in which it is planted.
+/// A planted bug, by the crate that contains it.
 #[cfg(feature = "mutants")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Planted {
@@ -14,7 +14,7 @@ enum Planted {
     Control(InControl),
 }
 
-/// Without the feature there is none.
+/// Without the feature there is no planted bug.
 #[cfg(not(feature = "mutants"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Planted {}

@@ -37,7 +37,7 @@ pub struct RpcNode {
     budget: u64,
 }
 
-/// Time until the next try of a session for which the endpoint had no room.
+/// Time until the process tries again to open a session for which the endpoint had no room.
 const REOPEN: Nanos = Nanos::from_millis(5);
 
 impl RpcNode {
@@ -112,7 +112,7 @@ impl RpcNode {
         self.rpc.flush();
     }
 
-    /// Packets for sessions that were gone, or not there yet.
+    /// Packets for sessions that were gone, or did not exist yet.
     pub(crate) fn unknown_sessions(&self) -> u64 {
         let drops = &self.rpc.counters().drops;
         drops.session + drops.token
@@ -199,13 +199,13 @@ impl RpcNode {
             .connect(&mut self.rpc, peer, &options, now)
             .is_none()
         {
-            // The endpoint has as many sessions as it may have.
+            // The endpoint has reached its limit of sessions.
             let again = self.clock.read() + REOPEN;
             self.rpc.app_mut().reopen.push((again, peer));
         }
     }
 
-    /// Gives new sessions a scheme.
+    /// Gives new sessions a congestion control scheme.
     fn pace(&mut self) {
         let unpaced = std::mem::take(&mut self.rpc.app_mut().unpaced);
         for session in unpaced.into_iter().filter(|_| self.paced) {
@@ -231,7 +231,8 @@ impl RpcNode {
         }
     }
 
-    /// Bytes of requests that have arrived in part, counted by the requests and by the budgets.
+    /// Bytes of requests that have arrived in part, as counted from the requests and from the
+    /// budgets.
     pub(crate) fn receiving(&self) -> (u64, u64) {
         let sessions = self.rpc.sessions();
         let infos = sessions.filter_map(|session| self.rpc.session_info(session).ok());

@@ -18,7 +18,7 @@ impl Whim {
     }
 
     fn change(&mut self) {
-        // From one request in a tenth of a millisecond to more than any cable carries.
+        // The slowest rate is one request every 100 µs; the fastest is more than any cable carries.
         let rate = BytesPerSec(self.rng.log_between(1_000_000, 100_000_000_000));
         self.rate = (!self.rng.one_in(3)).then_some(rate);
     }

@@ -1,8 +1,8 @@
 //! The plan of one seed: hosts, network, faults, attacks, endpoints and their work.
 //!
-//! Invariant: a plan follows from its seed alone. It is drawn so that small windows, few credits,
-//! short time-outs and late frames often coincide: otherwise a fault that needs three rare
-//! conditions at once would be rare. Called by `run`.
+//! Invariant: a plan follows from its seed alone. Small windows, few credits, short timeouts and
+//! late frames often coincide in it: if they were independent, a fault that needs three rare
+//! conditions together would be very rare. Called by `run`.
 
 use dunlin_core::{Bypasses, Check, Config, Nanos, Scheme};
 use dunlin_wire::ReqNum;
@@ -37,14 +37,14 @@ pub struct Plan {
     pub insider: bool,
     /// The endpoints.
     pub endpoint: Config,
-    /// How long a session may take to be made.
+    /// Deadline for opening a session.
     pub patience: Nanos,
     /// How long a control connection without sessions is kept.
     pub linger: Nanos,
     /// Processes of one host use a UNIX socket.
     pub unix: bool,
-    /// Some processes get their packets at another address than that of their connections, and must
-    /// prove it.
+    /// Some processes get their packets at another address than that of their control connections,
+    /// and must prove that this address is theirs.
     pub elsewhere: bool,
     /// How often faults strike handshakes, until `chaos_end` or to the end.
     pub handshakes: Handshakes,
@@ -69,19 +69,19 @@ pub struct Workload {
     pub calls: u32,
     /// Calls that each process issues over the sound network.
     pub calm_calls: u32,
-    /// Calls issued at the same time, at most.
+    /// Most calls issued at the same time.
     pub burst: u64,
-    /// Time between two bursts, at most.
+    /// Longest time between two bursts.
     pub gap: Nanos,
     /// How long requests and responses are.
     pub sizes: Sizes,
-    /// Kinds of requests; the list has more frequent ones several times.
+    /// Kinds of requests; the more frequent ones stand in the list several times.
     pub kinds: Vec<Kind>,
-    /// How many calls have a deadline, and the longest.
+    /// Share of the calls that have a deadline, and the longest deadline.
     pub deadlines: (Ppm, Nanos),
-    /// How many calls are cancelled, and the longest time until then.
+    /// Share of the calls that are cancelled, and the longest time until a call is.
     pub cancels: (Ppm, Nanos),
-    /// How often a process disconnects a session, per burst.
+    /// How often, per burst, a process disconnects a session.
     pub disconnects: Ppm,
     /// Windows that sessions ask for.
     pub windows: Vec<u32>,
@@ -102,11 +102,11 @@ pub struct Workload {
 /// How often faults strike a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handshakes {
-    /// A grant is lost with its connection, which breaks as it arrives; until `chaos_end`.
+    /// The connection breaks as a grant arrives, so the grant is lost; until `chaos_end`.
     pub lost: Ppm,
     /// A grant arrives twice.
     pub doubled: Ppm,
-    /// The connection breaks right after a grant, because the peer restarts, and the memory that
+    /// The peer restarts right after it sent a grant: the connection breaks, and the memory that
     /// the peer shared with this side is gone; until `chaos_end`.
     pub restarted: Ppm,
     /// A channel is gone between the grant and its completion.
@@ -138,7 +138,8 @@ const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
 const SLOTH: u64 = 0x736c_6f74_6800_0000;
 /// Seeds the random stream for addresses.
 const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
-/// Sessions to each other process, if there are more than offers may be under way.
+/// Sessions to each other process, in runs that have more sessions than offers that may be under
+/// way.
 const CROWD: u64 = 40;
 
 impl Plan {
@@ -222,8 +223,8 @@ impl Plan {
         work.kinds.extend([Kind::Slow; 2]);
     }
 
-    /// Makes it a run of many short echoes in quick succession, the usual work of an endpoint, for
-    /// which the common path is made. Faults, acts and attacks stay as they are.
+    /// Makes it a run of many short echoes in quick succession: the usual work of an endpoint,
+    /// which the common path is made for. Faults, acts and attacks stay as they are.
     fn hasten(&mut self, rng: &mut Rng) {
         self.endpoint.bypasses = Bypasses::default();
         self.paced = false;
@@ -276,8 +277,8 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     net
 }
 
-/// One switch in half of the seeds; in the others two tiers, whose spine is slower or faster than
-/// the hosts' cables and has little memory or much.
+/// In half of the seeds one switch; in the others two tiers. Their spine cables are slower or
+/// faster than those of the hosts, and their switches have little or much memory.
 fn draw_fabric(rng: &mut Rng) -> Fabric {
     let from = rng.log_between(1_000, 100_000);
     let tiers = rng.one_in(2);
@@ -337,12 +338,12 @@ fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
         bypasses: Bypasses {
             timely: rng.one_in(2),
             limiter: rng.one_in(2),
-            // With this off, there is no common path.
+            // Without this option there is no common path.
             clock: !rng.one_in(4),
             ..Bypasses::default()
         },
-        // The horizon is anything from less than the time of one packet to more than the length of
-        // the run.
+        // The horizon varies from less than the time of one packet to more than the length of the
+        // run.
         wheel_slot: Nanos(rng.log_between(50, 20_000)),
         wheel_horizon: Nanos(rng.log_between(40_000, 200_000)),
         ..usual
@@ -380,8 +381,7 @@ fn draw_attacks(rng: &mut Rng, chaos_end: Nanos, insider: bool) -> Vec<(Nanos, A
         .collect()
 }
 
-/// Draws pauses, crashes and cuts: each begins during the time of faults and ends with it at the
-/// latest.
+/// Draws pauses, crashes and cuts. Each begins before `chaos_end`, and has ended by then.
 fn draw_acts(rng: &mut Rng, hosts: &[usize], chaos_end: Nanos) -> Vec<(Nanos, Act)> {
     let mut acts = Vec::new();
     let ports = hosts.iter().sum::<usize>();

@@ -1,8 +1,9 @@
 //! One seed, from beginning to end: first safety under faults, then liveness without them; at the
 //! end nothing may be left (design §13).
 //!
-//! Invariant: [`run_seed`] is a function of its arguments. A failed run is repeated with the trace
-//! on, and the failure names the command that replays it. Called by `bin/seeds` and by tests.
+//! Invariant: the result of [`run_seed`] depends on its arguments alone. A failed run is repeated
+//! with the trace on, and the failure names the command that replays it. Called by `bin/seeds` and
+//! by tests.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -133,7 +134,7 @@ fn run_once(seed: u64, options: Options) -> Result<Report, Box<Failure>> {
     run_recorded(seed, Plan::draw(seed), options, &Recorder::default())
 }
 
-/// Runs a seed once with a plan that may be a variant of its own, and records it.
+/// Runs a seed once, perhaps with a variant of its plan, and records the run.
 pub(crate) fn run_recorded(
     seed: u64,
     plan: Plan,
@@ -172,20 +173,20 @@ struct Run {
     attacker: Rng,
 }
 
-/// Frames that were late when the faults ended arrive within their delay plus this time.
+/// A frame that was delayed when the faults ended arrives within its delay plus this time.
 const LATE: Nanos = Nanos::from_millis(5);
-/// Every call ends within this time after the faults have.
+/// Every call ends within this time after the end of the faults.
 const SETTLE_LIMIT: Nanos = Nanos::from_secs(4);
 /// Calls over a sound network all end within this time.
 const CALM_LIMIT: Nanos = Nanos::from_secs(8);
 /// Everything is given back within this time after the sessions have ended.
 const CLOSE_LIMIT: Nanos = Nanos::from_secs(2);
-/// A process that could not issue its calls for this long lacks memory or sessions.
+/// If a process could not issue its calls for this long, it lacks memory or sessions.
 const TIGHT_PATIENCE: Nanos = Nanos::from_millis(50);
 /// After the faults, every process answers a request within this time.
 const SILENCE: Nanos = Nanos::from_millis(30);
 const STEP: Nanos = Nanos::from_millis(2);
-/// Losses of the calm phase are noticed after this time.
+/// Interval at which losses are looked for in the calm phase.
 const CALM_STEP: Nanos = Nanos::from_micros(100);
 
 impl Run {
@@ -194,8 +195,8 @@ impl Run {
         if options.lawless {
             plan.endpoint.check = Check::Never;
         }
-        // The plan's stream and these are independent, so that a change of one does not change the
-        // others.
+        // These streams are independent of each other and of the plan's, so that more draws from
+        // one do not change the others.
         let mut seeds = Rng::new(!seed);
         let net = Net::new(
             plan.net.clone(),
@@ -266,7 +267,7 @@ impl Run {
         let trusted = quiet + self.plan.endpoint.failure_timeout + SILENCE;
         self.world.cluster.trust_from(trusted);
         self.advance_to(quiet)?;
-        // Calls that an insider has attacked must end too, if only with an error.
+        // Calls that an insider has attacked must end too, though perhaps with an error.
         while self.world.cluster.pending() != 0 || !self.is_quiet() {
             if self.world.now() > limit {
                 return Err(format!("after the faults: {}", self.unrest()));
@@ -368,8 +369,9 @@ impl Run {
         })
     }
 
-    /// Calls of the calm that began at `start` and have not been issued. They do not count for a
-    /// process that may never be able to issue them, because memory or sessions are short.
+    /// Number of calls of the calm phase, which began at `start`, that have not been issued. Those
+    /// of a process that may never be able to issue them, because memory or sessions are short, do
+    /// not count.
     fn left_to_issue(&mut self, start: Nanos) -> u32 {
         if self.plan.tight && self.world.now().since(start) > TIGHT_PATIENCE {
             return 0;
@@ -421,8 +423,9 @@ impl Run {
         }
     }
 
-    /// Packets that a sound network has lost: bounded queues overflow there too, and with a packet
-    /// for a session that is not connected yet, the rest of its frame is dropped (rule W11).
+    /// Number of packets lost although the network is sound. Bounded queues still overflow, and an
+    /// endpoint that gets a packet for a session that is not connected yet drops the rest of the
+    /// frame (rule W11).
     fn losses(&mut self) -> u64 {
         let ports = (0..self.world.ports()).map(PortId);
         let unknown: u64 = ports

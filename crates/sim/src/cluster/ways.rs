@@ -10,8 +10,8 @@ use crate::world::net::channels::{Channels, Pending, port_of};
 use crate::world::net::{Fd, SimTransport};
 use crate::world::rng::{Ppm, Rng};
 
-/// Least number of completions between two vanished channels: vanishing several times in a row
-/// could exhaust a session's retries.
+/// Least number of completions between two channels that vanish: several that vanish in a row could
+/// exhaust a session's retries.
 const SPARED: u32 = 100;
 
 /// The transport's peers, and the way to the control thread.
@@ -19,7 +19,7 @@ const SPARED: u32 = 100;
 pub(super) struct Ways {
     pub(super) commands: Commands,
     rng: Rng,
-    /// How often a channel is gone between grant and completion.
+    /// How often a channel vanishes between grant and completion.
     gone: Ppm,
     /// The next channel vanishes in any case: its process has restarted.
     pub(super) restarted: bool,
@@ -40,8 +40,9 @@ impl Ways {
         }
     }
 
-    /// Whether packets to this peer go to an address that is not that of its connection: those to
-    /// processes with odd ports, if the plan says so, unless they share memory.
+    /// Whether packets to this peer go to another address than that of its connection. If the plan
+    /// says so, that holds for processes with odd ports, except those with which this one shares
+    /// memory.
     pub(super) fn is_elsewhere(&self, channels: &Channels, peer: PeerId) -> bool {
         self.elsewhere && port_of(peer) % 2 == 1 && channels.uses_datagrams(peer)
     }

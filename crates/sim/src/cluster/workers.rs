@@ -1,6 +1,6 @@
 //! Worker threads in virtual time: a job runs some time after it was submitted (design §13).
 //!
-//! Invariant: a job runs once, when its time has come and the endpoint asks. Called by the
+//! Invariant: a job runs once, when its time has come and the endpoint polls. Called by the
 //! endpoint through [`Workers`], and by `node`, which sets the time.
 
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ struct State {
     rng: Rng,
     /// Jobs that may wait or run.
     capacity: usize,
-    /// Longest time from hand-over to end.
+    /// Longest time from the submission of a job to its end.
     slowest: Nanos,
     /// The jobs, in order of their ends.
     jobs: VecDeque<(Nanos, Job)>,

@@ -1,7 +1,7 @@
-//! Makes the hosts, endpoints and sessions of a scenario, lets them run, and counts.
+//! Makes the hosts, endpoints and sessions of a scenario, runs them, and counts.
 //!
-//! Invariant: endpoints are made load by load, host by host; no client is its own partner. Called
-//! by `scenario`.
+//! Invariant: endpoints are made load by load, and within a load host by host; no client is its own
+//! partner. Called by `scenario`.
 
 use dunlin_core::Nanos;
 
@@ -197,8 +197,8 @@ impl Load {
     }
 }
 
-/// A server for each client: clients that are servers themselves form a random circle and take the
-/// next one; the others take the servers in turn.
+/// Gives each client a server. Clients that are servers themselves form a random circle, in which
+/// each takes the next one; the others take the servers in turn.
 fn pairs(clients: &[usize], mut circle: Vec<usize>, rng: &mut Rng) -> Vec<(usize, usize)> {
     for last in (1..circle.len()).rev() {
         circle.swap(last, rng.index(last + 1));

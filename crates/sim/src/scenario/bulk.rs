@@ -2,9 +2,9 @@
 //! long small requests take meanwhile: the experiment behind `dunlin bench loss`, `reorder` and
 //! `mixed` (design §14; eRPC §6.4, table 4).
 //!
-//! Invariant: a report follows from its [`Bulk`] alone. Every packet's data is stamped, the server
-//! checks every stamp and answers with a function of all stamps, which the client checks. Called by
-//! the command line and by tests.
+//! Invariant: a report follows from its [`Bulk`] alone. Every packet's data has a stamp. The server
+//! checks all stamps and answers with a function of them, which the client checks. Called by the
+//! command line and by tests.
 
 mod endpoint;
 
@@ -26,7 +26,7 @@ pub struct Bulk {
     pub loss: Ppm,
     /// Share of packets that are late, in both directions.
     pub reorder: Ppm,
-    /// Most time by which a packet is late; all times up to that are equally likely.
+    /// Longest delay of a late packet; all delays up to it are equally likely.
     pub reorder_by: Nanos,
     /// Rate of the links in bytes per second.
     pub line_rate: u64,
@@ -42,7 +42,7 @@ pub struct Bulk {
     pub in_flight: u32,
     /// Credits of the session.
     pub credits: u32,
-    /// Number of large requests. While small ones are left, the client sends more of them, unless
+    /// Number of large requests. The client sends more large ones while small ones are left, unless
     /// this is 0.
     pub requests: u32,
     /// Requests of one packet on the same session, one after the other.
@@ -51,8 +51,8 @@ pub struct Bulk {
 
 impl Default for Bulk {
     /// 8 MB requests, one at a time, at 100 Gb/s and 6 µs, with 4096 bytes a packet. The credits
-    /// are three times what the link holds: with more, every repair waits behind the sender's own
-    /// queue, and meanwhile the sender reaches the 256 packets that it may be ahead (rule W7).
+    /// are three times what the link holds. With more, every retransmission waits in the sender's
+    /// own queue, and meanwhile the sender reaches the 256 packets that it may be ahead (rule W7).
     fn default() -> Self {
         Self {
             seed: 1,
@@ -75,7 +75,7 @@ impl Default for Bulk {
 /// The result.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BulkReport {
-    /// Bytes of large requests and their responses per second, in 10⁹ bits.
+    /// Data of large requests and their responses, in 10⁹ bits per second.
     pub gbps: f64,
     /// Median and 99th percentile of the round trips of small requests; 0 if there are none.
     pub small_rtt: [Nanos; 2],
@@ -185,12 +185,12 @@ impl Bulk {
         }
     }
 
-    /// Queues that hold all of a session's credits, so that only planned losses happen, and
-    /// processors that are faster than the links.
+    /// The network: its queues hold all of a session's credits, so that only planned losses happen,
+    /// and its processors are faster than its links.
     fn network(&self) -> NetConfig {
         let queue_bytes = u64::from(self.credits) * 2 * u64::from(self.data_size + 64);
-        // A packet crosses two cables, and its answer two more. Each of them is read from memory
-        // once. The packet is sent twice: by its host and by the switch.
+        // A packet crosses two cables, and its answer two more. Packet and answer are each read
+        // from memory once. The packet is put on a cable twice, by its host and by the switch.
         let packet = u64::from(self.data_size) * 1_000_000_000 / self.line_rate.max(1);
         let cables = self.round_trip.since(DMA.times(2) + Nanos(2 * packet));
         NetConfig {
@@ -222,7 +222,7 @@ impl Bulk {
         bits as f64 / took.0.max(1) as f64
     }
 
-    /// The stamps of a request: one for each packet, from a stream of its own.
+    /// The stamps of a request, one for each packet, from the request's own random stream.
     fn stamps(&self, request: u64) -> impl Iterator<Item = u64> {
         let mut rng = Rng::new(self.seed ^ request << 20);
         (0..self.packets()).map(move |_| rng.next_u64())

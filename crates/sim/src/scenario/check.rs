@@ -1,8 +1,8 @@
 //! The conditions that a scenario must meet, before any of it is made.
 //!
-//! Invariant: a scenario that passes can be built, as far as memory allows. Keys are those of
-//! scenario files, so that the command line can name the line of a fault. Called by `scenario` and
-//! by the command line.
+//! Invariant: a scenario that passes can be built, if there is memory for it. Faults name keys of
+//! scenario files, so that the command line can show the line. Called by `scenario` and by the
+//! command line.
 
 use std::fmt;
 
@@ -57,11 +57,11 @@ const LONGEST: Nanos = Nanos::from_secs(3600);
 const MOST_POINTS: u64 = 1 << 22;
 /// Fastest cable, in bytes per second: the time of a byte is counted in whole picoseconds.
 const FASTEST: u64 = 1_000_000_000_000;
-/// Most cables from a rack to all spines.
+/// Most cables from one rack to all spines together.
 const MOST_WAYS: usize = 1 << 12;
-/// Bytes of an endpoint without sessions, about.
+/// Approximate bytes of an endpoint without sessions.
 const ENDPOINT_BYTES: u64 = 400_000;
-/// Bytes of a side of a session without its slots, with an entry of each table that it uses.
+/// Bytes of one side of a session: its entries in all tables, without its slots.
 const SESSION_BYTES: u64 = 128 + 400;
 /// Bytes of a slot, in both directions.
 const SLOT_BYTES: u64 = 16;
@@ -205,7 +205,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Sides of sessions, and endpoints.
+    /// Number of sides of sessions, and of endpoints.
     pub fn sizes(&self) -> (u64, u64) {
         let mut sizes = (0, 0);
         for load in &self.loads {
@@ -225,7 +225,7 @@ impl Scenario {
         sizes
     }
 
-    /// Bytes of memory that the run takes, about.
+    /// Approximate bytes of memory that the run takes.
     pub fn memory(&self) -> u64 {
         let (sides, endpoints) = self.sizes();
         let windows = self.loads.iter().map(|load| load.session.window);
@@ -234,8 +234,8 @@ impl Scenario {
         let messages = |load: &Load| {
             let clients = (load.clients.len() * load.endpoints) as u64;
             let bytes = u64::from(load.request_bytes) + u64::from(load.response_bytes);
-            // Message buffers take memory only as far as frames have crossed a cable by the end of
-            // the run.
+            // Message buffers take no more memory than the bytes that can cross a cable by the end
+            // of the run.
             let crossed = u128::from(self.net.line_rate) * u128::from(self.end.0) / 1_000_000_000;
             let hosts = load.clients.len().min(load.servers.len()) as u128;
             let crossed = u64::try_from(crossed * hosts).unwrap_or(u64::MAX);

@@ -17,9 +17,9 @@ pub struct Scenario {
     pub warm_up: Nanos,
     /// The number of hosts.
     pub hosts: usize,
-    /// The network between them, and the cost of moving frames for their threads.
+    /// The network between them, and what it costs their threads to move frames.
     pub net: NetConfig,
-    /// Cost of an RPC for a thread in addition to its packets, at each side.
+    /// What an RPC costs the thread at each side, in addition to its packets.
     pub rpc_cost: Nanos,
     /// Faults of frames.
     pub faults: FaultRates,

@@ -1,6 +1,6 @@
-//! A load: its clients, their partners, its time and its messages; and the faults in one.
+//! A load: its clients, their partners, its times and its messages, and the checks of these.
 //!
-//! Invariant: keys in complaints are those of scenario files. Called by `scenario` and its `check`.
+//! Invariant: faults name keys of scenario files. Called by `scenario` and its `check`.
 
 use std::ops::Range;
 
@@ -26,22 +26,22 @@ pub struct Load {
     pub request_bytes: u32,
     /// Bytes of a response.
     pub response_bytes: u32,
-    /// Requests that a client has under way at most.
+    /// Most requests that a client has under way.
     pub in_flight: u32,
     /// When a client's requests begin.
     pub arrivals: Arrivals,
-    /// When clients begin, at the earliest.
+    /// Earliest time at which a client begins.
     pub start: Nanos,
     /// The clients' beginnings are spread over this time.
     pub spread: Nanos,
-    /// From then on clients begin no request. [`Nanos::MAX`]: they never stop.
+    /// From this time on clients begin no requests. [`Nanos::MAX`]: they never stop.
     pub stop: Nanos,
 }
 
 /// The partners of a client of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Partners {
-    /// Any server, drawn for each request; it has a session to each of them.
+    /// Any server, drawn for each request; the client has a session to each of them.
     #[default]
     Drawn,
     /// One server, drawn before the run. With as many servers as clients, each client has its own.
@@ -77,9 +77,9 @@ impl Default for Arrivals {
     }
 }
 
-/// Most endpoints: they and frames have 32-bit numbers.
+/// Most endpoints. Endpoints and frames have 32-bit numbers.
 const MOST_ENDPOINTS: usize = 1 << 20;
-/// Most arrivals of an open loop, all clients together: more than any run can end.
+/// Most arrivals of an open loop, all clients together: more than any run can complete.
 const MOST_ARRIVALS: u128 = 1 << 32;
 
 /// A key of a load, and its fault.
@@ -138,7 +138,7 @@ impl Load {
     }
 
     fn fault_of_messages(&self, endpoint: &Config) -> Option<Fault> {
-        // A request has a word at both ends.
+        // A request begins and ends with a word.
         let (least, most) = (2 * 8, endpoint.max_message);
         let what = format!("must be from {least} to {most}");
         for (key, bytes) in [

@@ -1,8 +1,8 @@
-//! An endpoint of a load: it calls, or answers, or both. A call begins when the batch before
-//! has ended and a pause is over (a closed loop), or when it arrives (an open loop).
+//! An endpoint of a load: it calls, or answers, or both. A call begins when the previous batch has
+//! ended and a pause is over (a closed loop), or when it arrives (an open loop).
 //!
-//! Invariant: an operation's msgbufs are with the call while it is under way, else with the
-//! operation. Called by the world, and by `build` before the run.
+//! Invariant: while an operation's call is under way, the call owns its msgbufs; otherwise the
+//! operation does. Called by the world, and by `build` before the run.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ use crate::world::{Cluster, Node, ProcessId};
 const CALL: ReqType = ReqType(1);
 /// Requests and responses begin and end with a word that follows from their name.
 const WORD: usize = 8;
-/// A thread that did not run for longer than this was idle, not busy.
+/// If a thread did not run for longer than this, it was idle, not busy.
 const SPIN: Nanos = Nanos(500);
 /// The endpoint reads the time at least once in this many idle iterations.
 const LOOKS: u32 = 64;
@@ -30,13 +30,13 @@ const LOOKS: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) scenario: Scenario,
-    /// The purpose of each port: a load, and whether it has clients there.
+    /// The role of each port: its load, and whether it is a client.
     pub(super) roles: Vec<Role>,
     pub(super) stats: Vec<SharedStats>,
     pub(super) seeds: Rng,
 }
 
-/// The purpose of an endpoint.
+/// The role of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Role {
     pub(super) load: usize,
@@ -58,7 +58,7 @@ pub(super) struct App {
     clock: SimClock,
     rpc_cost: Nanos,
     rng: Rng,
-    /// Names of requests are distinct over all endpoints.
+    /// Its port, which makes the names of its requests distinct from those of all other endpoints.
     port: u64,
     sessions: Vec<Session>,
     ops: Vec<Op>,
@@ -70,9 +70,10 @@ pub(super) struct App {
     waiting: VecDeque<Nanos>,
 }
 
-/// The client begins.
+/// Token of the timer that starts the client.
 const START: TimerToken = TimerToken(0);
-/// The next request of an open loop arrives. Tokens from here on are pauses of batches.
+/// Token of the timer for the next arrival of an open loop. Tokens above it are for the pauses of
+/// batches.
 const ARRIVAL: TimerToken = TimerToken(1);
 
 struct Op {
@@ -170,8 +171,8 @@ fn on_timer(app: &mut App, token: TimerToken, cx: &mut Cx<'_>) {
 }
 
 impl App {
-    /// Operation `index` has ended: begins a waiting call, or the next batch if this was the last
-    /// of its batch.
+    /// Handles the end of operation `index`: begins a call that waits, or the next batch if this
+    /// operation was the last of its batch.
     fn on_end(&mut self, index: usize, cx: &mut Cx<'_>) {
         let Arrivals::Closed { batch: size, think } = self.load.arrivals else {
             match self.waiting.pop_front() {
@@ -201,7 +202,8 @@ impl App {
         }
     }
 
-    /// A request of an open loop arrives: its time runs from here, also if it has to wait.
+    /// Handles an arrival in an open loop. The request's latency counts from now, even if it has to
+    /// wait.
     fn on_arrival(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
         match self.idle.pop() {
@@ -227,7 +229,7 @@ impl App {
         }
     }
 
-    /// Begins an operation whose time runs from `arrived` on.
+    /// Begins an operation whose latency counts from `arrived`.
     fn issue(&mut self, index: usize, arrived: Nanos, cx: &mut Cx<'_>) {
         let session = *self.rng.pick(&self.sessions);
         let op = &mut self.ops[index];
@@ -279,7 +281,7 @@ impl Process for Member {
 }
 
 impl Member {
-    /// The process has opened a session.
+    /// Adds a session that the process has opened.
     pub(super) fn add_session(&mut self, session: Session) {
         self.rpc.app_mut().sessions.push(session);
     }
@@ -321,8 +323,8 @@ impl Member {
 
 impl Node for Member {
     fn run_once(&mut self) {
-        // An idle thread looks at the time in every 64th iteration, which takes it a microsecond;
-        // here it looks at once.
+        // A real idle thread reads the time in every 64th iteration, thus about once a microsecond;
+        // here it reads the time immediately.
         let now = self.rpc.now();
         if now.since(self.ran) > SPIN {
             // A real thread would have polled its queue all the time. The simulator skips those

@@ -30,9 +30,9 @@ pub struct Report {
 pub struct LoadReport {
     /// Its name.
     pub name: String,
-    /// Until the warm-up was over.
+    /// The time until the warm-up was over.
     pub opening: Stage,
-    /// After that: the part that counts.
+    /// The time after that: the part that counts.
     pub steady: Stage,
 }
 
@@ -89,7 +89,8 @@ pub struct Client {
     pub latency: Quantiles,
 }
 
-/// Mean and quantiles in nanoseconds; all are 0 if nothing was recorded.
+/// A count of values, and their mean and quantiles in nanoseconds; all are 0 if nothing was
+/// recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Quantiles {
     /// How many values there were.
@@ -175,7 +176,7 @@ impl Span<'_> {
         self.to.at.since(self.from.at)
     }
 
-    /// Its endpoints, with what they had counted before and after, and their numbers.
+    /// Its endpoints: the number of each, and its counts before and after.
     fn members(&self) -> impl Iterator<Item = (usize, &Counted, &Counted)> {
         let pairs = self.from.members.iter().zip(&self.to.members).enumerate();
         let of_load = pairs.filter(|(_, (_, after))| after.role.load == self.load);

@@ -15,8 +15,8 @@ pub(super) trait Process: Node {
     fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, Self::App>;
 }
 
-/// Opens a session from one process to another. `None` without memory for it. Returns the client's
-/// name for it.
+/// Opens a session from one process to another. Returns the client's handle of it, or `None` if
+/// there is no memory for it.
 pub(super) fn connect<C>(
     world: &mut World<C>,
     [client, server]: [PortId; 2],

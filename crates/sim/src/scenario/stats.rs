@@ -1,5 +1,5 @@
-//! Records of endpoints: for a load the times of all its RPCs and round trips, for each endpoint
-//! the times of its own RPCs.
+//! Records of latencies: for each load, those of all its RPCs and round trips; for each endpoint,
+//! those of its own RPCs.
 //!
 //! Invariant: RPCs that end before the warm-up is over go to the opening, the others to the steady
 //! stage. Called by `node`.
@@ -10,12 +10,12 @@ use std::rc::Rc;
 use dunlin_core::Nanos;
 use hdrhistogram::Histogram;
 
-/// The stages of a run: the opening, and the part that counts.
+/// Number of stages of a run: the opening, and the part that counts.
 pub(super) const STAGES: usize = 2;
 /// Three digits: no quantile is wrong by more than a thousandth.
 const DIGITS: u8 = 3;
-/// Digits for the records of a single endpoint, of which there may be thousands: no quantile is
-/// wrong by more than a hundredth.
+/// Two digits for the records of a single endpoint, because there may be thousands of endpoints: no
+/// quantile is wrong by more than a hundredth.
 const OWN_DIGITS: u8 = 2;
 /// Longer times count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -82,7 +82,8 @@ impl Stats {
     }
 }
 
-/// Times of the RPCs of one endpoint, stage by stage. It takes no memory before the first.
+/// Latencies of the RPCs of one endpoint, stage by stage. It takes no memory before the first RPC
+/// ends.
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     warm_up: Nanos,

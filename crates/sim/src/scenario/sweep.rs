@@ -28,10 +28,10 @@ pub enum Family {
     Late,
     /// As [`Self::Incast`], with one of a thousand frames lost.
     Loss,
-    /// Groups of senders: one over an uplink and a host's cable, and one over each of the two
-    /// alone.
+    /// Three groups of senders: one crosses an uplink and a host's cable, each of the others only
+    /// one of the two.
     Two,
-    /// Echoes of 64 KB with one host.
+    /// Echoes of 64 KB, from all senders to one host.
     Echo,
 }
 
@@ -60,11 +60,11 @@ pub struct Case {
     pub gbps: u32,
     /// Round trip of an empty network in µs.
     pub rtt_us: u32,
-    /// Memory of a switch.
+    /// Memory of a switch in KB.
     pub buffer_kb: u32,
     /// Hosts that send; for [`Family::Two`], in each group.
     pub senders: usize,
-    /// Requests that each has under way.
+    /// Requests that each sender has under way.
     pub in_flight: u32,
     /// The seed, from which all random choices follow.
     pub seed: u64,
@@ -86,16 +86,17 @@ impl fmt::Display for Case {
     }
 }
 
-/// The result of a run. Shares are relative to the most that cables, credits and requests in flight
-/// allow.
+/// The result of a run. Shares are relative to the highest rate that cables, credits and requests
+/// in flight allow.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Row {
     /// The run.
     pub case: Case,
-    /// The rate: for [`Family::Late`] that of the late sender, for [`Family::Two`] the lowest of
-    /// all, otherwise that of all together (for echoes, in the slower direction).
+    /// The share of the possible rate: for [`Family::Late`] that of the late sender, for
+    /// [`Family::Two`] the lowest of all, otherwise that of all senders together (for echoes, in
+    /// the slower direction).
     pub share: f64,
-    /// Jain's index, of the worse direction.
+    /// Jain's index, in the worse direction.
     pub jain: f64,
     /// Packets sent again in the first 5 ms, as a part of all.
     pub resent_first: f64,
@@ -115,7 +116,7 @@ const SETTLE: Nanos = Nanos::from_millis(5);
 pub struct Alone(Mutex<BTreeMap<Case, f64>>);
 
 impl Alone {
-    /// The rate of one sender in this case; switch memory and seed do not change it.
+    /// The rate of one sender in this case, which depends on neither switch memory nor seed.
     fn rate(&self, case: Case) -> Result<f64, Wrong> {
         let case = Case {
             senders: 1,
@@ -135,8 +136,8 @@ impl Alone {
 }
 
 impl Row {
-    /// The row of the same case with more switch memory, if this row implies it: if every frame had
-    /// room, more memory changes nothing.
+    /// The row of the same case with more switch memory, if this row implies it: more memory
+    /// changes nothing where every frame had room already.
     pub fn with_more_memory(&self, case: Case) -> Option<Self> {
         let same = Case {
             buffer_kb: self.case.buffer_kb,
@@ -148,7 +149,7 @@ impl Row {
 }
 
 impl Case {
-    /// Runs it with all sessions under `scheme`.
+    /// Runs the case with `scheme` controlling all sessions.
     ///
     /// # Errors
     /// A broken invariant of the library or the simulator.

@@ -75,7 +75,7 @@ fn measured(scenario: &Scenario) -> Report {
 
 #[test]
 fn an_incast_without_control_waits_for_the_credits_of_all() {
-    // The round trip of eRPC, table 5; with half of the credits, half of it.
+    // The round trips of eRPC, table 5; half of the credits give half of the round trip.
     for (degree, credits, rtt_us) in [(20, 32, 202.0), (100, 32, 1056.0), (20, 16, 101.0)] {
         let report = measured(&incast(degree, credits));
         let steady = &report.loads[0].steady;
@@ -142,7 +142,8 @@ fn a_thread_issues_as_many_requests_as_on_the_papers_machines() {
 
 #[test]
 fn hosts_with_partners_of_their_own_use_all_of_their_cables() {
-    // With servers drawn for each request, some servers wait while others have several clients.
+    // If clients draw a server for each request, some servers wait while others have several
+    // clients.
     let mut scenario = cluster(8);
     scenario.end = Nanos(3 * MILLI);
     scenario.warm_up = Nanos(MILLI);
@@ -153,8 +154,8 @@ fn hosts_with_partners_of_their_own_use_all_of_their_cables() {
     let drawn = p99(&scenario);
     scenario.loads[0].partners = Partners::Fixed;
     let fixed = p99(&scenario);
-    // 64 packets of 1114 bytes, twice, take 45.6 µs at 25 Gb/s, and 58 with round trips and
-    // threads. In addition each thread serves another client meanwhile.
+    // Twice 64 packets of 1114 bytes take 45.6 µs at 25 Gb/s, and 58 µs with round trips and the
+    // work of threads. In addition each thread serves another client meanwhile.
     assert!((46_000..125_000).contains(&fixed), "{fixed}");
     assert!(drawn > fixed * 4 / 3, "{drawn} and {fixed}");
 }
@@ -194,7 +195,7 @@ fn a_scenario_without_memory_for_its_messages_is_known_before() {
     large.loads[0].partners = Partners::Fixed;
     assert_eq!(sides(&large), 2 * 1000);
     large.loads[0].partners = Partners::Drawn;
-    // It was measured to take 1.1 GB.
+    // A measurement gave 1.1 GB.
     assert!((1 << 30..2 << 30).contains(&large.memory()));
     large.loads[0].endpoints = 1000;
     assert!(large.memory() > 1 << 40);
@@ -214,11 +215,11 @@ fn an_open_loop_begins_requests_at_its_rate_whatever_the_network_does() {
     let gap = Nanos(10_000);
     let scenario = small(Arrivals::Open { gap });
     let steady = measured(&scenario).loads.remove(0).steady;
-    // Four clients, 5 ms: 2000 arrivals, and their deviation is 45.
+    // Four clients for 5 ms: 2000 arrivals, with a standard deviation of 45.
     assert!((1820..2180).contains(&steady.completed), "{steady:?}");
     assert!(steady.latency.p50 < 10_000, "nothing waits");
-    // With one request at a time and 100 µs until it ends, nine of ten arrivals wait, longer and
-    // longer.
+    // With one request at a time, each of which takes 100 µs, nine of ten arrivals wait, and each
+    // waits longer than the one before.
     let mut slow = scenario;
     slow.loads[0].in_flight = 1;
     slow.net.cable = Nanos(25_000);
@@ -236,7 +237,7 @@ fn clients_think_between_batches_and_leave() {
     let mut scenario = small(Arrivals::Closed { batch: 1, think });
     scenario.loads[0].in_flight = 1;
     let rpcs = |scenario: &Scenario| measured(scenario).loads.remove(0).steady.completed;
-    // Four clients, each once in 104 µs: 192, and their deviation is 14.
+    // Four clients, each with one request in 104 µs: 192 requests, with a standard deviation of 14.
     let thinking = rpcs(&scenario);
     assert!((140..250).contains(&thinking), "{thinking}");
     scenario.loads[0].stop = Nanos(15 * MILLI / 2);
@@ -291,13 +292,13 @@ fn a_report_has_each_client_and_direction() {
     }
     let late = &report.loads[1];
     assert_eq!(late.opening.completed, 0);
-    // The late client has a fifth of the time, and a server's thread to itself.
+    // The late client has a fifth of the time, but a server's thread to itself.
     let ratio = late.steady.clients[0].rpcs / steady.clients[0].rpcs;
     assert!((0.14..0.22).contains(&ratio), "{ratio}");
 }
 
-/// Three groups of senders over two bottlenecks in a row: `both` cross the uplink and the cable of
-/// host 6, the others one of them each.
+/// Three groups of senders over two bottlenecks in a row: `both` crosses the uplink and the cable
+/// of host 6; each of the others crosses only one of them.
 #[test]
 fn flows_over_two_bottlenecks_in_a_row_have_less_than_those_over_one() {
     let mut scenario = incast(7, 32);

@@ -1,5 +1,5 @@
-//! Virtual time. The world has one clock; a thread that computes runs ahead of it by the cost of
-//! its work, and does not run again before the world has caught up.
+//! Virtual time. The world has one clock. A thread that computes runs ahead of this clock by the
+//! cost of its work, and does not run again before the world has caught up.
 //!
 //! Invariant: for one thread [`SimClock::now`] never decreases. Called by the endpoint (as its
 //! [`Clock`]), by the simulated transport and by handlers that cost time.
@@ -17,7 +17,7 @@ pub struct SimClock {
 }
 
 impl SimClock {
-    /// A thread's clock in the world whose time is `world`.
+    /// A clock for a thread in the world whose time is `world`.
     pub fn new(world: Rc<Cell<Nanos>>) -> Self {
         Self {
             world,

@@ -2,13 +2,13 @@
 //!
 //! Level 0 has a slot for each of the next 64 nanoseconds, level 1 for each of the next 64
 //! stretches of 64, and so on up to the end of time. An event goes to the highest level at which
-//! its time differs from the present one, and moves down when that slot begins. So the work for an
-//! event is constant, however many events wait and however far away they are.
+//! the digits of its time and of the present time differ, and moves down when its slot begins. The
+//! work for an event is therefore bounded, however many events wait and however far away they are.
 //!
 //! Invariants: every slot of a level that holds events comes after the present time's own slot of
 //! that level, so the first event is in the first slot of the lowest level that holds any. Events
-//! of the same time are always in the same list, in the order in which they went in; so a run does
-//! not depend on how ties are broken. Called by `net`.
+//! of the same time are always in the same list, in the order of their insertion, so that the order
+//! of simultaneous events is fixed. Called by `net`.
 
 use std::collections::VecDeque;
 
@@ -55,15 +55,16 @@ impl<E> Default for EventQueue<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// Puts `event` in at time `at`; an event of the past happens now.
+    /// Adds `event` at time `at`; an event of the past happens now.
     pub fn push(&mut self, at: Nanos, event: E) {
         self.len += 1;
         self.place(at.0.max(self.now), event);
     }
 
-    /// Takes the earliest event out if its time is not later than `end`. An event that is added
-    /// afterwards with a time before `end` counts as past. `soon` gets events that are about to
-    /// come, several at a time, to prefetch their memory.
+    /// Takes the earliest event out if its time is not later than `end`. The search may move the
+    /// present as far as `end`, so an event that is added later with a time before `end` counts as
+    /// past. `soon` gets the events that are about to come, several in a row, to prefetch their
+    /// memory.
     pub fn pop_until(&mut self, end: Nanos, soon: impl Fn(&E)) -> Option<(Nanos, E)> {
         while self.ready.is_empty() {
             self.advance(end.0)?;

@@ -1,15 +1,15 @@
 //! Frames that no honest endpoint sends: noise, damaged copies, replays, forgeries.
 //!
-//! Invariant: only attacks that say so know the right token. Any other packet has a wrong one, or
-//! is a bytewise copy of a packet that was sent before; so every checker may stay on. This file
-//! knows the packet format, as an attacker does. Called by scenarios.
+//! Invariant: only the attacks whose documentation says so know the right token. Packets of all
+//! others have a wrong token or are exact copies of packets sent before, so all checkers can stay
+//! on. This file knows the packet format, as an attacker does. Called by scenarios.
 
 use dunlin_wire::{HEADER_LEN, Header, PacketType, PktNum, ReqNum, Token};
 
 use crate::world::net::PortId;
 use crate::world::rng::Rng;
 
-/// A record of frames that passed the switch: the last ones, and a few old ones.
+/// A record of frames that passed the switch: the newest, and a few old ones.
 #[derive(Debug, Default)]
 pub struct Tap {
     on: bool,
@@ -29,8 +29,8 @@ pub enum Attack {
     Replay,
     /// A request with a later number and a wrong token.
     FutureGuess,
-    /// A request with a later number than the slot can have reached, with the right token: in
-    /// eRPC it wedges the slot for ever (design §17).
+    /// A request with the right token and a later number than the slot can have reached. In eRPC it
+    /// wedges the slot for ever (design §17).
     FutureInsider,
     /// A CR for more packets than any message has, with the right token.
     FutureCredit,
@@ -84,8 +84,8 @@ impl Tap {
         from.get(rng.index(from.len()))
     }
 
-    /// A hostile frame and its target among `ports`, if the record has what the attack needs.
-    /// `data_size` is the number of data bytes per packet.
+    /// Makes a hostile frame for one of `ports`, if the record has the packets that the attack
+    /// needs. `data_size` is the number of data bytes per packet.
     pub fn forge(
         &self,
         attack: Attack,
@@ -149,7 +149,7 @@ fn first_packet(bytes: &mut Vec<u8>, data_size: u32) -> Option<Header> {
 fn mutate(bytes: &mut Vec<u8>, data_size: u32, rng: &mut Rng, insider: bool) -> Option<()> {
     let header = first_packet(bytes, data_size)?;
     for _ in 0..rng.between(1, 6) {
-        // Half of the changes hit the header, where they do more.
+        // Half of the changes hit the header, where they have more effect.
         let reach = if rng.one_in(2) {
             bytes.len().min(HEADER_LEN)
         } else {
@@ -171,8 +171,9 @@ fn later_request(bytes: &mut Vec<u8>, data_size: u32, rng: &mut Rng, insider: bo
     if header.kind != PacketType::Req {
         return None;
     }
-    // A multiple of the largest window stays in the slot. The copy may be old, so a small step
-    // could hit the number that the slot expects now, and be taken for the peer's own.
+    // A multiple of the largest window stays in the same slot. The copy may be old: a small step
+    // could hit the number that the slot expects now, and the endpoint would take the packet for
+    // the peer's own.
     let ahead = 64 * u32::try_from(rng.log_between(1 << 11, 1 << 23)).expect("it is below 2^24");
     header.req = ReqNum(header.req.0.wrapping_add(ahead));
     if !insider {

@@ -1,10 +1,10 @@
-//! The world: processes on the ports of a network, which run in virtual time when an event comes
-//! for them; their control plane; pauses, crashes and restarts (design §13).
+//! The world: processes on the ports of a network, which run in virtual time when they get an
+//! event; their control plane; pauses, crashes and restarts (design §13).
 //!
-//! A process is one [`Node`] on one port. It runs when a frame or a control message arrives, when
-//! its own wake-up is due, and never while its last iteration still costs time or its host is
-//! paused. Invariant: the same seeds give the same run. The world knows nothing of the protocol.
-//! Called by scenarios.
+//! A process is one [`Node`] on one port. It runs when a frame or a control message arrives and
+//! when its own wake-up is due, but not before the cost of its last iteration has passed, and not
+//! while its host is paused. Invariant: the same seeds give the same run. The world knows nothing
+//! of the protocol. Called by scenarios.
 
 mod act;
 mod control;
@@ -45,14 +45,14 @@ struct Process<N> {
     clock: SimClock,
     /// The process is busy with its last iteration until this time.
     busy_until: Nanos,
-    /// When it will run, and a number that makes an earlier plan void.
+    /// When it will run, and a number that invalidates earlier plans.
     planned: Nanos,
     ticket: u64,
-    /// When its control thread will run, and a number that makes an earlier plan void.
+    /// When its control thread will run, and a number that invalidates earlier plans.
     tick_planned: Nanos,
     tick_ticket: u64,
-    /// Iterations in a row without an event, after each of which the process wanted to run again at
-    /// once.
+    /// Number of iterations in a row that had no event and after which the process wanted to run
+    /// again immediately.
     restless: u32,
 }
 
@@ -64,7 +64,7 @@ enum Due {
     Act(Act),
 }
 
-/// An endpoint that wants to run at once this often in a row burns a core for nothing.
+/// An endpoint that wants to run again immediately this often in a row wastes a core.
 const RESTLESS_LIMIT: u32 = 1000;
 /// Time between the first iterations of an endpoint that spins; it doubles with each iteration.
 const SPIN: Nanos = Nanos(200);
@@ -150,7 +150,7 @@ impl<C: Cluster> World<C> {
         self.plan(at, Due::Act(act));
     }
 
-    /// Runs the process on `port` as soon as it can, because its user needs it.
+    /// Runs the process on `port` as soon as possible, because its user has given it work.
     pub fn poke(&mut self, port: PortId) {
         let now = self.now();
         self.plan_run(port, now);
@@ -241,7 +241,7 @@ impl<C: Cluster> World<C> {
         let process = self.process(port);
         self.cluster.on_end(process);
         self.ports[port.0].node = None;
-        // Frames that wait in the NIC are read now, because the process gives their memory back.
+        // The NIC reads waiting frames now, because the process gives their memory back.
         self.net.borrow_mut().drain(port);
         self.net.borrow_mut().kill(port);
         self.close_streams(process);
@@ -274,8 +274,8 @@ impl<C: Cluster> World<C> {
         self.poke(port);
     }
 
-    /// Wakes an endpoint that may spin for a transmission: see [`Self::run`]. Other endpoints only
-    /// have memory to take back, which can wait for the next frame.
+    /// Wakes an endpoint that may spin until a transmission is done: see [`Self::run`]. Other
+    /// endpoints only have memory to take back, which can wait for the next frame.
     fn on_sent(&mut self, port: PortId) {
         if self.ports[port.0].restless > 0 {
             let soon = self.now() + SENT;
@@ -298,9 +298,9 @@ impl<C: Cluster> World<C> {
 
     /// One iteration of the process on `port`.
     ///
-    /// A process that wants to run again at once spins until the transport is done with a packet.
-    /// It runs when the transport is done. Iterations before that would change nothing, so only a
-    /// few of them are simulated.
+    /// A process that wants to run again immediately spins until the transport is done with a
+    /// packet. Its iterations before that would change nothing, so only a few of them are
+    /// simulated; it runs when the transport is done.
     fn run(&mut self, port: PortId) {
         let process = &mut self.ports[port.0];
         process.planned = Nanos::MAX;
@@ -321,8 +321,8 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        // If the transport is busy, the process runs when the transport is done. An event with a
-        // time of its own, such as a paced packet, does not wait for that.
+        // If the transport is busy, the process runs when the transport is done, or earlier if an
+        // event with a time of its own, such as a paced packet, is due.
         let doublings = match process.restless {
             0 => 0,
             _ if self.net.borrow().is_sending(port) => SPIN_DOUBLINGS,

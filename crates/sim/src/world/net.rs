@@ -2,10 +2,10 @@
 //! endpoint) on the hosts, frames under way, and their faults (design §12, §13).
 //!
 //! A frame's path: the endpoint's burst; DMA, some time later, in order; the NIC and the host's
-//! cable; the switch of its rack, where faults strike; perhaps a spine switch and that of another
-//! rack, all of which have bounded memory; the port's bounded RX queue. Invariant: no code here
-//! reads a frame. Called by `world`, which runs the endpoints, and through [`SimRx`] and [`SimTx`]
-//! by the endpoints themselves.
+//! cable; the switch of its rack, where faults strike; perhaps a spine switch and the switch of
+//! another rack; the port's bounded RX queue. NICs and switches have bounded memory. Invariant: no
+//! code here reads a frame. Called by `world`, which runs the endpoints, and through [`SimRx`] and
+//! [`SimTx`] by the endpoints themselves.
 
 mod address;
 mod capture;
@@ -56,7 +56,7 @@ pub enum Happening {
     Arrived(PortId),
     /// The transport is done with a burst of this port.
     Sent(PortId),
-    /// A time that the world had planned has come; the number is the world's.
+    /// A time that the world had scheduled has come, with the number that the world chose.
     Due(u64),
 }
 
@@ -78,7 +78,7 @@ pub struct Net {
     blocked: BTreeSet<(HostId, HostId)>,
     tap: Tap,
     capture: Option<Capture>,
-    /// Buffers of frames that are gone, for later ones.
+    /// Buffers of frames that are gone, to reuse for later ones.
     spare: Vec<Vec<u8>>,
     /// Descriptors that are open, in processes and under way between them.
     descriptors: Rc<Cell<u64>>,
@@ -95,21 +95,21 @@ pub struct Net {
 #[derive(Debug)]
 struct Host {
     connected: bool,
-    /// Ports with frames for which the NIC has no room, in the order of their turns.
+    /// Ports whose frames wait because the NIC has no room, in the order of their turns.
     waiting: VecDeque<PortId>,
-    /// Number of frames to it that the present burst of losses still takes.
+    /// Number of further frames to this host that the present burst of losses takes.
     losing: u32,
 }
 
 #[derive(Debug)]
 enum Event {
-    /// The first burst of a port is read, unless its process has died.
+    /// The NIC reads the first burst of a port, unless its process has died.
     Dma(u32, u32),
     /// The NIC of a host has room again.
     Room(HostId),
     /// A frame is at the end of a cable.
     Arrive(FrameId),
-    /// A frame is at its host, by any path.
+    /// A frame has reached its host, by whatever path.
     Deliver(FrameId),
     Due(u64),
 }
@@ -194,7 +194,7 @@ impl Net {
         self.wiring.fullest(self.time.get())
     }
 
-    /// Whether frames that `port` handed over have not all been read from its memory.
+    /// Whether some frames that `port` handed over have not been read from its memory yet.
     pub fn is_sending(&self, port: PortId) -> bool {
         self.ports[port.0].is_sending()
     }
@@ -214,7 +214,8 @@ impl Net {
         self.hosts[host.0].connected = connected;
     }
 
-    /// Drops everything that `from` sends to `to`, in this direction only, or stops doing so.
+    /// Begins or stops dropping everything that `from` sends to `to`; the other direction is
+    /// unaffected.
     pub fn set_blocked(&mut self, from: HostId, to: HostId, blocked: bool) {
         if blocked {
             self.blocked.insert((from, to));
@@ -256,8 +257,8 @@ impl Net {
         self.events.push(at, Event::Due(number));
     }
 
-    /// Moves the time on until an event comes to which the world must react. `None` if there is
-    /// none until `end`; the time is `end` then.
+    /// Moves the time on to the next event to which the world must react. If there is none until
+    /// `end`, the time is `end`, and the result `None`.
     pub fn step(&mut self, end: Nanos) -> Option<Happening> {
         loop {
             let frames = &self.frames;
@@ -283,7 +284,7 @@ impl Net {
         }
     }
 
-    /// Puts a frame on the wire towards `to` that no endpoint sent.
+    /// Puts a frame that no endpoint sent on the wire towards `to`.
     pub fn inject(&mut self, to: PortId, bytes: &[u8]) {
         self.counters.hostile += 1;
         let mut copy = self.spare.pop().unwrap_or_default();
@@ -293,7 +294,7 @@ impl Net {
         self.events.push(self.now(), Event::Deliver(id));
     }
 
-    /// Shows every frame that arrives to `capture`.
+    /// Passes every frame that arrives to `capture`.
     pub fn capture(&mut self, capture: Capture) {
         self.capture = Some(capture);
     }

@@ -2,7 +2,7 @@
 
 use dunlin_wire::{Header, PacketType};
 
-/// One line for the first packet of a frame, and its length.
+/// One line that shows the first packet of a frame and the frame's length.
 pub fn describe(bytes: &[u8]) -> String {
     let header = match Header::decode(bytes) {
         Ok(header) => header,

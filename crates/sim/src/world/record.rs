@@ -1,5 +1,4 @@
-//! The record of a run: a digest after each fact, and, in a second run, words about the facts to be
-//! shown.
+//! The record of a run: a digest after each fact and, in a second run, words for the facts to show.
 //!
 //! Invariants: a record does not change the run, and a run that keeps words has the same digests as
 //! one that does not. A fact shows nothing that depends on an address, on the number of a memory
@@ -16,7 +15,7 @@ use super::net::PortId;
 
 /// One event of a run.
 pub(crate) trait Fact {
-    /// Shows its kind, and all of its values that must be equal in both runs.
+    /// Shows its kind, and all values that must be equal in both runs.
     fn show(&self, see: &mut impl See);
 
     /// One line for a reader.
@@ -55,7 +54,7 @@ pub(crate) struct Record {
 pub struct Line {
     /// When.
     pub at: Nanos,
-    /// The endpoint, or any endpoint of the host; `None`: the world itself.
+    /// The port of the endpoint, or of any endpoint of the host; `None` for the world itself.
     pub port: Option<PortId>,
     /// A sentence about it.
     pub what: String,
@@ -94,7 +93,7 @@ impl Recorder {
         }
     }
 
-    /// Notes a fact of code that has no clock: it gets the time of the fact before.
+    /// Notes a fact of code that has no clock; the fact gets the time of the one before.
     pub(crate) fn note_next(&self, port: PortId, fact: &impl Fact) {
         if let Some(record) = &self.0 {
             let mut record = lock(record);
@@ -110,7 +109,7 @@ impl Recorder {
         }
     }
 
-    /// An endpoint ends with these counters.
+    /// Notes the counters with which an endpoint ends.
     pub(crate) fn end_endpoint(&self, counters: &Counters) {
         if let Some(record) = &self.0 {
             lock(record).ended.push(*counters);
@@ -132,7 +131,7 @@ impl Recorder {
 }
 
 fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
-    // A panic of the run cannot leave half a fact, because none happens under the lock.
+    // A panic of the run cannot leave half a fact, because no code panics under the lock.
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -167,8 +166,9 @@ impl Digest {
         self.0 = mixed(self.0, word);
     }
 
-    /// Four digests in parallel, each of every fourth word, and then one of the four: a long
-    /// message takes a quarter of the time, because the steps do not wait for each other.
+    /// Computes four digests in parallel, each over every fourth word, and then a digest of these
+    /// four. A long message takes a quarter of the time, because the four chains do not wait for
+    /// each other.
     fn words(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<32>();
         let mut lanes = [1, 2, 3, 4];

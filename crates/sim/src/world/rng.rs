@@ -1,7 +1,7 @@
-//! The only randomness of the simulator: xoshiro256** (Blackman and Vigna), seeded by
-//! SplitMix64, which is the endpoint's own generator.
+//! The only source of randomness in the simulator: xoshiro256** (Blackman and Vigna), seeded by
+//! SplitMix64, which is also the endpoint's own generator.
 //!
-//! Invariant: the numbers depend on the seed and on nothing else, on every machine.
+//! Invariant: the numbers depend on the seed alone and are the same on every machine.
 
 /// Parts per million: how often a thing happens.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -88,9 +88,9 @@ impl Rng {
         self.below(n) == 0
     }
 
-    /// A number that is 0 or more, of an exponential distribution with this mean. It is drawn by
-    /// comparisons (von Neumann, "Various techniques used in connection with random digits"), so
-    /// that it does not depend on a machine's logarithm.
+    /// A non-negative number from an exponential distribution with this mean. It is drawn by
+    /// comparisons (von Neumann, "Various techniques used in connection with random digits"), so it
+    /// does not depend on a machine's logarithm.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         let mut whole = 0;
         loop {

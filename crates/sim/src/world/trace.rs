@@ -1,5 +1,5 @@
-//! The last events, for the reader of a failure. A run that only checks keeps no trace: a seed is a
-//! run, so a failed one is repeated with the trace on.
+//! The last events, for the reader of a failure. A run that only checks keeps no trace: a seed
+//! determines its run, so a failed run is repeated with the trace on.
 //!
 //! Invariant: at most [`Trace::CAPACITY`] lines are kept, the newest.
 

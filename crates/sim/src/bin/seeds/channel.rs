@@ -12,7 +12,7 @@ use super::{Arguments, FAILURES_SHOWN, rate};
 #[cfg(feature = "mutants")]
 const MUTANT_SEEDS: u64 = 200;
 
-/// True if no checker has found a fault; with `--mutants`, if each has found its bug.
+/// True if no checker found a fault. With `--mutants`: true if every planted bug was found.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let options = match options(arguments) {
         Ok(options) => options,

@@ -1,5 +1,5 @@
-//! `seeds --differential`: each seed twice, with two variants that must behave alike; and planted
-//! differences, each of which must be found.
+//! `seeds --differential`: runs each seed twice, with two variants that must behave alike, and
+//! checks that each planted difference is found.
 
 use std::time::Instant;
 

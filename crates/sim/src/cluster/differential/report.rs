@@ -34,14 +34,15 @@ pub struct Difference {
 pub struct Side {
     /// The variant.
     pub name: &'static str,
-    /// Whether a second run of it was the same as the first: otherwise the simulator is at fault.
+    /// Whether a second run of this variant equalled its first one. If not, the simulator is at
+    /// fault.
     pub repeats: bool,
     /// Facts in words.
     pub lines: Vec<Line>,
 }
 
 impl Difference {
-    /// The first different fact of each side; `None` if that run has ended before.
+    /// The first different fact of each side; `None` if that side's run ended before it.
     pub fn first(&self) -> [Option<&Line>; 2] {
         self.sides
             .each_ref()
@@ -155,7 +156,7 @@ impl Difference {
     }
 }
 
-/// A long value, from shortly before the first difference on.
+/// Shortens a long value to the part that begins shortly before the first difference.
 fn around_difference(value: &str, [first, second]: [&str; 2]) -> String {
     if first.len().max(second.len()) <= LONGEST {
         return value.to_owned();

@@ -1,5 +1,5 @@
-//! The share of the packets that took a path: a comparison of two paths proves nothing if one of
-//! them is hardly taken.
+//! The share of packets that took a path: a comparison of two paths proves nothing if hardly any
+//! packet takes one of them.
 //!
 //! Invariant: only a variant that says how to count its path is judged. Filled by `differential`
 //! and `bin/seeds`.
@@ -14,12 +14,12 @@ use crate::world::net::NetCounters;
 /// Reads from an endpoint's counters how many packets took a path.
 pub type TakesPath = fn(&Counters) -> Taken;
 
-/// How many packets took a path, of those for which it is made.
+/// How many packets took a path, of those that the path is meant for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     /// Packets on the path.
     pub packets: u64,
-    /// Packets that could have been on it: small ones, however they were handled.
+    /// Packets that could have taken it: all small ones.
     pub of: u64,
 }
 
@@ -52,14 +52,14 @@ impl fmt::Display for Taken {
 /// The share of a path over many seeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shares {
-    /// In the seeds whose network lost, doubled, changed and delayed nothing, and in which no side
-    /// of a session had to wait for a proof while the other one sent.
+    /// The share in seeds whose network lost, duplicated, changed and delayed nothing, and in which
+    /// no side of a session waited for a proof while the other side sent.
     pub sound: Taken,
-    /// In all seeds.
+    /// The share in all seeds.
     pub all: Taken,
 }
 
-/// Percent of the packets that take the path in all seeds.
+/// Least percentage of the packets that must take the path, over all seeds.
 const LEAST: u64 = 50;
 
 impl Shares {
@@ -98,7 +98,7 @@ impl fmt::Display for Shares {
     }
 }
 
-/// Whether every frame has arrived once, as it was and in its order.
+/// Whether every frame arrived exactly once, unchanged and in order.
 fn is_sound(frames: &NetCounters) -> bool {
     let NetCounters {
         sent: _,

@@ -1,5 +1,5 @@
-//! The comparison: equal variants do not differ in any kind of run that seeds draw, others do, and
-//! the report names what differs.
+//! The comparison finds no difference between equal variants, in any kind of run that seeds draw;
+//! it finds one between others, and the report names it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -202,8 +202,8 @@ fn every_planted_difference_is_found_and_named() {
     }
 }
 
-/// The checkers find no planted difference: otherwise they, and not the comparison, would report
-/// it. Laws are an exception: they may find in the state what no packet shows.
+/// No checker finds a planted difference: if one did, the checker would report it instead of the
+/// comparison. Laws are an exception, because they may find in the state what no packet shows.
 #[cfg(feature = "mutants")]
 #[test]
 fn no_checker_sees_a_planted_difference() {

@@ -27,7 +27,7 @@ pub(super) struct Call {
     pub(super) cancelled: bool,
     pub(super) runs: u8,
     pub(super) ended: bool,
-    /// Its end has proved that it did not run, and will not.
+    /// Its end has proved that its handler did not run and never will.
     pub(super) never_runs: bool,
 }
 
@@ -44,7 +44,7 @@ impl Call {
     ) -> Option<String> {
         let fine = match result {
             Ok(()) => return self.judge_response(name, response),
-            // All sessions of a world take the same.
+            // All sessions of a world have the same limit, so no message is too large.
             Err(RpcError::TooLarge { .. }) => false,
             Err(RpcError::DeadlinePassed(_)) => {
                 self.deadline.is_some_and(|span| now >= self.issued + span)

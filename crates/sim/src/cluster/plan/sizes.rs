@@ -1,5 +1,5 @@
-//! The lengths of a run's messages: most are small, some have about a whole number of packets, and
-//! a few have more packets than a sender may be ahead (rule W7).
+//! The lengths of a run's messages. Most are small; some fill a whole number of packets, or a byte
+//! more or less; a few have more packets than a sender may be ahead (rule W7).
 //!
 //! Invariant: the sizes follow from the process's stream of random numbers. Called by `plan` and by
 //! the processes.
@@ -10,7 +10,7 @@ use crate::world::rng::{Ppm, Rng};
 const MAX_AHEAD: u64 = 256;
 /// Most packets of a message.
 const MOST_PACKETS: u64 = 330;
-/// One in this many messages is huge, until there have been enough.
+/// One in this many messages is huge, until the run has had its number of huge ones.
 const HUGE_EVERY: u64 = 20;
 /// Packets of the longest answer for which batch and background handlers have room.
 const ANSWER_PACKETS: u64 = 4;
@@ -20,11 +20,11 @@ const ANSWER_PACKETS: u64 = 4;
 pub struct Sizes {
     /// Data bytes per packet.
     pub data_size: u64,
-    /// Small messages are this long at most.
+    /// Most bytes of a small message.
     pub small: u64,
-    /// How many messages have a whole number of packets, or a byte more or less.
+    /// Share of the messages that fill a whole number of packets, or a byte more or less.
     pub large: Ppm,
-    /// Most packets of these.
+    /// Most packets of such a message.
     pub packets: u64,
     /// Number of messages still to come that have more packets than a sender may be ahead.
     pub huge: u32,

@@ -14,7 +14,8 @@ fn plans() -> Vec<Plan> {
 #[test]
 fn every_plan_is_one_that_endpoints_take() {
     for plan in plans() {
-        // Plans forget responses sooner than a client asks again.
+        // `check` refuses plans that forget a response before the client sends its request again;
+        // seeds draw such plans too.
         let checked = plan.endpoint.check();
         assert!(matches!(
             checked,

@@ -1,4 +1,4 @@
-//! Whole runs are sound and follow from their seeds, and planted bugs are found.
+//! Whole runs are sound and depend on their seeds alone, and planted bugs are found.
 
 use super::{Failure, Options, Plan, run_seed};
 
@@ -33,8 +33,8 @@ fn handlers_that_are_slower_than_the_timeout_fail_no_session() {
     }
 }
 
-/// Packets to some processes go to another address than that of their connections. Each session
-/// with such a process begins with a challenge that came back, although the network loses
+/// Some processes get their packets at another address than that of their connections. Each session
+/// with such a process begins with a challenge that comes back, although the network loses
 /// challenges.
 #[test]
 fn addresses_elsewhere_are_proven_before_a_session_is_open() {

@@ -42,7 +42,7 @@ pub(in crate::scenario) struct App {
     begun: u32,
     ended: u32,
     last_end: Nanos,
-    /// When the small request under way left, and the times of those before it.
+    /// When the small request under way was sent, and the round trips of those before it.
     small_begun: Nanos,
     small_rtts: Vec<Nanos>,
     failure: Option<String>,
@@ -156,8 +156,8 @@ impl App {
         }
     }
 
-    /// Sends another large request, if one is left, or to keep large ones on their way as long as
-    /// small ones are left.
+    /// Sends another large request, if one is left, or if small ones are left, which must not run
+    /// without large ones.
     fn send_next(&mut self, cx: &mut Cx<'_>) {
         let alone = self.bulk.requests == 0 || self.small_left() == 0;
         if self.begun >= self.bulk.requests && alone {
@@ -181,8 +181,7 @@ impl App {
         }
     }
 
-    /// Whether the data has its stamps. The first packet has the request's name in place of a
-    /// stamp.
+    /// Whether every packet's data has its stamp. The first packet has the request's name instead.
     fn has_stamps(&self, data: &[u8]) -> bool {
         let Some(name) = word(data) else {
             return false;

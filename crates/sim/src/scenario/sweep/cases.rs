@@ -1,4 +1,4 @@
-//! The grids: the points that are run.
+//! The grids: the points that the sweep runs.
 //!
 //! Called by the program `control` and by tests.
 
@@ -7,14 +7,14 @@ use super::{Case, Family};
 /// A selection of the sweep's points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grid {
-    /// The points at which control is most likely to fail: some seconds.
+    /// The points at which congestion control is most likely to fail. Takes some seconds.
     Short,
-    /// All buffers and numbers of senders: minutes with one seed, the better part of an hour with
-    /// ten.
+    /// All buffers and numbers of senders. Takes minutes with one seed, the better part of an hour
+    /// with ten.
     Whole,
 }
 
-/// The points of a family, each with this seed.
+/// The points of a family, all with this seed.
 pub fn cases(family: Family, grid: Grid, seed: u64) -> Vec<Case> {
     let (rates, round_trips, buffers) = axes(grid);
     let mut all = Vec::new();
@@ -41,7 +41,7 @@ pub fn cases(family: Family, grid: Grid, seed: u64) -> Vec<Case> {
     all
 }
 
-/// The incast of eRPC §6.5 with most senders, whose windows must fall to a tenth of a packet.
+/// The incast of eRPC §6.5 with the most senders; their windows must fall to a tenth of a packet.
 fn crowd(seed: u64) -> Case {
     Case {
         family: Family::Incast,

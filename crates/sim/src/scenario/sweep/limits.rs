@@ -1,4 +1,4 @@
-//! The limits of a case: the highest possible rates, and the part of them that must be reached.
+//! The limits of a case: the highest possible rates, and the share of them that must be reached.
 //!
 //! Called by `sweep` for every row.
 
@@ -12,8 +12,8 @@ impl Case {
         f64::from(self.gbps) * f64::from(DATA) / f64::from(DATA + HEADERS)
     }
 
-    /// The rate of one sender alone and without congestion control: that of its credits, or of the
-    /// cable.
+    /// The rate of one sender alone and without congestion control: its credits or the cable limit
+    /// it.
     fn alone(&self, alone: &Alone) -> Result<f64, Wrong> {
         alone.rate(Self {
             family: Family::Incast,
@@ -35,7 +35,7 @@ impl Case {
             _ => self.senders,
         };
         let alone = self.alone(alone)?;
-        // Over two racks a round trip has about twice the cables.
+        // Between two racks a round trip crosses about twice as many cables.
         let alone = match self.family {
             Family::Two => alone / 2.0,
             _ => alone,
@@ -43,9 +43,10 @@ impl Case {
         Ok((self.goodput() / count(sharing)).min(alone))
     }
 
-    /// The rate of K echoes in flight in each direction. Two cables in turn with K requests between
-    /// them are busy for K / (K + 1) of the time; if a lone echo takes longer than its time on both
-    /// cables, for K / (t + K - 1), where t is that time in units of the time on one cable.
+    /// The rate of K echoes in flight in each direction. With K requests that cross two cables in
+    /// turn, each cable is busy for K / (K + 1) of the time. If a lone echo takes longer than its
+    /// time on both cables, the share is K / (t + K - 1), where t is the time of a lone echo in
+    /// units of the time on one cable.
     pub(super) fn possible_echoes(&self, alone: &Alone) -> Result<f64, Wrong> {
         let one = alone.rate(Self {
             in_flight: 1,
@@ -56,7 +57,7 @@ impl Case {
         let in_flight = count(self.senders) * f64::from(self.in_flight);
         let takes = takes.max(2.0 * on_cable);
         let busy = in_flight * on_cable / (takes + (in_flight - 1.0) * on_cable);
-        // The credits of a session are for both directions.
+        // Both directions share the credits of a session.
         let by_credits = self.alone(alone)? * count(self.senders) / 2.0;
         Ok((self.goodput() * busy.min(1.0)).min(by_credits))
     }
@@ -89,7 +90,8 @@ impl Bounds {
                 jain: 0.9,
                 ..free
             },
-            // Each sends some 60 packets in the time that counts, too few to become equal.
+            // Each sender sends only some 60 packets in the time that counts: too few for the rates
+            // to become equal.
             Family::Incast if case.senders > 150 => Self {
                 share: 0.97,
                 jain: 0.75,

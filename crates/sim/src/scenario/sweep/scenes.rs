@@ -1,6 +1,6 @@
 //! The scenario of a case: hosts, cables and loads.
 //!
-//! Processors cost so little that cables are the only bottlenecks. Called by `sweep`.
+//! Processors are so fast that cables are the only bottlenecks. Called by `sweep`.
 
 use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
@@ -12,12 +12,12 @@ use crate::world::rng::Ppm;
 /// Data bytes of a packet, and bytes of its frame.
 pub(super) const DATA: u32 = 1024;
 pub(super) const HEADERS: u32 = 24 + 66;
-/// Time in a NIC and in a switch.
+/// Time that a frame spends in a NIC, and in a switch.
 const DMA: Nanos = Nanos(800);
 const LATENCY: Nanos = Nanos(300);
 /// The cost of everything that a thread does.
 const CHEAP: Nanos = Nanos(10);
-/// Senders that begin together do so within this time.
+/// Senders that begin together all begin within this time.
 const TOGETHER: Nanos = Nanos(1000);
 /// Bytes of a request, and of an echo.
 const REQUEST: u32 = 1 << 20;
@@ -28,7 +28,8 @@ impl Case {
         u64::from(self.gbps) * 125_000_000
     }
 
-    /// The delay of a cable that gives the round trip: a packet and its CR cross two each.
+    /// The delay of a cable that results in the round trip of the case: a packet and its CR cross
+    /// two cables each.
     fn cable(&self) -> Nanos {
         let bytes = u64::from(2 * (DATA + 2 * HEADERS));
         let on_cables = Nanos(bytes * 8 / u64::from(self.gbps));
@@ -143,7 +144,8 @@ impl Case {
                 };
                 (vec![load, late], n + 2)
             }
-            // The first rack has the senders of two groups, the second the servers and the third.
+            // The first rack has the senders of two groups, the second those of the third group,
+            // and the servers.
             Family::Two => {
                 let group = |first: usize, server: usize| Load {
                     clients: first..first + n,

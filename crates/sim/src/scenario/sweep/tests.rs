@@ -1,4 +1,5 @@
-//! Points of the sweep that take milliseconds, and the faults that it finds in other schemes.
+//! Points of the sweep that take milliseconds, and the faults that the sweep finds in other
+//! schemes.
 
 use dunlin_core::Scheme;
 
@@ -75,8 +76,8 @@ fn patched_timely_starves_no_sender() {
     assert!(starved.share < 0.1, "{starved:?}");
 }
 
-/// Marks are echoed a round trip late, and paced packets leave at their time. Without either, the
-/// shares were 0.43 and 0.37.
+/// Receivers echo marks a round trip late, and paced packets leave at their time. When neither was
+/// so, the shares of the two cases were 0.43 and 0.37.
 #[test]
 fn dcqcn_comes_back_after_the_first_burst() {
     let alone = Alone::default();

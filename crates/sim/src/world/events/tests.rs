@@ -27,7 +27,8 @@ fn it_agrees_with_a_sorted_list() {
     let mut now = 0;
     for number in 0..40_000_u64 {
         if rng.below(100) < 55 {
-            // From this very moment to the end of time, and now and then to one that is taken.
+            // Any time from the present moment to the end of time; sometimes one that another event
+            // has.
             let at = match rng.below(20) {
                 0 => u64::MAX - rng.below(3),
                 1..6 if !list.is_empty() => list[rng.index(list.len())].0,

@@ -16,9 +16,9 @@ pub enum Act {
     Exit(PortId),
     /// A new process starts on the port.
     Boot(PortId),
-    /// Frames from the first host to the second are lost, and messages wait.
+    /// Frames from the first host to the second are lost, and control messages wait.
     Block(HostId, HostId),
-    /// Ends such a block.
+    /// Ends a [`Self::Block`].
     Unblock(HostId, HostId),
     /// The host's cable is pulled.
     Unplug(HostId),
@@ -26,7 +26,7 @@ pub enum Act {
     Plug(HostId),
     /// Every fault is over and every process runs.
     Heal,
-    /// The scenario must be asked; the number is its own.
+    /// The world must return to the scenario with this number, which the scenario chose.
     Ask(u64),
 }
 

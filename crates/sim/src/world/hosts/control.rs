@@ -1,7 +1,7 @@
 //! The control plane in the world: messages to processes with their times, and the ticks of control
 //! threads.
 //!
-//! Control threads cost no time: their work is rare, and does not delay event loops.
+//! Control threads take no virtual time: their work is rare and does not delay event loops.
 
 use dunlin_core::Nanos;
 
@@ -26,7 +26,7 @@ impl<C: Cluster> World<C> {
         }
     }
 
-    /// Takes the requests of the process on `port` to its control connections.
+    /// Carries out the requests of the process on `port` to its control connections.
     pub(super) fn collect(&mut self, port: PortId) {
         let process = self.process(port);
         let mut requests = std::mem::take(&mut self.requests);
@@ -86,7 +86,7 @@ impl<C: Cluster> World<C> {
                 self.streams.drop_end(lane);
                 StreamEvent::Closed(name)
             }
-            // This end has closed the connection before.
+            // The receiving end has already closed the connection.
             (_, None) | (None, _) => return,
         };
         if let Some(node) = self.ports[to.0].node.as_mut() {

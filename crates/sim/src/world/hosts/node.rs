@@ -16,7 +16,7 @@ pub struct ProcessId {
     pub life: u32,
 }
 
-/// Events of a process's control connections, by the names that it gave them.
+/// Events of a process's control connections, which are named as the process named them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
     /// A connection that it asked for is made.
@@ -54,7 +54,7 @@ impl Fact for StreamEvent {
 pub enum StreamRequest {
     /// Connect to the process that listens on the port. `local`: over a path without a cable.
     Dial {
-        /// The name from now on.
+        /// The name of the new connection.
         name: u64,
         /// The port of the other process.
         to: PortId,
@@ -84,8 +84,8 @@ pub trait Node {
         Nanos::MAX
     }
 
-    /// Takes another process's connection: returns the name of the connection from now on; `None`
-    /// to refuse. `local`: both are on one host, and the connection carries descriptors.
+    /// Accepts another process's connection and returns the name that it gives to it; `None`
+    /// refuses it. `local`: both are on one host, and the connection carries descriptors.
     fn on_incoming(&mut self, _local: bool) -> Option<u64> {
         None
     }
@@ -96,7 +96,7 @@ pub trait Node {
     /// Ends the process in order, now.
     fn on_exit(&mut self) {}
 
-    /// The process ends now, in whatever way: the last moment to read its counters.
+    /// The process ends now, in order or by a crash: this is the last moment to read its counters.
     fn on_end(&mut self) {}
 
     /// Moves out its requests to its connections.
@@ -111,6 +111,6 @@ pub trait Cluster {
     /// Starts a process.
     fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Self::Node;
 
-    /// Notes that a process has ended, in one way or another.
+    /// Notes that a process has ended, in order or by a crash.
     fn on_end(&mut self, process: ProcessId);
 }

@@ -1,8 +1,8 @@
 //! The control plane's connections: ordered, reliable, delayed, and broken by a crash, like TCP.
 //!
-//! A connection whose direction has no path holds back its messages, and goes on when the path is
-//! back. Invariant: the messages of one end arrive at the other in order, or the other learns that
-//! the connection is gone; none arrives at an end after that. Called by `world`.
+//! If a direction of a connection has no path, its messages wait until the path is back. Invariant:
+//! the messages of one end arrive at the other end in order, or the other end learns that the
+//! connection is gone; after that, no message arrives there. Called by `world`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,7 +29,7 @@ pub(super) enum Item {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Lane(usize);
 
-/// When a lane must be looked at next: its first item is due then.
+/// A lane, and the time at which its first item is due.
 pub(super) type Plan = Option<(Lane, Nanos)>;
 
 /// All connections.
@@ -45,7 +45,8 @@ pub(super) struct Streams {
 #[derive(Debug)]
 struct End {
     port: PortId,
-    /// The process, and its name for the connection; `None` before the beginning and after the end.
+    /// The process, and its name for the connection; `None` before the connection begins and after
+    /// it has ended.
     owner: Option<(ProcessId, u64)>,
     /// Both ends are on one host, and no cable is between them.
     local: bool,
@@ -97,7 +98,7 @@ impl Streams {
         self.push(near.back(), Item::Dial, now)
     }
 
-    /// Sends a message of a process over a connection; does nothing if that is gone.
+    /// Sends a message of a process over a connection; does nothing if the connection is gone.
     pub(super) fn send(
         &mut self,
         from: ProcessId,
@@ -109,7 +110,7 @@ impl Streams {
         self.push(near.back(), Item::Frame(frame, fds), now)
     }
 
-    /// Closes a connection for a process. This end gets no further events.
+    /// Closes a connection for a process, which gets no further events of it.
     pub(super) fn close(&mut self, from: ProcessId, name: u64, now: Nanos) -> Plan {
         let near = self.forget((from, name))?;
         self.push(near.back(), Item::Gone, now)
@@ -133,7 +134,7 @@ impl Streams {
         self.named.range(all).map(|((_, name), _)| *name).collect()
     }
 
-    /// The ports at both ends of a lane, and whether it needs no cable.
+    /// The ports at both ends of a lane, and whether the connection is local and needs no cable.
     pub(super) fn route(&self, lane: Lane) -> (PortId, PortId, bool) {
         let to = &self.ends[lane.0];
         (self.ends[lane.back().0].port, to.port, to.local)

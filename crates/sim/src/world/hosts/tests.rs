@@ -1,4 +1,4 @@
-//! Processes that count and echo frames without a protocol: the world's own rules.
+//! The world's own rules, with processes that count and echo frames without a protocol.
 
 use dunlin_core::Nanos;
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};

@@ -1,4 +1,4 @@
-//! The numbers of machines and of their ports. Used by all files that name one.
+//! The numbers of machines and of their ports.
 
 use dunlin_core::EndpointNum;
 
@@ -6,12 +6,13 @@ use dunlin_core::EndpointNum;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HostId(pub usize);
 
-/// The queues of one endpoint; a `PeerId` of the simulated transport is its number.
+/// The queues of one endpoint; its number is the low half of a `PeerId` of the simulated transport.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PortId(pub usize);
 
 impl PortId {
-    /// The number that handles of this port's endpoints carry: every run of a seed has the same.
+    /// The number that handles of this port's endpoints carry. It is the same in every run of a
+    /// seed.
     pub(crate) fn endpoint(self) -> EndpointNum {
         EndpointNum::chosen(u32::try_from(self.0).expect("a few thousand ports") + 1)
     }

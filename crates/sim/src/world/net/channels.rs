@@ -1,5 +1,5 @@
-//! How simulated endpoints get to know each other: over memory that two processes of one host
-//! share, like shared memory, or by datagrams, like UDP. An endpoint offers both if it can, and the
+//! The simulated transports between endpoints: memory that two processes of one host share, like
+//! the shared-memory transport, and datagrams, like UDP. An endpoint offers both if it can, and the
 //! acceptor chooses, as with `auto`.
 //!
 //! The state of a channel of memory, at one of its two ends:
@@ -9,9 +9,9 @@
 //!    │                 └──abandon──▶ (none)    ▲  ▲                               │
 //!    └─────────────accept──────────────────────┘  └────────offer or accept────────┘
 //! ```
-//! `remove` ends it in any of these states, and so does the other end's leaving in `Left`. Only
-//! offers and the ends of sessions come here; packets take the path of all frames, but those to a
-//! peer that is not `Live` are dropped.
+//! `remove` ends it in any of these states; in `Left`, so does the departure of the other end. This
+//! file handles only offers and the ends of sessions. Packets take the path of all frames, but
+//! those to a peer that is not `Live` are dropped.
 //!
 //! Called by the cluster's adapter of the handshake, and by `transport`.
 
@@ -29,7 +29,7 @@ use crate::world::net::descriptors::{Fd, Memory};
 #[derive(Debug)]
 pub(crate) struct Pending {
     uid: EndpointUid,
-    /// The channel that was offered, and whether it was there before.
+    /// The channel that was offered, and whether it existed before.
     memory: Option<(PeerId, bool)>,
 }
 
@@ -88,8 +88,8 @@ impl Channels {
         }
     }
 
-    /// Whether packets to this peer reach it. A peer without a number of its own is not managed
-    /// here.
+    /// Whether packets to this peer reach it. They always do if the peer's id is only its port:
+    /// this file does not manage such peers.
     pub(super) fn reaches(&self, peer: PeerId) -> bool {
         let live = |end: &End| matches!(end.state, State::Live { .. });
         peer.0 < PORTS || self.ends.get(&peer).is_some_and(live)
@@ -128,7 +128,7 @@ impl Channels {
         self.violation.take()
     }
 
-    /// Makes the channel of an offer vanish before the answer is taken, as if the peer had died.
+    /// Makes the channel of an offer vanish before the offer is completed, as if the peer had died.
     /// Sessions that use the channel keep it.
     pub(crate) fn lose(&mut self, pending: &Pending) {
         if let Some((peer, _)) = pending.memory
@@ -201,7 +201,7 @@ impl Channels {
             State::Offered if !reuse => self.forget(peer),
             State::Live { promised, .. } if reuse => {
                 *promised -= 1;
-                // The peer may not know the channel any more, so the next offer makes another.
+                // The peer may have forgotten the channel, so the next offer makes another one.
                 self.preferred.retain(|_, known| *known != peer);
                 self.leave_if_unused(peer);
             }
@@ -242,7 +242,8 @@ impl Channels {
             }
             self.preferred.remove(&uid);
         }
-        // Several channels may be under way if sessions use one that further sessions must avoid.
+        // There may be several channels to the peer, if sessions use one that new sessions must
+        // avoid.
         let of_peer = || self.ends.values().filter(|end| end.uid == uid);
         let is_used = |end: &End| matches!(end.state, State::Live { uses: 1.., .. });
         if of_peer().any(|end| end.state == State::Offered) && !of_peer().any(is_used) {
@@ -327,7 +328,7 @@ impl Channels {
         peer
     }
 
-    /// Takes up an existing channel that the other side wants to use.
+    /// Adds a use to an existing channel that the other side has named.
     fn take_up_named(&mut self, uid: EndpointUid, channel: u64) -> Result<PeerId, RefuseCode> {
         let named = |(_, end): &(&PeerId, &End)| {
             let memory = end.memory.as_ref();
@@ -396,7 +397,7 @@ impl Channels {
         self.ends.get_mut(&peer).map(|end| &mut end.state)
     }
 
-    /// A name that no peer has had.
+    /// An id that no peer has had.
     const fn fresh(&mut self, port: PeerId) -> PeerId {
         self.last = (self.last + 1) % (PORTS / 2);
         PeerId(((self.last + 1) * PORTS) | (port.0 % PORTS))
@@ -425,7 +426,7 @@ impl Channels {
 }
 
 impl Drop for Channels {
-    /// The process is gone, so the kernel informs the processes that share memory with it.
+    /// The process is gone, and the kernel would inform the processes that share memory with it.
     fn drop(&mut self) {
         for (memory, _) in self.ends.values().filter_map(|end| end.memory.as_ref()) {
             memory.given_up.set(true);

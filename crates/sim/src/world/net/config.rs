@@ -15,19 +15,19 @@ pub struct NetConfig {
     pub line_rate: u64,
     /// Time that a bit needs from one end of a cable to the other.
     pub cable: Nanos,
-    /// Bytes that wait at most in a NIC.
+    /// Most bytes that wait in a NIC.
     pub nic_bytes: u64,
-    /// Whether a frame for which the NIC has no room waits in its endpoint's queue, and the
+    /// Whether a frame for which the NIC has no room waits in its endpoint's queue while the
     /// endpoints take turns, as with a real NIC. If not, the NIC drops the frame.
     pub nic_waits: bool,
     /// Hosts know the round trip of an empty network. If not, they measure it.
     pub tells_base_rtt: bool,
     /// The switches.
     pub fabric: Fabric,
-    /// Bytes that a frame takes on a cable in addition to its own: headers below ours, checksum,
-    /// gap.
+    /// Bytes that a frame takes on a cable in addition to its own: headers of lower layers,
+    /// checksum, gap.
     pub frame_overhead: u32,
-    /// Frames that a port holds for its endpoint.
+    /// Most frames that a port holds for its endpoint.
     pub rx_queue: u32,
     /// Most data bytes in one packet.
     pub data_size: u32,

@@ -11,7 +11,7 @@ pub struct NetCounters {
     pub delivered_bytes: u64,
     /// Second copies.
     pub duplicated: u64,
-    /// Frames taken out of their order.
+    /// Frames delayed so that later ones overtook them.
     pub reordered: u64,
     /// Damaged frames that were delivered.
     pub damaged: u64,

@@ -1,5 +1,6 @@
-//! Memory that two simulated processes share, and the descriptors with which they pass it on. A
-//! descriptor that is lost with its message is closed, as by the kernel. Made by `channels`.
+//! Memory that two simulated processes share, and the descriptors by which one passes it to the
+//! other. A descriptor that is lost with its message is closed, as by the kernel. Made by
+//! `channels`.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,9 +9,9 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) id: u64,
-    /// By the number of an end: whether it uses the memory.
+    /// Whether each end uses the memory, by the number of the end.
     pub(super) here: [Cell<bool>; 2],
-    /// One end is dead, or has said that the other is.
+    /// Whether one end is dead, or has declared the other dead.
     pub(super) given_up: Cell<bool>,
 }
 

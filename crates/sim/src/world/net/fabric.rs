@@ -1,9 +1,9 @@
-//! Switches and cables: the connections of hosts, and the next queue of a frame.
+//! Switches and cables: how they connect the hosts, and which queue a frame enters next.
 //!
-//! One or several hosts in turn are connected to the switch of each rack. If there is more than one
-//! rack, each has cables to every spine switch. The flow of a frame, which is its sender and its
-//! receiver, decides which cable it takes (ECMP), so frames of a flow keep their order. Each switch
-//! has one memory for all of its queues. Here a NIC is a switch with one queue.
+//! Hosts are distributed over racks, `neighbours` at a time. Each rack has a switch, and if there
+//! is more than one rack, each has cables to every spine switch. The flow of a frame, which is its
+//! sender and its receiver, decides which cable it takes (ECMP), so frames of a flow keep their
+//! order. Each switch has one memory for all of its queues. Here a NIC is a switch with one queue.
 //!
 //! Invariant: no code here reads a frame. Called by `path`.
 
@@ -17,9 +17,9 @@ use crate::world::rng::Rng;
 /// The switches of a network and their connections. Rates are in bytes per second.
 #[derive(Clone, Debug)]
 pub struct Fabric {
-    /// Switches to which hosts are connected.
+    /// Number of racks; the switch of each connects its hosts.
     pub racks: usize,
-    /// Hosts in a row on one rack before the next rack has its turn.
+    /// Number of consecutive hosts that one rack gets before the next rack has its turn.
     pub neighbours: usize,
     /// Switches that connect racks. With one rack there are none.
     pub spines: usize,
@@ -38,7 +38,7 @@ pub struct Fabric {
 }
 
 impl Default for Fabric {
-    /// One switch with a megabyte, all of which one queue may have.
+    /// One switch with a megabyte of memory, all of which one queue may take.
     fn default() -> Self {
         Self {
             racks: 1,
@@ -77,13 +77,14 @@ pub(super) struct Wiring {
 #[derive(Clone, Copy, Debug)]
 struct HostWiring {
     rack: usize,
-    /// Indices of its queues.
+    /// Indices of the queues from the host to its switch (`up`) and back (`down`).
     up: usize,
     down: usize,
 }
 
 impl Wiring {
-    /// Switches without hosts. `cable`: the time of a bit from one end of a cable to the other.
+    /// Switches without hosts. `cable`: the time that a bit needs from one end of a cable to the
+    /// other.
     pub(super) fn new(config: Fabric, cable: Nanos) -> Self {
         let (racks, ways) = (config.racks.max(1), config.ways());
         let spines = if ways == 0 { 0 } else { config.spines };
@@ -156,8 +157,8 @@ impl Wiring {
         queue.room_at(size, &mut self.memories[queue.memory], now)
     }
 
-    /// Puts a frame into the next queue on its path to host `to`, and marks it if that queue is
-    /// long. Returns when it is at the end of that cable.
+    /// Puts a frame into the next queue on its path to host `to`, and marks the frame if that queue
+    /// is long. Returns when it is at the end of that cable.
     pub(super) fn forward(
         &mut self,
         frame: &mut Frame,
@@ -198,7 +199,7 @@ impl Wiring {
         if arrives.is_ok() {
             return arrives;
         }
-        // Other frames may have left the memory by now.
+        // Frames that have left the memory by now make room.
         let of = self.queues[at].memory;
         self.settle(of, now);
         self.queues[at].push(frame.size, &mut self.memories[of], now)
@@ -239,8 +240,8 @@ impl Wiring {
     }
 }
 
-/// One of `ways`, the same for every frame of a flow. `level` keeps the choices of different
-/// switches independent.
+/// Picks one of `ways` paths, the same for every frame of a flow. `level` makes the choices of
+/// different switches independent.
 fn pick(from: PortId, to: PortId, level: u64, ways: usize) -> usize {
     let flow = (from.0 as u64) << 32 | to.0 as u64;
     Rng::new(flow ^ level << 62).index(ways)

@@ -10,7 +10,7 @@ use crate::world::record::{Fact, See};
 
 /// One event of a packet or a frame.
 pub(super) enum FrameFact<'a> {
-    /// An endpoint gives a packet to its transport, by its thread's clock.
+    /// An endpoint hands a packet to its transport; the time is that of its thread's clock.
     Hands(&'a TxItem),
     /// A frame leaves the memory of a host.
     Sends { to: PortId, frame: &'a [u8] },
@@ -66,7 +66,7 @@ impl Fact for FrameFact<'_> {
     }
 }
 
-/// The part of a packet that is a header, wherever its data lies.
+/// The header of a packet, wherever the packet's data lies.
 fn header_of(item: &TxItem) -> &[u8] {
     &item.inline[..(item.inline_len as usize).min(HEADER_LEN)]
 }

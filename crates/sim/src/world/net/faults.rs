@@ -1,8 +1,8 @@
 //! Faults of a frame, their rates, and the bytes of a damaged frame.
 //!
 //! Invariant: every fault is drawn from the network's own stream, and none is drawn once
-//! [`FaultRates::NONE`] is set, so that the liveness phase of a run is a sound network. Called by
-//! `net` for every frame that reaches the switch.
+//! [`FaultRates::NONE`] is set, so that the network is sound in the liveness phase of a run. Called
+//! by `net` for every frame that reaches the switch.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::world::rng::{Ppm, Rng};
 pub struct FaultRates {
     /// The frame vanishes.
     pub loss: Ppm,
-    /// A burst of losses begins with the frame, among those to its host.
+    /// A burst of losses, which takes only frames to the same host, begins with the frame.
     pub burst: Ppm,
     /// Most frames that a burst takes; all lengths up to that are equally likely.
     pub burst_frames: u32,
@@ -23,9 +23,10 @@ pub struct FaultRates {
     pub duplicate: Ppm,
     /// Later frames overtake the frame.
     pub reorder: Ppm,
-    /// The most time by which a reordered frame or a second copy is late.
+    /// The longest delay of a reordered frame or a second copy.
     pub reorder_by: Nanos,
-    /// Whether delays are uniform up to that. If not, their orders of magnitude are.
+    /// Whether delays are distributed uniformly up to `reorder_by`. If not, their orders of
+    /// magnitude are.
     pub evenly: bool,
     /// Bits of the frame flip, or it is cut or stretched.
     pub damage: Ppm,
@@ -87,15 +88,15 @@ pub(super) struct Fate {
     pub(super) burst: Option<u32>,
     /// Its bits are hit.
     pub(super) damage: Option<Damage>,
-    /// It jumps out of the queue and is late by this.
+    /// It leaves the queue and is late by this time.
     pub(super) late: Option<Nanos>,
-    /// A second copy comes, late by this.
+    /// A second copy arrives, late by this time.
     pub(super) again: Option<Nanos>,
     /// The port stops for this long first.
     pub(super) stall: Option<Nanos>,
 }
 
-/// Whether the receiver's checksum sees the damage.
+/// Whether the receiver's checksum detects the damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Damage {
     /// The NIC drops the frame.
@@ -132,8 +133,8 @@ impl Fate {
     }
 }
 
-/// Damages a frame that the checksum passes: bits flip inside `reach` only, or the frame is cut
-/// short, or gets a tail of noise.
+/// Damages a frame in a way that the checksum does not detect: bits flip, only inside `reach`, or
+/// the frame is cut short, or gets a tail of noise.
 ///
 /// The scenario decides where bits may flip: a protocol without a checksum of its own cannot notice
 /// damage to its payload, so the checkers must not blame the protocol for it.

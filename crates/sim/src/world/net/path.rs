@@ -1,8 +1,8 @@
 //! A frame's path from the sender's memory to the receiver's RX queue, and the places where it may
-//! end.
+//! be dropped.
 //!
-//! Invariant: every frame ends in exactly one of `delivered` and the counters of drops. Called by
-//! `Net::step`.
+//! Invariant: every frame is counted exactly once, in `delivered` or in one of the counters of
+//! drops. Called by `Net::step`.
 
 use dunlin_core::Nanos;
 use dunlin_core::transport::MAX_INLINE;
@@ -26,7 +26,7 @@ impl Net {
         Some(Happening::Sent(port))
     }
 
-    /// Reads the frames of `port` that are due by `until` out of their msgbufs.
+    /// Reads from their msgbufs the frames of `port` that are due by `until`.
     pub(super) fn read_bursts(&mut self, port: PortId, until: Nanos) {
         while self.read_frame(port, until) {}
     }
@@ -48,8 +48,8 @@ impl Net {
         true
     }
 
-    /// Reads frames of `port` as far as they are due and the NIC has room, if no other port of its
-    /// host waits. The other frames wait for their turn.
+    /// Reads those frames of `port` that are due and for which the NIC has room, if no other port
+    /// of its host waits. The rest waits for its turn.
     fn take_turn(&mut self, port: PortId) -> Option<Happening> {
         let (now, host) = (self.now(), self.host_of(port));
         let waiting = &mut self.hosts[host.0].waiting;

@@ -1,8 +1,8 @@
 //! The queues of one endpoint at its NIC: frames received and frames being sent.
 //!
-//! Invariant: bursts are read from memory in their order, later than they were handed over, and
-//! `done` moves only then. A msgbuf that has changed since it was handed over is reported: the
-//! endpoint released it before done (design §12). Called by `net` and `transport`.
+//! Invariant: bursts are read from memory in order, some time after the endpoint handed them over,
+//! and `done` moves only then. If a msgbuf has changed since then, the port reports it: the
+//! endpoint released it too early (design §12). Called by `net` and `transport`.
 
 use std::collections::VecDeque;
 
@@ -40,11 +40,11 @@ pub(super) struct Port {
 /// extensions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
-    /// Frames that left its memory, and their bytes.
+    /// Frames that left its memory.
     pub sent: u64,
     /// Bytes of these frames.
     pub sent_bytes: u64,
-    /// Bytes of them that reached the RX queue of another port.
+    /// Those of the sent bytes that reached the RX queue of another port.
     pub delivered_bytes: u64,
     /// Frames that reached its own RX queue.
     pub received: u64,
@@ -65,7 +65,7 @@ struct Pending {
 pub(super) struct Outgoing {
     pub(super) to: PortId,
     pub(super) bytes: Vec<u8>,
-    /// How many of them are data of messages.
+    /// Number of its bytes that are data of messages.
     pub(super) data: u32,
     /// Msgbufs that had changed before they were read.
     pub(super) problems: Vec<String>,
@@ -102,7 +102,7 @@ impl Port {
         self.done = TxSeq(0);
     }
 
-    /// Whether something handed over has not been read yet.
+    /// Whether any item that was handed over has not been read yet.
     pub(super) fn is_sending(&self) -> bool {
         !self.tx.is_empty()
     }
@@ -112,8 +112,8 @@ impl Port {
         self.tx.front().is_some_and(|pending| pending.due <= now)
     }
 
-    /// Takes a burst, to be read at `due` or after the bursts before it. Returns the position after
-    /// it and when it will be read.
+    /// Takes a burst, which is read at `due`, but not before earlier bursts. Returns the position
+    /// after the burst, and when it will be read.
     pub(super) fn hand_over(
         &mut self,
         items: &[TxItem],
@@ -179,7 +179,7 @@ impl Outgoing {
     }
 }
 
-/// Bytes of a message in a packet, wherever they lie: those of a short message follow the header.
+/// Bytes of a message in a packet: in its data, or, for a short message, after the header.
 pub(super) fn data_len(item: &TxItem) -> usize {
     let inline = &item.inline[..item.inline_len as usize];
     let front =

@@ -1,9 +1,9 @@
 //! A queue and the cable that it feeds, and the memory that several queues share.
 //!
-//! When a frame comes, the queue can already compute when the frame will have left, because no
-//! frame overtakes another; so no event is needed. Invariants: frames leave in the order in which
-//! they came, one at a time, at the cable's rate; a frame takes room in the queue and in its memory
-//! until its last bit has left. Frames that have left are removed before the next question whose
+//! No frame overtakes another, so the queue computes when a frame will have left as soon as it
+//! comes, and needs no event for that. Invariants: frames leave in the order in which they came,
+//! one at a time, at the cable's rate; a frame takes room in the queue and in its memory until its
+//! last bit has left. Frames that have left are removed lazily, before the next question whose
 //! answer depends on them. Called by `fabric`.
 
 use std::collections::VecDeque;
@@ -13,16 +13,16 @@ use dunlin_core::Nanos;
 use crate::world::net::frames::End;
 use crate::world::rng::{Ppm, Rng};
 
-/// When frames are marked "congestion experienced", by the length of the queue that they meet:
-/// never below `from`, always above `to`, and between them more and more often, up to `most` (RED
-/// as DCQCN uses it: Kmin, Kmax, Pmax). With `from == to` it is a step.
+/// When frames are marked "congestion experienced", by the length of the queue that they find:
+/// never up to `from`, always above `to`, and between them with a probability that rises to `most`
+/// (RED as DCQCN uses it: Kmin, Kmax, Pmax). With `from == to` it is a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Marking {
     /// Bytes up to which no frame is marked.
     pub from: u64,
     /// Bytes above which every frame is marked.
     pub to: u64,
-    /// The share of frames that are marked just below that.
+    /// The share of frames that are marked just below `to`.
     pub most: Ppm,
 }
 
@@ -30,7 +30,7 @@ impl Marking {
     /// Marks no frame.
     pub const NEVER: Self = Self::step(u64::MAX);
 
-    /// Marks every frame that meets a queue of more than `at` bytes.
+    /// Marks every frame that finds a queue of more than `at` bytes.
     pub const fn step(at: u64) -> Self {
         Self {
             from: at,
@@ -39,7 +39,7 @@ impl Marking {
         }
     }
 
-    /// Whether a frame that meets a queue of `bytes` is marked.
+    /// Whether to mark a frame that finds a queue of `bytes`.
     fn marks(&self, bytes: u64, rng: &mut Rng) -> bool {
         if bytes <= self.from || bytes > self.to {
             return bytes > self.to;
@@ -57,7 +57,7 @@ pub(super) struct Memory {
     /// A queue may take this many times the free memory (Choudhury and Hahne, "Dynamic queue length
     /// thresholds for shared-memory packet switches").
     alpha: f64,
-    /// Bytes in use, with those of frames that have left since the last look.
+    /// Bytes in use, including those of frames that have left since the last [`Queue::settle`].
     used: u64,
 }
 
@@ -130,7 +130,7 @@ impl Queue {
         }
     }
 
-    /// Bytes of the frames that had not left at the last look.
+    /// Bytes of the frames that had not left at the last [`Self::settle`].
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -146,8 +146,8 @@ impl Queue {
         }
     }
 
-    /// Puts a frame at the end, if the memory had room for it at the last look. Returns when the
-    /// frame is at the other end of the cable.
+    /// Puts a frame at the end, if the memory had room for it at the last [`Self::settle`]. Returns
+    /// when the frame is at the other end of the cable.
     pub(super) fn push(
         &mut self,
         size: u64,
@@ -160,7 +160,8 @@ impl Queue {
         }
         memory.used += size;
         self.bytes += size;
-        // One frame follows the other to the picosecond, though events are at whole nanoseconds.
+        // Frames follow each other without a gap, to the picosecond, although events happen at
+        // whole nanoseconds.
         let start = match self.free_ps.div_ceil(1000) >= now.0 {
             true => self.free_ps,
             false => now.0.saturating_mul(1000),
@@ -186,7 +187,7 @@ impl Queue {
         at
     }
 
-    /// Stops sending for `span`, which delays all later frames by that time.
+    /// Stops sending for `span`, which delays all later frames by `span`.
     pub(super) fn stall(&mut self, now: Nanos, span: Nanos) {
         let free = self.free_ps.max(now.0.saturating_mul(1000));
         self.free_ps = free.saturating_add(span.0.saturating_mul(1000));

@@ -161,8 +161,8 @@ fn what_a_nic_refuses_waits_for_room_and_ports_take_turns() {
     let (_pool, mut buf) = message(&[1; 1024]);
     let end = a.tx.burst(&[item(buf.lend()); 100]);
     c.tx.burst(&[item(buf.lend()); 100]);
-    // The bursts take the threads 15 µs. 1048 bytes take the cable 839 ns: in the 63 µs after that
-    // 75 frames have left, and 19 lie in the NIC.
+    // The threads take 15 µs for the bursts. The cable takes 839 ns for 1048 bytes: in the 63 µs
+    // after that, 75 frames have left, and 19 lie in the NIC.
     run(&net, Nanos(78_000));
     let done = [a.tx.done(), c.tx.done()].map(|TxSeq(done)| done);
     assert!(done[0] < end.0, "the rest has not been read");
@@ -203,7 +203,7 @@ fn losses_come_in_bursts_of_frames_to_one_host() {
     }
     let lost = losses.iter().filter(|lost| **lost).count();
     let bursts = losses.windows(2).filter(|pair| !pair[0] && pair[1]).count();
-    // A fiftieth of all frames begins a burst, of 4.5 frames in the mean.
+    // One frame in fifty begins a burst, of 4.5 frames on average.
     assert!((1500..2150).contains(&lost), "{lost}");
     assert!(lost > 3 * bursts, "{lost} in {bursts} bursts");
 }

@@ -54,7 +54,8 @@ struct Half {
 }
 
 impl SimTransport {
-    /// An endpoint at `port`, as a process there begins: frames for an earlier one are gone.
+    /// Makes the endpoint of a process that starts on `port`. Frames for an earlier process there
+    /// are gone.
     pub fn endpoint<App>(
         net: &NetHandle,
         port: PortId,
@@ -68,7 +69,7 @@ impl SimTransport {
             .expect("the options were checked with the plan or the scenario")
     }
 
-    /// Opens `port` for a process. Frames for an earlier one there are gone.
+    /// Opens `port` for a process. Frames for an earlier process there are gone.
     pub fn open(net: &NetHandle, port: PortId) -> Halves<SimRx, SimTx> {
         let mut inner = net.borrow_mut();
         inner.ports[port.0].start();
@@ -139,7 +140,7 @@ impl SimTx {
         &self.channels
     }
 
-    /// The packets. Those whose peers are gone get an address without a process.
+    /// Returns the packets. Those whose peers are gone get an address without a process.
     fn reached<'a>(&self, items: &'a [TxItem]) -> Cow<'a, [TxItem]> {
         let reaches = |item: &TxItem| self.channels.reaches(item.peer);
         if items.iter().all(reaches) {
@@ -220,7 +221,8 @@ impl Tx for SimTx {
         end
     }
 
-    /// A NIC knows its fabric: the round trip is that of a full packet and its CR.
+    /// The path to a peer: a NIC knows its fabric. The round trip is that of a full packet and its
+    /// CR.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let net = self.half.net.borrow();
         let config = &net.config;
@@ -234,7 +236,7 @@ impl Tx for SimTx {
             BytesPerSec(config.line_rate),
             BytesPerSec(config.fabric.uplink_rate),
         );
-        // Between racks there are two further cables and two further switches, each way.
+        // Between racks there are two more cables and two more switches each way.
         let (frames, hops) = match is_near {
             true => (line.time_of(2 * both), 1),
             false => (line.time_of(2 * both) + up.time_of(2 * both), 2),
@@ -253,7 +255,7 @@ impl Tx for SimTx {
     fn done(&mut self) -> TxSeq {
         let net = self.half.net.borrow();
         let port = &net.ports[self.half.port.0];
-        // The frames that a killed process was sending are gone from the NIC.
+        // After a process was killed, the NIC has forgotten the frames that it was sending.
         if port.life == self.half.life {
             port.done
         } else {

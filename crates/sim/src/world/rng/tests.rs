@@ -50,7 +50,7 @@ fn exponential_numbers_have_their_mean_and_their_tail() {
     let all: Vec<u64> = (0..100_000).map(|_| rng.exponential(1000)).collect();
     let mean = all.iter().sum::<u64>() / 100_000;
     assert!((985..1015).contains(&mean), "{mean}");
-    // Beyond t times the mean are e^-t of all: 36.8 and 5.0 of 100.
+    // A share of e^-t of all draws exceeds t times the mean: 36.8 and 5.0 of 100.
     for (times, least, most) in [(1, 36_300, 37_300), (3, 4_750, 5_200)] {
         let beyond = all.iter().filter(|it| **it >= times * 1000).count();
         assert!((least..most).contains(&beyond), "{beyond} beyond {times}");

@@ -1,4 +1,4 @@
-//! The share of a path is demanded, apart for seeds without loss.
+//! A path must have its share of the packets; seeds without loss are judged separately.
 
 use super::{Shares, Taken};
 use crate::world::net::NetCounters;

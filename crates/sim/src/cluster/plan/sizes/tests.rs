@@ -1,4 +1,4 @@
-//! The sizes that matter are among those that are drawn.
+//! Draws include the sizes that matter.
 
 use super::Sizes;
 use crate::world::rng::{Ppm, Rng};

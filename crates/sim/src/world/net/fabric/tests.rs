@@ -67,7 +67,7 @@ impl Bench {
         self.ports[from].tx.burst(&vec![item; count]);
     }
 
-    /// The time that each frame took that has arrived at `port`.
+    /// The transit times of the frames that have arrived at `port`.
     fn receive(&mut self, port: usize) -> Vec<u64> {
         let now = self.net.borrow().now().0;
         let rx = &mut self.ports[port].rx;
@@ -102,8 +102,8 @@ fn after(ns: f64) -> Nanos {
 
 #[test]
 fn waiting_times_are_those_of_an_m_d_1_queue() {
-    // Many hosts of one rack send to one of the other, each rarely: at the cable between the racks
-    // frames come at random.
+    // Many hosts of one rack send to one host of the other, each rarely, so frames reach the cable
+    // between the racks at random times.
     const SENDERS: usize = 32;
     const SERVICE: f64 = 1000.0;
     for (load, frames) in [(0.5, 150_000), (0.8, 600_000)] {
@@ -156,7 +156,7 @@ fn an_incast_drains_at_the_rate_of_the_last_cable() {
         let drain = (frames * 100) as f64;
         let took = (last - DMA - 100 - CABLE - CABLE) as f64;
         assert!((0.98..1.02).contains(&(took / drain)), "{took} ns");
-        // While the bursts came in at the rate of all senders, one frame left in each turn.
+        // All senders filled the queue together, and meanwhile it emptied at the rate of one.
         let expected = (frames * FRAME) as f64 * (1.0 - 1.0 / senders as f64);
         assert!((0.98..1.02).contains(&(longest as f64 / expected)));
     }
@@ -176,7 +176,7 @@ fn frames_that_the_memory_has_no_room_for_are_counted() {
     while bench.net.borrow_mut().step(Nanos::MAX).is_some() {}
     let counters = bench.net.borrow().counters;
     assert_eq!(counters.delivered + counters.queue_full, 200);
-    // Half of the memory, and the frames that left while the others came.
+    // Half of the memory, plus the frames that left while others came.
     assert!((65..75).contains(&counters.delivered), "{counters:?}");
 }
 
@@ -196,7 +196,7 @@ fn a_flow_keeps_to_one_way_and_flows_spread_over_all() {
 #[test]
 fn an_oversubscribed_spine_is_the_bottleneck() {
     let mut bench = Bench::new(8, two_racks());
-    // Hosts 0, 2, 4, 6 are in one rack, the others in the other one.
+    // Hosts 0, 2, 4 and 6 are in one rack, the others in the second.
     for sender in [0, 2, 4, 6] {
         bench.send(sender, u32::try_from(sender).unwrap() + 1, 25);
     }
