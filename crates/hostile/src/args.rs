@@ -99,7 +99,7 @@ impl Args {
     }
 }
 
-/// Reads a number from a half, which has all phases once, to a day.
+/// Reads a number of minutes, from a half (enough for each phase once) to a day.
 fn minutes(text: &str) -> Result<f64, String> {
     let minutes: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.5..=1440.0).contains(&minutes) {

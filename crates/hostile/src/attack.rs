@@ -1,5 +1,5 @@
-//! The attackers. Each is a process, which ends by itself and then reports its work. An attacker
-//! may ruin its own sessions and memory; that is no fault of the server.
+//! The attackers. Each is a process that ends by itself and then reports its work. An attacker may
+//! ruin its own sessions and memory; the server is not to blame for that.
 
 pub(crate) mod blaster;
 pub(crate) mod drills;
@@ -33,7 +33,7 @@ impl Attack {
         self.role().name()
     }
 
-    /// The process that does it.
+    /// The process that carries it out.
     pub(crate) const fn role(self) -> Role {
         match self {
             Self::Blaster => blaster::ROLE,
@@ -44,8 +44,8 @@ impl Attack {
     }
 }
 
-/// Gives out a rate in equal parts, so that an attack keeps its rate on a busy machine and leaves
-/// the processors to others on an idle one.
+/// Divides a rate into equal parts, so that an attack keeps its rate on a busy machine and leaves
+/// processor time to others on an idle one.
 struct Pace {
     begun: Instant,
     span: Duration,
@@ -67,7 +67,7 @@ impl Pace {
         }
     }
 
-    /// Waits a little; the next part, or `None` when the time is over.
+    /// Waits for the next part and returns its size; `None` when the time is over.
     fn next(&mut self) -> Option<u64> {
         std::thread::sleep(PART);
         self.due(self.begun.elapsed())

@@ -20,7 +20,7 @@ pub(crate) const OTHER: ReqType = ReqType(2);
 /// Bytes at the start of an honest request that number it.
 const NUMBER: usize = 8;
 
-/// The parent's questions, read by a thread of their own.
+/// Receives the parent's questions, which a separate thread reads.
 pub(crate) fn questions() -> Receiver<Ask> {
     let (to, from) = mpsc::channel();
     std::thread::spawn(move || {
@@ -65,7 +65,7 @@ pub(crate) fn is_answer(request: &[u8], response: &[u8]) -> bool {
             .all(|(byte, answer)| *answer == !byte)
 }
 
-/// A number that other bytes, or the same in another order, are unlikely to have.
+/// A checksum: other bytes, or the same bytes in another order, are unlikely to have the same.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325_u64;
     bytes.iter().fold(start, |sum, byte| {

@@ -1,4 +1,4 @@
-//! Everything that a run has seen, and whether that is as it must be.
+//! Everything that a run has observed, and the faults in that.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use serde::Serialize;
 use crate::attack::Attack;
 use crate::words::{Counts, Deeds, Event, Stats};
 
-/// How many times slower the healthy client may be while its server is attacked than while another
-/// one is: the attackers take the same time of the processors then, in the same bursts.
+/// How many times slower the healthy client may be while its own server is attacked than while
+/// another server is. In both cases the attackers take the same processor time, in the same bursts.
 const SLOWER: u64 = 3;
-/// Growth of the server's memory over all.
+/// Most growth of the server's memory over the whole run.
 const GROWTH_KIB: u64 = 64 << 10;
-/// Growth in the second half of a run, by the line that fits it best: a pool may still get a
-/// region.
+/// Most growth in the second half of a run, by the line that fits best; it allows a pool to get one
+/// more region.
 const LATE_GROWTH_KIB: f64 = 4096.0;
-/// Looks at the memory below which a run has no halves.
+/// With fewer samples of the memory than this, a run is too short to be judged by halves.
 const LOOKS: usize = 100;
 /// Packets that a run with `--reach` must send through the server's socket, and connections that it
 /// must make.
@@ -33,7 +33,7 @@ pub(crate) enum Phase {
     Elsewhere,
     /// The client's own server is attacked at a steady pace.
     Attacked,
-    /// It is attacked at a pace that fills its socket.
+    /// The client's own server is attacked at a pace that fills its socket.
     Storm,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Seen {
     /// Attackers that ended before their time.
     pub(crate) ended: Vec<String>,
     pub(crate) interrupted: bool,
-    /// Phases in which the machine stood still: the longest rest in each.
+    /// Phases in which the machine stood still: the longest standstill in each.
     pub(crate) still: Vec<Duration>,
 }
 
@@ -67,22 +67,22 @@ pub(crate) struct Record {
     pub(crate) p99s_ns: Vec<u64>,
 }
 
-/// Something that must not be.
+/// Something that must not happen.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
     /// The healthy client lost sessions.
     LostSessions(u64),
-    /// It got wrong answers.
+    /// The healthy client got wrong answers.
     WrongAnswers(u64),
-    /// Its calls ended with errors.
+    /// The healthy client's calls ended with errors.
     FailedCalls(u64),
-    /// It could not make new sessions.
+    /// The healthy client could not open new sessions.
     RefusedSessions(u64),
-    /// It made no calls at all.
+    /// The healthy client made no calls at all.
     NoCalls,
-    /// The median of its 99th percentiles, in nanoseconds: while another server was
-    /// attacked, and while its was.
+    /// The healthy client was slow. The medians of its 99th percentiles, in nanoseconds: while
+    /// another server was attacked, and while its own was.
     Slow { elsewhere_ns: u64, attacked_ns: u64 },
     /// Requests came to a handler twice.
     Twice(usize),
@@ -90,7 +90,7 @@ pub(crate) enum Fault {
     Changed(usize),
     /// The server's memory grew.
     Grew { kib: u64 },
-    /// It grew in the second half of the run.
+    /// The server's memory grew in the second half of the run.
     Grows { kib: f64 },
     /// The server read too few packets, or got too few connections.
     TooFew { packets: u64, connections: u64 },
@@ -121,7 +121,8 @@ impl Seen {
         deeds.into_iter().for_each(|done| record.deeds.add(done));
     }
 
-    /// Adds a phase in which the machine stood still. Its latencies say nothing; all else counts.
+    /// Adds a phase in which the machine stood still. Its latencies are ignored; everything else
+    /// counts.
     pub(crate) fn stood_still(
         &mut self,
         phase: Phase,
@@ -178,7 +179,7 @@ impl Seen {
         records.flat_map(|record| &record.stats.reasons)
     }
 
-    /// How much the server's memory has grown at most.
+    /// The largest growth of the server's memory so far.
     pub(crate) fn growth_kib(&self) -> u64 {
         let most = self.memory_kib.iter().max().copied().unwrap_or(0);
         most.saturating_sub(self.memory_before_kib)
@@ -194,7 +195,7 @@ impl Seen {
 }
 
 impl Record {
-    /// The latency in nanoseconds below which this part of the calls was.
+    /// The latency, in nanoseconds, that this share of the calls did not exceed.
     pub(crate) fn quantile_ns(&self, part: f64) -> Option<u64> {
         quantile_ns(&self.stats.latencies, part)
     }
@@ -228,7 +229,7 @@ fn growth(values: &[u64]) -> f64 {
     2.0 * middle * together / squares
 }
 
-/// The faults that no more time could take away.
+/// The faults that are certain already, however the run goes on.
 pub(crate) fn at_once(seen: &Seen) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut some = |count: u64, fault: fn(u64) -> Fault| {
@@ -258,7 +259,7 @@ pub(crate) fn at_once(seen: &Seen) -> Vec<Fault> {
     faults
 }
 
-/// All faults of a run that is over. `reach`: it must have sent 10⁸ packets and made 10⁶
+/// All faults of a run that is over. `reach`: the run must have sent 10⁸ packets and made 10⁶
 /// connections.
 pub(crate) fn faults(seen: &Seen, reach: bool) -> Vec<Fault> {
     let mut faults = at_once(seen);

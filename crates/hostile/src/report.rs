@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::args::Args;
 use crate::judge::{Fault, Record, Seen};
 
-/// After each attack: the rate so far, and the time left. On a terminal, the line stays the last.
+/// Prints, after each attack, the rate so far and the time left. On a terminal, each such line
+/// replaces the one before.
 pub(crate) fn progress(args: &Args, seen: &Seen, elapsed: Duration) {
     let deeds = seen.deeds();
     let seconds = elapsed.as_secs_f64();
@@ -32,7 +33,7 @@ pub(crate) fn progress(args: &Args, seen: &Seen, elapsed: Duration) {
     };
 }
 
-/// The summary.
+/// Prints the summary.
 pub(crate) fn print(args: &Args, seen: &Seen, faults: &[Fault]) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");

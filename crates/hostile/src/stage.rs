@@ -1,9 +1,9 @@
-//! The processes of a run and its phases: one without attacks, then by turns attacks on another
-//! server, on the watched one, and a storm of attacks on that, until the time is over or a fault is
-//! found.
+//! The processes of a run and its phases. The first phase has no attacks. Then, in turn, come
+//! attacks on another server, attacks on the watched one, and a storm of attacks on the watched
+//! one, until the time is over or a fault is found.
 //!
-//! Invariant: the watched server and the healthy client run from the beginning to the end, so
-//! everything that an attack leaves behind is seen later.
+//! Invariant: the watched server and the healthy client run from beginning to end, so lasting
+//! damage of an attack shows later.
 
 use std::time::{Duration, Instant};
 
@@ -20,19 +20,19 @@ use crate::report;
 use crate::watch::Watches;
 use crate::words::{Ask, Counts, Deeds, Event, Orders, Rates, STEADY, Serve, Stats, Target};
 
-/// Time in which a process begins, or answers.
+/// Longest time that a process takes to start, or to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The part of the quiet time in which pools grow and pages are touched.
+/// Time before the quiet phase, in which pools grow and pages are touched for the first time.
 const WARM: Duration = Duration::from_secs(2);
-/// Time without attackers.
+/// Length of the quiet phase.
 const QUIET: Duration = Duration::from_secs(5);
-/// Time of an attack on either server, of a storm, and of the last storm at least.
+/// Length of an attack on either server and of a storm; the last storm may be longer.
 const ATTACK: Duration = Duration::from_secs(7);
 const STORM: Duration = Duration::from_secs(14);
 const SHORT: Duration = Duration::from_secs(3);
-/// Time between two looks at the server.
+/// Time between two checks of the servers.
 const LOOK: Duration = Duration::from_millis(250);
-/// Time by which a phase is over at the latest, for attackers that are late.
+/// How much longer than its span a phase may take, because attackers may be late.
 const LATE: Duration = Duration::from_secs(30);
 
 /// If a watch's nap takes longer than this, the machine has stood still: its host did not run a
@@ -40,7 +40,7 @@ const LATE: Duration = Duration::from_secs(30);
 /// blame.
 const STILL: Duration = Duration::from_millis(300);
 
-/// A server and where it listens.
+/// A server and its addresses.
 struct Server {
     process: Process,
     target: Target,
@@ -49,7 +49,7 @@ struct Server {
 struct Stage<'a> {
     args: &'a Args,
     server: Server,
-    /// Another one of the same kind, without the healthy client.
+    /// Another server of the same kind, which the healthy client does not use.
     other: Server,
     client: Process,
     watches: Watches,
@@ -109,7 +109,7 @@ impl<'a> Stage<'a> {
             self.attack(Phase::Storm, self.args.storm(), left.clamp(SHORT, STORM))?;
             self.seen.counts = self.server.counts(&mut self.seen.events)?.since(before);
             report::progress(self.args, &self.seen, self.begun.elapsed());
-            // More output would only bury the fault.
+            // Further phases would only bury the fault in output.
             let found = !judge::at_once(&self.seen).is_empty();
             if found || self.args.reach && self.seen.has_reached() {
                 return Ok(());
@@ -137,7 +137,7 @@ impl<'a> Stage<'a> {
         self.phase(phase, attackers, span)
     }
 
-    /// Watches the servers and the client until these processes have ended.
+    /// Watches the servers and the client until the attackers have ended.
     fn phase(
         &mut self,
         phase: Phase,
@@ -158,7 +158,7 @@ impl<'a> Stage<'a> {
                 match other.try_receive::<Deeds>() {
                     Ok(Some(done)) => deeds.push(done),
                     Ok(None) => left.push(other),
-                    // One attacker that failed is noted; the others go on.
+                    // An attacker that failed is noted; the others continue.
                     Err(error) => self.seen.ended.push(format!("{error:#}")),
                 }
             }
@@ -172,7 +172,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Looks at both servers.
+    /// Samples the watched server's memory, and reads the reports of both servers.
     fn look(&mut self) -> anyhow::Result<()> {
         let memory = self.server.memory_kib()?;
         self.seen.memory_kib.push(memory);
@@ -188,9 +188,10 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// The healthy client's counts since the last request for them.
+    /// The healthy client's counts since they were last asked for.
     fn ask(&mut self) -> anyhow::Result<Stats> {
-        // A client that has ended left its reason, which is read in place of an answer.
+        // If the client has ended, sending fails; the read below then returns the reason that it
+        // left.
         let _ = self.client.send(&Ask);
         self.client.receive(PATIENCE).context("the healthy client")
     }

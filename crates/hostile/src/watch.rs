@@ -1,6 +1,6 @@
-//! Whether the machine itself stood still: a process on each processor, which runs before all
-//! ordinary ones, naps and measures how long each nap took. No attacker can make it late, so a late
-//! one means that the host of this machine did not run that processor.
+//! Whether the machine itself stood still. On each processor a process with priority over all
+//! ordinary ones naps, and measures how long each nap takes. No attacker can delay it, so a long
+//! nap means that the host of this machine did not run that processor.
 
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,8 @@ const NAP: Duration = Duration::from_millis(10);
 pub(crate) struct Watches(Vec<Process>);
 
 impl Watches {
-    /// Starts the watches. There are none if this process is not root, which alone may go first;
-    /// nothing is then blamed on the machine.
+    /// Starts the watches. There are none if this process is not root, because only root may set
+    /// such a priority; then no delay is blamed on the machine.
     pub(crate) fn start(patience: Duration) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, Into::into);
         let watch = |cpu| {
@@ -36,7 +36,7 @@ impl Watches {
         Self(all.unwrap_or_default())
     }
 
-    /// The longest nap of all watches since the last question.
+    /// The longest nap of all watches since this was last asked.
     ///
     /// # Errors
     /// A watch has ended.

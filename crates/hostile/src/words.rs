@@ -1,11 +1,11 @@
-//! The words between the processes of a run and the one that started them.
+//! The messages between the processes of a run and the one that started them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A server, for its attackers.
+/// A server, as its attackers know it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Target {
     /// Its control port.
@@ -14,10 +14,10 @@ pub(crate) struct Target {
     pub(crate) ports: Vec<u16>,
 }
 
-/// A word of a server.
+/// A message of a server.
 #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
-    /// It listens.
+    /// The server listens.
     Ready(Target),
     /// Bytes of a request changed while a handler looked at them.
     Changed,
@@ -27,7 +27,7 @@ pub(crate) enum Event {
     Counts(Counts),
 }
 
-/// Packets at a server since its start, of attackers and of others.
+/// Packets at a server since its start, from attackers and others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counts {
     /// Packets that its endpoint read.
@@ -56,7 +56,7 @@ pub(crate) struct Orders {
     pub(crate) seed: u64,
     /// It ends by itself after this time.
     pub(crate) span: Duration,
-    /// Packets a second of a blaster, connections a second of a flood.
+    /// Packets per second of a blaster, and connections per second of a flood.
     pub(crate) rates: Rates,
 }
 
@@ -78,32 +78,32 @@ pub(crate) struct Rates {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Serve {
     pub(crate) address: String,
-    /// Its thread looks for packets without end, and never sleeps.
+    /// Its thread polls for packets and never sleeps.
     pub(crate) spins: bool,
 }
 
-/// The work of an attacker, at its end.
+/// The work that an attacker has done, reported at its end.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Deeds {
     /// Packets that were sent to the data ports.
     pub(crate) packets: u64,
     /// Connections to the control port.
     pub(crate) connections: u64,
-    /// Of these, connections that the server answered, or closed first.
+    /// Of these, connections that the server answered or was first to close.
     pub(crate) answered: u64,
-    /// Bytes of messages to it.
+    /// Bytes of messages to the control port.
     pub(crate) message_bytes: u64,
     /// Words written into shared memory.
     pub(crate) words: u64,
     /// Processes killed, and stopped.
     pub(crate) kills: u64,
     pub(crate) stops: u64,
-    /// Things that should not have happened to the honest processes that it uses.
+    /// Faults of the server that the attacker's honest processes noticed.
     pub(crate) complaints: Vec<String>,
 }
 
 impl Deeds {
-    /// Adds those of another.
+    /// Adds the work of another attacker.
     pub(crate) fn add(&mut self, other: Self) {
         self.packets += other.packets;
         self.connections += other.connections;
@@ -117,14 +117,14 @@ impl Deeds {
 }
 
 /// Asks the healthy client for its observations since the last `Ask`, a server for its counts, and
-/// a watch for its longest rest.
+/// a watch for its longest nap.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ask;
 
 /// The observations of the healthy client.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Stats {
-    /// Calls that ended as they must.
+    /// Calls that ended with the right answer.
     pub(crate) calls: u64,
     /// Answers that were wrong.
     pub(crate) wrong: u64,

@@ -44,9 +44,9 @@ struct Network {
     /// Bytes that a frame takes on a cable in addition to the packet: Ethernet, IP, UDP, checksum,
     /// preamble, gap.
     overhead_bytes: u32,
-    /// Frames that an endpoint's RX queue holds.
+    /// Most frames in an endpoint's RX queue.
     rx_queue: u32,
-    /// Kilobytes that the NIC of a host holds.
+    /// Most kilobytes in the NIC of a host.
     nic_kb: f64,
     /// The fate of frames for which the NIC has no room.
     nic: Nic,
@@ -93,11 +93,11 @@ struct Switch {
     /// The memory that one queue may take, as a multiple of the memory that is free.
     alpha: f64,
     latency_ns: u64,
-    /// Queue length above which frames are marked, more and more often.
+    /// Queue length above which frames are marked, with a probability that grows with the length.
     mark_from_kb: f64,
     /// Queue length above which all frames are marked.
     mark_all_kb: f64,
-    /// Percent of the frames that are marked just below that length.
+    /// Percentage of the frames that are marked just below `mark_all_kb`.
     mark_percent: f64,
 }
 
@@ -137,7 +137,7 @@ struct Faults {
     burst_frames: u32,
     duplicate_ppm: u32,
     reorder_ppm: u32,
-    /// Most time by which a frame is late.
+    /// Longest delay of a late frame.
     reorder_us: u64,
     /// Frames before which a port of the switch stops for a while.
     spike_ppm: u32,

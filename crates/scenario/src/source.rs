@@ -25,7 +25,7 @@ pub struct Source {
 pub struct Variant {
     /// The scenario's name in the report.
     pub name: String,
-    /// Parameters that this run sets, and other runs of the file set differently.
+    /// Parameters of this run that differ between the runs of the file.
     pub params: Vec<(String, Json)>,
     /// The scenario itself.
     pub scenario: Scenario,
@@ -50,7 +50,7 @@ impl Source {
     /// # Errors
     /// The text is not a valid scenario: the error names key and line.
     pub fn parse(name: String, text: String) -> anyhow::Result<Self> {
-        // The text is first read without changes, so that an error has its line.
+        // The unchanged text is read first, so that an error names its line.
         let unreadable = |why: toml::de::Error| anyhow!("{name}: {}", why.to_string().trim_end());
         toml::from_str::<File>(&text).map_err(unreadable)?;
         let table = text.parse().map_err(unreadable)?;
@@ -80,7 +80,7 @@ impl Source {
     /// There is no place for the key.
     pub fn set_value(&mut self, key: &str, value: Value) -> anyhow::Result<()> {
         put(&mut self.table, key, value.clone()).with_context(|| format!("--set {key}"))?;
-        // The sweep leaves out a key that the command line sets.
+        // A key that the command line sets is removed from the sweep.
         if let Some(Value::Table(sweep)) = self.table.get_mut("sweep") {
             sweep.remove(key);
         }
@@ -202,7 +202,7 @@ fn line_of(text: &str, parts: &[&str]) -> Option<usize> {
     found.map(|at| text[..at].matches('\n').count() + 1)
 }
 
-/// A value as it stands in a file, or a text without quotes.
+/// Reads a value as a file would contain it; anything else is a text without quotes.
 fn value_of(text: &str) -> Value {
     let line = format!("value = {text}");
     let table = line.parse::<Table>().ok();
@@ -210,7 +210,7 @@ fn value_of(text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Puts a value at a key with dots, in which numbers count from 0 in lists.
+/// Puts a value at a key with dots, in which numbers are indices of lists, from 0.
 fn put(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
     let Some((first, rest)) = key.split_once('.') else {
         table.insert(key.to_owned(), value);

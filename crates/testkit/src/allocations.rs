@@ -1,4 +1,4 @@
-//! Proofs that an RPC allocates nothing once its endpoint is set up, over any transport: each kind
+//! Proofs that, once endpoints are set up, an RPC allocates nothing, over any transport. Each kind
 //! of call runs until all tables have grown to their size, and then 10 000 times more while the
 //! allocator counts. A test installs [`crate::counting::Counting`] and calls
 //! [`prove_every_kind`](crate::prove_every_kind).

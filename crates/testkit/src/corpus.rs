@@ -1,5 +1,5 @@
-//! The inputs with which fuzz targets begin, for tests that replay them: `fuzz/corpus/TARGET.hex`
-//! has an input a line, in hexadecimal. `cargo xtask corpus` writes these files.
+//! The committed inputs of fuzz targets, for tests that replay them: `fuzz/corpus/TARGET.hex` has
+//! one input per line, in hexadecimal. `cargo xtask corpus` writes these files.
 
 use std::fs;
 

@@ -1,18 +1,18 @@
 //! A global allocator that counts allocations of the current thread while counting is on.
 //!
-//! Threads of the test harness allocate at any time, so the count belongs to the thread. The first
-//! counted allocation leaves its backtrace, which a failed proof prints. Shared with the tests of
-//! the transports.
+//! Threads of the test harness allocate at any time, so each thread has its own count. The first
+//! counted allocation leaves a backtrace, which a failed proof prints. Shared with the tests of the
+//! transports.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// To be installed with `#[global_allocator]`.
+/// The allocator, which a test installs with `#[global_allocator]`.
 pub struct Counting;
 
-/// Counts of the threads that are watched.
+/// Whether allocations of watched threads are counted now.
 static ALL_ARMED: AtomicBool = AtomicBool::new(false);
 static ALL: AtomicU64 = AtomicU64::new(0);
 
@@ -65,12 +65,12 @@ fn count() {
     COUNT.set(COUNT.get() + 1);
 }
 
-/// From now on [`allocations_of_watched_threads_in`] counts this thread.
+/// Makes [`allocations_of_watched_threads_in`] count this thread from now on.
 pub fn watch_this_thread() {
     WATCHED.set(true);
 }
 
-/// How often threads that are watched allocate while `work` runs.
+/// How often watched threads allocate while `work` runs.
 pub fn allocations_of_watched_threads_in(work: impl FnOnce()) -> u64 {
     ALL.store(0, Ordering::Relaxed);
     ALL_ARMED.store(true, Ordering::SeqCst);

@@ -2,8 +2,8 @@
 
 use super::skip;
 
-/// Lets this process open this number of files, and its children too. False, after giving the
-/// reason, if the system does not permit it: only root can raise the hard limit.
+/// Lets this process and its children open this number of files. Prints the reason and returns
+/// false if the system does not permit it: only root can raise the hard limit.
 pub fn allow(wanted: u64) -> bool {
     let mut limit = libc::rlimit {
         rlim_cur: 0,

@@ -2,8 +2,8 @@
 //! about requests that are under way: an attacker on the path.
 //!
 //! Invariants: it begins no request and completes no message. All sizes that it claims are odd, so
-//! a call whose sizes are even never succeeds with the forger's bytes alone. Used by tests of core
-//! and nexus.
+//! the forger's bytes alone never complete a call whose sizes are even. Used by tests of core and
+//! nexus.
 
 use dunlin_core::Rng;
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
@@ -34,8 +34,8 @@ impl Forger {
         Self { rng, data_size }
     }
 
-    /// A packet of the kind about request `req`, for the side that gave the session this number and
-    /// token.
+    /// Forges a packet of this kind about request `req`, for the side that gave the session this
+    /// number and token.
     pub fn packet(
         &mut self,
         kind: PacketType,
@@ -75,8 +75,8 @@ impl Forger {
         bytes
     }
 
-    /// The size of a message of several packets that has this one. A first packet never gets a size
-    /// that a later one can have.
+    /// The size of a message of several packets that contains packet `pkt`. A first packet never
+    /// claims a size that a later one can claim.
     fn odd_size(&mut self, pkt: PktNum) -> u32 {
         let least = pkt.0.max(1) * self.data_size + 4;
         let size = least + self.below(MOST_PACKETS * self.data_size);

@@ -35,7 +35,7 @@ pub mod user;
 pub mod wire;
 pub mod workers;
 
-/// Says why a test does not run here. Where everything must run, that is a failure.
+/// Prints why a test does not run here. Where every test must run, that is a failure.
 ///
 /// # Panics
 /// If `DUNLIN_NO_SKIP` is 1.

@@ -1,13 +1,14 @@
-//! Two endpoints whose promises must hold, whatever packets, users, faults and clocks do: property
-//! tests and the fuzz target in `fuzz/` run them. Also two variants of an endpoint whose visible
-//! behaviour must be equal.
+//! Two endpoints whose promises must hold, whatever packets, users, faults and clocks do. Property
+//! tests and the fuzz target in `fuzz/` run them. They also compare two variants of an endpoint
+//! whose visible behaviour must be equal.
 //!
-//! The input is a list of steps. Each is one byte for its kind, and bytes for its parameters. The
-//! checkers run all the time; then the faults end, and everything must complete and be given back.
+//! The input is a list of steps. Each step has one byte for its kind, and bytes for its parameters.
+//! The checkers run all the time; then the faults end, and everything must complete and be given
+//! back.
 //!
-//! Some steps change header bytes of real packets, whose tokens stay right. An attacker that knows
-//! the token of a session may end its calls or answer them wrongly; the checkers allow that for the
-//! sessions that were attacked in this way: `taint` in `life/ledger.rs`.
+//! Some steps change header bytes of real packets and leave their tokens right. An attacker that
+//! knows the token of a session may end its calls or answer them wrongly. The checkers allow that
+//! for sessions that were attacked in this way: see `taint` in `life/ledger.rs`.
 
 mod challenges;
 mod host;
@@ -28,7 +29,8 @@ use world::{Order, World};
 
 const WINDOWS: [u32; 4] = [1, 2, 8, MAX_WINDOW];
 
-/// Request numbers that start here wrap soon: with the largest window, in the second round.
+/// Request numbers that start here soon wrap: with the largest window, when each slot is used for
+/// the second time.
 const WRAP_SOON: u32 = MAX_WINDOW.wrapping_neg();
 
 /// Spans by which the clock is set forward, from shorter to longer than any time of an endpoint.
@@ -48,9 +50,9 @@ pub fn endpoint(bytes: &[u8]) {
     live(bytes, host::config(), &Recorder::default());
 }
 
-/// Lives through the steps once with each of two variants of an endpoint that must not differ, and
-/// panics at the first difference: in the packets, in the events of users and their order, in
-/// counters, histograms, msgbufs and sessions. One variant has the general path alone, or no lanes.
+/// Runs the steps with each of two variants of an endpoint that must behave alike, and panics at
+/// the first difference: in the packets, in the events of users and their order, in counters,
+/// histograms, msgbufs and sessions. One of the variants has only the general path, or no lanes.
 pub fn variants(bytes: &[u8]) {
     let usual = host::config().bypasses;
     for bypasses in [
@@ -73,7 +75,7 @@ pub fn variants(bytes: &[u8]) {
     }
 }
 
-/// The first difference between the lives of two configurations.
+/// The first difference between runs with two configurations.
 fn compare(bytes: &[u8], configs: [Config; 2]) -> Option<String> {
     let [first, second] = configs.map(|config| {
         let record = Recorder::on();
@@ -111,7 +113,7 @@ fn live(bytes: &[u8], config: Config, record: &Recorder) {
     world.finish();
 }
 
-/// The rest of the input; zeros follow its end.
+/// The rest of the input; reading beyond its end gives zeros.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -136,7 +138,7 @@ impl Input<'_> {
     }
 }
 
-/// One step. The lower half of the byte says what, a bit of the upper half which host.
+/// Runs one step. The lower half of the byte selects its kind, a bit of the upper half the host.
 fn step(world: &mut World, input: &mut Input<'_>) {
     let what = input.byte();
     let host = usize::from(what >> 7);
@@ -185,11 +187,11 @@ fn call(world: &mut World, host: usize, input: &mut Input<'_>) {
     );
 }
 
-/// A copy of a real packet with up to two other header bytes.
+/// Delivers a copy of a real packet, in which up to two header bytes differ.
 fn mutate(world: &mut World, host: usize, input: &mut Input<'_>) {
     let (which, to) = (input.index(), input.index() % 4);
     let changes = [(); 2].map(|()| (input.index(), input.byte()));
-    // It mostly goes where the packet was going, and now and then back to its sender.
+    // The copy usually goes to the packet's receiver, and sometimes back to its sender.
     let to = if to == 0 { host } else { 1 - host };
     world.mutate(host, which, to, changes);
 }

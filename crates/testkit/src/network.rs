@@ -1,7 +1,8 @@
-//! A network of a test's own: two network namespaces with a link between them, which can have
+//! A private network for a test: two network namespaces and a link between them, which can have
 //! another MTU, lose packets or go down. It needs root and `ip`.
 //!
-//! Invariant: the namespaces are named after this process, and go when the [`Network`] is dropped.
+//! Invariant: the namespaces are named after this process, and are deleted when the [`Network`] is
+//! dropped.
 
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -29,7 +30,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// `None`, after giving the reason, if this machine does not permit it.
+    /// Makes the network. Prints the reason and returns `None` if this machine does not permit it.
     pub fn new() -> Option<Self> {
         // SAFETY: asks for a number.
         if unsafe { libc::geteuid() } != 0 {
@@ -83,7 +84,7 @@ impl Drop for Network {
 }
 
 impl Host {
-    /// Changes something about the host's network.
+    /// Runs an `ip` command in this host's namespace.
     ///
     /// # Errors
     /// The message of `ip`.
@@ -91,10 +92,10 @@ impl Host {
         ip(&format!("-n {} {arguments}", self.name)).map(|_| ())
     }
 
-    /// Runs a command of another tool here.
+    /// Runs a command of another tool in this namespace.
     ///
     /// # Errors
-    /// Its message.
+    /// The message of the command.
     pub fn execute(&self, command: &str) -> Result<(), String> {
         ip(&format!("netns exec {} {command}", self.name)).map(|_| ())
     }
@@ -109,7 +110,8 @@ impl Host {
         text.trim().parse().expect("a number")
     }
 
-    /// Moves the calling thread here, with all threads and processes that it starts from now on.
+    /// Moves the calling thread, and all threads and processes that it starts from now on, into
+    /// this namespace.
     ///
     /// # Panics
     /// If the kernel refuses.
@@ -120,7 +122,7 @@ impl Host {
         assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
     }
 
-    /// Runs `task` here, in a thread of its own.
+    /// Runs `task` in this namespace, in a thread of its own.
     pub fn run<R: Send>(&self, task: impl FnOnce() -> R + Send) -> R {
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
@@ -135,7 +137,7 @@ impl Host {
     }
 }
 
-/// Its output, or its error message.
+/// Runs `ip`. Returns its output, or its error message.
 fn ip(arguments: &str) -> Result<String, String> {
     let output = Command::new("ip").args(arguments.split(' ')).output();
     let output = output.map_err(|error| format!("ip: {error}"))?;

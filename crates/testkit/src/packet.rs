@@ -6,7 +6,7 @@ use dunlin_wire::{HEADER_LEN, Header};
 /// The bytes of a packet at this moment.
 ///
 /// # Panics
-/// If a msgbuf of it has been released: it is lent until the transport is done.
+/// If one of the packet's msgbufs has been released: it is lent until the transport is done.
 pub fn bytes_of(item: &TxItem) -> Vec<u8> {
     let mut bytes = item.inline[..item.inline_len as usize].to_vec();
     if !item.data.is_empty() {

@@ -40,7 +40,8 @@ pub const NESTED: Tag = Tag(u64::MAX);
 /// No handler is registered for it.
 pub const UNKNOWN: ReqType = ReqType(999);
 
-/// The user's state of an endpoint: all calls of its functions.
+/// The user's state of an endpoint: everything that its handlers and continuations were called
+/// with.
 #[derive(Debug, Default)]
 pub struct App {
     /// The clock of both endpoints.
@@ -83,7 +84,7 @@ impl Deref for Host {
 }
 
 impl Host {
-    /// Opens a session, which waits for an answer.
+    /// Begins to open a session, which then waits for an answer.
     ///
     /// # Panics
     /// If there is no room.
@@ -99,7 +100,7 @@ pub struct Pair {
     pub clock: StepClock,
     /// The endpoint that has opened the session.
     pub client: Host,
-    /// The other one.
+    /// The endpoint that has accepted the session.
     pub server: Host,
     /// The session at the client.
     pub session: Session,
@@ -236,8 +237,8 @@ impl Pair {
         pair
     }
 
-    /// Makes the server accept a session that the client opens. Returns the server's name for it,
-    /// and the answer, which the client has not got yet.
+    /// Makes the server accept a session that the client opens. Returns the server's handle of it,
+    /// and the answer, which the client has not received yet.
     pub fn accept(&mut self, session: Session) -> (Session, SessionOffer) {
         let offer = self.client.rpc.lifecycle().offer_of(session);
         let accepted = self
@@ -249,7 +250,7 @@ impl Pair {
     }
 
     /// Makes the server accept the session, and gives the client the answer. Returns the server's
-    /// name for it.
+    /// handle of it.
     pub fn complete(&mut self, session: Session) -> Session {
         let (back, answer) = self.accept(session);
         self.client
@@ -306,7 +307,7 @@ impl Pair {
         step(&mut self.server.rpc);
     }
 
-    /// Lets time pass in steps of at most 100 µs, running both hosts.
+    /// Lets time pass in steps of at most 100 µs, and runs both hosts after each.
     pub fn pass(&mut self, span: Nanos) {
         let end = self.clock.read() + span;
         while self.clock.read() < end {
@@ -316,7 +317,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass at the client, whose packets are lost.
+    /// Lets time pass at the client and drops its packets, whose headers are returned.
     pub fn pass_alone(&mut self, span: Nanos) -> Vec<Header> {
         let end = self.clock.read() + span;
         let mut lost = Vec::new();
@@ -329,7 +330,7 @@ impl Pair {
         lost
     }
 
-    /// Lets time pass at the client; its packets wait for the server.
+    /// Lets time pass at the client; its packets wait in the queue to the server.
     pub fn pass_at_client(&mut self, span: Nanos) {
         let end = self.clock.read() + span;
         while self.clock.read() < end {
@@ -357,7 +358,7 @@ impl Pair {
 
     /// Checks at the end that no call, no msgbuf and no credit is missing.
     pub fn assert_clean(&mut self) {
-        // Three seconds, in large steps, because every test does this.
+        // Passes three seconds in large steps, because every test does this.
         for _ in 0..600 {
             self.clock.pass(Nanos::from_millis(5));
             self.run();

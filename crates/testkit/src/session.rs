@@ -12,8 +12,8 @@ pub const fn options(window: u32, credits: u32) -> SessionOptions {
     }
 }
 
-/// Opens a session from `client` to `server`; `peers` are the client's name for the server, and
-/// the server's for the client. Returns the session as each of them knows it.
+/// Opens a session from `client` to `server`. `peers` are the client's number for the server and
+/// the server's number for the client. Returns the client's and the server's handle of the session.
 ///
 /// # Panics
 /// If one of them refuses.

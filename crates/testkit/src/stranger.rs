@@ -15,10 +15,10 @@ use dunlin_wire::control::{
 /// Most bytes that a [`Flood`] offers to a connection at once.
 pub const MOST_AT_ONCE: usize = 64 << 10;
 
-/// Bytes of answers that it reads at once.
+/// Most bytes of answers that a [`Flood`] reads at once.
 const ANSWERS: usize = 256 << 10;
 
-/// A message as it travels.
+/// The encoded form of a message.
 ///
 /// # Panics
 /// The message is longer than the protocol allows.
@@ -76,19 +76,20 @@ pub fn greeted(address: SocketAddr) -> io::Result<TcpStream> {
 /// Connections that ask the same question without end.
 #[derive(Debug)]
 pub struct Flood {
-    /// The connections, with the bytes that each has taken.
+    /// The connections, with the number of bytes that each has taken.
     streams: Vec<(TcpStream, usize)>,
-    /// The server to connect to again, when it has ended a connection.
+    /// The server to connect to again after it has closed a connection.
     again: Option<SocketAddr>,
     question: usize,
-    /// Whole questions, so that a connection that takes half of one continues at that place.
+    /// The question, repeated. A connection that has taken part of a question continues at that
+    /// place.
     many: Box<[u8]>,
     answers: Vec<u8>,
 }
 
 impl Flood {
-    /// Asks over this number of connections, and makes another for each that the server ends: it
-    /// ends those that acknowledge no heartbeat.
+    /// Asks over this number of connections, and replaces each that the server closes. It closes
+    /// those that acknowledge no heartbeat.
     ///
     /// # Errors
     /// The server cannot be reached.
@@ -113,8 +114,8 @@ impl Flood {
         }
     }
 
-    /// Asks once over each connection, up to `most` bytes, and, if `reads`, reads answers. Returns
-    /// the number of bytes that the connections took.
+    /// Sends up to `most` bytes of questions over each connection and, if `reads`, reads answers.
+    /// Returns the number of bytes that the connections took.
     pub fn turn(&mut self, reads: bool, most: usize) -> usize {
         let mut taken = 0;
         for (stream, sent) in &mut self.streams {

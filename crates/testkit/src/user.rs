@@ -1,12 +1,13 @@
-//! Another user of this host, for tests that run as root: a thread whose sockets are that user's.
+//! Another user of this host, for tests that run as root: a thread whose sockets belong to that
+//! user.
 //!
 //! Invariant: only that thread, and the threads that it starts, act as the user.
 
 /// A user without rights.
 pub const STRANGER: u32 = 65_534;
 
-/// Runs `task` in a thread of its own, as this user. Without rights, this works for the thread's
-/// own user alone.
+/// Runs `task` in a thread of its own, as this user. A process that is not root can name only its
+/// own user.
 ///
 /// # Panics
 /// If the kernel refuses, or the task panics.

@@ -42,9 +42,9 @@ pub struct End {
     pub out: Queue,
     /// Frames that it is about to receive.
     pub inbox: Queue,
-    /// While set, no packet is done: the transport still reads every msgbuf.
+    /// While set, the transport is done with no packet, and still reads every msgbuf.
     pub stuck: Rc<Cell<bool>>,
-    /// Where the data of frames lies that this end receives.
+    /// Where the data of frames to this end lies.
     pub references: Rc<Cell<References>>,
     /// While set, the network marks frames that are delivered to it.
     pub congestion: Rc<Cell<bool>>,
@@ -85,7 +85,7 @@ pub struct WireRx {
     generation: AtomicU32,
 }
 
-/// The place of the data of packets.
+/// Where the data of packets lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum References {
     /// In the packets.
@@ -93,7 +93,7 @@ pub enum References {
     None,
     /// In the memory of the sender.
     All,
-    /// In the memory of the sender, which has taken it back.
+    /// In the memory of the sender, which has revoked it.
     Revoked,
 }
 

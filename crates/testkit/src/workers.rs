@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use dunlin_core::{Job, Workers};
 
-/// A handle to them; clones share their queue.
+/// A handle to the workers; clones share the queue of jobs.
 #[derive(Clone)]
 pub struct StepWorkers(Arc<Mutex<Queue>>);
 

@@ -1,4 +1,4 @@
-//! A run that is replayed has the arguments of the first.
+//! The command that repeats a run has the same arguments.
 
 use clap::Parser;
 

@@ -26,9 +26,9 @@ pub(crate) const ROLE: Role = Role::new("blaster", run);
 
 /// Packets that are sent with one system call.
 const BATCH: usize = 64;
-/// Number of genuine packets that it keeps.
+/// Number of genuine packets that the blaster keeps.
 const REMEMBERED: usize = 256;
-/// Batches from one call for genuine packets to the next.
+/// Number of batches between two calls, which yield genuine packets.
 const CALLS_EACH: u64 = 8;
 /// Longest wait for the attacker's own calls and sessions, which it may have ruined.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -117,7 +117,7 @@ fn send(socket: &UdpSocket, packets: &[Vec<u8>]) -> u64 {
         .zip(&mut control)
         .map(|(slice, control)| MMsgHdr::new(slice, control))
         .collect();
-    // A refused packet is as good as one that is lost.
+    // A refused packet counts like a lost one.
     sendmmsg(socket, &mut messages, SendFlags::empty()).unwrap_or(0) as u64
 }
 
@@ -135,7 +135,8 @@ impl Own {
         })
     }
 
-    /// One call of a random size, for genuine packets; a new session if there is none.
+    /// Makes a call of random size, which yields genuine packets; first opens a session if there is
+    /// none.
     fn call(&mut self, rng: &mut Rng) {
         let open = self
             .session
@@ -155,7 +156,7 @@ impl Own {
         };
         let deadline = Some(PATIENCE.into());
         let options = CallOptions { deadline };
-        // Only its packets matter, not whether it is refused or how it ends.
+        // Only the call's packets matter, not whether it is refused or how it ends.
         let _ = self
             .rpc
             .call_with(session, OTHER, request, response, Tag(0), options);
@@ -185,7 +186,7 @@ impl Blaster {
         (!sent.is_empty()).then(|| sent[place % sent.len()].clone())
     }
 
-    /// Random bytes, half of them behind a header that can be read.
+    /// Makes random bytes, in half of the packets after a readable header.
     fn noise(&mut self) -> Vec<u8> {
         let len = self.below(1_400);
         let mut packet = vec![0; len];
@@ -216,7 +217,7 @@ impl Blaster {
         }
     }
 
-    /// A packet about a request near the one of a genuine packet.
+    /// Forges a packet about a request with a number near that of a genuine packet.
     fn forged(&mut self, genuine: &[u8]) -> Option<Vec<u8>> {
         let header = Header::decode(genuine).ok()?;
         let kind = KINDS[self.below(KINDS.len())];

@@ -1,5 +1,5 @@
 //! Drills that kill or stop processes at random moments: clients of the attacked server, and a
-//! server of the drill's own. The clients of that server must notice in time, and find its
+//! server of the drills' own. The clients of this second server must notice in time and find its
 //! successor.
 
 use std::net::SocketAddr;
@@ -16,17 +16,18 @@ use crate::words::{Deeds, Event, Orders, Serve};
 
 pub(crate) const ROLE: Role = Role::new("drills", run);
 
-/// Time within which a client must work; one that does not was refused by the server.
+/// Time within which a client must get its first answer; if it does not, the server has refused it.
 const START: Duration = Duration::from_secs(20);
-/// Longest life of a client, from the middle of its handshake to the middle of its load.
+/// Longest life of a client. Random lives end anywhere from the middle of the handshake to the
+/// middle of the calls.
 const LIFE_MS: u64 = 120;
 /// Longest time for which a client is stopped: longer than the failure timeout.
 const STOP_MS: u64 = 1_500;
-/// Time between two drills of the drill's own server.
+/// Time between two drills of the drills' own server.
 const EACH: Duration = Duration::from_secs(3);
-/// Time for which an address may be held after its server was killed.
+/// Longest time for which the kernel may hold the address of a killed server.
 const HELD: Duration = Duration::from_secs(5);
-/// Clients of the drill's own server.
+/// Number of clients of the drills' own server.
 const OWN_CLIENTS: usize = 2;
 
 struct Drill {
@@ -35,7 +36,7 @@ struct Drill {
     end: Instant,
 }
 
-/// The drill's own server and its clients.
+/// The drills' own server and its clients.
 struct Own {
     server: Process,
     address: SocketAddr,
@@ -67,7 +68,8 @@ impl Drill {
     /// Starts a client of the attacked server, and kills or stops it.
     fn client(&mut self, server: SocketAddr) -> anyhow::Result<()> {
         let mut client = pawn(server, self.rng.next_u32().is_multiple_of(2))?;
-        // One in four must work first, which shows that the server still lets others in.
+        // One client in four must get an answer first, which shows that the server still accepts
+        // new clients.
         if self.rng.next_u32().is_multiple_of(4) {
             let word = client.receive(START);
             match word {
@@ -86,7 +88,7 @@ impl Drill {
         Ok(())
     }
 
-    /// Kills or stops the drill's own server; another one replaces it.
+    /// Kills or stops the drills' own server; another one replaces it.
     fn own_server(&mut self, own: &mut Own) -> anyhow::Result<()> {
         if self.rng.next_u32().is_multiple_of(2) {
             self.stop(&own.server, STOP_MS)?;
@@ -115,7 +117,7 @@ impl Drill {
         }
     }
 
-    /// Reads the reports of the clients of the drill's own server.
+    /// Reads the reports of the clients of the drills' own server.
     fn listen(&mut self, own: &mut Own) -> anyhow::Result<()> {
         for client in &mut own.clients {
             while let Some(word) = client.try_receive()? {

@@ -19,15 +19,15 @@ use crate::words::{Deeds, Orders};
 
 pub(crate) const ROLE: Role = Role::new("floods", run);
 
-/// Connections that stay open, the newest.
+/// Number of connections that stay open: the newest.
 const OPEN: usize = 150;
-/// Peers that ask and read, for each question.
+/// Number of peers, for each question, that ask it and read the answers.
 const ASKERS: usize = 12;
-/// Bytes of questions of one asker in a millisecond.
+/// Bytes of questions that one such peer sends in a millisecond.
 const ASKED: usize = 192;
-/// Peers that ask and do not read.
+/// Number of peers that ask and do not read.
 const DEAF: usize = 4;
-/// Bytes of their receive buffers.
+/// Bytes of the receive buffers of peers that do not read.
 const SMALL: usize = 4 << 10;
 /// Longest life of a connection: the server closes connections that acknowledge no heartbeat, and
 /// the flood makes them anew.
@@ -64,7 +64,7 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
     parent.say(&deeds)
 }
 
-/// Peers that ask; `true`: they read the answers.
+/// Makes the peers that ask; `true`: they read the answers.
 fn floods(address: SocketAddr, deeds: &mut Deeds) -> Vec<(Flood, bool)> {
     let mut connect = |count: usize| -> Vec<TcpStream> {
         deeds.connections += count as u64;
@@ -76,7 +76,7 @@ fn floods(address: SocketAddr, deeds: &mut Deeds) -> Vec<(Flood, bool)> {
         floods.push((Flood::new(connect(ASKERS), &question), true));
         let deaf = connect(DEAF);
         for stream in &deaf {
-            // If the buffer stays large, the peer is only less deaf.
+            // If the buffer stays large, the peer only takes longer to stop reading.
             let _ = set_socket_recv_buffer_size(stream, SMALL);
         }
         floods.push((Flood::new(deaf, &question), false));
@@ -103,8 +103,9 @@ fn stranger(address: SocketAddr, rng: &mut Rng) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A connection from an address of the loopback network: each has ports of its own, so they do not
-/// run out. When it is dropped it is reset, which gives the port back at once.
+/// Makes a connection from a random address of the loopback network. Each address has its own
+/// ports, so ports do not run out. Dropping the connection resets it, which frees its port
+/// immediately.
 fn connected(address: SocketAddr, rng: &mut Rng) -> std::io::Result<TcpStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
@@ -118,7 +119,7 @@ fn connected(address: SocketAddr, rng: &mut Rng) -> std::io::Result<TcpStream> {
     }
 }
 
-/// Whether the server has sent something, or has closed the connection.
+/// Whether the server has sent anything or has closed the connection.
 fn is_answered(stream: &TcpStream) -> bool {
     let mut byte = [0];
     match stream.peek(&mut byte) {

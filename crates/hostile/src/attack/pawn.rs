@@ -1,5 +1,5 @@
-//! A client that the drills kill and stop, at some moment of its connecting or calling. It
-//! complains if a call does not end in time, or if it gets no session.
+//! A client that the drills kill or stop at some moment while it connects or calls. It complains if
+//! a call does not end in time, or if it gets no session.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use crate::honest::{OTHER, is_answer};
 
 pub(crate) const ROLE: Role = Role::new("pawn", run);
 
-/// Within the failure timeout of a second, a call ends if the server is gone, and the session ends
-/// if the server was stopped; the rest is for a busy machine.
+/// Longest time of a call. A call ends within the failure timeout of one second if the server is
+/// gone, and the session does if the server was stopped; the rest allows for a busy machine.
 const LIMIT: Duration = Duration::from_secs(4);
 /// Time within which a killed server is replaced.
 const CONNECT: Duration = Duration::from_secs(15);
-/// Sizes of requests in turn.
+/// Sizes of requests, which take turns.
 const SIZES: [usize; 5] = [16, 16, 16, 1_500, 70_000];
 
 /// The parameters.
@@ -80,7 +80,7 @@ fn play<T: Open>(parent: &Parent, server: SocketAddr) -> anyhow::Result<()> {
         {
             continue;
         }
-        // Slices of time, because a call that never ends does not wake it.
+        // Runs in slices of time, because a call that never ends does not wake the event loop.
         while rpc.app().is_empty() && begun.elapsed() < 2 * LIMIT {
             rpc.run_for(Duration::from_millis(1));
         }

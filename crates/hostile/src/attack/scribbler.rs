@@ -1,9 +1,9 @@
 //! A peer over shared memory that writes into all memory that it shares with the server: rings,
 //! bells, and data that it passes by reference, even while the server reads it.
 //!
-//! It finds the memory in its own `/proc/self/maps` and writes through `/proc/self/mem`, so its
-//! endpoint stays as it is until it hits the damage. Then its process ends, and the next one
-//! begins.
+//! It finds the memory in its own `/proc/self/maps` and writes through `/proc/self/mem`, so its own
+//! endpoint is ordinary and works until it meets the damage. Then its process ends, and the next
+//! one begins.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -23,21 +23,21 @@ use crate::words::{Deeds, Orders};
 
 /// Starts one process after the other.
 pub(crate) const ROLE: Role = Role::new("scribbler", run);
-/// One of these processes.
+/// One of the processes that [`ROLE`] starts.
 pub(crate) const SCRIBE: Role = Role::new("scribe", scribe);
 
-/// Words a second.
+/// Words written per second.
 const RATE: u32 = 40_000;
 /// Longest life of a process.
 const LIFE: Duration = Duration::from_millis(700);
-/// For this time after its beginning, a process only changes its own requests.
+/// For this time after its start, a process changes only its own requests.
 const AIMED: Duration = Duration::from_millis(250);
 /// Deadline of its own calls.
 const DEADLINE: Duration = Duration::from_millis(100);
-/// A process that has not ended by then hangs because of the damage to its own memory.
+/// A process that has not ended after this time hangs because of the damage to its own memory.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Bytes at the start of a mapping, positions and flags, that are hit as often as all the others
-/// together.
+/// Bytes at the start of a mapping, where positions and flags lie. At least half of the writes hit
+/// them.
 const NEAR: u64 = 8 << 10;
 /// Sizes of requests: in a cell, in several, and by reference.
 const SIZES: [usize; 4] = [32, 200, 4_000, 60_000];
@@ -82,12 +82,13 @@ fn scribe(parent: &Parent) -> anyhow::Result<()> {
     let Orders {
         target, seed, span, ..
     } = parent.receive()?;
-    // Its own endpoint finds its memory changed, and unwinding would only find more.
+    // The process's own endpoint panics when it finds its memory changed; unwinding would only meet
+    // more damage.
     std::panic::set_hook(Box::new(|_| {
         let _ = say(&Parent);
         std::process::exit(0);
     }));
-    // The fate of an attacker is no fault.
+    // It does not matter how an attacker ends.
     let _ = scribble(target.address, span, &mut Rng::new(seed));
     say(parent)?;
     std::process::exit(0);
@@ -123,7 +124,7 @@ fn scribble(server: SocketAddr, life: Duration, rng: &mut Rng) -> anyhow::Result
                 continue;
             };
             let options = CallOptions { deadline };
-            // However the call ends, the server reads the request first.
+            // However the call ends, the server has read the request by then.
             let _ = rpc.call_with(session, OTHER, request, response, Tag(0), options);
         }
         rpc.run_once();
@@ -138,7 +139,7 @@ fn scribble(server: SocketAddr, life: Duration, rng: &mut Rng) -> anyhow::Result
     Ok(())
 }
 
-/// The shared memory in a table of mappings.
+/// Finds the shared memory in a table of mappings.
 fn areas(maps: &str) -> Vec<Area> {
     let area = |line: &str| {
         let mut fields = line.split_whitespace();
@@ -170,7 +171,7 @@ fn scatter(memory: &File, areas: &[Area], words: u64, rng: &mut Rng) {
     }
 }
 
-/// Changes the attacker's own requests, wherever they lie, while the server may read them.
+/// Changes the attacker's own requests, wherever they lie, perhaps while the server reads them.
 fn aim(memory: &File, areas: &[Area], rng: &mut Rng) {
     let mut bytes = Vec::new();
     for area in areas.iter().filter(|area| area.is_channel) {
@@ -204,7 +205,7 @@ fn pick(areas: &[Area], rng: &mut Rng) -> Option<Area> {
     (!areas.is_empty()).then(|| areas[place % areas.len()])
 }
 
-/// Writes there, unless the mapping is gone meanwhile.
+/// Writes at this address, unless the mapping is gone by now.
 fn write(memory: &File, at: u64, bytes: &[u8]) {
     if memory.write_all_at(bytes, at).is_ok() {
         WRITTEN.fetch_add(1, Ordering::Relaxed);

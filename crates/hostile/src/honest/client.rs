@@ -1,7 +1,7 @@
 //! The healthy client: a session over UDP and one over shared memory, with a call on each every
 //! millisecond, and a new session every second.
 //!
-//! Invariant: it has one call under way at a time, so the time of each is that of an idle client.
+//! Invariant: it has one call under way at a time, so no call waits for another one of this client.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -23,7 +23,7 @@ pub(crate) const ROLE: Role = Role::new("client", run);
 const TICK: Duration = Duration::from_millis(1);
 /// Time between two new sessions.
 const VISIT: Duration = Duration::from_secs(1);
-/// A call that has not ended after this time never ends.
+/// Deadline of a call.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Sizes of requests in bytes. Each comes with a number N: one of N calls has this size.
 const SIZES: [(u64, usize); 3] = [(512, 200_000), (32, 3_000), (1, 32)];

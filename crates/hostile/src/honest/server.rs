@@ -1,5 +1,5 @@
-//! The server: one endpoint over shared memory and UDP, which answers everything, and reports a
-//! request that comes twice or changes under its handler.
+//! The server: one endpoint over shared memory and UDP. It answers everything, and reports a
+//! request that comes twice or that changes while its handler reads it.
 
 use std::fs;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::words::{Counts, Event, Serve, Target};
 
 pub(crate) const ROLE: Role = Role::new("server", run);
 
-/// Honest requests that are remembered, so that a second one is noticed.
+/// Number of honest requests that the server remembers, to notice one that comes twice.
 const REMEMBERED: usize = 1 << 16;
 
-/// How often a handler looks at the same request: some tens of microseconds, in which a peer may
-/// try to change it.
+/// How often a handler reads the same request. That takes some tens of microseconds, in which a
+/// peer may try to change the request.
 const LOOKS: usize = 16;
 
-/// The longest sleep of a server that does not spin; packets end it.
+/// The longest sleep of a server that does not spin; a packet ends it earlier.
 const PAUSE: Duration = Duration::from_millis(20);
 
 struct Served {
-    /// The numbers of honest requests, each in the place of its last digits.
+    /// The numbers of the last honest requests, each at the index that its low digits give.
     numbers: Vec<u64>,
     events: Vec<Event>,
 }

@@ -1,4 +1,4 @@
-//! Nothing but an answer passes for one.
+//! Only a correct answer is accepted.
 
 use super::*;
 

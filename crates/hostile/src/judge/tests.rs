@@ -1,4 +1,4 @@
-//! Each fault is found, and a run without any passes.
+//! Each fault is found, and a run without faults passes.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn well() -> Seen {
     seen
 }
 
-/// The faults of such a run with something changed.
+/// The faults of the run from [`well`] after a change.
 fn with(change: impl FnOnce(&mut Seen)) -> Vec<Fault> {
     let mut seen = well();
     change(&mut seen);
@@ -61,7 +61,7 @@ fn an_attack_that_does_nothing_to_the_server_is_a_fault() {
     let run = |deeds: Deeds, refused| {
         with(move |seen| {
             seen.attacks = Attack::ALL.to_vec();
-            // Those on another server do not count.
+            // Attacks on another server do not count.
             seen.elsewhere.deeds = of(1, 1, 1, 1);
             seen.attacked.deeds = deeds;
             seen.counts.refused = refused;
@@ -94,7 +94,7 @@ fn a_client_that_is_slower_than_beside_equally_busy_processes_is_a_fault() {
     // A storm may fill the socket.
     let storm = |seen: &mut Seen| seen.add(Phase::Storm, phase(90_000_000), Vec::new());
     assert_eq!(with(storm), []);
-    // Most phases decide.
+    // One slow phase does not outweigh the others.
     let once = |seen: &mut Seen| seen.add(Phase::Attacked, phase(50_000_000), Vec::new());
     assert_eq!(with(once), []);
     let fast = |seen: &mut Seen| {
@@ -121,7 +121,7 @@ fn memory_may_grow_a_little_and_not_for_ever() {
     };
     assert_eq!(growing(4_000), []);
     assert!(matches!(growing(4_300)[..], [Fault::Grows { .. }]));
-    // It is flat again before the second half.
+    // The memory stops growing before the second half.
     let step = |seen: &mut Seen| seen.memory_kib[150..].fill(40_000);
     assert_eq!(with(step), []);
 }

@@ -97,7 +97,7 @@ impl File {
         Ok(())
     }
 
-    /// A key of `[endpoint]` that every load sets for itself has no effect.
+    /// Refuses a key of `[endpoint]` that every load overrides, because it has no effect.
     fn refuse_idle_endpoint(&self) -> Result<(), Wrong> {
         let (endpoint, usual) = (&self.endpoint, Endpoint::default());
         let all =

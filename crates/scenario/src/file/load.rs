@@ -59,7 +59,7 @@ fn one<N: From<u8>>() -> N {
     1.into()
 }
 
-/// Lets a file write one host as a number: `--set load.0.clients=1` does.
+/// Lets a file write one host as a number, as `--set load.0.clients=1` does.
 fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(
@@ -77,7 +77,8 @@ fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error
 }
 
 impl LoadSection {
-    /// The load at this index of the list, where `all` hosts have the options of `endpoint`.
+    /// The load at this index of the list, in a scenario with `all` hosts and the options of
+    /// `endpoint`.
     pub(super) fn load(
         &self,
         index: usize,

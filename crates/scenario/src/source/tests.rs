@@ -66,7 +66,7 @@ fn what_is_set_is_not_swept() {
     assert_eq!(all[0].scenario.seed, 9);
 }
 
-/// A change of the file, and the key and line that the complaint names.
+/// A change of the file, and the key and the line that the error names.
 const COMPLAINTS: &[[&str; 4]] = &[
     ["gbps = 25.0", "gbps = 0", "network.gbps", "x.toml:5"],
     ["gbps = 25.0", "gbps = -1", "network.gbps", "x.toml:5"],

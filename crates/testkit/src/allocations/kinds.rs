@@ -32,7 +32,8 @@ pub fn nested<T: Transport>(world: &mut World<T>) {
     round(world, NESTED, ROUND);
 }
 
-/// Two types and a dispatch handler in one burst, so that the batches must be gathered.
+/// Requests of two batch types and one for a dispatch handler in one burst, so that the endpoint
+/// must collect the batches.
 pub fn batch<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(BATCH, None);
@@ -57,7 +58,7 @@ pub fn errors<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Slow handlers, and then others.
+/// Calls to slow handlers, and then to others.
 pub fn slow<T: Transport>(world: &mut World<T>) {
     round(world, SLOW, ROUND);
     round(world, ECHO, ROUND);
@@ -68,7 +69,7 @@ pub fn backlog<T: Transport>(world: &mut World<T>) {
     round(world, ECHO, 200);
 }
 
-/// The handler keeps the request beyond its deadline, and learns that it was cancelled.
+/// The handler keeps the request beyond its deadline, and then learns that the client cancelled it.
 pub fn deadlines<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(HOLD, Some(Nanos::from_micros(500)));
@@ -79,7 +80,7 @@ pub fn deadlines<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Cancelled in flight, in the backlog, and while the server has them.
+/// Cancelled in flight, in the backlog, and while the server holds the requests.
 pub fn cancels<T: Transport>(world: &mut World<T>) {
     let window = 8 * world.sessions.len();
     for turn in 0..window + ROUND {
@@ -95,7 +96,7 @@ pub fn cancels<T: Transport>(world: &mut World<T>) {
     world.exchange();
     answer_held(world);
     world.settle();
-    // Only now have the waiting calls been sent.
+    // The waiting calls have been sent only now.
     answer_held(world);
     world.settle();
 }

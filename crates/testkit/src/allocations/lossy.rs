@@ -1,4 +1,4 @@
-//! Any transport, with losses: it drops every n-th packet that is sent.
+//! Adds losses to any transport: drops every n-th packet that is sent.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

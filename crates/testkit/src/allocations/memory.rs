@@ -10,7 +10,7 @@ use dunlin_core::transport::{
 
 const DATA_SIZE: u32 = 1024;
 const FRAME: usize = DATA_SIZE as usize + 64;
-/// Frames of a queue; further ones are lost.
+/// Most frames in a queue; further ones are lost.
 const CELLS: usize = 1024;
 
 /// The pair of types.
@@ -25,7 +25,7 @@ impl Memory {
     /// The only peer that an endpoint has.
     pub const PEER: PeerId = PeerId(0);
 
-    /// Two endpoints' ends, each other's peer.
+    /// The ends of two endpoints, each the peer of the other.
     pub fn pair() -> [Halves<MemoryRx, MemoryTx>; 2] {
         let queue = || {
             Rc::new(RefCell::new(Queue {

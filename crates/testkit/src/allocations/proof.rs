@@ -5,7 +5,7 @@ use dunlin_core::transport::Transport;
 use super::world::World;
 use crate::counting;
 
-/// Calls after which no part of the endpoint grows any more.
+/// Number of calls after which no part of the endpoint grows any more.
 const WARM_UP: u64 = 3_000;
 /// Calls that are counted.
 const CALLS: u64 = 10_000;
@@ -33,8 +33,8 @@ fn run_until<T: Transport>(world: &mut World<T>, calls: u64, round: fn(&mut Worl
     }
 }
 
-/// A test for every kind of call, over the transport of the function `$world`, which takes a number
-/// of sessions.
+/// Defines a test for every kind of call. The function `$world` takes a number of sessions and
+/// makes the two endpoints, over the transport to test.
 #[macro_export]
 macro_rules! prove_every_kind {
     ($world:ident) => {
@@ -51,7 +51,7 @@ macro_rules! prove_every_kind {
             }
         )*
 
-        /// Checks that the counter counts and that the calls succeed: without that the proofs are
+        /// Checks that the counter counts and that the calls succeed; otherwise the proofs would be
         /// worthless.
         #[test]
         fn an_allocation_is_seen() {

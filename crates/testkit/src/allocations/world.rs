@@ -28,7 +28,7 @@ pub(super) const BACKGROUND: ReqType = ReqType(6);
 pub(super) const REJECT: ReqType = ReqType(7);
 /// Kept, and never answered by the handler.
 pub(super) const HOLD: ReqType = ReqType(8);
-/// Kept, and dropped at once.
+/// Kept, and dropped immediately.
 pub(super) const DROP: ReqType = ReqType(9);
 /// Lets time pass in the handler.
 pub(super) const SLOW: ReqType = ReqType(10);
@@ -36,12 +36,13 @@ pub(super) const UNKNOWN: ReqType = ReqType(11);
 
 /// Request and response bytes of most calls.
 pub(super) const SIZE: usize = 32;
-/// [`LATER`] is answered after this time, so long that the request is acknowledged before.
+/// [`LATER`] is answered after this time, which is long enough for the request to be acknowledged
+/// first.
 const LATER_AFTER: Nanos = Nanos::from_micros(120);
-/// Calls that the tests have under way, at most.
+/// Most calls that the tests have under way.
 const CALLS: usize = 512;
 
-/// Workers that run a job when the endpoint asks for it.
+/// Workers that run each job when the endpoint polls for results.
 struct Inline(VecDeque<Job>);
 
 impl Workers for Inline {
@@ -123,7 +124,8 @@ pub struct World<T: Transport> {
 }
 
 impl<T: Transport> World<T> {
-    /// `ends` are those of the transport, `peers` the number by which each knows the other.
+    /// `ends` are the two ends of the transport; `peers` are the numbers by which each end knows
+    /// the other.
     pub fn new(ends: [Halves<T::Rx, T::Tx>; 2], peers: [PeerId; 2], sessions: usize) -> Self {
         let (clock, loss) = (StepClock::at(Nanos(1_000_000)), Rc::default());
         let [client, server] = ends;
@@ -167,7 +169,7 @@ impl<T: Transport> World<T> {
         self.client.run_once().busy | self.server.run_once().busy
     }
 
-    /// Runs both until no frame moves and nothing is due.
+    /// Runs both endpoints until no frame moves and nothing is due.
     pub fn exchange(&mut self) {
         while self.step() || self.due() <= self.clock.read() {}
     }
@@ -176,7 +178,7 @@ impl<T: Transport> World<T> {
         self.client.next_wakeup().min(self.server.next_wakeup())
     }
 
-    /// Lets time pass, from one due time to the next.
+    /// Lets time pass, stopping at each time at which something is due.
     pub fn pass(&mut self, span: Nanos) {
         let end = self.clock.read() + span;
         self.exchange();

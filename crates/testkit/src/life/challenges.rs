@@ -1,5 +1,5 @@
-//! Challenges of the world: an endpoint reports one only if the other host or a forger has sent it,
-//! for a session of the endpoint and with its token (rule C13).
+//! The challenges of the world. An endpoint reports a challenge only if the other host or a forger
+//! sent it, for a session of the endpoint and with the session's token (rule C13).
 
 use dunlin_core::Challenged;
 use dunlin_wire::{CHALLENGE_LEN, HEADER_LEN, Header, PacketType};
@@ -7,7 +7,7 @@ use dunlin_wire::{CHALLENGE_LEN, HEADER_LEN, Header, PacketType};
 use super::host::Host;
 use super::ledger::Ledger;
 
-/// All challenges that a host may have got.
+/// All challenges that a host may have received.
 #[derive(Default)]
 pub(super) struct Challenges {
     known: Vec<(usize, Challenged)>,
@@ -35,7 +35,7 @@ impl Challenges {
         lifecycle.challenge(super::net::PEER, to, self.last);
     }
 
-    /// Notes that a forger's frame comes to a host.
+    /// Notes that a forger's frame reaches a host.
     pub(super) fn on_forged(&mut self, to: usize, frame: &[u8]) {
         let header = Header::decode(frame).ok();
         let header = header.filter(|header| header.kind == PacketType::Challenge);

@@ -1,5 +1,5 @@
-//! One endpoint of the world with its user: handlers of every kind, which do what the request
-//! says, and a continuation that reports to the ledger.
+//! One endpoint of the world with its user: handlers of every kind, which obey the request, and a
+//! continuation that reports to the ledger.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,10 +26,11 @@ pub(super) const BACKGROUND: u8 = 2;
 pub(super) const NESTED: u8 = 3;
 pub(super) const REJECTED: ErrorCode = ErrorCode::application(1);
 
-/// Longer than `ack_delay`.
+/// Time that a slow handler takes: longer than `ack_delay`.
 const SLOW: Nanos = Nanos::from_micros(200);
 
-/// Half of the kinds that a step can name are plain dispatch handlers, one has no handler.
+/// Whether a kind has a handler. Half of the kinds that a step can name have a plain dispatch
+/// handler, and one has none.
 pub(super) fn kind_is_known(kind: u8) -> bool {
     kind != 7
 }
@@ -51,15 +52,15 @@ pub(super) struct App {
     nested: Vec<(Tag, DeferredRequest, Letter)>,
     /// Calls that may still be cancelled.
     pub(super) calls: Vec<(CallId, u32)>,
-    /// Number of completions that will call again.
+    /// Number of completions whose continuation makes another call.
     pub(super) again: usize,
     /// Nested requests are refused from now on.
     in_a_hurry: bool,
 }
 
 impl App {
-    /// Refuses the requests that wait for calls to the other host, because those may wait for this
-    /// host in turn.
+    /// Refuses the requests that wait for calls to the other host, because these calls may in turn
+    /// wait for this host.
     pub(super) fn hurry(&mut self, cx: &mut Cx<'_>) {
         self.in_a_hurry = true;
         self.again = 0;
@@ -195,7 +196,7 @@ fn register(rpc: &mut Endpoint<Net, StepClock, App>, me: usize, ledger: &SharedL
     rpc.on_given_up(|app, ticket, _| app.note(|| format!("{} is given up", ticket.index())));
 }
 
-/// Ends the handler as a panic does, without the noise of one.
+/// Ends the handler as a panic does, without printing a message.
 fn panic_quietly() -> ! {
     std::panic::resume_unwind(Box::new("a handler that panics"))
 }
@@ -209,7 +210,7 @@ fn dispatch(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
         Mode::Panic => panic_quietly(),
         Mode::Drop => return drop(req.defer(cx)),
         Mode::Disconnect => {
-            // Another request of the burst may have ended it.
+            // Another request of the burst may have ended the session.
             let _ = cx.disconnect(req.session());
         }
         Mode::Slow => app.clock.pass(SLOW),

@@ -1,8 +1,9 @@
-//! The checkers' book: every call with its result, every session with its attackers.
+//! The record of the checkers: every call with its result, and every session with whether it was
+//! attacked.
 //!
-//! Always: a handler runs at most once for a call, and a call completes exactly once, with its
-//! request unchanged. On sessions without an attacker that knew a token, answers are the right ones
-//! and errors have a reason.
+//! Invariants: a handler runs at most once for a call, and a call completes exactly once, with its
+//! request unchanged. On sessions that no attacker with the right token has attacked, answers are
+//! right and errors have a reason.
 
 use dunlin_core::{Done, Nanos, RpcError, Session};
 use dunlin_wire::{ErrorCode, Header, PacketType, Ran, SessionNum, Token};
@@ -39,7 +40,7 @@ pub(super) struct Terms {
 struct CallRecord {
     terms: Terms,
     runs: u32,
-    /// Whether its handler has let go of it.
+    /// Whether its handler has answered or dropped its request.
     answered: bool,
     cancelled: bool,
     completed: bool,
@@ -76,7 +77,7 @@ impl Ledger {
             .position(|pair| pair.sessions[host] == session)
     }
 
-    /// Enters a call and returns its number.
+    /// Adds a call and returns its number.
     pub(super) fn add_call(&mut self, terms: Terms) -> u32 {
         self.calls.push(CallRecord {
             terms,
@@ -108,7 +109,7 @@ impl Ledger {
         }
     }
 
-    /// Bytes that no host has sent are about to arrive.
+    /// Notes that bytes that no host has sent are about to arrive.
     pub(super) fn taint(&mut self, bytes: &[u8]) {
         let mut is_known = false;
         for pair in &mut self.pairs {
@@ -127,9 +128,9 @@ impl Ledger {
         }
     }
 
-    /// Like [`Self::taint`], for a copy of `real` with another header: neither a copy that keeps
-    /// the request's name nor one with a number that no slot awaits can make its handler run
-    /// again.
+    /// Like [`Self::taint`], for a copy of `real` with another header. A copy that keeps the name
+    /// of the request cannot make its handler run again, nor can one with a number that no slot
+    /// awaits.
     pub(super) fn taint_copy(&mut self, real: &[u8], copy: &[u8]) {
         let forged: Vec<bool> = self.calls.iter().map(|call| call.forged).collect();
         self.taint(copy);
@@ -141,8 +142,8 @@ impl Ledger {
         }
     }
 
-    /// Checks a condition inside of a handler. The endpoint would survive a plain panic there; a
-    /// panic with the book's lock held ends the run.
+    /// Checks a condition inside a handler. The endpoint would survive a plain panic there, but a
+    /// panic that holds the ledger's lock ends the run.
     pub(super) fn demand(&self, holds: bool, what: &str) {
         assert!(holds, "{what}");
     }
@@ -151,7 +152,7 @@ impl Ledger {
         self.pairs.iter().any(|pair| pair.tainted)
     }
 
-    /// Notes that a handler runs at `host`. Returns its task.
+    /// Notes that a handler runs at `host`. Returns what the handler must do.
     pub(super) fn on_run(&mut self, host: usize, data: &[u8]) -> Letter {
         self.record.note(|| Fact::Ran(host, data.to_vec()));
         let nothing = Letter {
@@ -234,13 +235,13 @@ impl Ledger {
     }
 }
 
-/// Whether a handler keeps the request beyond its own end.
+/// Whether the handler keeps the request after it has returned.
 fn is_kept(terms: &Terms) -> bool {
     use super::host::{BACKGROUND, NESTED};
     terms.kind == NESTED || terms.mode == Mode::Hold && terms.kind != BACKGROUND
 }
 
-/// No slot awaits a number that is further than this from one that was sent: each call and each
+/// No slot awaits a number further than this from one that was sent, because each call and each
 /// forged packet moves a slot by one window, and an input has few steps.
 const REACH: u32 = 1 << 20;
 
@@ -270,7 +271,8 @@ fn judge(
     let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
     match done.ran() {
         Ran::No => need(call.runs == 0, "it ran, and its end denies that")?,
-        // Without a letter, a request's run has no name.
+        // If a request is too short for a letter, the ledger cannot tell which call the handler ran
+        // for.
         Ran::Yes => need(
             call.runs != 0 || call.terms.len < LETTER_LEN,
             "no handler ran",
@@ -279,7 +281,7 @@ fn judge(
     }
     match done.result {
         Ok(()) => {
-            // A request that is too short to have content gets an empty answer.
+            // A request that is too short for a letter gets an empty answer.
             let says = call.terms.len >= LETTER_LEN;
             let len = if says {
                 usize::from(call.terms.answer_len)
@@ -326,7 +328,7 @@ fn may_reject(call: &CallRecord, code: ErrorCode) -> bool {
                     Mode::Silent | Mode::Panic | Mode::Drop | Mode::Hold
                 )
         }
-        // This is wrong while the handler keeps the request.
+        // This code is wrong while the handler still keeps the request.
         ErrorCode::RESPONSE_GONE => call.answered || call.runs == 0,
         REJECTED => call.terms.mode == Mode::Reject || call.terms.kind == NESTED,
         _ => false,

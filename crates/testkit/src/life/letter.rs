@@ -1,5 +1,5 @@
-//! The content of requests and answers: the call that they belong to and the handler's task, so
-//! that every byte that arrives can be compared with the one that was sent.
+//! The content of requests and answers: the call that they belong to, and what the handler must do.
+//! The checkers can therefore compare every byte that arrives with the one that was sent.
 
 /// First bytes of a request that is long enough to have content.
 const REQUEST: [u8; 4] = *b"REQ!";
@@ -22,7 +22,7 @@ pub(super) enum Mode {
     Disconnect,
     /// Take longer than `ack_delay`, then answer.
     Slow,
-    /// Keep it and drop it at once.
+    /// Keep it and drop it immediately.
     Drop,
 }
 

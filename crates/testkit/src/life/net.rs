@@ -1,6 +1,6 @@
-//! The world's network: frames lie in the open until a step moves them. The sending half reads a
-//! msgbuf only when a step makes it do so, like a slow device, and notices if the msgbuf has
-//! changed.
+//! The world's network: frames wait until a step moves them. Like a slow device, the sending half
+//! reads a msgbuf only when a step makes it do so, and notices if the msgbuf has changed in the
+//! meantime.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -23,12 +23,13 @@ pub(super) const MAX_MESSAGE: u32 = 1900;
 pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
 pub(super) const JOBS: usize = 3;
-/// Requests in a group of consecutive numbers. The data of the first group travels in packets, the
-/// data of the second stays with the sender, and so on in turn.
+/// Requests in a group of consecutive numbers. Groups alternate: the data of the first group
+/// travels in packets, that of the second stays with the sender, and so on.
 const REFERRED: u32 = 64;
 /// Shortest data that stays with its sender.
 pub(super) const REFERRED_LEN: usize = 24;
-/// If data begins with a multiple of this, its sender takes it back before the first look at it.
+/// If data begins with a multiple of this, its sender revokes it before the receiver first reads
+/// it.
 const REVOKED: u8 = 16;
 /// The number of past frames that a host keeps, so that a step can send one again.
 const HISTORY: usize = 32;
@@ -81,7 +82,7 @@ impl Rx for NetRx {
 }
 
 impl NetRx {
-    /// The length of the part before the data, if that stays with its sender.
+    /// The length of the part before the data, if the data stays with its sender.
     fn by_reference(&self, bytes: &[u8]) -> Option<usize> {
         let header = Header::decode(bytes).ok()?;
         let lead = front_of(bytes)?;
@@ -96,14 +97,14 @@ pub(super) struct Outgoing {
     /// Items that were handed over and not read yet, each with its bytes at that time.
     pending: VecDeque<(TxItem, Vec<u8>)>,
     taken: u64,
-    /// The device reads nothing.
+    /// Whether the device reads nothing.
     pub(super) stuck: bool,
     /// Packets that are on their way.
     pub(super) flight: Vec<Datagram>,
     record: Recorder,
-    /// Which host this is.
+    /// The index of this host.
     host: usize,
-    /// The last frames, whatever became of them.
+    /// The last frames, delivered or not.
     pub(super) history: VecDeque<Vec<u8>>,
 }
 

@@ -1,7 +1,7 @@
-//! All events of a life that two endpoints and their users can see, in order, for comparison with
-//! another variant.
+//! All events of a run that the two endpoints and their users can see, in order, for comparison
+//! with another variant.
 //!
-//! Invariant: recording a life does not change it. Written by `host`, `ledger`, `net` and `world`;
+//! Invariant: recording a run does not change it. Written by `host`, `ledger`, `net` and `world`;
 //! read by `life`.
 
 use std::fmt::{self, Write};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use dunlin_core::{Counters, Done, Nanos};
 use dunlin_wire::Header;
 
-/// Takes notes of facts, if anything is recorded; clones write to the same record.
+/// Writes down facts if the run is recorded; clones write to the same record.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Recorder(Option<Arc<Mutex<Record>>>);
 
 #[derive(Default, Debug)]
 struct Record {
     facts: Vec<Fact>,
-    /// Counters and holdings of each host, as they were noted last.
+    /// Counters and resources of each host, as they were last noted.
     standing: [Vec<(&'static str, u64)>; 2],
 }
 
@@ -28,11 +28,11 @@ pub(super) enum Fact {
     Sent(usize, Vec<u8>),
     /// A handler got a request.
     Ran(usize, Vec<u8>),
-    /// A call ended: its tag, how, and the bytes of its response.
+    /// A call ended: its tag, its result, and the bytes of its response.
     Ended(usize, u64, String, Vec<u8>),
     /// A fact in words: an event, or an answer of the endpoint.
     Told(usize, String),
-    /// Counters or holdings of the endpoint have changed.
+    /// Counters or resources of the endpoint have changed.
     Stands(usize, Vec<(&'static str, u64)>),
 }
 
@@ -95,7 +95,7 @@ pub(super) fn shared_counters(counters: &Counters) -> impl Iterator<Item = (&'st
         .chain(counters.drops.named())
 }
 
-/// Facts before the first different one that are shown.
+/// Number of facts to show before the first different one.
 const CONTEXT: usize = 12;
 
 /// The first difference, with the facts before it; `None` if there is none.

@@ -1,5 +1,5 @@
-//! The property of the endpoint under random steps, which the fuzz target continues, and under the
-//! steps of the committed corpus; and the proof that its checkers work: they find planted bugs.
+//! The endpoint keeps its promises under random steps, as in the fuzz target, and under those of
+//! the committed corpus. The checkers find planted bugs, which proves that they work.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -80,7 +80,8 @@ fn every_planted_difference_is_found_and_named() {
     ];
     assert_eq!(expected.map(|(mutant, _)| mutant), Mutant::DIFFERENCES);
     for (mutant, what) in expected {
-        // The comparison alone: the endpoint's own checks find some of them sooner.
+        // The endpoint's own checks are off, because they would find some of the differences before
+        // the comparison does.
         let general = dunlin_core::Config {
             check: dunlin_core::Check::Never,
             ..super::host::config()
@@ -105,11 +106,12 @@ fn every_planted_bug_is_found() {
     use dunlin_core::mutant::Mutant;
 
     const INPUTS: usize = 20_000;
-    // The simulator finds these. The sender of a forged CR of which only the numbers are wrong
-    // could as well have ended the call, so the checkers here allow it. They also allow that a
-    // stuck request ends when its response hold has passed or its peer seems to have failed.
+    // Only the simulator finds these. The checkers here allow the effects of a forged CR in which
+    // only the numbers are wrong, because its sender could also have ended the call. They also
+    // allow a stuck request to end when its response hold has passed or its peer seems to have
+    // failed.
     const FOUND_BY_SIMULATOR: [Mutant; 4] = [
-        // No host here is in a handler for so long that the control plane would notice.
+        // No host here stays in a handler long enough for the control plane to notice.
         Mutant::AbsenceIsFailure,
         Mutant::FutureCreditAccepted,
         Mutant::BitmapOffByOne,
@@ -138,8 +140,8 @@ fn every_planted_bug_is_found() {
 }
 
 /// A forger that knows the token claims a wrong length for a large response. The client then drops
-/// the real packets because of their size; as they keep coming, the session is never silent. The
-/// call ends by the other host's account that the request was answered long ago.
+/// the real packets because of their size, but because they keep coming, the session is never
+/// silent. The call ends when the other host reports that it answered the request long ago.
 #[test]
 fn a_call_that_a_forger_hangs_ends() {
     let mut bytes = vec![0x60, 0x00, 0x20, 0xf4, 0x41, 0x50, 0x96];

@@ -1,5 +1,5 @@
 //! Two hosts, the frames between them, a slow control plane, and the faults that can strike them.
-//! Every step of an input is one call, and all of them are valid.
+//! Every step of an input is one call of a function here; any order of calls is valid.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use dunlin_core::{
     SessionOptions, Tag,
 };
 
-/// Sessions that live at the same time.
+/// Most sessions at the same time.
 const SESSIONS: usize = 3;
-/// Rounds without faults within which everything comes to its end.
+/// Number of rounds without faults within which all calls and sessions must end.
 const ROUNDS: usize = 20_000;
 const SOUND: &str = "a failed checker ends the run";
 
-/// Order for a call.
+/// The parameters of a call that a step asks for.
 pub(super) struct Order {
     pub(super) session: usize,
     pub(super) kind: u8,
@@ -43,7 +43,7 @@ pub(super) struct World {
     opening: VecDeque<(usize, Session, SessionOffer)>,
     /// Sessions whose host has not learned of the end.
     closing: VecDeque<(usize, Session)>,
-    /// Questions that the other host has not got yet.
+    /// Questions that the other host has not received yet.
     asking: VecDeque<(usize, Question)>,
     challenges: Challenges,
 }
@@ -235,7 +235,7 @@ impl World {
         self.hosts[host].rpc.run_once();
     }
 
-    /// Runs a host until it has read the clock; only every 64th idle iteration does.
+    /// Runs a host until it has read the clock, which only every 64th idle iteration does.
     pub(super) fn run(&mut self, host: usize) {
         for _ in 0..65 {
             let progress = self.hosts[host].rpc.run_once();
@@ -288,7 +288,7 @@ impl World {
         }
     }
 
-    /// Delivers all packets on their way in one frame (rule W11).
+    /// Delivers all packets that are under way in one frame (rule W11).
     pub(super) fn pack(&mut self, from: usize) {
         let flight = std::mem::take(&mut self.hosts[from].out.borrow_mut().flight);
         let bytes: Vec<u8> = flight
@@ -368,8 +368,8 @@ impl World {
         }
     }
 
-    /// Checks after every step that credits are conserved and no law is broken, and tells the
-    /// control plane which sessions have ended.
+    /// Checks, after every step, that credits are conserved and no law is broken. Tells the control
+    /// plane which sessions have ended.
     pub(super) fn check(&mut self) {
         for me in [0, 1] {
             let rpc = &mut self.hosts[me].rpc;
@@ -454,7 +454,7 @@ impl World {
         panic!("all calls have completed, but the endpoints do not come to rest");
     }
 
-    /// Lets all pending events of this moment happen.
+    /// Handles all events that are pending now.
     fn settle(&mut self) {
         loop {
             self.exchange();

@@ -1,4 +1,4 @@
-//! The scribbler finds the shared memory in a table of mappings, and no other.
+//! The scribbler finds the shared memory in a table of mappings, and nothing else.
 
 use super::*;
 
