@@ -1,4 +1,4 @@
-//! Baselines: the machine's figures without the library, which no code here uses.
+//! Baselines: the machine's figures without the library. No code here uses the library.
 
 mod cells;
 pub(crate) mod clock;

@@ -1,6 +1,6 @@
 //! The experiments: one list, and a file for each experiment or for two similar ones. A new
-//! experiment is a file here, with its roles in a folder of that name if they are long, and its
-//! line in [`ALL`]. Experiments outside the summary belong to the feature `full`.
+//! experiment is a file here and a line in [`ALL`]; if its roles are long, they go into a folder of
+//! the same name. Experiments outside the summary belong to the feature `full`.
 
 #[cfg(feature = "full")]
 mod bandwidth;
@@ -84,7 +84,7 @@ pub fn roles() -> impl Iterator<Item = Role> {
     ALL.iter().flat_map(|it| it.roles).copied()
 }
 
-/// The lines below a table of these rows.
+/// The lines that follow a table of these rows.
 pub fn lines(rows: &[Row]) -> Vec<String> {
     let findings = ALL.iter().flat_map(|it| (it.findings)(rows));
     ratios::lines(rows).into_iter().chain(findings).collect()

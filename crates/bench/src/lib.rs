@@ -2,9 +2,9 @@
 //! that use nothing of the library. The important figures are medians of several rounds, given as
 //! ratios to the speed of this machine without the library, measured at the same time.
 //!
-//! [`experiments`] has the subjects, [`baselines`] the measurements that they are compared with,
-//! [`harness`] everything that both need, and [`output`] draws and compares rows. The commands are
-//! in `cli`.
+//! [`experiments`] contains the subjects, [`baselines`] the measurements that they are compared
+//! with, and [`harness`] everything that both need; [`output`] draws and compares rows. The
+//! commands are in `cli`.
 #![cfg_attr(
     not(feature = "full"),
     expect(dead_code, reason = "the harness serves all experiments")

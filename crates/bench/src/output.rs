@@ -1,4 +1,4 @@
-//! Charts and ratios of rows, and the figures of papers.
+//! Charts and ratios of rows, and the figures that papers have published.
 
 pub(crate) mod chart;
 pub mod papers;

@@ -1,12 +1,13 @@
-//! The fastest way known from one process to another on a machine: a ring of cells, each one or
-//! more cache lines, with the sequence number inside the cell. The reader waits on the line that
-//! brings the data, so a message costs one cache miss, where separate head and tail indices cost
-//! two.
+//! The fastest known way from one process to another on the same machine: a ring of cells. A cell
+//! is one or more cache lines and contains the sequence number of its message. The reader polls the
+//! line that brings the data, so a message costs one cache miss; separate head and tail indices
+//! would cost two.
 //!
-//! Messages before sending or after receiving lie in lines of our own, a [`Burst`].
+//! Before sending and after receiving, messages lie in private lines of the process, a [`Burst`].
 //!
 //! Layout of a lane: one line with the number of cells that the reader has given back, then the
-//! cells. A cell begins with the sequence number of the message in it, from 1; 0 is empty.
+//! cells. A cell begins with the sequence number of the message in it, which counts from 1; 0 means
+//! empty.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -20,7 +21,8 @@ pub(crate) const LINE: usize = 64;
 /// Bytes of the sequence number.
 const SEQUENCE: usize = 8;
 
-/// The distance between lines that two sides write, because processors fetch lines in pairs.
+/// The distance between lines that different sides write: two lines, because processors fetch lines
+/// in pairs.
 const APART: usize = 2 * LINE;
 
 /// Shape of a lane; both ends must use the same.
@@ -44,12 +46,12 @@ impl Shape {
     }
 }
 
-/// A cache line of our own.
+/// A private cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LINE]);
 
-/// Messages in lines of our own, each in the layout of a cell.
+/// Messages in private lines, each in the layout of a cell.
 pub(crate) struct Burst {
     lines: Vec<Line>,
     shape: Shape,
@@ -81,7 +83,7 @@ impl Burst {
         &mut bytes_mut(cell)[SEQUENCE..SEQUENCE + size]
     }
 
-    /// One of the messages. Panics if there are not as many.
+    /// The message at this index. Panics if there are fewer messages.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &[u8] {
         assert!(index < self.len);
@@ -100,9 +102,10 @@ fn bytes(lines: &[Line]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), size_of_val(lines)) }
 }
 
-/// The same, to be written.
+/// The bytes of lines, to write.
 fn bytes_mut(lines: &mut [Line]) -> &mut [u8] {
-    // SAFETY: as above; any bytes are a `Line`, and the lines are borrowed for as long.
+    // SAFETY: as above; any bytes are a valid `Line`, and the lines stay borrowed as long as the
+    // result lives.
     unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines)) }
 }
 
@@ -140,7 +143,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Lets `write` fill the next message, and shows it to the reader. False if the ring is full.
+    /// Lets `write` fill the next message, and publishes it to the reader. False if the ring is
+    /// full.
     #[inline]
     pub(crate) fn write(&mut self, write: impl FnOnce(&mut [u8])) -> bool {
         let end = &mut self.end;
@@ -161,10 +165,10 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// Writes all messages of a burst, from the last to the first, and shows them to the reader.
-    /// The reader polls the first cell, so it fetches no line that is still being written. False,
-    /// with the burst unchanged, if there is no room for all; otherwise the burst is empty
-    /// afterwards.
+    /// Writes all messages of a burst, from the last to the first, and publishes them to the
+    /// reader. The reader polls the first cell, so it fetches no line that is still being written.
+    /// If there is no room for all, returns false and leaves the burst as it is; otherwise the
+    /// burst is empty afterwards.
     #[inline]
     pub(crate) fn write_run(&mut self, burst: &mut Burst) -> bool {
         let end = &mut self.end;
@@ -184,9 +188,10 @@ impl<'a> Writer<'a> {
             let from = message.as_ptr().cast::<u64>();
             let to = cell.as_ptr().cast::<u64>();
             for word in 1..words {
-                // SAFETY: both have as many words, aligned; the reader has given this cell back
-                // (checked above, with acquire ordering), and there is no other writer. By words,
-                // because wider loads would wait for the stores that have just filled the line.
+                // SAFETY: source and cell have the same number of words, aligned; the reader has
+                // given this cell back (checked above, with acquire ordering), and there is no
+                // other writer. The copy is by words, because wider loads would wait for the stores
+                // that have just filled the line.
                 unsafe { to.add(word).write_volatile(from.add(word).read()) };
             }
             end.sequence(cell).store(number + 1, Ordering::Release);
@@ -216,7 +221,7 @@ impl<'a> Reader<'a> {
         if end.sequence(cell).load(Ordering::Acquire) != end.count + 1 {
             return None;
         }
-        // SAFETY: the sequence number says (with acquire ordering) that the message is complete,
+        // SAFETY: the sequence number shows (with acquire ordering) that the message is complete,
         // and the writer does not touch the cell before it is given back below.
         let result = read(unsafe {
             std::slice::from_raw_parts(cell.add(SEQUENCE).as_ptr(), end.shape.size)
@@ -241,9 +246,10 @@ impl<'a> Reader<'a> {
                 break;
             }
             let to = &mut burst.lines[burst.len * lines..(burst.len + 1) * lines];
-            // SAFETY: a cell has as many lines. The sequence number says (with acquire ordering)
-            // that the message is complete, and the writer does not touch the cell before it is
-            // given back below; of the number itself, both ends make an aligned word.
+            // SAFETY: a cell has this number of lines. The sequence number shows (with acquire
+            // ordering) that the message is complete, and the writer does not touch the cell before
+            // it is given back below. Both ends access the sequence number itself as an aligned
+            // word.
             unsafe {
                 to.as_mut_ptr()
                     .copy_from_nonoverlapping(cell.as_ptr().cast(), lines)
@@ -256,8 +262,8 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> End<'a> {
-    /// Makes an end. Panics if the lane does not lie in the memory, because both ends are our own
-    /// code.
+    /// Makes an end. Panics if the lane does not fit into the memory: the shape is our own, so that
+    /// is a bug.
     fn new(memory: &'a Shared, offset: usize, shape: Shape) -> Self {
         assert!(
             shape.cells.is_power_of_two() && shape.cells >= 8,
@@ -279,7 +285,8 @@ impl<'a> End<'a> {
     #[inline]
     fn give_back(&mut self, count: u64) {
         let eighth = self.shape.cells as u64 / 8;
-        // The number of cells is a power of two, so this finds whether a multiple was passed.
+        // The number of cells is a power of two, so this shows whether the count has passed a
+        // multiple of an eighth of it.
         if (self.count ^ count) >= eighth {
             self.given_back().store(count, Ordering::Release);
         }

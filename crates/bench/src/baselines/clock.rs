@@ -1,4 +1,4 @@
-//! The cost of reading a clock: the time stamp counter, and the standard library's.
+//! The cost of reading a clock: the time stamp counter, and the clock of the standard library.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use harness::seat::Seats;
 /// Reads the clocks.
 pub(crate) const ROLE: Role = Role::new("clock", run);
 
-/// Reads between two looks at the time.
+/// Number of reads between two checks of the elapsed time.
 const BLOCK: u32 = 10_000;
 
 const METRICS: [Metric; 2] = [

@@ -20,8 +20,8 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// Copies of `size` bytes, in turn between several pairs of buffers, because bytes that are soon
-/// copied again may still be in a cache.
+/// Copies of `size` bytes. Several pairs of buffers take turns, because bytes that are soon copied
+/// again may still be in a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) size: u32,
@@ -48,7 +48,7 @@ impl Probe for Copy {
     }
 }
 
-/// Copies for the span. Every copy begins with a fresh word; the last one is checked in full.
+/// Copies for the span. Every copy begins with a fresh word; the last copy is checked in full.
 ///
 /// # Errors
 /// The copy differs from its source.

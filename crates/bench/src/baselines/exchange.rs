@@ -1,11 +1,12 @@
-//! Requests and answers between two processes over bare rings, with as many in flight, in the same
-//! batches and with the same contents as in `rate`: the bound for rates of RPCs over shared memory.
+//! Requests and answers between two processes over bare rings, with the same number in flight, the
+//! same batches and the same contents as in `rate`: the upper bound for rates of RPCs over shared
+//! memory.
 //!
-//! The way of writing cells decides the rate. The first store to a line that the other processor
-//! has read takes some 100 ns, and all later stores wait for it. So messages are made in lines of
-//! our own, and a burst is written into the ring in one run, from its last cell to its first
-//! ([`Writer::write_run`]). A burst has at most 16 messages, because with longer ones each side
-//! would wait while the other works.
+//! How cells are written decides the rate. The first store to a line that the other processor has
+//! read takes some 100 ns, and all later stores wait for it. Therefore each side makes messages in
+//! private lines, and writes a burst into the ring in one run, from its last cell to its first
+//! ([`Writer::write_run`]). A burst has at most 16 messages: with longer bursts, each side would
+//! wait while the other works.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -35,13 +36,13 @@ const BURST: usize = 16;
 /// Number of messages for which a burst has room; the first burst holds all requests in flight.
 const ROOM: usize = 64;
 
-/// Cells of a ring: four times the requests and answers of both sides.
+/// Cells of a ring: four times as many as both sides can have requests and answers under way.
 const CELLS: usize = 512;
 
 /// Time before the first answer that counts.
 const WARM_UP: Duration = Duration::from_millis(5);
 
-/// Turns between two looks at the time.
+/// Turns between two checks of the time.
 const BLOCK: u32 = 64;
 
 const METRICS: [Metric; 1] = [Metric {
@@ -50,14 +51,14 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// The rate of such exchanges.
+/// The rate of exchanges of a request and an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
     /// Bytes of a request and of its answer.
     pub(crate) size: u16,
-    /// Requests that are made together.
+    /// Requests in a batch.
     pub(crate) batch: u32,
-    /// Both sides make requests.
+    /// Whether both sides make requests.
     pub(crate) symmetric: bool,
 }
 
@@ -68,7 +69,7 @@ struct Params {
     batch: u32,
     /// Whether this process has the first end.
     is_first: bool,
-    /// It makes requests, and reports the rate of their answers.
+    /// Whether it makes requests, and reports the rate of their answers.
     issues: bool,
     span: Duration,
 }
@@ -86,7 +87,7 @@ fn shape(size: u16) -> Shape {
     }
 }
 
-/// The baselines of the usual RPCs of `rate`: requests in one direction, and in both.
+/// The baselines of the usual cases of `rate`: requests in one direction, and in both.
 pub(crate) fn cases() -> [Case; 2] {
     [("one_way", false), ("symmetric", true)].map(|(pattern, symmetric)| {
         let exchange = Exchange {
@@ -152,7 +153,7 @@ struct Side<'a> {
     outgoing: Burst,
     size: usize,
     batch: u32,
-    /// Requests that may be made now.
+    /// Number of requests that may be made now.
     free: u32,
     issued: u64,
     answered: u64,
@@ -160,7 +161,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Issues whole batches while enough further requests may be in flight.
+    /// Issues whole batches while the limit of requests in flight allows it.
     fn issue(&mut self) {
         while self.free >= self.batch {
             for _ in 0..self.batch {
@@ -171,7 +172,7 @@ impl Side<'_> {
         }
     }
 
-    /// Takes the messages that have come, answers them, makes new requests, and sends both.
+    /// Takes the messages that have arrived, makes answers and new requests, and sends both.
     #[inline]
     fn turn(&mut self) {
         if !self.reader.read_run(&mut self.incoming, BURST) {
@@ -223,14 +224,14 @@ impl Side<'_> {
     }
 }
 
-/// Whether a message is an answer: its first word is the complement of a sum of small numbers, and
-/// that of a request is a small number.
+/// Whether a message is an answer: the first word of an answer is the complement of a sum of small
+/// numbers, that of a request is a small number.
 #[inline]
 fn is_answer(message: &[u8]) -> bool {
     work::counter(message).is_some_and(|word| word >> 63 == 1)
 }
 
-/// One of the two processes. After its report it serves until the parent kills it.
+/// Runs one of the two processes. After its report it serves until the parent kills it.
 ///
 /// # Errors
 /// A wrong answer, or the memory cannot be mapped.

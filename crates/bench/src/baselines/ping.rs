@@ -1,6 +1,6 @@
-//! The ping-pong that measures the state of the machine: one cache line between the processors on
-//! which experiments measure, for a few milliseconds. [`crate::harness::plan`] and the
-//! comparison of builds play it right before and right after each measurement.
+//! The ping-pong that measures the state of the machine: one cache line goes back and forth, for a
+//! few milliseconds, between the processors on which experiments measure. [`crate::harness::plan`]
+//! and the comparison of builds play it right before and right after each measurement.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use harness::seat::Seats;
 /// A packet that fits into one line.
 const SIZE: u32 = 8;
 
-/// The time of one ping-pong: thousands of round trips.
+/// How long one ping-pong lasts: thousands of round trips.
 const SPAN: Duration = Duration::from_millis(4);
 
-/// Plays a ping-pong when asked. Its processes start with the first game, and sleep between games.
+/// Plays ping-pong on request. Its processes start with the first game, and sleep between games.
 #[derive(Debug, Default)]
 pub struct Ping {
     game: Option<PingPong>,
 }
 
 impl Ping {
-    /// The median round trip in ns; `None` with one processor, which the two processes would
-    /// share.
+    /// The median round trip in ns; `None` if there is only one processor, which the two processes
+    /// would share.
     ///
     /// # Errors
     /// [`harness::signal::Interrupted`]; or a process could not be started, failed or hung.

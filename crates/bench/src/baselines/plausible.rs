@@ -1,12 +1,12 @@
-//! The values that a baseline must reach for its rows to count (design §14). A quiet machine of
-//! today reaches all of them; a baseline that misses one was disturbed by other work on the
-//! processors.
+//! The values that a baseline must reach for its rows to count (design §14). A quiet, current
+//! machine reaches all of them; if a baseline misses one, other work on the processors disturbed
+//! it.
 
 /// Largest plausible round trip of one cache line between two processes, in ns.
 const SHM_RTT_NS: f64 = 320.0;
 
 /// Most time, in ns, that each further cache line of a packet may add to that round trip, in both
-/// directions together. The processor fetches those lines in parallel, so each costs less than the
+/// directions together. The processor fetches these lines in parallel, so each costs less than the
 /// first.
 const SHM_RTT_LINE_NS: f64 = 60.0;
 
@@ -30,10 +30,10 @@ pub(crate) fn ring(cells_per_s: f64) -> bool {
     cells_per_s >= RING_CELLS
 }
 
-/// Whether this is a plausible rate of exchanges of messages of `lines` cache lines between two
-/// processes, of which `sides` make requests.
+/// Whether this is a plausible rate of exchanges between two processes, of which `sides` make
+/// requests, with messages of `lines` cache lines.
 pub(crate) fn exchange(exchanges_per_s: f64, lines: usize, sides: u32) -> bool {
-    // A message of 17 lines is far below this share of 2^53.
+    // Messages have at most 17 lines, so the conversion loses nothing.
     let lines = u32::try_from(lines).unwrap_or(u32::MAX);
     exchanges_per_s * f64::from(lines) * f64::from(sides) >= EXCHANGES
 }

@@ -25,13 +25,13 @@ pub(crate) const READ: Role = Role::new("ring-read", read);
 pub(crate) const CELL_SIZE: u32 = LINE as u32;
 
 /// A cell holds the sequence number and seven words. The ring is larger than a first-level cache
-/// and smaller than a second-level one.
+/// and smaller than a second-level cache.
 const SHAPE: Shape = Shape {
     cells: 2048,
     size: LINE - 8,
 };
 
-/// Messages between two looks at the time.
+/// Messages between two checks of the time.
 const BLOCK: u64 = 1 << 14;
 
 const METRICS: [Metric; 1] = [Metric {
@@ -90,7 +90,7 @@ pub(crate) fn write(parent: &Parent) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads, checks and counts for the span, beginning with the second block.
+/// Reads and checks messages for the span, and counts them from the second block on.
 ///
 /// # Errors
 /// A message is not the next one, or the memory cannot be mapped.
@@ -119,7 +119,7 @@ pub(crate) fn read(parent: &Parent) -> anyhow::Result<()> {
     parent.say(&((counter - BLOCK) as f64 / begin.elapsed().as_secs_f64()))
 }
 
-/// Reads one block whose first message has number `first`; true if all were right.
+/// Reads one block whose first message has number `first`; true if all its messages were right.
 fn read_block(reader: &mut Reader<'_>, first: u64) -> bool {
     let mut is_right = true;
     for counter in first..first + BLOCK {

@@ -21,7 +21,7 @@ pub(crate) const PING: Role = Role::new("shm-ping", ping);
 /// Answers them.
 pub(crate) const ECHO: Role = Role::new("shm-echo", echo);
 
-/// Cells of a lane; one is in use at a time, but each round trip touches a new one, as with a
+/// Cells of a lane. Only one is in use at a time, but each round trip touches a new one, as with a
 /// transport.
 const CELLS: usize = 64;
 
@@ -107,7 +107,7 @@ impl PingPong {
     }
 }
 
-/// The client: lane 0 out, lane 1 in. Each span that the parent gives is a game.
+/// The client: it writes lane 0 and reads lane 1. Each span that the parent sends starts a game.
 ///
 /// # Errors
 /// A wrong answer, or the memory cannot be mapped.
@@ -144,7 +144,7 @@ fn send(requests: &mut Writer<'_>, counter: u64) {
     }
 }
 
-/// The server. Each line from the parent is a game, which the client ends.
+/// The server. Each line from the parent starts a game, which the client ends.
 ///
 /// # Errors
 /// The memory cannot be mapped.

@@ -1,6 +1,6 @@
 //! System calls that neither the standard library nor `harness` offers: shared memory, many
 //! datagrams in one system call, and futexes. Every unsafe block of this crate that calls the
-//! system is below here.
+//! system is in the folder `sys`.
 
 mod datagrams;
 pub(crate) mod futex;

@@ -1,5 +1,6 @@
-//! Small datagrams through the kernel over loopback, one way, as fast as it takes them: 32 in one
-//! system call; and with segmentation, where the kernel carries many as one up to the socket.
+//! Small datagrams through the kernel over loopback, one way, as fast as it accepts them: 32 in
+//! each system call, without segmentation and with it. With segmentation, the kernel carries many
+//! of them as one as far as the socket.
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
@@ -31,7 +32,8 @@ pub(crate) const fn datagram(size: u16) -> u16 {
 /// Messages in one system call.
 const BATCH: usize = 32;
 
-/// Bytes that the receiver's socket may hold; datagrams that find it full are lost, not counted.
+/// Bytes that the receiver's socket may hold; datagrams that find it full are lost and do not
+/// count.
 const RECEIVE_BUFFER: i32 = 4 << 20;
 
 /// Most bytes of datagrams that segmentation joins.
@@ -46,7 +48,7 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// The rate of datagrams, `segments` of them in one message to the kernel.
+/// The rate of datagrams, with `segments` of them in each message to the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UdpRate {
     pub(crate) segments: u32,
@@ -109,10 +111,10 @@ pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     }
 }
 
-/// Receives and checks for the span, and reports the rate.
+/// Receives and checks datagrams for the span, and reports their rate.
 ///
 /// # Errors
-/// The socket fails, or a datagram is not one that was sent.
+/// The socket fails, or a datagram arrives that the sender did not send.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a run are far below 2^53"

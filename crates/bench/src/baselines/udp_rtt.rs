@@ -1,5 +1,5 @@
-//! Ping-pong of a datagram through the kernel over loopback, both sides spinning: `sendto`, and a
-//! `recvfrom` that does not wait.
+//! Ping-pong of a datagram through the kernel over loopback. Both sides spin: they call `sendto`,
+//! and `recvfrom` without waiting.
 
 use std::hint;
 use std::io::{self, ErrorKind};
@@ -24,7 +24,7 @@ pub(crate) const ECHO: Role = Role::new("udp-echo", echo);
 /// answer is a failure of the measurement.
 const LOST: Duration = Duration::from_secs(2);
 
-/// Polls between two looks at the time.
+/// Polls between two checks of the time.
 const POLLS: u32 = 1 << 16;
 
 /// Round trips of datagrams of `size` bytes.

@@ -1,5 +1,5 @@
-//! The cost of waking a sleeping process: a packet after a silence, to a server that sleeps in the
-//! kernel, from a client that then spins for the answer.
+//! The cost of waking a sleeping process: after a silence, a client sends a packet to a server that
+//! sleeps in the kernel, and spins for the answer.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,7 +27,7 @@ pub(crate) const ECHO: Role = Role::new("wake-echo", echo);
 /// Bytes of a packet.
 const SIZE: usize = 32;
 
-/// A lane each way, and after them the word on which the server sleeps.
+/// The lanes: one each way. After them comes the word on which the server sleeps.
 const SHAPE: Shape = Shape {
     cells: 8,
     size: SIZE,
@@ -36,7 +36,7 @@ const SHAPE: Shape = Shape {
 /// Bytes of the shared memory.
 const MEMORY: usize = 2 * SHAPE.bytes() + LINE;
 
-/// A longer silence makes no difference to a sleeping process.
+/// Longest silence: a longer one makes no difference to a sleeping process.
 const LONGEST: Duration = Duration::from_secs(1);
 
 const METRICS: [Metric; 1] = [Metric {
@@ -108,7 +108,7 @@ pub(crate) fn echo(parent: &Parent) -> anyhow::Result<()> {
     }
 }
 
-/// The client: the median of its round trips in ns.
+/// The client; it reports the median of its round trips in ns.
 ///
 /// # Errors
 /// A wrong answer, or the memory cannot be mapped, or the socket fails.
@@ -170,8 +170,8 @@ fn ping_memory(name: &str, params: &Params) -> anyhow::Result<f64> {
 
 /// The word on which the server sleeps.
 fn bell(memory: &Shared) -> &AtomicU32 {
-    // SAFETY: the offset lies inside the mapping on a cache line behind both lanes; both
-    // processes use these bytes as an atomic alone.
+    // SAFETY: the offset lies inside the mapping, on a cache line after both lanes; both processes
+    // use these bytes only as an atomic.
     unsafe { AtomicU32::from_ptr(memory.base().add(2 * SHAPE.bytes()).as_ptr().cast()) }
 }
 
@@ -204,7 +204,7 @@ fn ping_udp(server: SocketAddr, params: &Params) -> anyhow::Result<f64> {
     })
 }
 
-/// The median in ns of one trip after each silence; a first trip does not count.
+/// The median, in ns, of one trip after each silence; the first trip does not count.
 #[expect(
     clippy::cast_precision_loss,
     reason = "nanoseconds of a trip are far below 2^53"

@@ -57,17 +57,16 @@ const SIZES: [u32; 6] = [32, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 1 << 30];
 /// Messages in flight together.
 const INFLIGHT: [u32; 2] = [1, 4];
 
-/// Most packets in flight. All of them together are small, compared with the bytes of a copy.
+/// Most packets in flight. All of them together are small compared with the bytes of a copy.
 const CREDITS: u32 = 256;
 
-/// Iterations of the event loop between two looks at the time.
+/// Iterations of the event loop between two checks of the time.
 const BLOCK: u32 = 64;
 
-/// How much longer the first messages may take, on a busy machine, when some of their packets are
-/// lost.
+/// How much longer the first messages may take on a busy machine if some of their packets are lost.
 const LOSSY: Duration = Duration::from_secs(20);
 
-/// A message of at least this size takes a while.
+/// Messages of at least this size take a long time.
 const HUGE: u32 = 256 << 20;
 
 pub(crate) const METRICS: [Metric; 1] = [Metric {
@@ -175,7 +174,7 @@ impl Probe for Bandwidth {
         server.largest = self.messages.size;
         client.loss = self.loss;
         if let Some(loss) = &mut self.loss {
-            // Each process loses other packets in each round.
+            // In each round, each process loses different packets.
             loss.seed += 1;
             server.loss = Some(*loss);
             loss.seed += 1;
@@ -257,8 +256,8 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     let begin = Instant::now();
     let start = run_until(&mut rpc, |_, _| true)?;
     let last = run_until(&mut rpc, |_, elapsed| elapsed >= errand.span)?;
-    // With few messages, a part of one would matter, so the measured time begins and ends at the
-    // end of a message.
+    // If there are few messages, part of one would distort the rate, so the measured time begins
+    // and ends at the end of a message.
     let end = run_until(&mut rpc, |sender, _| sender.completed > last)?;
     let values = vec![errand.job.gbps(end - start, begin.elapsed())];
     let side = Side::read(&mut rpc)?;

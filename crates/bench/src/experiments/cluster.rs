@@ -113,7 +113,8 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
         };
         let of: Vec<&Row> = rows.iter().filter(|row| wanted.is(row)).copied().collect();
         let mut lines = vec![measured_line(name, Some(colour), &of, wanted.x)];
-        // One chart has several published values, so each takes the colour of the line next to it.
+        // One chart has several published values, so each takes the colour of its neighbouring
+        // line.
         let published = wanted.published(PUBLISHED, Beside::Median).into_iter();
         lines.extend(published.map(|line| Line {
             colour: Some(colour),

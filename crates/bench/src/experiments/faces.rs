@@ -1,6 +1,7 @@
-//! `faces`: how much slower the faces of the library are than the poll API below them. Measures the
-//! rate of 32-byte RPCs with 60 in flight over 8 sessions; client and server use the same face.
-//! `async`: futures on both sides; `typed`: a service of a fixed layout on the poll API.
+//! `faces`: how much slower the library's other faces are than the poll API on which they are
+//! built. Measures the rate of 32-byte RPCs with 60 in flight over 8 sessions; client and server
+//! use the same face. `async`: futures on both sides; `typed`: a service with fixed-layout messages
+//! on the poll API.
 
 mod asynchronous;
 mod polled;
@@ -62,7 +63,7 @@ const WARM_UP: Duration = Duration::from_millis(20);
 /// A measurement fails if no RPC completes for this long.
 const STUCK: Duration = Duration::from_secs(5);
 
-/// Iterations between two looks at the time.
+/// Iterations between two checks of the time.
 const BLOCK: u32 = 64;
 
 const METRICS: [Metric; 1] = [Metric {
@@ -71,7 +72,7 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// How client and server are written.
+/// The face that client and server use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Face {
     Poll,
@@ -201,7 +202,7 @@ fn call_on<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     }
 }
 
-/// Completions per second over `span`; `step` runs the client for a while and returns the
+/// Completions per second over `span`. `step` runs the client for a while and returns the number of
 /// completions so far.
 #[expect(
     clippy::cast_precision_loss,

@@ -1,13 +1,13 @@
 //! `factors`: the gain from each common-case optimisation of eRPC, table 3, and the price of
-//! congestion control. Small RPCs over shared memory with one of them switched off are compared
-//! with the same RPCs with all on: as rates, of two processes that switch in turns, and as
-//! instructions.
+//! congestion control. Small RPCs over shared memory with one optimisation off are compared with
+//! the same RPCs with all on: by their rates, for which two processes switch the optimisation off
+//! and on in turn, and by their instructions.
 //!
 //! Everything is switched while the endpoints run. The switches of congestion control are
 //! [`dunlin::Bypasses`] and the sessions' scheme. Shared memory has no RX queue with descriptors,
-//! and so no multi-packet descriptors; in their place, a receiver gives back several cells of a
-//! ring together. Preallocated responses and zero-copy requests belong to the interface: to switch
-//! one off, handlers do the work that they would have to do without it.
+//! and therefore no multi-packet descriptors; their counterpart is a receiver that gives back
+//! several cells of a ring together. Preallocated responses and zero-copy requests are part of the
+//! interface: to switch one off, handlers do the work that they would have to do without it.
 
 pub(crate) mod instructions;
 pub(crate) mod pair;
@@ -99,9 +99,9 @@ const INSTRUCTIONS: [Metric; 1] = [Metric {
 pub(crate) enum Factor {
     /// One reading of the clock serves a burst (eRPC §5.2.2).
     BatchedTimestamps,
-    /// Timely does not look at round trips of sessions without congestion (§5.2.2).
+    /// Timely ignores the round trips of uncongested sessions (§5.2.2).
     TimelyBypass,
-    /// Packets of such sessions do not go through the timing wheel (§5.2.2).
+    /// Packets of uncongested sessions bypass the timing wheel (§5.2.2).
     RateLimiterBypass,
     /// The three factors above.
     AllThree,
@@ -109,8 +109,8 @@ pub(crate) enum Factor {
     CommonPath,
     /// Short packets are staged in lines that the transport sends in one run.
     Lanes,
-    /// A receiver gives cells of a ring back together; this stands for multi-packet descriptors of
-    /// an RX queue (§4.1.1).
+    /// A receiver gives cells of a ring back together: the counterpart of the multi-packet
+    /// descriptors of an RX queue (§4.1.1).
     CellsTogether,
     /// Responses are written into a buffer that exists already (§4.3).
     PreallocatedResponses,
@@ -166,7 +166,7 @@ impl Factor {
     }
 }
 
-/// Every factor, as rates and, if there is valgrind, as instructions.
+/// Every factor, measured as rates and, if valgrind is installed, as instructions.
 ///
 /// # Errors
 /// [`harness::signal::Interrupted`]; or counting instructions failed.
@@ -189,7 +189,7 @@ fn cases() -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// A line about the price of congestion control, if it was measured.
+/// A line about the price of congestion control, if that was measured.
 fn cost_of_control(rows: &[Row]) -> Vec<String> {
     let costs = rows.iter().filter(|row| row.metric == "rate_ratio");
     let control = Some(Factor::Control.name());
@@ -209,7 +209,7 @@ fn params(off: Factor) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// Rates with a factor and without it, in turns.
+/// Rates with a factor and without it, in turn.
 struct Rates {
     off: Factor,
 }
@@ -271,7 +271,7 @@ impl Probe for Counted {
         false
     }
 
-    /// The counts are the same in every run, and were made before.
+    /// Returns counts made beforehand: they are the same in every run.
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         Ok(self.0.to_vec().into())
     }
@@ -299,7 +299,7 @@ impl Peer {
 
 type Rpc<C> = dunlin_core::Endpoint<Shm, C, Peer>;
 
-/// Makes an endpoint answer requests, and issue new ones when its own are answered.
+/// Makes an endpoint answer requests, and issue a new one for each of its own that is answered.
 fn register<C: Clock>(rpc: &mut Rpc<C>) {
     rpc.on(ECHO, answer);
     rpc.on_completion(|peer, done: Done, cx| peer.pipeline.on_done(done, cx));
@@ -316,7 +316,7 @@ fn use_sessions<C: Clock>(rpc: &mut Rpc<C>, sessions: Vec<Session>) {
     pipeline.use_sessions(sessions, Choice::default());
 }
 
-/// Switches this factor off, and all others on.
+/// Switches this factor off and all others on.
 fn switch<C: Clock>(rpc: &mut Rpc<C>, off: Option<Factor>) -> anyhow::Result<()> {
     rpc.app_mut().off = off;
     let is_on = |one| !rpc.app().is_off(one);
@@ -344,8 +344,8 @@ fn switch<C: Clock>(rpc: &mut Rpc<C>, off: Option<Factor>) -> anyhow::Result<()>
 /// Answers with every optimisation of handlers that is not switched off.
 #[inline]
 fn answer(peer: &mut Peer, request: Request<'_>, cx: &mut Cx<'_>) {
-    // The answer is computed in the same way for every factor, so that only the factor makes a
-    // difference.
+    // The answer is computed in the same way for every factor, so that nothing but the factor makes
+    // a difference.
     let data = request.data();
     let copy = match peer.is_off(Factor::ZeroCopyRequests) {
         true => cx.copy(data).map(Some),
@@ -369,7 +369,7 @@ fn answer(peer: &mut Peer, request: Request<'_>, cx: &mut Cx<'_>) {
     cx.recycle(copy.into_iter().chain(fresh));
 }
 
-/// The paper switches off one factor after the other: each ratio is relative to the row before.
+/// The paper switches the factors off cumulatively: each ratio is relative to the row before.
 const fn published(off: &'static str, value: f64) -> Published {
     Published {
         metric: "rate_ratio",

@@ -1,6 +1,6 @@
 //! `idle`: the processor time of a server without work, and the time of the first RPC after a
-//! silence, with endpoints that idle as they do by default. The baseline is a raw wake-up over the
-//! same medium, because no sleeping process answers faster.
+//! silence, with endpoints that idle as by default. The baseline is a raw wake-up over the same
+//! medium, because no sleeping process can answer faster.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ const LOAD_THEN_SILENCE: Role = Role::new("load-then-silence", load_then_silence
 /// Lengths of silence, in milliseconds.
 const SILENCES_MS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 
-/// The silences of one measurement take about this long together.
+/// About how long the silences of one measurement take together.
 const LISTENING: Duration = Duration::from_millis(400);
 
 /// The most silences of one measurement.
@@ -63,13 +63,13 @@ const WARM_UP: u32 = 200;
 /// Sessions of the idle server.
 const SESSIONS: u32 = 100;
 
-/// How long the server is under load before it becomes idle.
+/// How long the server is under load before it idles.
 const LOAD: Duration = Duration::from_millis(100);
 
 /// How long the processor time of the idle server is measured.
 const WATCHED: Duration = Duration::from_secs(3);
 
-/// Silence before processor time counts, because responses are held for a second.
+/// Silence before the measurement of processor time, because servers hold responses for a second.
 const REST: Duration = Duration::from_millis(1_200);
 
 const FIRST: [Metric; 2] = [
@@ -114,7 +114,7 @@ struct Params {
     samples: u32,
 }
 
-/// Every silence over these transports, and processor time.
+/// Every length of silence over these transports, and processor time.
 fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     for &transport in transports {
@@ -228,7 +228,7 @@ fn start_server(transport: Transport) -> anyhow::Result<Server> {
     )))
 }
 
-/// Sleeps, but ends at Ctrl-C.
+/// Sleeps; Ctrl-C ends the sleep.
 fn pause(span: Duration) -> anyhow::Result<()> {
     let begin = Instant::now();
     while begin.elapsed() < span {
@@ -239,7 +239,7 @@ fn pause(span: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The client, which is silent and then calls.
+/// The client, which waits silently and then calls.
 ///
 /// # Errors
 /// A wrong answer, or none.

@@ -1,5 +1,5 @@
 //! `latency`: round trips of one RPC at a time, from the call to the continuation. The baseline is
-//! a raw ping-pong of a packet of that size over the same medium. Both sides spin.
+//! a raw ping-pong of a packet of the same size over the same medium. Both sides spin.
 
 use std::time::{Duration, Instant};
 
@@ -52,13 +52,13 @@ const PUBLISHED: &[Published] = &[
     published(2_000.0, "RDMA read, CX5"),
 ];
 
-/// Issues one RPC after the other.
+/// Issues one RPC after another.
 pub(crate) const PING: Role = Role::new("ping", ping);
 
 /// Bytes of request and response, unless the command gives others.
 pub(crate) const SIZES: [u16; 5] = [8, 32, 64, 256, 1024];
 
-/// Iterations of the event loop between two looks at the time.
+/// Iterations of the event loop between two checks of the time.
 const BLOCK: u32 = 256;
 
 /// A measurement fails if it takes this much longer than its span.
@@ -201,7 +201,8 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
             params: &[],
         };
         let mut lines = by_transport(rows, wanted);
-        // RDMA reads have no server that answers, so they are only in the table.
+        // An RDMA read has no server that answers, so published figures of RDMA are only in the
+        // table.
         let published = wanted.published(PUBLISHED, Beside::Median).into_iter();
         lines.extend(published.filter(|line| line.name.starts_with("eRPC")));
         let x = Axis::new("bytes of request and response", "B", Scale::Each);

@@ -1,6 +1,7 @@
 //! `loss` and `reorder`: the speed of 8 MB requests while packets are lost or late. The simulated
-//! network has 100 Gb/s, 6 µs and 4096 bytes a packet, and each round has its own seed. Over udp,
-//! both ends drop some of the incoming datagrams. The baseline is the same run without faults.
+//! network has links of 100 Gb/s, round trips of 6 µs and packets of 4096 bytes, and each round has
+//! its own seed. Over udp, both ends drop some of the incoming datagrams. The baseline is the same
+//! run without faults.
 
 use std::time::Duration;
 
@@ -58,8 +59,8 @@ pub(super) const REORDER: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Rates of loss: the packets lost in a million, and the requests of a round: enough for five
-/// rounds to lose about a hundred packets or more.
+/// Rates of loss: packets lost per million, and the number of requests in a round, which is large
+/// enough for five rounds to lose about a hundred packets or more.
 const LOSSES: [(u32, u32); 5] = [(0, 10), (10, 1000), (100, 100), (1_000, 20), (10_000, 10)];
 
 /// Percentages of packets that are late, by up to 100 µs.
@@ -152,8 +153,8 @@ impl Probe for Simulated {
         PER_REQUEST * self.bulk.requests
     }
 
-    /// Measures a fixed number of requests. The span is of no use: it is of the real clock, and the
-    /// simulator has its own.
+    /// Measures a fixed number of requests. It ignores the span, which is real time, because the
+    /// simulator has its own clock.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         let report = bulk::run(&self.bulk).map_err(|wrong| anyhow!(wrong))?;

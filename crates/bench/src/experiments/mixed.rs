@@ -1,6 +1,7 @@
 //! `mixed`: round trips of small RPCs, one at a time, while 8 MB messages go over the same session,
 //! as requests or as responses; the baseline has no large messages. Measured in the simulator (100
-//! Gb/s, 6 µs, 4096 bytes a packet, the usual credits), and between two processes.
+//! Gb/s, round trips of 6 µs, packets of 4096 bytes, the default credits), and between two
+//! processes.
 
 use std::time::{Duration, Instant};
 
@@ -48,11 +49,11 @@ const SMALL: u32 = 32;
 const IS_LARGE: u64 = 1 << 63;
 /// Small RPCs of a round in the simulator.
 const SIMULATED: u32 = 1_000;
-/// Approximate time that they take to simulate.
+/// Approximate real time that they take to simulate.
 const SIMULATING: Duration = Duration::from_millis(80);
 /// Small RPCs that do not count, while caches and buffers warm up.
 const WARM_UP: u64 = 500;
-/// Iterations of the event loop between two looks at the time.
+/// Iterations of the event loop between two checks of the time.
 const BLOCK: u32 = 64;
 /// A measurement fails if it takes this much longer than its span.
 const STUCK: Duration = Duration::from_secs(8);
@@ -128,7 +129,7 @@ impl Probe for Simulated {
         SIMULATING
     }
 
-    /// Virtual time does not pass as the clock does, so the span is of no use here.
+    /// Ignores the span, which is real time: the simulator has its own clock.
     #[expect(clippy::cast_precision_loss, reason = "round trips are far below 2^53")]
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         let (request_bytes, answer_bytes) = match self.beside {
@@ -185,7 +186,7 @@ impl Probe for Mixed {
 struct Mixer {
     session: Session,
     beside: Beside,
-    /// The numbers of the small and the large call that are under way.
+    /// The number of the small call that is under way; `large`: that of the large one.
     small: u64,
     large: u64,
     recorder: Recorder,

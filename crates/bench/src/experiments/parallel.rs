@@ -1,6 +1,6 @@
-//! `parallel`: large messages that share a path. Eight equal requests of one session must take
-//! about equally long. 60 echoes of 64 KiB over eight sessions are compared with the goodput of TCP
-//! with a connection for each session.
+//! `parallel`: large messages that share a path. Eight equal requests on one session must take
+//! about the same time. The goodput of 60 echoes of 64 KiB over eight sessions is compared with
+//! that of TCP with a connection for each session.
 
 mod tcp;
 
@@ -44,7 +44,7 @@ pub(crate) const CALL: Role = Role::new("parallel", call);
 /// Time before the first message that counts.
 const WARM_UP: Duration = Duration::from_millis(50);
 
-/// Iterations of the event loop between two looks at the time.
+/// Iterations of the event loop between two checks of the time.
 const BLOCK: u32 = 16;
 
 /// A measurement fails if it takes this much longer than its span.
@@ -111,7 +111,7 @@ impl Messages {
         }
     }
 
-    /// Gigabits of requests in a second.
+    /// Gigabits of requests per second.
     #[expect(
         clippy::cast_precision_loss,
         reason = "messages of a run are far below 2^53"
@@ -193,7 +193,8 @@ impl Probe for Parallel {
 struct Sender {
     messages: Messages,
     sessions: Vec<Session>,
-    /// Start times of the messages in flight. The index is the message's tag modulo their number.
+    /// Start times of the messages in flight. The index is the message's tag modulo the number of
+    /// messages in flight.
     begun: Vec<u64>,
     issued: u64,
     completed: u64,
@@ -282,7 +283,8 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     parent.say(&Report { values, side })
 }
 
-/// Runs for `span`, and longer until `least` messages have completed; returns how many have.
+/// Runs for `span`, or longer if fewer than `least` messages have completed by then; returns how
+/// many have completed.
 fn run_for<T: Medium>(
     rpc: &mut Rpc<T, Option<Sender>>,
     span: Duration,

@@ -1,6 +1,6 @@
-//! `rate`: RPCs per second with many in flight; the baseline is the raw packets per second of the
+//! `rate`: RPCs per second with many in flight; the baseline is the rate of raw packets over the
 //! same medium. `one_way`: one process issues, the other serves. `symmetric`: each does both, and
-//! the figure is that of the slower one.
+//! the figure is that of the slower process.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -53,7 +53,7 @@ const PUBLISHED: &[Published] = &[
     published(5.44e6, "eRPC, CX4, no congestion control", "eRPC, §6.2"),
 ];
 
-/// Issues many RPCs at a time, and in `symmetric` serves as many.
+/// Issues many RPCs at a time; in `symmetric`, serves as many as well.
 pub(crate) const ISSUE: Role = Role::new("issue", issue);
 
 /// Requests that are issued together.
@@ -65,7 +65,7 @@ const SESSIONS: usize = 8;
 /// Time before the first RPC that counts.
 const WARM_UP: Duration = Duration::from_millis(20);
 
-/// Time for which a process still issues after the last RPC that counts.
+/// How long a process continues to issue after the last RPC that counts.
 const COOL_DOWN: Duration = Duration::from_millis(5);
 
 const METRICS: [Metric; 1] = [Metric {
@@ -97,15 +97,15 @@ pub(crate) struct Rate {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// The server to connect to. A process without one listens, and begins to issue when the other
-    /// one does.
+    /// The server to connect to. A process without one listens, and begins to issue requests when
+    /// the other process does.
     server: Option<SocketAddr>,
     batch: u32,
     size: u16,
     span: Duration,
 }
 
-/// Every pattern, batch and size over these transports; over udp also one way without packing.
+/// Every pattern, batch and size over these transports; over udp also `one_way` without packing.
 pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
     let mut cases = Vec::new();
     for &size in sizes {
@@ -161,7 +161,7 @@ impl Pattern {
 }
 
 impl Rate {
-    /// The rate of messages of the usual size, packed.
+    /// The case with messages of the usual size, packed.
     pub(crate) const fn usual(transport: Transport, pattern: Pattern, batch: u32) -> Self {
         Self {
             transport,
@@ -249,7 +249,8 @@ impl HasPipeline for Peer {
     }
 }
 
-/// A process that issues requests. After its report it serves on until the parent kills it.
+/// A process that issues requests. After its report it continues to serve until the parent kills
+/// it.
 ///
 /// # Errors
 /// A wrong answer, or none.
@@ -278,7 +279,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     pipeline::rate(&mut rpc, WARM_UP)?;
     let values = vec![pipeline::rate(&mut rpc, params.span)?];
     let side = Side::read(&mut rpc)?;
-    // The other process may have begun a little later.
+    // The other process may have started a little later and still be measuring.
     pipeline::rate(&mut rpc, COOL_DOWN)?;
     pipeline::stop(&mut rpc)?;
     params.setting.seat.step_back()?;
@@ -289,7 +290,8 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 }
 
 fn charts(rows: &[&Row]) -> Vec<Picture> {
-    // Other sizes are only in the table. Old rows do not name the size: it was the usual one.
+    // Rows of other sizes are only in the table. Old rows do not name their size, which was the
+    // usual one.
     let is_drawn = |row: &&&Row| {
         let size = word(row, "size");
         word(row, "packing").as_deref() != Some("false") && size.is_none_or(|size| size == "32")

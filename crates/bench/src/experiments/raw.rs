@@ -1,4 +1,5 @@
-//! `raw`: the speed of this machine without the library, and so the baselines of all experiments.
+//! `raw`: the speed of this machine without the library. These are the baselines of all
+//! experiments.
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ const RTT_SIZES: [u32; 5] = [8, 32, 64, 256, 1024];
 /// How many datagrams one write is cut into; 1: no segmentation.
 const SEGMENTS: [u32; 3] = [1, 8, 64];
 
-/// Two buffers of the first size fit into a second-level cache, two of the second into no cache.
+/// Two buffers of the first size fit into a second-level cache; two of the second size fit into no
+/// cache.
 const COPY_SIZES: [u32; 2] = [256 << 10, 8 << 20];
 
 /// Every baseline over these transports, and those of the machine itself.

@@ -1,14 +1,14 @@
 //! `sessions`: the price of many sessions between two endpoints, in speed and in memory.
 //!
-//! Memory of a process is its resident pages plus the message buffers in use. The memory before the
-//! first session is subtracted; the rest, of both processes together, is divided by the number of
-//! session sides. Resident pages include the regions of message buffers, unless these are in huge
-//! pages. So outside of huge pages a buffer in use counts twice; but without the addition, a buffer
-//! in huge pages would not count at all. Memory that all sessions share counts as well: rings, code
-//! that ran for the first time, the control plane's connections.
+//! The memory of a process is its resident pages plus the message buffers in use. The memory before
+//! the first session is subtracted; the sum of both processes is divided by the number of session
+//! sides. Resident pages include the regions of message buffers, unless these are in huge pages.
+//! Therefore a buffer in use counts twice outside of huge pages; without the addition, one in huge
+//! pages would not count at all. Memory that all sessions share also counts: rings, code that ran
+//! for the first time, connections of the control plane.
 //!
-//! The client draws sessions eight calls ahead and prefetches them ([`Cx::prefetch`](dunlin::Cx)),
-//! as a program with many sessions would.
+//! The client draws the sessions of its calls eight calls ahead and prefetches them
+//! ([`Cx::prefetch`](dunlin::Cx)), as a program with many sessions would.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ const COMPARED: u32 = 100;
 /// RPCs that each session carries before memory is measured.
 const RPCS: u64 = 16;
 
-/// Silence before memory is measured; servers give held responses back meanwhile.
+/// Silence before memory is measured, in which servers release held responses.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Requests that are issued together.
@@ -116,7 +116,7 @@ struct Params {
     span: Duration,
 }
 
-/// The client's report, made before its silence ends.
+/// The client's first report, sent at the end of its silence.
 #[derive(Debug, Serialize, Deserialize)]
 struct Quiet {
     before: Side,

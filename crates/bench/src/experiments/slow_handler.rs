@@ -1,6 +1,6 @@
 //! `slow-handler`: RPCs whose handlers take long, in the dispatch thread (where they compute) and
-//! in worker threads (where they sleep, as a handler does that waits for a disk). A client must not
-//! send such requests again although they take longer than the retransmission timeout. Those in
+//! in worker threads (where they sleep, like a handler that waits for a disk). A client must not
+//! retransmit such requests, although they take longer than the retransmission timeout. Handlers in
 //! worker threads must not delay the small RPCs that the same endpoint serves meanwhile.
 
 use std::net::SocketAddr;
@@ -60,7 +60,7 @@ const SIZE: usize = 32;
 /// Fewest RPCs of each kind that a phase waits for.
 const LEAST: u64 = 5;
 
-/// Iterations of the event loop between two looks at the time.
+/// Iterations of the event loop between two checks of the time.
 const BLOCK: u32 = 64;
 
 const METRICS: [Metric; 5] = [
@@ -175,7 +175,7 @@ impl Probe for SlowHandler {
     }
 }
 
-/// Requests of one type, one after the other.
+/// Requests of one type, one after another.
 struct Stream {
     session: Session,
     req_type: ReqType,
@@ -265,7 +265,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         });
     }
     let all: Vec<usize> = (FAST..=WORKERS).collect();
-    // The first RPCs warm up.
+    // The first RPCs are a warm-up.
     phase(&mut rpc, &all[..1], params.span / 16)?;
     phase(&mut rpc, &all[..1], params.span / 4)?;
     let alone = rpc.app().streams[FAST].recorder.quantile(0.99);
@@ -278,8 +278,8 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     parent.say(&Report { values, side })
 }
 
-/// Runs these streams for `span`, and longer until each has enough round trips. Afterwards nothing
-/// is in flight. Returns how many requests were sent again.
+/// Runs these streams for `span`, or longer until each has enough round trips. Afterwards nothing
+/// is in flight. Returns how many requests were retransmitted.
 #[expect(clippy::cast_precision_loss, reason = "a few events")]
 fn phase<T: Medium>(
     rpc: &mut Rpc<T, App>,
@@ -306,7 +306,7 @@ fn phase<T: Medium>(
     Ok((rpc.counters().retransmissions - before) as f64)
 }
 
-/// Runs for `span`, and longer until `is_over` returns true.
+/// Runs for `span`, or longer until `is_over` returns true.
 fn run_until<T: Medium>(
     rpc: &mut Rpc<T, App>,
     span: Duration,

@@ -152,7 +152,7 @@ fn a_name_stands_for_one_experiment_and_for_one_role() {
     for experiment in ALL {
         assert!(!experiment.name.is_empty() && !experiment.about.is_empty());
     }
-    // A server or a baseline may serve several experiments, but its name stands for one role in all
+    // A server or a baseline may serve several experiments, but its name means the same role in all
     // of them.
     for role in super::roles() {
         let same = super::roles().filter(|it| it.name() == role.name());

@@ -2,7 +2,7 @@
 //! rounds. Experiments make cases, and [`super::plan`] measures them.
 //!
 //! A ping-pong before and after each measurement shows the state of the machine. The rows of a case
-//! come from the rounds of one state: the state with the most rounds.
+//! use only the rounds in one state of the machine: the state with the most rounds.
 
 use std::time::Duration;
 
@@ -22,19 +22,19 @@ pub struct Case {
     params: Map<String, Value>,
     subject: Measured,
     baseline: Option<Measured>,
-    /// Times of the ping-pongs of each round, in ns; empty if the round had none.
+    /// Times of the ping-pongs of each round, in ns; empty for a round without ping-pongs.
     pings: Vec<Vec<f64>>,
     alarms: Vec<String>,
 }
 
-/// Plays a ping-pong and returns its time in ns. Tests have a substitute.
+/// Plays a ping-pong and returns its time in ns. Tests use a substitute.
 pub type Pinger<'a> = &'a mut dyn FnMut() -> anyhow::Result<Option<f64>>;
 
 /// The rounds that count.
 struct Counted {
     rounds: Vec<usize>,
     state: Option<State>,
-    /// False if no round stayed in one state, so that all of them count.
+    /// False if no round stayed in one state; then all rounds count.
     is_steady: bool,
 }
 
@@ -73,7 +73,7 @@ impl Case {
         self
     }
 
-    /// The rows of this case: one for each metric; none if no round was completed.
+    /// The rows of this case: one for each metric, or none if no round was completed.
     pub fn rows(&self) -> Vec<Row> {
         let counted = self.counted();
         let metrics = 0..self.subject.probe.metrics().len();
@@ -82,7 +82,7 @@ impl Case {
             .collect()
     }
 
-    /// The number of rounds that were measured, and the number of those that count.
+    /// The number of rounds that were measured, and how many of them count.
     pub fn rounds(&self) -> [usize; 2] {
         [self.pings.len(), self.counted().rounds.len()]
     }
@@ -123,7 +123,7 @@ impl Case {
         &self.params
     }
 
-    /// Faults that its rounds showed, such as retransmissions.
+    /// Signs of trouble in its rounds, such as retransmissions.
     pub fn alarms(&self) -> &[String] {
         &self.alarms
     }
@@ -160,7 +160,7 @@ impl Case {
         Some((measured.spread(index, rounds)?.median, name))
     }
 
-    /// Measures one round. Returns the counts that were made in it.
+    /// Measures one round. Returns the counts of its measurements.
     pub(crate) fn measure(
         &mut self,
         round: u32,
@@ -226,7 +226,7 @@ impl Case {
         1 + u32::from(self.baseline.is_some())
     }
 
-    /// Approximate time of a round in addition to its spans.
+    /// Approximate time that a round takes in addition to its spans.
     pub(crate) fn overhead(&self) -> Duration {
         let baseline = self.baseline.as_ref().map(|it| it.probe.overhead());
         let pings = match self.is_timed() {

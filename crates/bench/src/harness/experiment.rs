@@ -1,5 +1,5 @@
-//! An experiment: its cases, the roles of its processes, and its texts and charts. Each is a
-//! constant in a file of [`crate::experiments`].
+//! An experiment: its cases, the roles of its processes, and its texts and charts. Each experiment
+//! is a constant in a file of [`crate::experiments`].
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Experiment {
     pub about: &'static str,
     /// All its cases.
     pub(crate) cases: fn(&Sweep<'_>) -> anyhow::Result<Vec<Case>>,
-    /// The processes that it starts, except those that another experiment lists.
+    /// The roles of the processes that it starts, except those that another experiment lists.
     pub(crate) roles: &'static [Role],
     /// Transports over which it is measured unless the command names others.
     pub(crate) transports: &'static [Transport],
@@ -31,8 +31,8 @@ pub struct Experiment {
     pub(crate) allowed: &'static [Transport],
     /// Sizes of messages unless the command names others; empty if sizes cannot be chosen.
     pub(crate) sizes: &'static [u16],
-    /// How long all rounds take by default. For long simulations: how long all cases of one round
-    /// take.
+    /// How long all rounds take by default. For long simulations, the time of all cases in one
+    /// round.
     pub usual_time: Duration,
     /// The number of rounds by default.
     pub usual_runs: u32,
@@ -40,26 +40,27 @@ pub struct Experiment {
     pub is_in_all: bool,
     /// True if another build can measure its cases one by one.
     pub is_compared: bool,
-    /// Its part of the page; `None` if its rows are in other parts.
+    /// Its part of the page of results; `None` if its rows are in other parts.
     pub section: Option<Section>,
     /// Makes charts of its rows.
     pub(crate) charts: fn(&[&Row]) -> Vec<Picture>,
     /// Figures of papers.
     pub published: &'static [Published],
-    /// Makes the lines below the table that need more than one row.
+    /// Makes those lines below the table that depend on more than one row.
     pub findings: fn(&[Row]) -> Vec<String>,
 }
 
-/// A part of the page of results: its title, and the facts by which a reader can judge the figures.
+/// A part of the page of results: its title, and the facts that a reader needs to judge the
+/// figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
     /// Its title.
     pub title: &'static str,
-    /// Its subject, its baseline, and how the papers measured it.
+    /// What is measured, the baseline, and how the papers measured it.
     pub text: &'static str,
 }
 
-/// The choices for which an experiment makes its cases.
+/// The user's choices, from which an experiment makes its cases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sweep<'a> {
     pub(crate) transports: &'a [Transport],
@@ -67,7 +68,7 @@ pub(crate) struct Sweep<'a> {
 }
 
 impl Experiment {
-    /// The values of the fields that an experiment's constant leaves out.
+    /// Default values, for the fields that an experiment's constant leaves out.
     pub(crate) const BASE: Self = Self {
         name: "",
         alias: None,
@@ -124,7 +125,7 @@ impl Experiment {
         is_refused.then(|| format!("{} is measured over {}", self.name, names.join(" and ")))
     }
 
-    /// Its charts of these rows, except for charts without a line.
+    /// Its charts of these rows, without empty charts.
     pub fn charts(&self, rows: &[Row]) -> Vec<Picture> {
         let rows: Vec<&Row> = rows.iter().filter(|row| self.owns(row)).collect();
         let has_lines = |picture: &Picture| match picture {

@@ -1,9 +1,9 @@
-//! Kernel UDP with losses: a receiving half that wraps the one of `udp` and drops some frames. The
-//! transport itself does not notice. A frame is one datagram, or several that the kernel has
+//! Kernel UDP with losses: a receiving half that wraps the one of `udp` and drops some frames,
+//! without the transport's knowledge. A frame is one datagram, or several that the kernel has
 //! merged.
 //!
-//! Invariant: the seed and the order of frames determine which frames are lost. The event loop and
-//! the nexus of an experiment's processes call this.
+//! Invariant: the seed and the order of frames determine which frames are lost. Called by the event
+//! loop and the nexus of an experiment's processes.
 
 use std::os::fd::RawFd;
 
@@ -34,7 +34,7 @@ pub(crate) struct LossyRx {
     udp: UdpRx,
     loss: Ppm,
     rng: Rng,
-    /// Indexes, in the burst, of the frames that are not dropped.
+    /// Indices, within the burst, of the frames that are not dropped.
     kept: [usize; RX_BURST],
 }
 

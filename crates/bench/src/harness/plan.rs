@@ -1,6 +1,6 @@
-//! Rounds. A round measures every case once, and its baseline right before it. So a disturbance of
-//! some seconds affects one round of many cases, not all rounds of one case, and both sides of a
-//! ratio see the same machine.
+//! Rounds. A round measures every case once, and the case's baseline right before it. Therefore a
+//! disturbance of some seconds affects one round of many cases, not all rounds of one case, and
+//! both sides of a ratio see the machine in the same state.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub struct Plan {
     pub verbose: bool,
 }
 
-/// Removes the cases whose fixed parts alone would take longer than the available time, and returns
+/// Removes the cases whose fixed costs alone would take longer than the available time, and returns
 /// their names.
 pub fn leave_out(cases: &mut Vec<Case>, plan: Plan) -> Vec<String> {
     let mut left_out = Vec::new();
@@ -38,7 +38,7 @@ pub fn leave_out(cases: &mut Vec<Case>, plan: Plan) -> Vec<String> {
 }
 
 /// Splits cases by experiment, so that an experiment's rows appear when it is done. All
-/// measurements take the same time.
+/// measurements have the same span.
 pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Case], Plan)> {
     let overhead =
         move |cases: &[Case]| plan.runs * cases.iter().map(Case::overhead).sum::<Duration>();

@@ -43,7 +43,7 @@ pub enum Against {
 /// The result of one measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
-    /// One value for each metric, followed by values that metrics are compared with.
+    /// One value for each metric, followed by the values that are compared with metrics.
     pub values: Vec<f64>,
     /// Unexpected events that may explain the values.
     pub alarms: Vec<String>,
@@ -74,13 +74,13 @@ pub(crate) trait Probe {
     /// [`harness::signal::Interrupted`]; or a process could not be started, failed or hung.
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement>;
 
-    /// Approximate time of a measurement in addition to the span: starting processes, silences.
+    /// Approximate time of a measurement in addition to its span: starting processes, silences.
     fn overhead(&self) -> Duration {
         SET_UP
     }
 
-    /// False if the values are counted or simulated, and so do not depend on the machine's speed.
-    /// The machine's state is then of no interest.
+    /// False if the values are counted or simulated: they do not depend on the machine's speed, and
+    /// its state does not matter.
     fn is_timed(&self) -> bool {
         true
     }

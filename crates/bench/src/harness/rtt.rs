@@ -13,7 +13,7 @@ use super::ticks::Stretch;
 /// Round trips before the first that counts.
 const WARM_UP: u64 = 2_000;
 
-/// The number of round trips between two looks at the time.
+/// The number of round trips between two checks of the time.
 const BLOCK: u64 = 64;
 
 /// The values of [`Recorder::quantiles`], in order.
@@ -33,7 +33,7 @@ const fn metric(name: &'static str, index: usize) -> Metric {
     }
 }
 
-/// Durations in ticks, and the stretch of time that gives the length of a tick.
+/// Durations in ticks, and the stretch of time from which the length of a tick is computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     histogram: Histogram<u64>,
@@ -45,8 +45,8 @@ impl Recorder {
     /// Skips the first `skip` durations, for caches and branch predictors.
     pub(crate) fn skipping(skip: u64) -> Self {
         Self {
-            // With two significant digits, 400 ns would be rounded to steps of 2 ns; three cost 20
-            // KB more.
+            // With two significant digits, times around 400 ns would be rounded to steps of 2 ns;
+            // three digits cost 20 KB more.
             histogram: Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order"),
             skip,
             stretch: Stretch::begin(),
@@ -89,7 +89,7 @@ impl Recorder {
         self.quantiles_of(QUANTILES)
     }
 
-    /// Quantiles in ns. All use the same length of a tick, so they keep their order.
+    /// Quantiles in ns. All are computed with the same length of a tick, so they keep their order.
     #[expect(
         clippy::cast_precision_loss,
         reason = "ticks of a round trip are far below 2^53"
@@ -100,8 +100,8 @@ impl Recorder {
     }
 }
 
-/// Calls `trip` with a fresh counter for `span`, and returns quantiles of its duration in ns. The
-/// cost of one clock read is part of each.
+/// Calls `trip` repeatedly during `span`, each time with a fresh counter, and returns quantiles of
+/// its duration in ns. Each duration includes the cost of one clock read.
 ///
 /// # Errors
 /// A trip reports a wrong answer.

@@ -20,9 +20,10 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// The shipped file `name` with the text `text`, in which `sets` replaces values.
+    /// A probe for the shipped file `name` with the text `text`, in which `sets` replaces values.
     ///
-    /// Panics if the file is not a scenario, or lacks a key of `sets`: a test runs all of them.
+    /// Panics if the file is not a scenario, or lacks a key of `sets`; a test makes all of these
+    /// probes.
     pub(crate) fn new(name: &str, text: &str, sets: &[(&str, Value)]) -> Self {
         let shipped = "shipped scenarios can be read";
         let mut source = Source::parse(name.to_owned(), text.to_owned()).expect(shipped);
@@ -72,7 +73,7 @@ impl Probe for Simulated {
         false
     }
 
-    /// Virtual time does not pass as the clock does, so the span is of no use here.
+    /// Ignores the span, which is real time: the simulator has its own clock.
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         self.source.set_value("seed", self.seed.into())?;
         self.seed += 1;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::case::Case;
 use super::transport::Transport;
 
-/// Bytes of the largest message for experiments whose sizes can be chosen.
+/// Bytes of the largest message in experiments whose sizes can be chosen.
 const LARGEST_SIZE: u16 = 8192;
 
 /// The command-line options that choose.
@@ -41,7 +41,7 @@ impl Selection {
         }
     }
 
-    /// The chosen transports, or else the `usual` ones; each once.
+    /// The chosen transports, or else the `usual` ones, without duplicates.
     pub(crate) fn transports(&self, usual: &[Transport]) -> Vec<Transport> {
         let mut transports = match &self.transport[..] {
             [] => usual.to_vec(),
@@ -81,7 +81,7 @@ pub fn word(value: &Value) -> String {
 }
 
 /// # Errors
-/// The text is not the size of a message that can be filled word by word.
+/// The text is not a message size that is a multiple of a word.
 fn size(text: &str) -> Result<u16, String> {
     let size: u16 = text.parse().map_err(|_| "not a number".to_owned())?;
     if !(8..=LARGEST_SIZE).contains(&size) || !size.is_multiple_of(8) {
@@ -91,7 +91,7 @@ fn size(text: &str) -> Result<u16, String> {
 }
 
 /// # Errors
-/// The text is not a parameter with values.
+/// The text is not a parameter followed by values.
 fn only(text: &str) -> Result<Only, String> {
     let (name, values) = text
         .split_once('=')

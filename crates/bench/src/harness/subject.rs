@@ -1,6 +1,6 @@
 //! The library under test, as the processes of all experiments use it: one endpoint for each
-//! process, opened as a [`Setting`] says. A client connects to its server's address, does the work
-//! of its experiment, and reports. The server answers until the parent kills it.
+//! process, opened as its [`Setting`] demands. A client connects to its server's address, does the
+//! work of its experiment, and reports. The server answers until the parent kills it.
 
 pub(crate) mod client;
 pub(crate) mod exchange;
@@ -24,7 +24,7 @@ use harness::process::{Parent, Process};
 use harness::seat::{Seat, Seats};
 use side::Side;
 
-/// Answers with a function of the whole request ([`super::work`]), in the dispatch thread.
+/// Answered with a function of the whole request ([`super::work`]), in the dispatch thread.
 pub(crate) const ECHO: ReqType = ReqType(1);
 
 /// Like `ECHO`, but after a while, in the dispatch thread.
@@ -33,13 +33,13 @@ pub(crate) const SLOW: ReqType = ReqType(2);
 /// Like `ECHO`, but after a while, in a worker thread.
 pub(crate) const SLOW_BACKGROUND: ReqType = ReqType(3);
 
-/// Checks the marks of a large request, and answers with few bytes.
+/// The handler checks the marks of a large request, and answers with few bytes.
 pub(crate) const SINK: ReqType = ReqType(4);
 
-/// Answers a short request with a large response, which has marks like large requests.
+/// A short request, answered with a large response that has marks like large requests.
 pub(crate) const SOURCE: ReqType = ReqType(5);
 
-/// Answers with the bytes of the request.
+/// Answered with the bytes of the request.
 pub(crate) const MIRROR: ReqType = ReqType(6);
 
 /// Bytes of the answer to a large request.
@@ -54,7 +54,7 @@ pub(crate) const SET_UP: Duration = Duration::from_millis(60);
 /// A connection fails after this time.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// Sessions that connect at the same time.
+/// Most sessions that connect at the same time.
 const CONNECTING: usize = 256;
 
 /// How a process of an experiment opens its endpoint. Other options have their defaults.
@@ -63,12 +63,12 @@ pub(crate) struct Setting {
     pub(crate) transport: Transport,
     /// udp: several packets in a datagram, and segmentation by the kernel (GSO, GRO).
     pub(crate) packing: bool,
-    /// If true, the endpoint spins for ever; otherwise it idles as by default: it spins a while,
+    /// Whether the endpoint always spins. If not, it idles as by default: it spins for a while,
     /// then blocks.
     pub(crate) spin: bool,
     /// The processor of the endpoint's thread. The threads of the nexus run anywhere.
     pub(crate) seat: Seat,
-    /// Smallest retransmission timeout, if not the default.
+    /// The smallest retransmission timeout, if it is not the default.
     pub(crate) rto_floor: Option<Duration>,
     /// Threads for background handlers.
     pub(crate) workers: usize,
@@ -153,8 +153,8 @@ macro_rules! over {
     }};
 }
 
-/// The same for any [`Setting`]. Each transport compiles the whole endpoint once more, so only
-/// functions that may lose frames use this one.
+/// Like `over`, for any [`Setting`]. Each further transport compiles the whole endpoint once more,
+/// so only functions that may lose frames use this macro.
 #[cfg(not(test))]
 macro_rules! over_lossy {
     ($setting:expr, $function:ident($($argument:expr),*)) => {
@@ -166,7 +166,7 @@ macro_rules! over_lossy {
     };
 }
 
-/// Unit tests start no process, so they need not compile an endpoint.
+/// In unit tests, `over` compiles no endpoint, because they start no process.
 #[cfg(test)]
 macro_rules! over {
     ($setting:expr, $function:ident($($argument:expr),*)) => {{
@@ -175,7 +175,7 @@ macro_rules! over {
     }};
 }
 
-/// Like `over` above.
+/// Like `over` for unit tests.
 #[cfg(test)]
 macro_rules! over_lossy {
     ($setting:expr, $function:ident($($argument:expr),*)) => {{
@@ -187,7 +187,7 @@ macro_rules! over_lossy {
 pub(crate) use {over, over_lossy};
 
 impl Setting {
-    /// Endpoints that spin, for latency and rate.
+    /// A setting for an endpoint that spins, for latency and rate.
     pub(crate) fn spinning(transport: Transport, seat: Seat) -> Self {
         Self {
             spin: true,
@@ -195,7 +195,7 @@ impl Setting {
         }
     }
 
-    /// Endpoints that idle as by default: they block when nothing comes.
+    /// A setting for an endpoint that idles as by default: it blocks when nothing comes.
     pub(crate) fn adaptive(transport: Transport, seat: Seat) -> Self {
         Self {
             transport,
@@ -218,8 +218,8 @@ impl Setting {
         self.seat.prepare()?;
         let mut nexus = Nexus::builder().workers(self.workers);
         if self.seat.first {
-            // A busy system may stop such a process once for a long time, rather than often for a
-            // short time.
+            // A busy system may suspend such a process once for a long time, rather than often for
+            // a short time.
             nexus = nexus.failure_timeout(Duration::from_secs(60));
         }
         let nexus = nexus.bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -262,7 +262,7 @@ impl Server {
     /// Starts one.
     ///
     /// # Errors
-    /// It does not come up.
+    /// It does not start.
     pub(crate) fn start(params: &server::Params) -> anyhow::Result<Self> {
         let mut process = Process::spawn(server::ROLE, Seat::default(), params)?;
         let address = process.receive(patience(Duration::ZERO))?;
@@ -279,7 +279,7 @@ impl Server {
     }
 }
 
-/// Settings of client and server that spin on processors of their own.
+/// Settings of a client and a server that spin, each on its own processor.
 pub(crate) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
     let seats = Seats::pick();
     let on = |seat| Setting::spinning(transport, seat);
@@ -306,12 +306,13 @@ pub(crate) fn connect<T: Medium, App>(
     Ok(sessions)
 }
 
-/// Tells the parent the address of this endpoint, and waits until another endpoint has made `count`
-/// sessions with it and issues requests on them. `accepted` gives access to the sessions that were
+/// Tells the parent the address of this endpoint, and waits until another endpoint has opened
+/// `count` sessions with it and issues requests on them. `accepted` gives access to the sessions
 /// accepted so far.
 ///
 /// # Errors
-/// There are more or fewer sessions, or no request comes for as long as connecting may take.
+/// There are more or fewer sessions, or no request arrives within the time that connecting may
+/// take.
 pub(crate) fn accept<T: Medium, App>(
     parent: &Parent,
     rpc: &mut Rpc<T, App>,
@@ -327,8 +328,8 @@ pub(crate) fn accept<T: Medium, App>(
     Ok(sessions)
 }
 
-/// Like [`Rpc::wait_connected`], but also ends if the control thread gets no processor time to
-/// report that it cannot connect.
+/// Like [`Rpc::wait_connected`], but also ends if the control thread gets no processor time in
+/// which to report that it cannot connect.
 fn wait<T: Medium, App>(rpc: &mut Rpc<T, App>, session: Session) -> anyhow::Result<()> {
     let begin = Instant::now();
     while rpc.session_info(session).is_ok_and(|info| !info.open) {

@@ -1,5 +1,5 @@
-//! A clock that is cheap to read: the time stamp counter if there is one. Each run measures the
-//! length of a tick, by reading the standard clock at both ends.
+//! A clock that is cheap to read: the time stamp counter, if there is one. Each run measures the
+//! length of a tick by reading the standard clock at its beginning and its end.
 
 use std::time::{Duration, Instant};
 

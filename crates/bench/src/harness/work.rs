@@ -1,6 +1,6 @@
-//! The content of requests and responses, so that every measurement includes real work: the client
-//! writes every word of a request from a fresh counter, the server reads every word and answers
-//! with a function of all of them, and the client checks every word of the answer.
+//! The content of requests and responses. Every measurement includes real work: the client writes
+//! every word of a request from a fresh counter, the server reads every word and answers with a
+//! function of all of them, and the client checks every word of the answer.
 //!
 //! Sizes are multiples of eight bytes; the bytes may lie at any alignment.
 
@@ -14,8 +14,8 @@ pub(crate) fn fill(request: &mut [u8], counter: u64) {
 const MARKS: usize = 16 << 10;
 
 /// Writes a number, counted up from `counter`, at the start of each 16 KiB of a large message, so
-/// that the receiver checks every packet of shared memory and of loopback. Checking all bytes would
-/// take longer than sending them, and small messages would wait meanwhile.
+/// that the receiver checks every packet, over shared memory and over loopback. Checking all bytes
+/// would take longer than sending them, and small messages would have to wait.
 pub(crate) fn mark(message: &mut [u8], counter: u64) {
     for (part, index) in message.chunks_mut(MARKS).zip(0..) {
         if let Some(word) = part.first_chunk_mut() {
@@ -39,7 +39,7 @@ pub(crate) fn is_request(bytes: &[u8], counter: u64) -> bool {
     check(bytes, counter)
 }
 
-/// The counter that begins a request; `None` if it is shorter than a word.
+/// The counter at the beginning of a request; `None` if the request is shorter than a word.
 #[inline]
 pub(crate) fn counter(request: &[u8]) -> Option<u64> {
     request.first_chunk().copied().map(u64::from_le_bytes)
@@ -68,7 +68,7 @@ fn write(bytes: &mut [u8], first: u64) {
     }
 }
 
-/// Checks every word, without a branch for each.
+/// Checks every word, without a branch per word.
 #[inline]
 fn check(bytes: &[u8], first: u64) -> bool {
     let differs = |(chunk, index)| word(chunk) ^ first.wrapping_add(index);

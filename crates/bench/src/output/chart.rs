@@ -11,7 +11,7 @@ use harness::row::Row;
 /// Transports in the order of legends; a transport's index is its colour.
 pub(crate) const TRANSPORTS: [&str; 6] = ["shm", "auto", "udp", "tcp", "none", "sim"];
 
-/// The place of a transport.
+/// The colour of a transport: its index in [`TRANSPORTS`].
 pub(crate) fn colour(transport: &str) -> Option<usize> {
     TRANSPORTS.iter().position(|it| *it == transport)
 }
@@ -68,7 +68,8 @@ impl Wanted<'_> {
 }
 
 impl Published {
-    /// True if the figure was measured with this value, or does not have this parameter.
+    /// True if the figure was measured with this value of the parameter, or does not have the
+    /// parameter.
     fn says(&self, name: &str, value: &str) -> bool {
         let number = self.number(name).map(|number| number.to_string());
         let word = self.word(name).map(str::to_owned);

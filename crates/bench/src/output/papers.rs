@@ -1,5 +1,6 @@
-//! Figures that the papers have published, which reports show next to those measured here. The
-//! authors used several other machines with kernel-bypass NICs, so a figure here is no baseline.
+//! Figures that papers have published. Reports show them next to the figures measured here. The
+//! authors used various other machines, with kernel-bypass NICs, so a published figure is no
+//! baseline.
 //!
 //! eRPC: Kalia, Kaminsky, Andersen, "Datacenter RPCs can be General and Fast", NSDI 2019.
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use harness::figure::short;
 use harness::row::Row;
 
-/// A parameter of an experiment, in the form of rows.
+/// The value of a parameter of an experiment, as rows write it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Param {
     /// A number.
@@ -20,12 +21,12 @@ pub enum Param {
 /// Parameters that a row must have, with their values.
 type Params = [Option<(&'static str, Param)>; 3];
 
-/// The figure of a row that a published figure is compared with.
+/// Which figure of a row a published figure is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Beside {
     /// The median.
     Median,
-    /// The ratio to the baseline, which is of the same kind as the paper's.
+    /// The ratio to the baseline, if the paper also published a ratio.
     Ratio,
 }
 
@@ -38,18 +39,18 @@ pub struct Published {
     pub params: Params,
     /// The figure of a row with which it is shown.
     pub beside: Beside,
-    /// In the unit of the rows.
+    /// The value, in the unit of the rows.
     pub value: f64,
     /// The quantity that was measured, and the machine.
     pub what: &'static str,
-    /// Paper, and table, figure or section.
+    /// The paper, and the table, figure or section in it.
     pub source: &'static str,
 }
 
 use Param::{Number, Word};
 
 impl Published {
-    /// Whether a row of its experiment measures the same, as far as the parameters tell.
+    /// Whether a row of its experiment measures the same thing, as far as the parameters tell.
     pub fn is_beside(&self, row: &Row) -> bool {
         row.metric == self.metric
             && self

@@ -1,4 +1,4 @@
-//! Ratios between rows of one run that readers look for and would have to compute: `auto` against
+//! Ratios between rows of one run, which readers would otherwise have to compute: `auto` against
 //! `shm`, and packing against no packing.
 
 use serde_json::Value;

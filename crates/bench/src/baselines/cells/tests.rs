@@ -74,7 +74,7 @@ fn runs_cross_threads_whole_and_in_order() {
     };
     let (_file, name) = sys::create_shared(shape.bytes()).unwrap();
     const RUNS: u64 = 3_000;
-    // Runs of one to seven messages, in turns.
+    // Runs of one to seven messages, one length after the other.
     let len = |run: u64| run % 7 + 1;
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -11,7 +11,7 @@ use super::checked;
 
 /// A fixed number of equally large buffers, and the headers that the system needs for them.
 ///
-/// `headers[i]` points to `vectors[i]`, which points into `bytes`, and to `peer`: none of the four
+/// `headers[i]` points to `peer` and to `vectors[i]`, which points into `bytes`. None of the four
 /// is reallocated after `new`, so the pointers stay valid when the value moves.
 pub(crate) struct Datagrams {
     headers: Box<[libc::mmsghdr]>,
@@ -60,7 +60,7 @@ impl Datagrams {
     /// Sends every buffer in full, in as few calls as the system allows.
     ///
     /// # Errors
-    /// The system refuses one.
+    /// The system refuses a datagram.
     pub(crate) fn send(&mut self, socket: &UdpSocket) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.headers.len() {

@@ -1,5 +1,5 @@
-//! Sleeping on a word of shared memory until another process wakes us: the cheapest wake-up that
-//! the system has.
+//! Sleeps on a word of shared memory until another process wakes the sleeper: the cheapest wake-up
+//! that the system has.
 
 use std::sync::atomic::AtomicU32;
 use std::{io, ptr};
@@ -25,7 +25,7 @@ pub(crate) fn sleep(word: &AtomicU32, seen: u32) -> io::Result<()> {
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        // The word had changed already, or a signal came.
+        // The word had already changed, or a signal arrived.
         Some(libc::EAGAIN | libc::EINTR) => Ok(()),
         _ => Err(error),
     }

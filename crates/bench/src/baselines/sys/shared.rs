@@ -1,5 +1,5 @@
-//! Memory that several processes map: an anonymous file, made by the parent of an experiment and
-//! opened by its children under the name that the system gives to the parent's descriptor.
+//! Memory that several processes map: an anonymous file that the parent of an experiment makes. Its
+//! children open it by the name that the system gives to the parent's descriptor.
 
 use std::fs::File;
 use std::io;

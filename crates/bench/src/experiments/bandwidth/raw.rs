@@ -13,7 +13,7 @@ const DATAGRAM: u16 = 1440;
 /// Datagrams that the kernel takes in one write: as many as fit into 64 KiB.
 const SEGMENTS: u32 = 45;
 
-/// Copies of messages, among as many buffers as there are messages in flight.
+/// Copies of messages, with one buffer for each message in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) Messages);
 

@@ -1,5 +1,5 @@
-//! Client and server as futures: one for each request in flight, and one for each request that the
-//! server handles.
+//! Client and server as futures: the client has one for each request in flight, the server one for
+//! each request that it handles.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -48,7 +48,7 @@ pub(super) fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Resu
     }
 }
 
-/// Calls for as long as the parent says, and reports.
+/// Calls for the span that the parent gives, and reports.
 pub(super) fn call<T: Medium>(
     parent: &Parent,
     params: &Params,
@@ -80,7 +80,7 @@ pub(super) fn call<T: Medium>(
     parent.say(&Report { values, side })
 }
 
-/// Issues one request after the other; ends at the first that fails.
+/// Issues one request after another; ends at the first that fails.
 async fn one_at_a_time(
     cx: Caller,
     session: Session,

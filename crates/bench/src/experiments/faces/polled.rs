@@ -1,5 +1,5 @@
-//! Client and server on the poll API, with and without types: the same code except for writing and
-//! reading requests.
+//! Client and server on the poll API, with and without types: the code differs only in how it
+//! writes and reads requests.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -73,7 +73,7 @@ pub(super) fn serve<T: Medium>(
     }
 }
 
-/// Calls for as long as the parent says, and reports.
+/// Calls for the span that the parent gives, and reports.
 pub(super) fn call<T: Medium, const TYPED: bool>(
     parent: &Parent,
     params: &Params,

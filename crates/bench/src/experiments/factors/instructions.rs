@@ -1,7 +1,8 @@
-//! Instructions of an RPC, client and server together: with all factors on, and with each one off.
+//! Instructions of an RPC, client and server together: with all factors on, and with each factor
+//! off.
 //!
-//! A child under valgrind has both endpoints in one thread and a clock that advances by the same
-//! time in every turn, so that every run executes the same instructions.
+//! A child process under valgrind has both endpoints in one thread, and a clock that advances by
+//! the same time in every turn, so that every run executes the same instructions.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -33,13 +34,14 @@ const RPCS: u64 = 1500;
 /// The function whose calls count: [`run_counted`].
 const MEASURED: &str = "run_counted";
 
-/// Time of one turn of an endpoint: with 60 RPCs under way, four million RPCs a second.
+/// Virtual time of one turn of an endpoint: with 60 RPCs under way, it corresponds to four million
+/// RPCs per second.
 const TURN: Nanos = Nanos(7500);
 
-/// Valgrind is about fifty times as slow as the machine.
+/// How long to wait for valgrind, which is about fifty times as slow as the machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Counts with all factors on, and then without each one; `None` if there is no valgrind.
+/// Counts with all factors on, and then with each one off; `None` if valgrind is not installed.
 ///
 /// # Errors
 /// [`harness::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
@@ -79,7 +81,7 @@ fn run_counted(pair: &mut Pair) -> anyhow::Result<u64> {
     pair.run(RPCS)
 }
 
-/// A clock that the pair advances. A reading takes as many instructions as one of the real clock.
+/// A clock that the pair advances. Reading it takes as many instructions as reading the real clock.
 struct Turns(Rc<Cell<u64>>);
 
 impl Clock for Turns {
@@ -141,7 +143,7 @@ impl Pair {
         switch(&mut self.server, off)
     }
 
-    /// Runs until `rpcs` RPCs or a few more are done; returns how many.
+    /// Runs until at least `rpcs` RPCs are done; returns their number, which may be a few more.
     fn run(&mut self, rpcs: u64) -> anyhow::Result<u64> {
         let begin = self.client.app_mut().pipeline.completed()?;
         loop {
@@ -159,7 +161,7 @@ impl Pair {
 
 type End = (Halves<ShmRx, ShmTx>, PeerId);
 
-/// The two ends of a channel, as two processes have them.
+/// The two ends of a channel, as in two processes.
 fn ends() -> anyhow::Result<(End, End)> {
     let open = || Shm::open(Options::default());
     let (mut a, mut b) = (open()?, open()?);

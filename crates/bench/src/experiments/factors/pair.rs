@@ -1,7 +1,7 @@
-//! Two processes with an endpoint each that issue and serve, as in eRPC §6.2. Time is cut into
-//! slices, the same for both: in even ones all factors are on, in odd ones one is off. So other
-//! work on the machine, and the placement of the processes' memory, affect both sides of a ratio
-//! alike.
+//! Two processes, each with an endpoint that issues and serves, as in eRPC §6.2. Time is divided
+//! into slices, the same for both processes: in even slices all factors are on, in odd ones one is
+//! off. Therefore other work on the machine, and the placement of the processes' memory, affect
+//! both sides of a ratio alike.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,7 +27,8 @@ pub(crate) const ROLE: Role = Role::new("factors", run);
 /// Time before the first RPC that counts.
 pub(super) const WARM_UP: Duration = Duration::from_millis(20);
 
-/// The length of a slice: long enough for 30 000 RPCs, short enough for a noisy machine.
+/// The length of a slice: long enough for 30 000 RPCs, short enough that a noisy machine changes
+/// little from one slice to the next.
 const SLICE: Duration = Duration::from_millis(10);
 
 /// Time at the beginning of a slice for both sides to switch, and for earlier RPCs to end.
@@ -36,7 +37,7 @@ const SETTLE: Duration = Duration::from_millis(1);
 /// Fewest slices of a measurement.
 const FEWEST: u64 = 4;
 
-/// A process gives up this long after the last slice, unless it ran in two neighbouring slices.
+/// A process fails this long after the last slice if it has not run in two neighbouring slices.
 const STUCK: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -62,7 +63,8 @@ pub(super) const fn is_off(slice: u64) -> bool {
     slice % 2 == 1
 }
 
-/// Pairs of rates: of a slice with all factors on, and of the next slice, in which one is off.
+/// Pairs of rates: that of a slice with all factors on, and that of the next slice, in which one is
+/// off.
 pub(super) fn pairs_of(rates: &BTreeMap<u64, f64>) -> Vec<[f64; 2]> {
     let (mut pairs, mut before) = (Vec::new(), None);
     for (slice, rate) in rates {
@@ -97,7 +99,7 @@ pub(super) fn measure(off: Factor, span: Duration) -> anyhow::Result<[Report; 2]
     ])
 }
 
-/// One of the two processes. It issues and serves until the parent kills it.
+/// Runs one of the two processes. It issues and serves until the parent kills it.
 ///
 /// # Errors
 /// A wrong answer, or none.
@@ -114,7 +116,7 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     pipeline::rate(&mut rpc, WARM_UP)?;
     let rates = slices(&mut rpc, &params)?;
     let side = Side::read(&mut rpc)?;
-    // The other process may have begun a little later.
+    // The other process may have started a little later and still be measuring.
     pipeline::rate(&mut rpc, 2 * SLICE)?;
     params.setting.seat.step_back()?;
     parent.say(&Report { rates, side })?;

@@ -1,4 +1,4 @@
-//! Factors that include others, and slices that belong together.
+//! Which factors include others, and which slices form pairs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The experiments measure the scenarios of their descriptions.
+//! The experiments measure the scenarios that their descriptions name.
 
 use super::{DEGREES, METRICS, PARTNERS, SCHEMES, background_cases, cases, values};
 use crate::harness::selection::Selection;

@@ -1,5 +1,5 @@
-//! The same messages over TCP: a connection for each session, without Nagle's algorithm. One thread
-//! on each side serves all connections and never waits in the kernel.
+//! The messages of `parallel` over TCP: a connection for each session, without Nagle's algorithm.
+//! One thread on each side serves all connections and never waits in the kernel.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ pub(crate) const CALL: Role = Role::new("tcp-call", call);
 /// Answers them.
 pub(crate) const ANSWER_CALLS: Role = Role::new("tcp-answer", answer);
 
-/// Bytes of buffers to ask for in one half of the span; in the other half, the system chooses.
+/// Size of the sockets' buffers in one half of the span; in the other half, the system chooses it.
 const BUFFERS: i32 = 4 << 20;
 
 /// Messages over TCP.
@@ -32,7 +32,7 @@ pub(super) struct Tcp(pub(super) Messages);
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Setting {
     messages: Messages,
-    /// Bytes of each socket's buffers. With `None`, the system chooses.
+    /// Size of each socket's buffers. With `None`, the system chooses it.
     buffers: Option<i32>,
 }
 
@@ -56,7 +56,8 @@ impl Probe for Tcp {
         2 * (crate::harness::subject::SET_UP + WARM_UP)
     }
 
-    /// Measures each of the two buffer sizes for half of the span, and reports the better one.
+    /// Measures with each of the two buffer sizes for half of the span, and reports the better
+    /// result.
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let mut best = 0.0_f64;
         for buffers in [None, Some(BUFFERS)] {
@@ -91,7 +92,8 @@ fn prepare(stream: TcpStream, buffers: Option<i32>) -> anyhow::Result<TcpStream>
     Ok(stream)
 }
 
-/// One direction of a stream: it moves as many bytes as the system takes or has.
+/// One direction of a stream: it sends as many bytes as the system accepts, or receives as many as
+/// the system has.
 #[derive(Debug, Default)]
 struct Part {
     /// Bytes of the current message that have moved.

@@ -18,7 +18,7 @@ const METRICS: [Metric; 2] = [
     },
 ];
 
-/// Returns the next of its values for each metric; fails when there are no more.
+/// A probe that returns the next of its values for each metric, and fails when there are no more.
 struct Script(Vec<f64>, bool);
 
 impl Probe for Script {
@@ -46,7 +46,7 @@ impl Probe for Script {
     }
 }
 
-/// Measures all rounds in one state of the machine.
+/// Measures all rounds as if the machine stayed in one state.
 fn run(cases: &mut [Case], plan: Plan) -> anyhow::Result<()> {
     plan::run(cases, plan, &mut || Ok(Some(100.0)))
 }
@@ -190,7 +190,7 @@ fn a_figure_can_be_compared_with_another_of_the_same_measurement() {
     assert_eq!(rows[0].baseline_name.as_deref(), Some("itself"));
 }
 
-/// Measures one round for each triple of ping-pongs.
+/// Measures one round for each triple of ping-pong times.
 fn run_between(pings: &[[f64; 3]], case: Case) -> Case {
     let mut all = pings.as_flattened().iter().copied();
     let plan = rounds(u32::try_from(pings.len()).unwrap());

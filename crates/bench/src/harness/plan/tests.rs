@@ -1,4 +1,4 @@
-//! The time of a measurement. The tests of cases cover rounds.
+//! The time of a measurement. The tests of `case` cover rounds.
 
 use super::*;
 

@@ -14,8 +14,8 @@ use super::{Medium, Report, Server, Setting, server};
 use harness::process::{Process, Role};
 use harness::seat::Seat;
 
-/// The parent's line to a client: its processor, the server, the span, and the experiment's own
-/// parameters.
+/// The parent's line to a client: the client's processor, the server, the span, and the
+/// experiment's own parameters.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Errand<Job> {
     pub(crate) setting: Setting,
@@ -24,8 +24,8 @@ pub(crate) struct Errand<Job> {
     pub(crate) job: Job,
 }
 
-/// Starts a server that answers at once and a client of this role. Waits up to `patience` for the
-/// client's report, and returns it together with the server's side.
+/// Starts a server that answers immediately and a client of this role. Waits up to `patience` for
+/// the client's report, and returns it together with the server's side.
 ///
 /// # Errors
 /// A process does not start, fails, or reports nothing in time.

@@ -1,4 +1,4 @@
-//! One RPC after the other, each from its call to its completion: the client of `idle`.
+//! One RPC after another, each from its call to its completion: the client of `idle`.
 
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use dunlin::{Cx, Done, MsgBuf, Open, Rpc, Session, Tag};
 use super::ECHO;
 use crate::harness::work;
 
-/// Iterations of the event loop between two looks at the time.
+/// Iterations of the event loop between two checks of the time.
 const BLOCK: u32 = 64;
 
 /// Bytes of a request and of its response, unless an experiment sets others.
@@ -54,12 +54,12 @@ pub(crate) enum Choice {
 pub(crate) struct Draws {
     /// The state of a generator of random numbers.
     state: u64,
-    /// The indexes of the next calls' sessions, from `next` on.
+    /// The session indices of the next calls, from position `next` on.
     ahead: [usize; AHEAD],
     next: usize,
 }
 
-/// The number of calls between a draw and its use: two batches and a bit.
+/// The number of calls between a draw and its use: a little more than two batches.
 const AHEAD: usize = 8;
 
 impl Default for Choice {
@@ -107,7 +107,7 @@ impl Pipeline {
         self.choice = choice;
     }
 
-    /// Begins to issue, in batches of `batch`, and stops after `requests`.
+    /// Begins to issue requests, in batches of `batch`, and stops after `requests` of them.
     ///
     /// # Errors
     /// There is no memory for message buffers.
@@ -131,7 +131,7 @@ impl Pipeline {
         &self.sessions
     }
 
-    /// Answers that came so far.
+    /// Number of answers so far.
     ///
     /// # Errors
     /// One of them was wrong.
@@ -198,8 +198,8 @@ impl Pipeline {
 }
 
 impl Choice {
-    /// The index of the next call's session, below `count`, which is not 0; and the index of the
-    /// session of a later call, if it is known.
+    /// The index of the next call's session, and that of a later call's session, if it is known.
+    /// Both are below `count`, which is not 0.
     #[inline]
     fn next(&mut self, count: usize) -> (usize, Option<usize>) {
         match self {
@@ -217,7 +217,7 @@ impl Choice {
 }
 
 impl Draws {
-    /// Draws of one of `count` sessions each, which depend on `seed` alone; it is not 0.
+    /// Draws, each of one of `count` sessions. They depend only on `seed`, which is not 0.
     pub(crate) fn new(seed: u64, count: usize) -> Self {
         let mut draws = Self {
             state: seed,
@@ -239,7 +239,7 @@ impl Draws {
         usize::try_from(wide >> 32).expect("it is below the count")
     }
 
-    /// Takes the index that was drawn first, and keeps another one.
+    /// Takes the index that was drawn first, and keeps `drawn` in its place.
     #[inline]
     fn exchange(&mut self, drawn: usize) -> usize {
         let first = std::mem::replace(&mut self.ahead[self.next], drawn);
@@ -259,7 +259,7 @@ fn is_answer(answer: &[u8], counter: u64) -> bool {
     }
 }
 
-/// Begins to issue, in batches of `batch`, and stops after `requests`.
+/// Begins to issue requests, in batches of `batch`, and stops after `requests` of them.
 ///
 /// # Errors
 /// There is no memory for message buffers.
@@ -302,7 +302,7 @@ pub(crate) fn stop<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::
     finish(rpc)
 }
 
-/// Completions per second over `span`, of a pipeline that issues without end.
+/// Completions per second over `span` of a pipeline that issues without end.
 ///
 /// # Errors
 /// A wrong answer, or none.

@@ -29,7 +29,7 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Parameters of a server whose handlers all answer at once.
+    /// Parameters of a server whose handlers all answer immediately.
     pub(crate) fn prompt(setting: Setting) -> Self {
         Self {
             setting,
@@ -41,7 +41,7 @@ impl Params {
 /// Most bytes of a response of a background handler.
 const MAX_RESPONSE: usize = 1024;
 
-/// Times that slow handlers took, in ns; worker threads write it as well.
+/// Times that slow handlers took, in ns; worker threads record them too.
 type Took = Arc<Mutex<Histogram<u64>>>;
 
 struct App {
@@ -102,7 +102,7 @@ fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     }
 }
 
-/// Registers the handler that answers at once.
+/// Registers the handler that answers immediately.
 pub(crate) fn on_echo<T: Medium, App>(rpc: &mut Rpc<T, App>) {
     rpc.on(ECHO, |_, request, cx| {
         let data = request.data();

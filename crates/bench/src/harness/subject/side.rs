@@ -69,7 +69,7 @@ impl Side {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// Memory as the experiments count it.
+    /// Memory, as `sessions` counts it.
     pub(crate) fn memory(&self) -> u64 {
         self.resident + self.region
     }

@@ -1,4 +1,4 @@
-//! Rows that belong together are found, and no others.
+//! The ratios find the rows that belong together, and no others.
 
 use serde_json::{Map, json};
 
