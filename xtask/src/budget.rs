@@ -1,10 +1,10 @@
 //! The budget: how many instructions, stores and loads an RPC over shared memory costs its client
 //! and its server. `budget.toml` has the limits.
 //!
-//! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run; it is
+//! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run. It is
 //! built once like the measured binaries and once like a user's program (`builds.rs`). `rows.rs`
 //! has the situations, `callgrind.rs` counts, and `table.rs` compares. Other work on the machine
-//! does not change the numbers; the compiler does.
+//! does not change the numbers, but another compiler does.
 
 mod builds;
 mod callgrind;
@@ -60,7 +60,7 @@ struct Outcome {
     ceilings: Option<Ceilings>,
 }
 
-/// Prints a table; true if everything is within its budget.
+/// Counts and prints a table; true if everything is within its budget.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     let all = rows::all();
     let names: Vec<String> = all.iter().map(|row| row.name.clone()).collect();
@@ -146,7 +146,7 @@ fn count_build(
     Ok(outcomes)
 }
 
-/// Counts some rows at the same time.
+/// Counts several rows at the same time.
 fn count_beside(
     program: &Path,
     profiles: &Path,
@@ -265,7 +265,7 @@ fn say(args: &Args, text: &str) {
     }
 }
 
-/// Shows the current step, on a terminal only; the next text overwrites it.
+/// On a terminal, shows the current step, which the next text overwrites.
 fn progress(text: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {

@@ -1,8 +1,8 @@
-//! The steps of continuous integration, in order, with the time that each takes. `.ci/run` installs
+//! The steps of continuous integration, in order, each with its time limit. `.ci/run` installs
 //! their tools and calls this; a person can run a single step with `--only`.
 //!
 //! Every step runs even if an earlier one failed, so that one run shows all failures. Steps that
-//! measure no time run two at once (`turns.rs`), because many keep only one thread busy.
+//! measure no time run two at a time (`turns.rs`), because many of them keep only one thread busy.
 
 mod discover;
 mod step;
@@ -16,11 +16,12 @@ use turns::Ran;
 
 use crate::workspaces::{self, FOLDERS};
 
-/// All steps together should stay below this on two cores; a busy machine is no failure.
+/// All steps together should take less than this on two cores. Exceeding it is no failure, because
+/// the machine may be busy.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
-/// Lines of a failed step's output that the end of a run repeats, so that a log cut to its end
-/// still says the cause.
+/// Number of lines of a failed step's output that are repeated at the end of a run, so that a log
+/// of which only the end is left still shows the cause.
 const LAST_LINES: usize = 40;
 
 /// The arguments of `cargo xtask ci`.
@@ -34,7 +35,8 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// Prints a summary; true if every step passed, or was skipped where it may be.
+/// Runs the steps and prints a summary; true if every step passed, or was skipped where that is
+/// allowed.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     let mut steps = steps(root)?;
     steps.retain(|step| {
@@ -84,8 +86,8 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     Ok(is_success)
 }
 
-/// The steps, in order. A new step is one line. Its limit is for steps that hang: a machine that is
-/// three times as slow as usual still passes.
+/// The steps, in order. A new step is one line. Its limit is there for hangs: on a machine three
+/// times as slow as usual the step still passes.
 fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut steps = vec![sh("tidy", 5, "cargo xtask tidy")];
     steps.extend(FOLDERS.map(|folder| test().within(folder)));
@@ -112,7 +114,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         found.extend(discover::readme(&root.join(folder))?);
         let found = found.into_iter().map(|step| step.within(folder));
         for step in found {
-            // The README's command for the tests, with an option, is a step already.
+            // The README's command for the tests is already a step, with an additional option.
             let runs_it = |other: &Step| {
                 let rest = other.script.strip_prefix(&step.script);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" --"))
@@ -127,8 +129,9 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Steps that run two at once, the longest first. Cargo builds into one folder for one command at a
-/// time, so a step that compiles is followed by one that builds elsewhere, or runs for long.
+/// Steps that run two at a time, the longest first. Cargo lets only one command at a time build
+/// into a folder, so a step that compiles is followed by one that builds into another folder or
+/// runs for long.
 fn untimed() -> Vec<Step> {
     vec![
         sh("peers", 15, step::PEERS),
@@ -145,7 +148,7 @@ fn untimed() -> Vec<Step> {
         sh(
             "control",
             15,
-            // With the features of `seeds`, so that the simulator is compiled once for both.
+            // This uses the features of `seeds`, so that the simulator is compiled once for both.
             "cargo run --release --package dunlin-sim --features mutants --bin control \
              -- --short --threads 2",
         ),

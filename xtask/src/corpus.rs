@@ -1,7 +1,7 @@
-//! The inputs with which fuzz targets begin: one file a target, `fuzz/corpus/TARGET.hex`, with an
-//! input a line in hexadecimal, shorter ones first. A fuzzer needs a folder with a file for each
-//! input, so continuous integration unpacks them. A person adds the input of a crash, or packs a
-//! smaller corpus. `fuzz/README.md` shows how.
+//! The inputs with which fuzz targets begin: one file for each target, `fuzz/corpus/TARGET.hex`,
+//! with one input per line in hexadecimal, shorter ones first. A fuzzer needs a folder with a file
+//! for each input, so continuous integration unpacks them. A person adds the input of a crash, or
+//! packs a smaller corpus; `fuzz/README.md` shows how.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-/// Inputs, ordered by their length first, so that a new one is one new line.
+/// Inputs in a fixed order, by length first, so that a new input changes the file by one line.
 type Inputs = BTreeSet<(usize, Vec<u8>)>;
 
 /// Golden vectors, and the corpus of the target that reads such bytes.

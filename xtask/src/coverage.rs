@@ -1,10 +1,11 @@
 //! The coverage of the receive path: which outcomes of its conditions, and which of its regions,
 //! the tests and the fuzz corpora reach. `cargo xtask coverage` builds `dunlin-wire` and
-//! `dunlin-core` with the compiler's own counters, runs their tests and those of `dunlin-testkit`,
-//! of which some replay the corpora in `fuzz/`, and fails if they reach less than [`LEAST`].
+//! `dunlin-core` with the compiler's own counters. It runs their tests and those of
+//! `dunlin-testkit`, some of which replay the corpora in `fuzz/`, and fails if they reach less than
+//! [`LEAST`].
 //!
 //! `report.rs` explains the counts. The build is that of the tests, so the conditions of
-//! `debug_assert` count too. Their failing sides are never reached, which lowers the figure.
+//! `debug_assert` count too. Their failing sides are never reached, which lowers the result.
 
 mod report;
 
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 use report::Report;
 
-/// Least part of the outcomes, and of the regions.
+/// Least share of the outcomes, and of the regions, that must be reached.
 const LEAST: f64 = 0.95;
 
 /// The files that handle received packets, from their bytes to the handler or the completion.
@@ -50,7 +51,7 @@ const RECEIVE_PATH: [&str; 27] = [
     "crates/core/src/transfer/transfers/silence.rs",
 ];
 
-/// The tests: those in the crates and those beside them. Examples in comments are not built.
+/// The tests to build: unit tests and integration tests, but not the examples in comments.
 const TESTS: [&str; 9] = [
     "+nightly",
     "test",
@@ -63,18 +64,19 @@ const TESTS: [&str; 9] = [
     "--tests",
 ];
 
-/// The tests that run. The test with random steps is left out: it takes longest, it reaches the
-/// same code as the corpus, and without it a run is repeatable.
+/// Chooses the tests that run. The test with random steps is left out: it takes longest, it reaches
+/// the same code as the corpus, and a run without it is repeatable.
 const FILTER: [&str; 3] = ["--", "--skip", "endpoints_keep_their_promises"];
 
-/// Counters for regions and for both outcomes of each condition. The latter is unstable.
+/// Adds counters for regions and for both outcomes of each condition. The latter option is
+/// unstable.
 const INSTRUMENT: &str = "-Cinstrument-coverage -Zcoverage-options=branch";
 
-/// Prints a table and the places that are not reached; true if enough is.
+/// Prints a table and the places that are not reached; true if enough of them are.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     let home = home(root)?;
     let profiles = home.join("profiles");
-    // Otherwise counters of an earlier build would count for this one.
+    // Counters of an earlier build must not count for this one.
     if profiles.exists() {
         std::fs::remove_dir_all(&profiles).context("cannot remove the profiles of another run")?;
     }
@@ -90,7 +92,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     Ok(report.is_enough(LEAST))
 }
 
-/// A target folder for this command alone: its flags would rebuild everything in the usual one.
+/// A target folder for this command alone: in the usual one, its flags would cause everything to be
+/// rebuilt.
 fn home(root: &Path) -> anyhow::Result<PathBuf> {
     let metadata = crate::workspaces::metadata(root, "")?;
     let target = metadata["target_directory"].as_str();
@@ -100,14 +103,15 @@ fn home(root: &Path) -> anyhow::Result<PathBuf> {
 
 /// The command that runs the tests.
 fn tests(root: &Path, home: &Path) -> Command {
-    // Not the cargo that runs this, because only rustup's accepts the name of a toolchain.
+    // This is not the cargo that runs xtask, because only rustup's `cargo` accepts the name of a
+    // toolchain.
     let mut command = Command::new("cargo");
     command
         .args(TESTS)
         .current_dir(root)
         .env("CARGO_TARGET_DIR", home)
         .env("RUSTFLAGS", INSTRUMENT)
-        // Threads that count in the same places slow each other down tenfold.
+        // Threads that increment the same counters slow each other down tenfold.
         .env("RUST_TEST_THREADS", "1")
         .env("LLVM_PROFILE_FILE", home.join("profiles/%p-%m.profraw"));
     command
@@ -165,7 +169,7 @@ fn export(root: &Path, merged: &Path, programs: &[PathBuf]) -> anyhow::Result<Va
     serde_json::from_slice(&out.stdout).context("llvm-cov printed no JSON")
 }
 
-/// A tool of the toolchain's component `llvm-tools`: it must be as new as the compiler.
+/// A tool of the toolchain's component `llvm-tools`, because its version must match the compiler's.
 fn llvm(tool: &str) -> anyhow::Result<Command> {
     let out = Command::new("rustc")
         .args(["+nightly", "--print", "target-libdir"])

@@ -1,16 +1,16 @@
-//! Compares the output of an example with the file next to it: `nested.out` is that of `nested.rs`.
+//! Compares the output of an example with the file next to it: `nested.out` belongs to `nested.rs`.
 //! Called by the steps of continuous integration. By hand: `cargo run --example nested | cargo
 //! xtask expect nested.out`.
 //!
-//! In the file, `…` stands for any text within a line, such as a time, but not for none. If the
-//! first line is [`ANY_ORDER`], lines may come in any order.
+//! In the file, `…` stands for any non-empty text within a line, such as a time. If the first line
+//! is [`ANY_ORDER`], lines may come in any order.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// The first line of a file whose lines are printed by threads or tasks that race.
+/// The first line of a file if racing threads or tasks print the lines.
 const ANY_ORDER: &str = "(in any order)";
 
 /// Stands for any text.
@@ -65,7 +65,7 @@ fn difference(expected: &str, output: &str) -> Option<String> {
     })
 }
 
-/// Whether the line has all texts between the marks, in order, with something at each mark.
+/// Whether the line has all texts between the marks, in order, with some text at each mark.
 fn matches(expected: &str, line: &str) -> bool {
     let Some((first, rest)) = expected.split_once(ANYTHING) else {
         return expected == line;
@@ -73,7 +73,7 @@ fn matches(expected: &str, line: &str) -> bool {
     let Some(after) = line.strip_prefix(first) else {
         return false;
     };
-    // Each end of a character after the first is a place where the text at the mark may end.
+    // The text at the mark has at least one character, and may end after any character.
     let ends = after.char_indices().map(|(at, c)| at + c.len_utf8());
     ends.into_iter().any(|end| matches(rest, &after[end..]))
 }

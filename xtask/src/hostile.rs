@@ -13,7 +13,8 @@ pub(crate) struct Args {
     arguments: Vec<String>,
 }
 
-/// The program's exit code: nothing was found, a fault was found, or Ctrl-C stopped it.
+/// Runs the program and returns its exit code, which tells whether it found nothing, found a fault,
+/// or was stopped by Ctrl-C.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<u8> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
@@ -33,5 +34,5 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<u8> {
     Ok(code.unwrap_or(STOPPED))
 }
 
-/// The exit code of a program that a signal ended, such as that of Ctrl-C.
+/// The exit code of a program that a signal ended, such as the one of Ctrl-C.
 const STOPPED: u8 = 130;

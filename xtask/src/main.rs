@@ -2,7 +2,7 @@
 //! the simulator, `hostile` attacks a server, `budget` counts what an RPC costs, `coverage` finds
 //! code that no test reaches, `corpus` packs the inputs of fuzz targets, `expect` compares the
 //! output of an example, and `ci` runs every step of continuous integration. `.ci/run` installs the
-//! tools that they need and calls the latter.
+//! tools that these need and calls `ci`.
 #![forbid(unsafe_code)]
 
 mod budget;

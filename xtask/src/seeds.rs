@@ -13,7 +13,7 @@ pub(crate) struct Args {
     arguments: Vec<String>,
 }
 
-/// True if no checker has found a fault.
+/// Runs the program; true if no checker found a fault.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

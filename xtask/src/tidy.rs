@@ -1,5 +1,5 @@
 //! The conventions of `STYLE.md` that a program can check. Each check is a pure function from the
-//! source tree to findings, so that its tests can show it a bad example.
+//! source tree to findings, so that its tests can give it a bad example.
 
 mod book;
 mod changes;
@@ -62,7 +62,7 @@ pub(crate) struct Args {
 struct Finding {
     /// Path from the root of the workspace.
     path: String,
-    /// Line from 1; 0 if the whole file is meant.
+    /// Line, from 1; 0 for the whole file.
     line: usize,
     /// The violation.
     what: String,

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// The folder of each, from the root of the repository, the root itself first.
+/// The folder of each workspace, relative to the root of the repository; the root itself is first.
 pub(crate) const FOLDERS: [&str; 2] = ["", "gopt"];
 
 /// The folder of the workspace that a file belongs to.

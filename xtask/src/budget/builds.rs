@@ -55,7 +55,8 @@ impl Build {
                     .args(["--release", "--manifest-path=xtask/outside/Cargo.toml"])
                     .arg("--target-dir")
                     .arg(&target)
-                    // Set here to override the flags of `.cargo/config.toml`: a user has neither.
+                    // Overrides the flags in `.cargo/config.toml`: a user has neither these nor
+                    // `RUSTFLAGS`.
                     .env("RUSTFLAGS", "")
                     .env_remove("CARGO_ENCODED_RUSTFLAGS");
                 target.join("release/dunlin-outside")

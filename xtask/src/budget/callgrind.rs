@@ -1,8 +1,8 @@
 //! Runs the example under callgrind and reads the cost of each side: instructions, stores and loads
-//! inside its turns, with the functions that they call.
+//! in its turns, including those of the functions that the turns call.
 //!
-//! Callgrind collects only inside `counted`, so set-up and warm-up do not count. Its file has the
-//! cost of each call from there, and so both sides from one run.
+//! Callgrind collects only inside `counted`, so set-up and warm-up do not count. Its profile
+//! contains the cost of each call from there, so one run gives the costs of both sides.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,15 +28,15 @@ pub(super) type Cost<T> = [T; 3];
 /// Client and server.
 pub(super) type Sides<T> = [Cost<T>; 2];
 
-/// Counts the instructions of an RPC or iteration at each side. The profile remains in the file
+/// Counts the cost of an RPC or of an iteration at each side. The profile stays in the file
 /// `profile`.
 pub(super) fn count(program: &Path, args: &[String], profile: &Path) -> anyhow::Result<Sides<f64>> {
     let mut file = std::ffi::OsString::from("--callgrind-out-file=");
     file.push(profile);
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--cache-sim=yes"])
-        // Without these, valgrind would simulate the machine's caches, and stop where it cannot.
-        // Cache misses are not counted here.
+        // Without these options, valgrind would take the machine's own caches as its model, and
+        // stop if it cannot. Cache misses are not counted here.
         .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"])
         .arg("--toggle-collect=*shm_rpc::counted*")
         .arg(file)
@@ -71,7 +71,7 @@ fn sides(profile: &str) -> anyhow::Result<Sides<u64>> {
     let mut lines = profile.lines();
     while let Some(line) = lines.next() {
         if let Some(name) = function(line) {
-            // A name follows the number where that is used first.
+            // Where a number is used for the first time, its name follows.
             let (id, name) = name.split_once(' ').unwrap_or((name, ""));
             let name = *names.entry(id).or_insert(name);
             if line.starts_with('c') {
@@ -98,7 +98,7 @@ fn function(line: &str) -> Option<&str> {
         .or_else(|| line.strip_prefix("cfn="))
 }
 
-/// The places of our numbers in a line of cost; that of the first event is 0.
+/// The columns of our events in a line of costs; the first event has column 0.
 fn columns(profile: &str) -> anyhow::Result<[usize; 3]> {
     let events = profile
         .lines()
@@ -114,7 +114,7 @@ fn columns(profile: &str) -> anyhow::Result<[usize; 3]> {
     Ok(columns)
 }
 
-/// Adds a line of cost: a position, and then a number for each event; trailing zeros are omitted.
+/// Adds a line of costs: a position, and then a number for each event; trailing zeros are omitted.
 fn add(side: &mut Cost<u64>, line: &str, columns: [usize; 3]) -> anyhow::Result<()> {
     let numbers: Vec<&str> = line.split_whitespace().skip(1).collect();
     for (sum, column) in side.iter_mut().zip(columns) {

@@ -1,8 +1,8 @@
 //! The counted situations: for each, a name in `budget.toml` and the arguments with which the
 //! example `shm_rpc` runs it.
 
-/// Number of RPCs or iterations that are counted. Events that happen once in many RPCs are in the
-/// counts as well.
+/// Number of RPCs or iterations that are counted: enough for the counts to include events that
+/// happen once in many RPCs.
 const COUNT: u64 = 6000;
 
 /// Requests in flight of the rows `batch`.
@@ -13,7 +13,7 @@ const BATCH: u32 = 32;
 pub(super) struct Row {
     pub(super) name: String,
     size: u32,
-    /// 0: the endpoints are idle.
+    /// Requests in flight; 0 if the endpoints are idle.
     in_flight: u32,
     sessions: u32,
     has_deadline: bool,
@@ -33,7 +33,7 @@ impl Row {
         numbers.chain(deadline).collect()
     }
 
-    /// The unit of its numbers.
+    /// What its numbers are per: an RPC or an iteration.
     pub(super) fn per(&self) -> &'static str {
         if self.in_flight == 0 {
             "iteration"

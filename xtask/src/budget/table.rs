@@ -11,10 +11,10 @@ use super::callgrind::{SIDES, Sides, UNITS};
 /// The file with the ceilings.
 pub(super) const FILE: &str = "budget.toml";
 
-/// A new ceiling is above its count by this part of it.
+/// A new ceiling is above its count by this fraction of the count.
 const MARGIN: f64 = 0.005;
 
-/// A ceiling that is above the count by more than this part could be lowered.
+/// A ceiling that is above its count by more than this fraction could be lowered.
 const SLACK: f64 = 0.02;
 
 /// A row of the file: most instructions, stores and loads of each side.
@@ -25,8 +25,8 @@ pub(super) type Ceilings = Sides<u32>;
 pub(super) struct Budget(BTreeMap<(String, String), Ceilings>);
 
 impl Budget {
-    /// Reads `name = [[instructions, stores, loads], [the same of the server]]` in a section for
-    /// each build. All rows must be there, and no other.
+    /// Reads lines of the form `name = [[instructions, stores, loads], [the same of the server]]`,
+    /// in a section for each build. The file must contain all rows and no others.
     pub(super) fn parse(text: &str, rows: &[String]) -> anyhow::Result<Self> {
         let mut budget = Self(BTreeMap::new());
         let mut section = "";
@@ -122,7 +122,7 @@ fn each<'a>(
     })
 }
 
-/// A row of the file that allows these counts and little more.
+/// A row of the file that allows these counts, plus [`MARGIN`].
 pub(super) fn file_row(name: &str, counts: &Sides<f64>) -> String {
     let mut row = format!("{name:14} = [");
     for (at, side) in counts.iter().enumerate() {

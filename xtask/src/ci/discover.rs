@@ -14,10 +14,10 @@ use crate::workspaces::FOLDERS;
 const FUZZ_SECONDS: u32 = 30;
 
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
-/// prints the content of the file `NAME.out` next to it; only `x_server` may run for ever, if there
-/// is an `x_client`, which then runs at the same time. All are built at once, with the features
-/// that the tests use: for each crate alone, cargo would choose other features, and compile every
-/// crate below it anew.
+/// prints the content of the file `NAME.out` next to it. Only `x_server` may run for ever, if there
+/// is an `x_client`, which then runs at the same time. One command builds all examples, with the
+/// features that the tests use: for a single crate, cargo would choose other features, and
+/// recompile every crate below it.
 pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     let root = metadata["workspace_root"].as_str().unwrap_or_default();
     let build = "cargo build --workspace --examples --locked";
@@ -49,12 +49,12 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The program of an example that has been built.
+/// The path of the program of an example.
 fn program(name: impl Display) -> String {
     format!("\"${{CARGO_TARGET_DIR:-target}}\"/debug/examples/{name}")
 }
 
-/// Runs a client while its server runs; the exit code is the client's.
+/// Runs a server and its client; the exit code is the client's.
 fn beside_its_server(pair: &str) -> String {
     let [server, client] = ["server", "client"].map(|side| program(format!("{pair}_{side}")));
     format!("{server} & trap \"kill $!\" EXIT; {client}")
@@ -78,13 +78,13 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The fuzz targets: `fuzz/fuzz_targets` in every workspace and in every crate. A run begins with
-/// the corpus in the tree, which it does not change, and puts new inputs under `target`.
+/// The fuzz targets in `fuzz/fuzz_targets` of every workspace and every crate. A run begins with
+/// the committed corpus, which it does not change, and puts new inputs under `target`.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut homes = Vec::new();
     for workspace in FOLDERS.map(|folder| root.join(folder)) {
         homes.push(workspace.clone());
-        // A workspace without crates has no targets in them.
+        // A workspace without a folder `crates` has no targets there.
         for entry in std::fs::read_dir(workspace.join("crates"))
             .into_iter()
             .flatten()
@@ -123,7 +123,7 @@ fn fuzzing(folder: &impl Display, name: &str) -> String {
     )
 }
 
-/// Runs commands at the same time, waits for all of them, and fails if one did.
+/// Runs commands at the same time, waits for all of them, and fails if one of them failed.
 fn beside(scripts: Vec<String>) -> String {
     let start = |script| format!("({script}) & started+=($!); ");
     let started: String = scripts.into_iter().map(start).collect();
@@ -133,7 +133,7 @@ fn beside(scripts: Vec<String>) -> String {
     )
 }
 
-/// Names of the targets in one fuzz folder, in order; none if there is no such folder.
+/// The sorted names of the targets in one fuzz folder; none if there is no such folder.
 fn fuzz_targets(fuzz: &Path) -> anyhow::Result<Vec<String>> {
     let Ok(entries) = std::fs::read_dir(fuzz.join("fuzz_targets")) else {
         return Ok(Vec::new());
@@ -153,8 +153,9 @@ fn fuzz_targets(fuzz: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The commands of the README: every line of its `sh` blocks except comments and the commands that
-/// clone the repository and enter it. Tidy finds a missing page through the links to it.
+/// The commands of the README: every line of its `sh` blocks, except comments and the commands that
+/// clone the repository and enter it. Without a README there are none; tidy finds a missing page
+/// through the links to it.
 pub(super) fn readme(root: &Path) -> anyhow::Result<Vec<Step>> {
     let path = root.join("README.md");
     if !path.exists() {

@@ -1,5 +1,5 @@
-//! One step: a shell command with a time limit. A step that hangs is killed with all processes that
-//! it started, so that it costs its limit and not the whole run.
+//! One step: a shell command with a time limit. A step that hangs is killed together with all
+//! processes that it started, so that it costs the run no more than its limit.
 
 use std::fmt;
 use std::fs::File;
@@ -13,8 +13,8 @@ use anyhow::Context;
 /// The exit code of a step that cannot run here, the same as automake's.
 const CANNOT_RUN: i32 = 77;
 
-/// The check for known vulnerabilities needs a database from the network. If it cannot be fetched,
-/// the step is skipped: no change of this tree could mend that.
+/// The check for known vulnerabilities needs a database from the network. If the database cannot be
+/// fetched, the step is skipped, because no change of this tree could help.
 pub(super) const ADVISORIES: &str =
     "cargo deny fetch db || exit 77; cargo deny --workspace check advisories";
 
@@ -23,22 +23,22 @@ pub(super) const ADVISORIES: &str =
 pub(super) const SCRIPTS: &str =
     "git ls-files '*.sh' .ci/run | while read -r it; do bash -n \"$it\" || exit 1; done";
 
-/// Dunlin's peers are a workspace of their own, which the other steps do not see. This step checks
-/// that workspace without running it: figures need an idle machine.
+/// The workspace of Dunlin's peers is separate, and no other step looks at it. This step checks it
+/// but runs no measurement, because figures need an idle machine.
 pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
     peers/measure/Cargo.toml && cargo clippy --locked --manifest-path \
     peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
     -- -D warnings";
 
-/// Attacks a server with a healthy client, whose latency is compared with that in other phases of
-/// the same run.
+/// Attacks a server that a healthy client uses, and compares the client's latency in the phases of
+/// the run.
 pub(super) const HOSTILE: &str = "cargo xtask hostile --minutes 2";
 
 /// A named shell command.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) name: String,
-    /// The command for bash, in the root of the workspace.
+    /// The command for bash, which runs in the root of the workspace.
     pub(super) script: String,
     limit: Duration,
     may_skip: bool,
@@ -127,8 +127,8 @@ impl Step {
         }
     }
 
-    /// Runs the step in `root`. Its output goes to a file. Calls `meanwhile` again and again until
-    /// the step has ended, and once after that.
+    /// Runs the step in `root`. Its output goes to a file. Calls `meanwhile` repeatedly until the
+    /// step has ended, and once after that.
     pub(super) fn run_into(
         &self,
         root: &Path,
@@ -158,8 +158,8 @@ impl Step {
     }
 }
 
-/// The path of a running program. If a step builds the program anew, the system marks the old file
-/// as deleted, and the new file is at the same path.
+/// The path of a running program. If a step has rebuilt the program, the system marks the path of
+/// the old file as deleted, but the new file is at the same path.
 fn standing(program: PathBuf) -> PathBuf {
     let path = program
         .to_str()
@@ -177,7 +177,8 @@ fn wait(mut child: Child, limit: Duration, meanwhile: &mut dyn FnMut()) -> anyho
             });
         }
         if Instant::now() > deadline {
-            // The child leads a process group of its own, and a group is named by its negative.
+            // The child leads its own process group, which is named by the negative of the child's
+            // id.
             let group = format!("-{}", child.id());
             Command::new("kill")
                 .args(["-KILL", "--", &group])

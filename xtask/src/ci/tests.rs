@@ -15,7 +15,7 @@ fn every_check_runs_in_every_workspace() {
     }
     let names: Vec<&str> = steps.iter().map(|step| &*step.name).collect();
     assert!(names.contains(&"miri (gopt)"), "{names:?}");
-    // The README's command for the tests is that step, and no second one.
+    // The README's command for the tests adds no second step.
     let tests = steps
         .iter()
         .filter(|step| step.script.starts_with("cargo test --workspace"));

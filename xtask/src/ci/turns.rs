@@ -1,4 +1,4 @@
-//! Runs the steps in their order. Consecutive untimed steps run two at once; any other step has the
+//! Runs the steps in order. Consecutive untimed steps run two at a time; any other step has the
 //! machine to itself. Called by `ci`.
 
 use std::fs::File;
@@ -13,7 +13,7 @@ use anyhow::Context;
 use super::step::{Outcome, Step};
 use crate::workspaces;
 
-/// Untimed steps that run at once.
+/// Number of untimed steps that run at a time.
 const AT_ONCE: usize = 2;
 
 /// A step that has run.
@@ -56,8 +56,8 @@ pub(super) fn run<'a>(root: &Path, steps: &'a [Step]) -> anyhow::Result<Vec<Ran<
     Ok(all)
 }
 
-/// Runs these steps, [`AT_ONCE`] at a time, and prints the output of each when it has ended. The
-/// first of them is step number `first` of all.
+/// Runs these steps, [`AT_ONCE`] at a time, and prints the output of each when it has ended.
+/// `first` is the number of the first one among all steps.
 fn together<'a>(
     root: &Path,
     steps: &'a [Step],
@@ -95,7 +95,7 @@ fn title(step: &Step) {
     println!("\n=== {}: {}", step.name, step.script);
 }
 
-/// Runs a step. Calls `meanwhile` with its log, again and again.
+/// Runs a step and calls `meanwhile` with its log repeatedly.
 fn time<'a>(
     root: &Path,
     step: &'a Step,
@@ -114,8 +114,8 @@ fn time<'a>(
     })
 }
 
-/// Prints a log's bytes from `at` on, and returns their count. Bytes that cannot be read now are
-/// printed later, or stay in the log.
+/// Prints the bytes of a log from `at` on, and returns their number. Bytes that cannot be read now
+/// are printed later, or only stay in the log.
 fn show_from(log: &Path, at: u64) -> u64 {
     let show = || {
         let mut log = File::open(log)?;

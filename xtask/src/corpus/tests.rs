@@ -19,7 +19,7 @@ fn inputs_are_unpacked_as_they_were_packed() {
     for _ in 0..2 {
         unpack(&inputs, &files).unwrap();
         assert_eq!(folder_inputs(&files).unwrap(), inputs);
-        // A file of an earlier corpus, which the second time must not find.
+        // A file of an earlier corpus, which must be gone after unpacking again.
         fs::write(files.join("9999"), "old").unwrap();
     }
     fs::remove_dir_all(&folder).unwrap();

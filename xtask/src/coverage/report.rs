@@ -1,13 +1,13 @@
 //! The parts of the receive path that tests reach, from the output of `llvm-cov export`.
 //!
-//! Two things are counted, and both must be enough. An *outcome* is one side of a condition: of an
-//! `if`, a `while`, a guard, or one operand of `&&` and `||`. The compiler makes no conditions for
-//! the arms of a `match`, for `if let` chains without one, and for `?`, so the *regions* are
-//! counted too: each arm, each body and each early return is one.
+//! Two things are counted, and enough of both must be reached. An *outcome* is one side of a
+//! condition: of an `if`, a `while`, a guard, or one operand of `&&` and `||`. The compiler makes
+//! no conditions for the arms of a `match`, for `if let` chains without a boolean condition, and
+//! for `?`. Therefore *regions* are counted too: each arm, each body and each early return is one.
 //!
-//! A generic function is compiled once for every set of types, and each program has its own copy of
-//! everything. A place in the source counts once, and as reached if any copy reaches it. Code that
-//! is not built for tests (planted bugs) does not count; tests are in other files.
+//! A generic function is compiled once for every set of types, and each program has its own copies.
+//! A place in the source counts once, and is reached if any copy reaches it. Code that is not built
+//! for tests (planted bugs) does not count; tests are in other files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,11 +26,11 @@ type Span = [u64; 4];
 #[derive(Debug, Default)]
 struct File {
     regions: BTreeMap<Span, u64>,
-    /// How often the condition was true, and false.
+    /// For each condition, how often it was true and how often false.
     conditions: BTreeMap<Span, [u64; 2]>,
 }
 
-/// The number of reached places, and of all.
+/// The number of reached places, and of all places.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Share {
     reached: usize,
@@ -54,7 +54,7 @@ impl Share {
         }
     }
 
-    /// If there are no places, all are reached.
+    /// The reached fraction; if there are no places, all are reached.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn part(self) -> f64 {
         match self.all {
@@ -141,7 +141,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// The places that are not reached, and below them a table.
+    /// Writes the places that are not reached, and then a table.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, file) in &self.files {
             for ([line, column, ..], [yes, no]) in &file.conditions {
@@ -166,7 +166,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The path from the root, of a file that lies below it.
+/// The path of a file from the root, if it lies below the root.
 fn relative<'a>(name: &'a Value, root: &Path) -> Option<&'a str> {
     let below = Path::new(name.as_str()?).strip_prefix(root).ok()?;
     below.to_str()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Otherwise a moved file would be noticed only after everything has been built and run.
+/// Without this test, a moved file would be noticed only after everything has been built and run.
 #[test]
 fn the_receive_path_names_files_that_exist() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));

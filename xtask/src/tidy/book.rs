@@ -1,6 +1,6 @@
 //! The book: every page is in its table of contents, no page links out of the book, and every page
-//! that shows Rust is named by a Rust file, which is the test that compiles it. The module `links`
-//! checks that the target of each link exists.
+//! that shows Rust is named by a Rust file, which is the test that compiles the code. The module
+//! `links` checks that the target of each link exists.
 
 use super::Finding;
 use super::links::{relative, resolve};
@@ -34,7 +34,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// Links that a rendered book cannot follow.
+/// Finds links that a rendered book cannot follow.
 fn outward(page: &File) -> impl Iterator<Item = Finding> {
     relative(&page.text).filter_map(|(line, target)| {
         let path = resolve(&page.path, target.split('#').next()?);
@@ -45,7 +45,7 @@ fn outward(page: &File) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// The first Rust code of a page, if no test knows the page.
+/// Finds the first Rust code of a page, if no test names the page.
 fn unchecked(tree: &Tree, page: &File) -> Option<Finding> {
     let mut lines = page.text.lines();
     let line = lines.position(|line| line.trim_start().starts_with("```rust"))?;

@@ -1,9 +1,9 @@
-//! Finds the new lines: their text stood in no file at an earlier revision. A line that was only
-//! moved, even into another file, is old.
+//! Finds the new lines: those whose text was in no file at an earlier revision. A line that was
+//! only moved, even into another file, is old.
 //!
 //! The revision is [`BEGIN`], so that any clone with the whole history finds every line written
-//! since, whatever its branches are. A shallow clone lacks that commit: there, and in a rewritten
-//! history, only lines that are not committed are new, and `tidy` says so. `--since REV` names
+//! since then, whatever its branches are. A shallow clone lacks that commit. There, and in a
+//! rewritten history, only uncommitted lines are new, and `tidy` says so. `--since REV` names
 //! another revision: the last commit that `REV` and `HEAD` have in common.
 
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// The commit after which the rules for new lines hold.
+/// The commit from which on the rules for new lines hold.
 const BEGIN: &str = "f605fa8fdcce3d27d0f3927b0865cb2590cf01ec";
 
 /// The lines that are old.
@@ -20,7 +20,8 @@ const BEGIN: &str = "f605fa8fdcce3d27d0f3927b0865cb2590cf01ec";
 pub(super) struct Old(HashSet<String>);
 
 impl Old {
-    /// Reads the files of the earlier revision; also returns its name, if it is not the usual one.
+    /// Reads the files of the earlier revision. Also returns the revision's name, if it is not the
+    /// usual one.
     pub(super) fn read(root: &Path, since: Option<&str>) -> anyhow::Result<(Self, Option<String>)> {
         let (revision, note) = match since {
             Some(since) => (common(root, since)?, None),

@@ -1,7 +1,7 @@
 //! Circles between the files of a crate (convention 18). A folder (with the file of its name) and
 //! another folder or file of the crate's root must not need each other; inside a folder, at most
-//! three files may. A file needs another one if it names an item of it: in a `use`, or by a path,
-//! as in the types of signatures.
+//! three files may form a circle. A file needs another one if it names an item of that file: in a
+//! `use`, or by a path, as in the types of signatures.
 //!
 //! The existing circles are listed in `xtask/circles.txt`. The list may only shrink: a file that
 //! enters a circle is a finding, and so is a line whose circle is gone.
@@ -15,7 +15,7 @@ use super::tokens::is_test;
 use super::tree::{File, Tree};
 use uses::Module;
 
-/// The list.
+/// The list of known circles.
 const KNOWN: &str = "xtask/circles.txt";
 
 /// Most files of a folder in one circle.
@@ -63,12 +63,12 @@ pub(super) fn count(tree: &Tree) -> usize {
     tree.get(KNOWN).map_or(0, |file| file.text.lines().count())
 }
 
-/// The text of the list as it should be now.
+/// The text that the list should have now.
 pub(super) fn list(tree: &Tree) -> String {
     places(tree).into_keys().map(|place| place + "\n").collect()
 }
 
-/// Every place in a circle that is too large, by its name in the list.
+/// Every place in a circle that is too large, by the place's name in the list.
 fn places(tree: &Tree) -> Places {
     let mut places = Places::new();
     for root in roots(tree) {
@@ -114,7 +114,8 @@ fn needs(tree: &Tree, root: &str) -> Needs {
     modules.iter().map(of).collect()
 }
 
-/// The folder of a file, as a path with a slash at its end; a file of the root itself is its own.
+/// The folder of a file, as a path with a slash at its end; a file in the root itself is its own
+/// folder.
 fn folder(root: &str, file: &str, needs: &Needs) -> String {
     let inside = &file[root.len() + 1..];
     if let Some((first, _)) = inside.split_once('/') {
@@ -143,7 +144,7 @@ fn between_folders(root: &str, needs: &Needs) -> Places {
 }
 
 fn within_folders(root: &str, needs: &Needs) -> Places {
-    // Files of the root are in one folder here.
+    // Here all files of the root are in one folder.
     let home = |file: &str| {
         let folder = folder(root, file, needs);
         if folder.ends_with('/') {

@@ -1,6 +1,6 @@
-//! The core of an endpoint, which brings each event to its parts (convention 20). Its logic belongs
-//! in the parts: the number of methods of `Core` and of their files is bounded, and a reader of
-//! them sees all paths that an event can take.
+//! The core of an endpoint, which passes each event to its parts (convention 20). Logic belongs in
+//! the parts, so the number of methods of `Core`, and of the files that contain them, is bounded. A
+//! reader of these methods sees all paths that an event can take.
 
 use proc_macro2::{TokenStream, TokenTree};
 
@@ -15,7 +15,7 @@ const PLACE: &str = "crates/core/src/protocol";
 /// Most files with methods of `Core`.
 const FILES: usize = 4;
 
-/// Most methods of `Core`, those of builds with planted bugs included.
+/// Most methods of `Core`, including those in builds with planted bugs.
 const METHODS: usize = 40;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -46,7 +46,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The number of methods of `Core` in a file; `None` if it has no `impl` of it.
+/// The number of methods of `Core` in a file; `None` if the file has no `impl Core`.
 fn methods(file: &File) -> Option<usize> {
     let tokens: Vec<TokenTree> = file.text.parse::<TokenStream>().ok()?.into_iter().collect();
     let counts = (0..tokens.len()).filter_map(|at| match &tokens[at..] {

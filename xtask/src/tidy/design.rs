@@ -46,7 +46,7 @@ fn sections_of(text: &str) -> impl Iterator<Item = (&str, usize)> {
 }
 
 /// Every section that the prose of the file cites, with the line. A citation may continue on the
-/// next line; in backticks it is an example.
+/// next line; a citation in backticks is an example and does not count.
 fn citations(file: &File) -> Vec<(String, usize)> {
     let lines = prose::lines(file);
     let mut words = lines

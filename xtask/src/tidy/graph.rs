@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::Finding;
 use super::tree::Tree;
 
-/// One crate of ours.
+/// One of our crates.
 struct Rule {
     name: &'static str,
     /// The crates of ours on which it may depend, in builds and in tests.
     may_use: &'static [&'static str],
-    /// The foreign crates on which it may depend; `None`: any.
+    /// The foreign crates on which it may depend; `None` if it may depend on any.
     libraries: Option<&'static [&'static str]>,
-    /// Crates, ours or foreign, that are only compiled for a program with a feature for them.
+    /// Crates, ours or foreign, that are compiled only if a program enables a feature for them.
     optional: &'static [&'static str],
 }
 
@@ -61,12 +61,12 @@ const UNDER_FACE: &[&str] = &[
     "dunlin-server",
 ];
 
-/// Any crate may use it, but only in its tests, and so may a program that is a test.
+/// The crate that any crate may use, but only in its tests; so may a program that is itself a test.
 const FOR_TESTS: &str = "dunlin-testkit";
 
 /// Our crates, each with its rule; a crate that is not in the table is a finding.
 const RULES: &[Rule] = &[
-    // Crates that every user compiles have few libraries, so that they compile quickly.
+    // Crates that every user compiles use few libraries, so that they compile quickly.
     Rule {
         libraries: Some(&[]),
         ..rule("dunlin-wire", &[])
@@ -318,7 +318,7 @@ const fn rule(name: &'static str, may_use: &'static [&'static str]) -> Rule {
     }
 }
 
-/// Takes cargo's description of each workspace.
+/// Checks all dependencies; `metadata` is cargo's description of each workspace.
 pub(super) fn check(metadata: &[Value]) -> anyhow::Result<Vec<Finding>> {
     let packages = packages(metadata)?;
     let names: Vec<&str> = packages
@@ -368,7 +368,7 @@ fn packages(metadata: &[Value]) -> anyhow::Result<Vec<&Value>> {
     Ok(packages)
 }
 
-/// The reason why `rule`'s crate may not have this dependency.
+/// The reason why `rule`'s crate may not have this dependency, if there is one.
 fn check_edge(rule: &Rule, dependency: &Value, ours: &[&str]) -> Option<String> {
     let name = dependency["name"].as_str()?;
     let is_test = dependency["kind"] == "dev";

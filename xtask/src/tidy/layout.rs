@@ -1,5 +1,5 @@
-//! The outside of a Rust file: its name, its first line, its length, its line lengths (conventions
-//! 1 to 3).
+//! The outer form of a Rust file: its name, its first line, its length, and the lengths of its
+//! lines (conventions 1 to 3).
 
 use super::Finding;
 use super::tree::{File, Tree};

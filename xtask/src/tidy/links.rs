@@ -17,7 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// The link targets in the prose of a page, with the number of the line.
+/// The link targets in the prose of a page, each with its line number.
 pub(super) fn relative(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let targets = |(number, line)| {
         targets(line)
@@ -92,8 +92,8 @@ fn is_relative(target: &str) -> bool {
     !target.contains("://") && !target.starts_with("mailto:")
 }
 
-/// The anchors of a page's headings, as forges and mdBook make them: small letters, digits, `_` and
-/// `-`, a `-` for each space, and a number after those that occurred before.
+/// The anchors of a page's headings, as forges and mdBook make them: lower-case letters, digits,
+/// `_` and `-`, a `-` for each space, and a number after repeated anchors.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

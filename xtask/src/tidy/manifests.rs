@@ -1,5 +1,5 @@
-//! The manifests of all workspaces agree: Cargo keeps lints, profiles, edition and versions of
-//! libraries in each of them, so a workspace changed alone would be checked by other rules.
+//! The manifests of all workspaces agree. Each workspace has its own lints, profiles, edition and
+//! versions of libraries, so changing only one manifest would give the workspaces different rules.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 /// Sections in which workspaces differ: the members, and the folders of crates.
 const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 
-/// Sections that begin like this may differ as well: the look-ups are measured only as one codegen
-/// unit, Dunlin also as a user builds it.
+/// Sections whose headings begin like this may also differ: the look-ups are measured only as one
+/// codegen unit, Dunlin also as a user builds it.
 const MEASURED: [&str; 2] = ["[profile.release", "[profile.lto"];
 
 const DEPENDENCIES: &str = "[workspace.dependencies]";

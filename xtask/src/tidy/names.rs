@@ -9,7 +9,7 @@ use super::tree::Tree;
 
 const ENDINGS: [&str; 2] = [".rs", ".md"];
 
-/// Names that end like a file name, but are none.
+/// Names that end like a file name but are not one.
 const OTHERS: [&str; 1] = ["docs.rs"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Each path, and each of its ends that begins after a slash.
+/// Each path, and each suffix of it that begins after a slash.
 fn endings(paths: &BTreeSet<String>) -> BTreeSet<&str> {
     let mut endings = BTreeSet::new();
     for path in paths {

@@ -1,10 +1,10 @@
 //! Parts: folders and files whose state is private (convention 19). Each event of a part, and each
-//! question to it, is a method with that name, so a reader finds every change of its state in its
-//! own files.
+//! question to it, is a method with that name, so a reader finds every change of the part's state
+//! in the part's own files.
 //!
-//! In a part, tidy refuses fields that are visible outside it, functions visible outside it that
-//! return `&mut`, and, over all parts, more than a few functions of one line that only get or set a
-//! field. A folder or file becomes a part by a line in [`PARTS`].
+//! In a part, tidy refuses fields that are visible outside it, and functions visible outside it
+//! that return `&mut`. Over all parts, tidy refuses more than a few functions of one line that only
+//! get or set a field. A folder or file becomes a part by a line in [`PARTS`].
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -14,12 +14,12 @@ use super::tree::{File, Tree};
 
 /// A part, its types without state (plain values, and proofs that borrow), and its owners.
 struct Part {
-    /// A file; or a folder without a slash at its end, with the file of its name.
+    /// A file; or a folder, without a slash at its end, together with the file of its name.
     path: &'static str,
     /// Types whose fields may be visible and whose methods may return `&mut`.
     values: &'static [&'static str],
-    /// Types that the part lends with `&mut`, because an event of another part changes them too.
-    /// Their own fields are private, and none of their methods gives out `&mut`.
+    /// Types that the part lends as `&mut`, because an event of another part changes them too.
+    /// Their own fields are private, and none of their methods returns `&mut`.
     owners: &'static [&'static str],
 }
 
@@ -177,7 +177,7 @@ impl Walk<'_> {
             .push(Finding::new(&self.file.path, line, what));
     }
 
-    /// Checks all items, which are methods of a type of this kind.
+    /// Checks all items. `of`: the kind of the type whose methods they are.
     fn stream(&mut self, stream: TokenStream, of: Kind) {
         let tokens: Vec<TokenTree> = stream.into_iter().collect();
         let mut at = 0;
@@ -259,7 +259,7 @@ impl Walk<'_> {
         };
         let signature = &rest[..body];
         let is_arrow = |pair: &[TokenTree]| is_punct(&pair[0], '-') && is_punct(&pair[1], '>');
-        // Arguments are in a group of their own, so an arrow outside groups belongs to the result.
+        // Arguments form their own group, so an arrow outside groups belongs to the result.
         let result = signature.windows(2).rposition(is_arrow);
         let result = result.map_or(&[][..], |at| &signature[at..]);
         let is_checked = of != Kind::Value;
@@ -277,7 +277,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether `&mut` or `&'a mut` stands somewhere in a type, before another name than these.
+/// Whether a type contains `&mut` or `&'a mut` before any name other than these.
 fn has_mutable(tokens: &[TokenTree], owners: &[&str]) -> bool {
     let is_here = (0..tokens.len()).any(|at| {
         let mut rest = tokens[at..].iter();

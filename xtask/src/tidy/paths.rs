@@ -4,8 +4,8 @@
 use super::Finding;
 use super::tree::Tree;
 
-/// First parts of absolute paths that get into a file by accident. They are written without their
-/// slash, so that this file passes its own check.
+/// First components of absolute paths that get into a file by accident, without their slash, so
+/// that this file passes its own check.
 const ACCIDENTS: [&str; 4] = ["work", "tmp", "root", "home"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// True if `/part` stands in the line at the beginning of a path.
+/// True if a path in the line begins with `/part`.
 fn has_absolute(line: &str, part: &str) -> bool {
     line.match_indices(part).any(|(at, _)| {
         let Some(before) = line[..at].strip_suffix('/') else {

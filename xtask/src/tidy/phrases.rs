@@ -1,12 +1,12 @@
-//! Words that new lines of prose may not have (convention 17): they read as translated, or
-//! hide the part of the program that acts. Old lines keep theirs until they are rewritten.
+//! Words that new lines of prose may not contain (convention 17): they read as translated, or hide
+//! the part of the program that acts. Old lines keep such words until they are rewritten.
 
 use super::Finding;
 use super::changes::Old;
 use super::prose::{self, Line};
 use super::tree::{File, Tree};
 
-/// Refused words, in small letters, and the advice.
+/// Refused words, in lower case, and the advice for each.
 const PHRASES: [(&[&str], &str); 12] = [
     (&["who"], ACTOR),
     (&["whom"], ACTOR),
@@ -66,8 +66,8 @@ struct Word {
     line: usize,
 }
 
-/// All words of prose in small letters. Code between backticks, and a gap between lines, is a word
-/// without text.
+/// All words of prose, in lower case. Code between backticks, and a gap between lines, count as a
+/// word without text.
 fn words(lines: &[Line<'_>]) -> Vec<Word> {
     let mut words = Vec::new();
     let mut last = 0;

@@ -1,5 +1,5 @@
-//! The prose of a file: comments of Rust, and pages, without their blocks of code. Called by the
-//! checks of words.
+//! The prose of a file: the comments of a Rust file, or a page, without blocks of code. Called by
+//! the checks of words.
 
 use super::tree::File;
 
@@ -13,7 +13,7 @@ pub(super) struct Line<'a> {
     pub(super) opens_doc: bool,
 }
 
-/// The lines of prose of a Rust file or a page; none of other files.
+/// The lines of prose of a Rust file or a page; other files have none.
 pub(super) fn lines(file: &File) -> Vec<Line<'_>> {
     let lines = match file.path.rsplit_once('.') {
         Some((_, "rs")) => comments(&file.text),
@@ -32,7 +32,7 @@ fn page(text: &str) -> Vec<Line<'_>> {
     text.lines().enumerate().map(line).collect()
 }
 
-/// Drops the lines between two that begin with three backticks.
+/// Drops the lines of code blocks: those between two lines that begin with three backticks.
 fn without_code(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
     let mut is_code = false;
     let is_prose = |line: &Line<'_>| {
@@ -66,7 +66,7 @@ fn comments(text: &str) -> Vec<Line<'_>> {
     lines
 }
 
-/// Each comment with its place, marks included. Text in literals does not count.
+/// Each comment with its place, including its marks. Text in literals does not count.
 fn raw_comments(text: &str) -> Vec<(usize, &str)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -93,7 +93,7 @@ fn raw_comments(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Length of a block comment, which may hold others.
+/// Length of a block comment, which may contain others.
 fn block_comment(rest: &str) -> usize {
     let mut depth = 0;
     let mut at = 0;

@@ -2,8 +2,8 @@
 //!
 //! A rule is defined where its id (`W4`: a capital letter and a number) is the first word of a
 //! heading, list item or table row. It is cited by "rule W4", "rules W1 to W12" or "rules S1, S2
-//! and S5" in a Rust file under `crates/`. An id that is cited must be defined, once; a rule that
-//! is defined must be cited.
+//! and S5" in a Rust file under `crates/`. A cited id must be defined exactly once; a defined rule
+//! must be cited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,7 +99,8 @@ fn expand(from: Option<Id>, to: Id) -> impl Iterator<Item = Id> {
     (first..=to.1).map(move |number| (to.0, number))
 }
 
-/// Words and commas with their lines; a citation may be wrapped, so comment marks are no words.
+/// Words and commas with their lines. A citation may span lines, so comment marks do not count as
+/// words.
 fn words(text: &str) -> impl Iterator<Item = (&str, usize)> {
     text.lines().enumerate().flat_map(|(number, line)| {
         let line = line.trim_start().trim_start_matches(['/', '!']);

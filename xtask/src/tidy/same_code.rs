@@ -1,5 +1,5 @@
-//! Compares the Rust code with that of another revision, except for comments: for commits that
-//! claim to change nothing else. It compares the tokens of every Rust file; doc comments count as
+//! Compares the Rust code, without comments, with that of another revision: for commits that claim
+//! to change only comments. It compares the tokens of every Rust file; doc comments count as
 //! comments.
 
 use std::path::Path;
@@ -99,7 +99,7 @@ fn flatten(stream: TokenStream, into: &mut Vec<(String, usize)>) {
     }
 }
 
-/// The number of first tokens that form a doc comment: `#[doc = "…"]` or `#![doc = "…"]`.
+/// The number of leading tokens that form a doc comment: `#[doc = "…"]` or `#![doc = "…"]`.
 fn doc_comment(tokens: &[TokenTree]) -> usize {
     let is = |token: &TokenTree, punct: char| super::tokens::is_punct(token, punct);
     let (group, length) = match tokens {

@@ -1,6 +1,6 @@
-//! The tokens of a Rust file: lengths of functions, macros that mark unfinished work, `unwrap()`
-//! outside tests, tests that are not in a file of their own (conventions 1, 2, 10). It reads tokens
-//! and not syntax trees, because bodies of macros count too.
+//! Checks of the tokens of a Rust file: lengths of functions, macros that mark unfinished work,
+//! `unwrap()` outside tests, and tests that are not in their own file (conventions 1, 2, 10). They
+//! read tokens instead of syntax trees, because bodies of macros count too.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 

@@ -1,4 +1,4 @@
-//! The files that the checks read: everything that git tracks or would track, as text.
+//! The files that the checks read: the text of everything that git tracks or would track.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 #[derive(Default, Debug)]
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
-    /// All paths, those of binary files and of folders too, for links.
+    /// All paths, including those of binary files and of folders, for links.
     pub(super) paths: std::collections::BTreeSet<String>,
 }
 

@@ -1,6 +1,7 @@
 //! The packages that users compile: those of a program that depends on `dunlin`, and those of
-//! README's first command. Time differs from machine to machine, and from run to run; the number of
-//! packages does not, and grows first. `docs/decisions/weight.md` has the times.
+//! README's first command. Compile time differs from machine to machine and from run to run; the
+//! number of packages does not, and its growth is the first sign. `docs/decisions/weight.md` has
+//! the times.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +15,7 @@ use super::Finding;
 struct Weight {
     /// The package, without its default features.
     package: &'static str,
-    /// Most packages, with itself.
+    /// Most packages, including itself.
     most: usize,
 }
 
@@ -38,7 +39,7 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The packages, a line each, as `cargo tree` prints them.
+/// The packages, one per line, as `cargo tree` prints them.
 fn tree(root: &Path, package: &str) -> anyhow::Result<String> {
     let out = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--no-default-features"])
@@ -54,7 +55,7 @@ fn tree(root: &Path, package: &str) -> anyhow::Result<String> {
 
 fn judge(weight: &Weight, tree: &str) -> Vec<Finding> {
     let found = |what| Finding::new("Cargo.toml", 0, what);
-    // A line is `name version (notes)`, and a package stands in several.
+    // A line is `name version (notes)`, and a package may occur in several lines.
     let name_and_version = |line: &'_ str| {
         let mut words = line.split(' ').map(str::to_owned);
         Some((words.next()?, words.next()?))

@@ -1,4 +1,4 @@
-//! Files belong to the deepest workspace around them.
+//! A file belongs to the innermost workspace that contains it.
 
 use super::*;
 

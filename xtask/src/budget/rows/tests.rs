@@ -1,4 +1,4 @@
-//! The rows, and how the example is started for each.
+//! The rows, and the arguments of the example for each.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The content of the budget file, and counts above their ceilings.
+//! Reads budget files, and finds counts above their ceilings.
 
 use super::{Budget, Build, excesses, file_row, loose};
 

@@ -1,4 +1,4 @@
-//! Examples, tests and commands in the tree become steps; other text does not.
+//! Examples, tests and commands in the tree become steps, and nothing else does.
 
 use serde_json::json;
 
@@ -107,7 +107,7 @@ fn what_runs_beside_each_other_fails_with_each_of_them() {
     assert_eq!(run(&["true", "true"]), Outcome::Passed);
     assert_eq!(run(&["exit 3", "true"]), Outcome::Failed(Some(3)));
     assert_eq!(run(&["true", "exit 4"]), Outcome::Failed(Some(4)));
-    // They do not wait for each other: the first ends once the second has begun.
+    // The commands run at the same time: the first ends only once the second has begun.
     let folder = std::env::temp_dir().join(format!("xtask-beside-{}", std::process::id()));
     let waits = format!("until [ -d {0} ]; do sleep 0.01; done", folder.display());
     let makes = format!("mkdir {}", folder.display());

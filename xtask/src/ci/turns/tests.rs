@@ -3,7 +3,7 @@
 use super::super::step::sh;
 use super::*;
 
-/// A step that checks whether another one runs at the same time, and fails otherwise.
+/// A step that fails unless another one runs at the same time.
 fn meets(own: &str, other: &str) -> Step {
     let wait =
         format!("for _ in $(seq 500); do [ -e {other} ] && exit 0; sleep 0.01; done; exit 1");
@@ -13,7 +13,7 @@ fn meets(own: &str, other: &str) -> Step {
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("xtask-turns-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    // `cargo metadata` names the folder of outputs.
+    // `cargo metadata`, which names the folder of outputs, needs a package.
     std::fs::create_dir_all(folder.join("src")).unwrap();
     std::fs::write(folder.join("src/lib.rs"), "").unwrap();
     let manifest = "[package]\nname = \"a\"\nedition = \"2024\"\n[workspace]\n";

@@ -1,5 +1,5 @@
-//! Pages that are missing in the contents, links out of the book, and Rust code that no test
-//! compiles.
+//! The check finds pages missing from the contents, links out of the book, and Rust code that no
+//! test compiles.
 
 use super::*;
 

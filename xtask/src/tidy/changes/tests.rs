@@ -1,4 +1,4 @@
-//! The revision that counts as the earlier one, in a repository that the test makes.
+//! Which revision counts as the earlier one, in a repository that the test makes.
 
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::super::tokens::is_punct;
 use super::super::tree::File;
 
-/// Most re-exports that are followed for one name.
+/// Most re-exports to follow for one name.
 const DEPTH: usize = 8;
 
 /// A file as a module.
@@ -15,9 +15,9 @@ const DEPTH: usize = 8;
 pub(super) struct Module {
     /// The file's path from the root of the workspace.
     pub(super) file: String,
-    /// Its module names from the root of the crate, which itself has none.
+    /// Its module names from the root of the crate, without the root itself.
     pub(super) path: Vec<String>,
-    /// Every path that it uses, as it is written.
+    /// Every path that it uses, as written.
     pub(super) uses: Vec<Vec<String>>,
     /// Names that a `use` introduces, and their paths.
     names: BTreeMap<String, Vec<String>>,
@@ -30,7 +30,7 @@ impl Module {
     pub(super) fn read(root: &str, file: &File) -> Option<Self> {
         let inside = file.path.strip_prefix(root)?.strip_prefix('/')?;
         let inside = inside.strip_suffix(".rs")?;
-        // A program of its own, with other module paths.
+        // A separate program, with other module paths.
         if inside.starts_with("bin/") {
             return None;
         }
@@ -125,15 +125,15 @@ impl Module {
         }
     }
 
-    /// A path in a module within the file, in the form that the file itself would write.
+    /// Converts a path in a module within the file to the form that the file itself would write.
     fn outside(&self, mut path: Vec<String>) -> Vec<String> {
         let leading = path.iter().take_while(|word| *word == "super").count();
         path.drain(..leading.min(self.depth));
         path
     }
 
-    /// A path that begins with `crate`, `self` or `super` outside a `use`; returns the number of
-    /// its tokens, or 1.
+    /// Notes a path outside a `use` if it begins with `crate`, `self` or `super`. Returns the
+    /// number of tokens that it has read.
     fn path_in_code(&mut self, tokens: &[TokenTree]) -> usize {
         let TokenTree::Ident(first) = &tokens[0] else {
             return 1;
@@ -198,8 +198,8 @@ fn is_word(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(found) if found == word)
 }
 
-/// The file that defines the item at `path`, as seen from a module; `None`: another crate does. It
-/// follows re-exports.
+/// The file that defines the item at `path`, as seen from a module, after following re-exports;
+/// `None` if another crate defines it.
 pub(super) fn resolve<'a>(
     modules: &BTreeMap<&[String], &'a Module>,
     from: &'a Module,

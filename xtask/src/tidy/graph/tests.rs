@@ -1,4 +1,4 @@
-//! Forbidden edges of the crate graph are found, of every kind.
+//! The check finds every kind of forbidden edge in the crate graph.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Every check of the layout finds its bad example, and passes the limit itself.
+//! Every check of the layout finds its bad example, and accepts a file exactly at the limit.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Broken links are found, in both forms, and so are headings that do not exist. Other text is left
-//! alone.
+//! The check finds broken links, in both forms, and links to headings that do not exist. It ignores
+//! other text.
 
 use super::*;
 

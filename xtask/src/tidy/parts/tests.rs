@@ -1,4 +1,4 @@
-//! State that is visible outside its part is found; values and proofs may be visible.
+//! The check finds state that is visible outside its part; values and proofs may be visible.
 
 use super::{Part, Tree, check_parts};
 

@@ -1,4 +1,4 @@
-//! Comments are found, and text that only looks like one is not.
+//! Finds comments, and not text that only looks like a comment.
 
 use super::super::tree::File;
 use super::lines;

@@ -1,4 +1,4 @@
-//! Comments may change, and nothing else.
+//! Only comments may change.
 
 use super::super::tree::File;
 use super::compare;

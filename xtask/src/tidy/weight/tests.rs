@@ -1,4 +1,4 @@
-//! Packages are counted once, and a second version is found.
+//! Each package counts once, and the check finds a second version of one.
 
 use super::*;
 
