@@ -33,7 +33,7 @@ impl Row {
         numbers.chain(deadline).collect()
     }
 
-    /// What its numbers are per: an RPC or an iteration.
+    /// The unit of work that its numbers refer to: an RPC or an iteration.
     pub(super) fn per(&self) -> &'static str {
         if self.in_flight == 0 {
             "iteration"

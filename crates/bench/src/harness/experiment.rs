@@ -56,7 +56,7 @@ pub struct Experiment {
 pub struct Section {
     /// Its title.
     pub title: &'static str,
-    /// What is measured, the baseline, and how the papers measured it.
+    /// Describes the subject, the baseline, and how the papers measured the same.
     pub text: &'static str,
 }
 

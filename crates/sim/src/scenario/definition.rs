@@ -19,7 +19,7 @@ pub struct Scenario {
     pub hosts: usize,
     /// The network between them, and what it costs their threads to move frames.
     pub net: NetConfig,
-    /// What an RPC costs the thread at each side, in addition to its packets.
+    /// Time that an RPC costs the thread at each side, in addition to its packets.
     pub rpc_cost: Nanos,
     /// Faults of frames.
     pub faults: FaultRates,
