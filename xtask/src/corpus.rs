@@ -89,7 +89,7 @@ fn write(file: &Path, inputs: &Inputs) -> anyhow::Result<()> {
     fs::write(file, text).with_context(|| format!("{}", file.display()))
 }
 
-/// Writes a file for each input, and removes those of an earlier corpus.
+/// Writes a file for each input, and removes the files of an earlier corpus.
 fn unpack(inputs: &Inputs, folder: &Path) -> anyhow::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).context("cannot remove an earlier corpus")?;

@@ -84,9 +84,9 @@ pub(crate) enum Fault {
     /// The healthy client was slow. The medians of its 99th percentiles, in nanoseconds: while
     /// another server was attacked, and while its own was.
     Slow { elsewhere_ns: u64, attacked_ns: u64 },
-    /// Requests came to a handler twice.
+    /// Requests reached a handler twice.
     Twice(usize),
-    /// Requests changed while a handler looked at them.
+    /// Requests changed while a handler read them.
     Changed(usize),
     /// The server's memory grew.
     Grew { kib: u64 },

@@ -19,9 +19,9 @@ pub(crate) struct Target {
 pub(crate) enum Event {
     /// The server listens.
     Ready(Target),
-    /// Bytes of a request changed while a handler looked at them.
+    /// Bytes of a request changed while a handler read them.
     Changed,
-    /// A request came to the handler twice.
+    /// A request reached the handler twice.
     Twice(u64),
     /// The answer to an [`Ask`].
     Counts(Counts),

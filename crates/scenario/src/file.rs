@@ -337,7 +337,7 @@ fn ppm(n: u64) -> Ppm {
     Ppm(u32::try_from(n).unwrap_or(u32::MAX).min(Ppm::ALWAYS.0))
 }
 
-/// The nearest whole number, or the greatest for values beyond it.
+/// The nearest whole number; the greatest `u64` for larger values.
 ///
 /// # Errors
 /// It is negative, or no number.

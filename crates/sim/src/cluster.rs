@@ -95,7 +95,7 @@ impl RpcCluster {
         self.shared.lock().pending()
     }
 
-    /// Calls that have not ended, in words.
+    /// A description of the calls that have not ended.
     pub fn stuck(&self) -> String {
         self.shared.lock().stuck()
     }

@@ -88,7 +88,7 @@ pub fn allocations_in(work: impl FnOnce()) -> u64 {
     COUNT.get()
 }
 
-/// Where the first allocation of the last count came from.
+/// The backtrace of the first allocation of the last count.
 pub fn first_allocation() -> String {
     FIRST
         .take()

@@ -27,9 +27,9 @@ pub const HOLD: ReqType = ReqType(2);
 pub const PANIC: ReqType = ReqType(3);
 /// Its handler returns without an answer.
 pub const SILENT: ReqType = ReqType(4);
-/// Answered by a worker with its own data, unless that is a command.
+/// Answered by a worker with its own data, unless the data is a command.
 pub const BACKGROUND: ReqType = ReqType(5);
-/// Answered in batches with its own data, unless that is a command.
+/// Answered in batches with its own data, unless the data is a command.
 pub const BATCH: ReqType = ReqType(6);
 /// Rejected with 42.
 pub const REJECT: ReqType = ReqType(7);

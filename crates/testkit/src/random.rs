@@ -2,7 +2,7 @@
 
 use dunlin_core::Rng;
 
-/// The numbers of a seed: those of the endpoint's own generator.
+/// The random numbers of a seed, from the generator that the endpoint itself uses.
 #[derive(Clone, Debug)]
 pub struct Random(Rng);
 
@@ -28,7 +28,7 @@ impl Random {
     /// One of several things.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `things` is empty.
     pub fn pick<T: Copy>(&mut self, things: &[T]) -> T {
         things[self.below(things.len())]
     }

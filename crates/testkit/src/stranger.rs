@@ -48,7 +48,7 @@ pub fn lookup() -> Vec<u8> {
     frame(&Message::Lookup(Lookup { attempt, target }))
 }
 
-/// A question for as many counters as fit into an answer.
+/// A question for the largest number of counters that fit into an answer.
 ///
 /// # Panics
 /// Never: the constant fits.

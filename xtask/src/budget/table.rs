@@ -84,7 +84,7 @@ impl Budget {
     }
 }
 
-/// Counts above their ceilings, in words.
+/// Describes the counts that are above their ceilings.
 pub(super) fn excesses(
     build: Build,
     row: &str,

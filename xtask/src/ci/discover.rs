@@ -1,4 +1,4 @@
-//! Steps that follow from the tree, so that none can be forgotten: every example, every loom test,
+//! Steps derived from the tree, so that none can be forgotten: every example, every loom test,
 //! every fuzz target, and every command that the README shows.
 
 use std::fmt::Display;

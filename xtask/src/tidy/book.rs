@@ -10,7 +10,7 @@ use crate::workspaces;
 const CONTENTS: &str = "docs/SUMMARY.md";
 const README: &str = "README.md";
 
-/// Pages outside the book whose code is compiled nevertheless.
+/// Pages outside the book whose code is also compiled.
 const OTHERS: &str = "gopt/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

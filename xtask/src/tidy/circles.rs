@@ -3,8 +3,8 @@
 //! three files may form a circle. A file needs another one if it names an item of that file: in a
 //! `use`, or by a path, as in the types of signatures.
 //!
-//! The existing circles are listed in `xtask/circles.txt`. The list may only shrink: a file that
-//! enters a circle is a finding, and so is a line whose circle is gone.
+//! The existing circles are listed in `xtask/circles.txt`. The list may only shrink: tidy reports a
+//! file that enters a circle, and a line whose circle is gone.
 
 mod uses;
 

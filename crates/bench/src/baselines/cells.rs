@@ -98,7 +98,7 @@ impl Burst {
 
 /// The bytes of lines.
 fn bytes(lines: &[Line]) -> &[u8] {
-    // SAFETY: a `Line` is `LINE` bytes without padding, and those of a slice follow each other.
+    // SAFETY: a `Line` is `LINE` bytes without padding, and the lines of a slice are contiguous.
     unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), size_of_val(lines)) }
 }
 
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Calls `read` with the next message, in place; `None` if there is none.
+    /// Calls `read` with the next message, in place; `None` if there is no message.
     #[inline]
     pub(crate) fn read<R>(&mut self, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let end = &mut self.end;
@@ -230,8 +230,9 @@ impl<'a> Reader<'a> {
         Some(result)
     }
 
-    /// Moves the messages that have come, at most `most`, from the lane into a burst, whose old
-    /// messages are lost. False if there are none. The processor fetches their lines in parallel.
+    /// Moves the messages that have arrived, at most `most`, from the lane into a burst, whose old
+    /// messages are lost. False if there are none. The processor fetches the lines of the messages
+    /// in parallel.
     #[inline]
     pub(crate) fn read_run(&mut self, burst: &mut Burst, most: usize) -> bool {
         let end = &mut self.end;
@@ -280,8 +281,8 @@ impl<'a> End<'a> {
         }
     }
 
-    /// Gives the cells of all messages before `count` back. That costs the writer a cache miss, so
-    /// it happens for an eighth of the ring at a time.
+    /// Notes that all messages before `count` have been read. Giving cells back costs the writer a
+    /// cache miss, so an eighth of the ring is given back at a time.
     #[inline]
     fn give_back(&mut self, count: u64) {
         let eighth = self.shape.cells as u64 / 8;
@@ -314,14 +315,14 @@ impl<'a> End<'a> {
     #[inline]
     fn sequence(&self, cell: NonNull<u8>) -> &AtomicU64 {
         // SAFETY: a cell begins on a cache line inside the mapping, so its first eight bytes are
-        // aligned; both ends use them as an atomic alone.
+        // aligned; both ends use them only as an atomic.
         unsafe { AtomicU64::from_ptr(cell.as_ptr().cast()) }
     }
 
     #[inline]
     fn given_back(&self) -> &AtomicU64 {
         // SAFETY: the lane begins on a cache line inside the mapping, and both ends use its first
-        // eight bytes as an atomic alone.
+        // eight bytes only as an atomic.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().cast()) }
     }
 }

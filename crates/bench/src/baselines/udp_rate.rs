@@ -143,7 +143,7 @@ pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
     parent.say(&(count as f64 / begin.elapsed().as_secs_f64()))
 }
 
-/// Takes the datagrams that have come, and returns their number.
+/// Takes the datagrams that have arrived, and returns their number.
 fn take(socket: &UdpSocket, datagrams: &mut Datagrams, size: usize) -> anyhow::Result<u64> {
     let mut count = 0;
     for index in 0..datagrams.receive(socket)? {

@@ -104,7 +104,7 @@ fn socket() -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Spins until a datagram comes.
+/// Spins until a datagram arrives.
 #[inline]
 fn receive(
     socket: &UdpSocket,

@@ -227,7 +227,7 @@ impl Caller for Sender {
 /// The client process.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     let errand: Errand<Messages> = parent.receive()?;
     over_lossy!(errand.setting, measure(parent, &errand))

@@ -185,7 +185,7 @@ fn serve_on<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 /// A process that calls.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     over!(params.setting, call_on(parent, &params))

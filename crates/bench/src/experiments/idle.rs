@@ -242,7 +242,7 @@ fn pause(span: Duration) -> anyhow::Result<()> {
 /// The client, which waits silently and then calls.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn call_after_silence(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     over!(params.setting, after_silence(parent, &params))
@@ -275,7 +275,7 @@ fn after_silence<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<
 /// kills it.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn load_then_silence(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     over!(params.setting, load(parent, &params))

@@ -158,7 +158,7 @@ impl Caller for Ping {
 /// The client process.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
     let errand: Errand<u32> = parent.receive()?;
     over!(errand.setting, measure(parent, &errand))

@@ -186,7 +186,7 @@ impl Probe for Mixed {
 struct Mixer {
     session: Session,
     beside: Beside,
-    /// The number of the small call that is under way; `large`: that of the large one.
+    /// The number of the small call that is under way, and, in `large`, that of the large call.
     small: u64,
     large: u64,
     recorder: Recorder,
@@ -269,7 +269,7 @@ impl Caller for Mixer {
 /// The client process.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     let errand: Errand<Beside> = parent.receive()?;
     over!(errand.setting, measure(parent, &errand))

@@ -240,7 +240,7 @@ impl Caller for Sender {
 /// The client process.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     let errand: Errand<Messages> = parent.receive()?;
     over!(errand.setting, measure(parent, &errand))

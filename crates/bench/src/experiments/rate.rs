@@ -253,7 +253,7 @@ impl HasPipeline for Peer {
 /// it.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn issue(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     over!(params.setting, run(parent, &params))

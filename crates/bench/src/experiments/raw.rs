@@ -32,7 +32,7 @@ const SEGMENTS: [u32; 3] = [1, 8, 64];
 /// cache.
 const COPY_SIZES: [u32; 2] = [256 << 10, 8 << 20];
 
-/// Every baseline over these transports, and those of the machine itself.
+/// Every baseline over these transports, and the baselines of the machine itself.
 pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     let params = |size: u32| [("size", u64::from(size))];

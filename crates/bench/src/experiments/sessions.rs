@@ -241,7 +241,7 @@ fn per_session(before: &Side, after: &Side, sessions: u32) -> f64 {
 /// before it measures the rate, so that the parent can read the server's memory in between.
 ///
 /// # Errors
-/// A session cannot be connected; a wrong answer, or none.
+/// A session cannot be connected, or an answer is wrong or missing.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     over!(params.setting, run(parent, params))

@@ -184,7 +184,7 @@ struct Stream {
     recorder: Recorder,
     /// `None` while a request is in flight.
     bufs: Option<[MsgBuf; 2]>,
-    /// Whether to issue the next request when this one is over.
+    /// Whether to issue the next request after the present one has ended.
     goes_on: bool,
 }
 
@@ -233,7 +233,7 @@ impl App {
 /// The client process: fast RPCs alone, slow ones alone, then both.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     over!(params.setting, run(parent, &params))

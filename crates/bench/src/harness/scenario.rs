@@ -1,4 +1,4 @@
-//! A shipped scenario with some keys set, as a probe. Each round runs with its own seed.
+//! A probe that runs a shipped scenario with some keys changed. Each round has its own seed.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Packets to the data ports: random ones, genuine ones that are changed or repeated, and forged
-//! ones about requests under way, with the token of the attacker's own session.
+//! Sends packets to the data ports: random packets, genuine packets that are changed or repeated,
+//! and forged packets about requests under way, with the token of the attacker's own session.
 //!
 //! Invariant: it knows only the tokens of its own sessions.
 

@@ -29,8 +29,8 @@ const ASKED: usize = 192;
 const DEAF: usize = 4;
 /// Bytes of the receive buffers of peers that do not read.
 const SMALL: usize = 4 << 10;
-/// Longest life of a connection: the server closes connections that acknowledge no heartbeat, and
-/// the flood makes them anew.
+/// Longest life of a connection. The server closes connections that acknowledge no heartbeat, so
+/// the flood replaces its connections.
 const LIFE: Duration = Duration::from_secs(1);
 
 fn run(parent: &Parent) -> anyhow::Result<()> {

@@ -70,7 +70,7 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
             ..orders.clone()
         };
         let mut scribe = Process::spawn(SCRIBE, Seat::default(), &scribe)?;
-        // The damage to its own memory may end it first.
+        // The process may end before it reports, because of the damage to its own memory.
         if let Ok(done) = scribe.receive(PATIENCE) {
             deeds.add(done);
         }

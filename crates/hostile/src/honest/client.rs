@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(1);
 const VISIT: Duration = Duration::from_secs(1);
 /// Deadline of a call.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Sizes of requests in bytes. Each comes with a number N: one of N calls has this size.
+/// Each entry is a number N and a size in bytes: one of N calls has a request of this size.
 const SIZES: [(u64, usize); 3] = [(512, 200_000), (32, 3_000), (1, 32)];
 
 #[derive(Default)]
@@ -131,7 +131,7 @@ impl<T: Open> Line<T> {
         Ok(())
     }
 
-    /// A new session that ends at once.
+    /// Opens a new session and ends it immediately.
     fn visit(&mut self, seen: &mut Seen) {
         let options = ConnectOptions {
             patience: DEADLINE,

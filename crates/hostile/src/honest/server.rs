@@ -1,5 +1,5 @@
 //! The server: one endpoint over shared memory and UDP. It answers everything, and reports a
-//! request that comes twice or that changes while its handler reads it.
+//! request that arrives twice or that changes while its handler reads it.
 
 use std::fs;
 use std::time::Duration;

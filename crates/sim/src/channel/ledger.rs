@@ -194,7 +194,7 @@ impl Ledger {
         }
     }
 
-    /// Checks the ends of all calls when the run is over.
+    /// Checks the ends of all calls after the run.
     pub(super) fn check_all(&mut self) {
         for (name, call) in self.calls.iter().enumerate() {
             let problem = match call.end {

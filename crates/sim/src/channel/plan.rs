@@ -30,7 +30,7 @@ pub(super) struct ServerPlan {
     pub(super) takes: Nanos,
     /// How often it refuses a request, before or after it ran.
     pub(super) refuses: Ppm,
-    /// How often a handler answers with an error of its own.
+    /// How often a handler answers with an application error.
     pub(super) fails: Ppm,
     /// Whether its error codes tell, as the protocol says, if the request ran.
     pub(super) precise: bool,

@@ -44,7 +44,7 @@ pub struct Report {
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// The fault, in words.
+    /// A description of the fault.
     pub what: String,
 }
 

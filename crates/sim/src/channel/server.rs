@@ -1,4 +1,5 @@
-//! A server: handlers that answer at once or later, refuse, fail, and drain. Called by the world.
+//! A server: its handlers answer immediately or later, refuse, fail, and drain. Called by the
+//! world.
 
 use std::collections::BTreeMap;
 

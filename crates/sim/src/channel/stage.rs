@@ -127,7 +127,7 @@ pub(super) struct Stage {
     events: BTreeMap<(Nanos, u64), Event>,
     sequence: u64,
     pub(super) sessions: Vec<Made>,
-    /// Servers that are in the list of addresses, and those whose host is paused.
+    /// Whether each server is in the list of addresses; `paused`: whether its host is paused.
     pub(super) listed: Vec<bool>,
     pub(super) paused: Vec<bool>,
 }

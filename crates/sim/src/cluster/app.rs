@@ -153,7 +153,7 @@ impl App {
         self.unpaced.push(known.session);
     }
 
-    /// Now and then, under faults, a handler ends the session of its own request.
+    /// Sometimes, under faults, ends the session of the request that a handler is handling.
     pub(super) fn maybe_disconnect(&mut self, session: Session, cx: &mut Cx<'_>) {
         let often = Ppm(self.work.disconnects.0 / 5);
         if self.phase == Phase::Chaos && self.rng.chance(often) {
@@ -223,7 +223,7 @@ impl App {
         self.maybe_disconnect(session, cx);
     }
 
-    /// A session has come or gone.
+    /// Handles the beginning or the end of a session.
     pub(super) fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         self.note(cx, &EndpointFact::Session(event));
         if let SessionEvent::Closed { session, reason } = event

@@ -238,7 +238,7 @@ impl Control {
         self.judge.take_violation()
     }
 
-    /// Uses of channels, sessions and turns that have not been given back, in words.
+    /// Describes the uses of channels, sessions and turns that have not been given back.
     pub(super) fn left(&self, rpc: &mut Endpoint) -> Option<String> {
         let in_use = rpc.lifecycle().halves_mut().1.channels().in_use();
         let idle = self.handshake.is_idle();

@@ -33,7 +33,7 @@ use crate::world::record::{Recorded, Recorder};
 pub struct Variant {
     /// Its name in a report.
     pub name: &'static str,
-    /// Changes the plan of a seed into that of this variant.
+    /// Changes the plan of a seed for this variant.
     pub prepare: fn(&mut Plan),
     /// Counts the packets that took this variant's own path, if it has one.
     pub path: Option<TakesPath>,

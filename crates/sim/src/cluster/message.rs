@@ -15,7 +15,7 @@ const ANSWER: u64 = 0xA5A5_5A5A_0F0F_F0F0;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u16)]
 pub enum Kind {
-    /// Answers at once.
+    /// Answers immediately.
     Echo,
     /// Keeps the request, calls another process, then answers.
     Nested,
@@ -37,7 +37,7 @@ pub enum Kind {
     Lose,
     /// No handler has this type.
     Unknown,
-    /// The items of a batch are rejected, kept or forgotten; now and then the handler panics.
+    /// The items of a batch are rejected, kept or forgotten; sometimes the handler panics.
     MixedBatch,
     /// A worker rejects, forgets or panics.
     FailingBackground,

@@ -93,7 +93,7 @@ impl Mutant {
         Vec::new()
     }
 
-    /// The bug with this name: none in this build.
+    /// The bug with this name; there is none in this build.
     pub fn from_name(_name: &str) -> Option<Self> {
         None
     }

@@ -126,7 +126,7 @@ impl RpcNode {
         )
     }
 
-    /// Uses of channels, sessions and turns that have not been given back, in words.
+    /// Describes the uses of channels, sessions and turns that have not been given back.
     pub(crate) fn left(&mut self) -> Option<String> {
         self.control.left(&mut self.rpc)
     }
@@ -375,7 +375,7 @@ impl Node for RpcNode {
     }
 }
 
-/// A control message in words, for a trace.
+/// Describes a control message for a trace.
 fn describe_event(event: &StreamEvent) -> String {
     match event {
         StreamEvent::Frame(name, frame, _) => match Message::decode(frame) {

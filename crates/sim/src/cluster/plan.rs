@@ -75,7 +75,7 @@ pub struct Workload {
     pub gap: Nanos,
     /// How long requests and responses are.
     pub sizes: Sizes,
-    /// Kinds of requests; the more frequent ones stand in the list several times.
+    /// Kinds of requests; the list contains the more frequent ones several times.
     pub kinds: Vec<Kind>,
     /// Share of the calls that have a deadline, and the longest deadline.
     pub deadlines: (Ppm, Nanos),
@@ -277,8 +277,8 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     net
 }
 
-/// In half of the seeds one switch; in the others two tiers. Their spine cables are slower or
-/// faster than those of the hosts, and their switches have little or much memory.
+/// Draws the fabric: in half of the seeds one switch, in the others two tiers. Their spine cables
+/// are slower or faster than those of the hosts, and their switches have little or much memory.
 fn draw_fabric(rng: &mut Rng) -> Fabric {
     let from = rng.log_between(1_000, 100_000);
     let tiers = rng.one_in(2);

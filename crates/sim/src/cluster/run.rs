@@ -68,7 +68,7 @@ pub struct Failure {
     pub seed: u64,
     /// The planted bug, if one was.
     pub mutant: Option<Mutant>,
-    /// The fault, in words.
+    /// A description of the fault.
     pub what: String,
     /// The end of the trace; empty if no trace was kept.
     pub trace: String,
@@ -267,7 +267,7 @@ impl Run {
         let trusted = quiet + self.plan.endpoint.failure_timeout + SILENCE;
         self.world.cluster.trust_from(trusted);
         self.advance_to(quiet)?;
-        // Calls that an insider has attacked must end too, though perhaps with an error.
+        // Calls that an insider has attacked must end too, if only with an error.
         while self.world.cluster.pending() != 0 || !self.is_quiet() {
             if self.world.now() > limit {
                 return Err(format!("after the faults: {}", self.unrest()));
@@ -382,7 +382,7 @@ impl Run {
             .sum()
     }
 
-    /// The reasons why the world is not quiet, in words.
+    /// Describes why the world is not quiet.
     fn unrest(&mut self) -> String {
         let mut out = self.world.cluster.stuck();
         for port in 0..self.world.ports() {

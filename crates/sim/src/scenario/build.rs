@@ -145,7 +145,7 @@ impl Endpoints {
         self.world.cluster.stats.clone()
     }
 
-    /// The times that each endpoint has recorded of its own RPCs.
+    /// The latencies that each endpoint has recorded for its own RPCs.
     pub(super) fn latencies(&mut self) -> Vec<Latencies> {
         let of = |index| Some(self.world.node(PortId(index))?.latencies().clone());
         let all = 0..self.roles.len();

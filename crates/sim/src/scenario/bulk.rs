@@ -1,6 +1,6 @@
-//! How fast large messages go from one host to another while packets are lost or late, and how
-//! long small requests take meanwhile: the experiment behind `dunlin bench loss`, `reorder` and
-//! `mixed` (design §14; eRPC §6.4, table 4).
+//! How fast large messages cross from one host to another while packets are lost or late, and how
+//! long small requests take at the same time: the experiment that `dunlin bench loss`, `reorder`
+//! and `mixed` run (design §14; eRPC §6.4, table 4).
 //!
 //! Invariant: a report follows from its [`Bulk`] alone. Every packet's data has a stamp. The server
 //! checks all stamps and answers with a function of them, which the client checks. Called by the
@@ -104,7 +104,7 @@ const DMA: Nanos = Nanos(200);
 /// Runs the experiment.
 ///
 /// # Errors
-/// In words: a stamp or a response is wrong, a request failed, or the requests do not end.
+/// A stamp or a response is wrong, a request failed, or the requests do not end.
 pub fn run(bulk: &Bulk) -> Result<BulkReport, String> {
     let net = Net::new(bulk.network(), bulk.seed, Trace::new(false));
     let mut world = World::new(&net, Pair::new(bulk), !bulk.seed);

@@ -16,7 +16,7 @@ pub struct Load {
     /// Hosts with servers. An endpoint on a host with clients and servers is both, and does not
     /// call itself.
     pub servers: Range<usize>,
-    /// Endpoints, each with a thread of its own, on each of these hosts.
+    /// Number of endpoints on each of these hosts; each has its own thread.
     pub endpoints: usize,
     /// Partners of a client.
     pub partners: Partners,

@@ -286,7 +286,8 @@ impl Member {
         self.rpc.app_mut().sessions.push(session);
     }
 
-    /// Makes the operations of a client, which begin at `start`. `None` without memory for them.
+    /// Makes the operations of a client, which begin at `start`. `None` if there is no memory for
+    /// them.
     pub(super) fn prepare(&mut self, start: Nanos) -> Option<()> {
         let (app, mut cx) = self.rpc.with();
         let (request, response) = (app.load.request_bytes, app.load.response_bytes);

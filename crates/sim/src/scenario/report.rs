@@ -61,8 +61,8 @@ pub struct Stage {
     pub jain_back: f64,
     /// Data that all clients together sent, in 10⁹ bits per second.
     pub gbps_across: f64,
-    /// Data that they got back. If an endpoint is a server as well, this includes the requests to
-    /// it, and `gbps_across` includes its answers.
+    /// Data that all clients together got back. If an endpoint is also a server, this includes the
+    /// requests to it, and `gbps_across` includes its answers.
     pub gbps_back: f64,
     /// Each client, in the order of hosts.
     pub clients: Vec<Client>,
@@ -79,7 +79,7 @@ pub struct Client {
     pub host: usize,
     /// Data that it sent, in 10⁹ bits per second.
     pub gbps_across: f64,
-    /// Data that it got back.
+    /// Data that it got back, in the same unit.
     pub gbps_back: f64,
     /// Its RPCs that ended well, per second.
     pub rpcs: f64,

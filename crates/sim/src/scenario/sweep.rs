@@ -2,9 +2,9 @@
 //! late, frames lost at random, two bottlenecks in a row, and echoes in both directions, over a
 //! grid of rates, round trips, buffers and numbers of senders.
 //!
-//! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] gives its measurements, and
-//! [`Row::faults`] names those that miss their limits. Invariant: a row follows from its case and
-//! scheme alone. Called by the program `control` and by tests.
+//! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] measures it, and
+//! [`Row::faults`] names the measurements that miss their limits. Invariant: a row follows from its
+//! case and scheme alone. Called by the program `control` and by tests.
 
 mod cases;
 mod limits;

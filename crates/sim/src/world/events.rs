@@ -99,8 +99,8 @@ impl<E> EventQueue<E> {
         self.occupied |= 1 << level;
     }
 
-    /// Moves the present to the beginning of the first slot that holds events, and moves these to
-    /// their new slots. `None` if that slot begins after `end`, or there is none.
+    /// Moves the present to the beginning of the first slot that holds events, and moves these
+    /// events to their new slots. `None` if that slot begins after `end`, or there is none.
     fn advance(&mut self, end: u64) -> Option<()> {
         if self.occupied == 0 {
             return None;

@@ -156,8 +156,8 @@ impl<C: Cluster> World<C> {
         self.plan_run(port, now);
     }
 
-    /// Runs the world until `end`, until the scenario must be asked (then it returns the number of
-    /// the [`Act::Ask`]), or until an invariant is broken (`None`, before `end`).
+    /// Runs the world until an [`Act::Ask`], and returns its number; or until `end`, or until an
+    /// invariant is broken, and returns `None`. In the last case the time is before `end`.
     pub fn run_until(&mut self, end: Nanos) -> Option<u64> {
         loop {
             let happening = {

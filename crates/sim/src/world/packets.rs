@@ -1,4 +1,4 @@
-//! Frames in words for the reader of a trace. Called through `NetConfig::describe`.
+//! Describes frames for the reader of a trace. Called through `NetConfig::describe`.
 
 use dunlin_wire::{Header, PacketType};
 

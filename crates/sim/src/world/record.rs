@@ -1,9 +1,9 @@
 //! The record of a run: a digest after each fact and, in a second run, words for the facts to show.
 //!
-//! Invariants: a record does not change the run, and a run that keeps words has the same digests as
-//! one that does not. A fact shows nothing that depends on an address, on the number of a memory
-//! region or on anything else that two equal runs in one process need not share. Written through
-//! [`Recorder`] by the code that makes the facts, read by `cluster::differential`.
+//! Invariants: a record does not change the run, and the digests do not depend on whether words are
+//! kept. A fact shows nothing that depends on an address, on the number of a memory region or on
+//! anything else that two equal runs in one process need not share. Written through [`Recorder`] by
+//! the code that makes the facts, read by `cluster::differential`.
 
 use std::fmt::{self, Arguments, Write};
 use std::ops::Range;
@@ -30,8 +30,8 @@ pub(crate) trait See {
     fn text(&mut self, name: &'static str, text: Arguments<'_>);
 }
 
-/// Takes notes of facts; clones write to the same record. Handlers in workers hold a clone too, so
-/// a lock guards the record. No thread ever waits for the lock, because a run has one thread.
+/// Writes facts down; clones write to the same record. Handlers in workers also hold a clone, so a
+/// lock guards the record. No thread ever waits for the lock, because a run has only one thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder(Option<Arc<Mutex<Record>>>);
 
@@ -43,13 +43,13 @@ pub(crate) struct Record {
     after: Vec<u64>,
     /// The time of the last fact.
     at: Nanos,
-    /// The facts that are kept in words.
+    /// The range of facts that are kept as text.
     kept: Range<usize>,
     lines: Vec<Line>,
     ended: Vec<Counters>,
 }
 
-/// A fact in words.
+/// A fact as text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
     /// When.
@@ -72,7 +72,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorder {
-    /// A record that keeps `kept` facts in words.
+    /// A record that keeps the facts in the range `kept` as text.
     pub(crate) fn new(kept: Range<usize>) -> Self {
         Self(Some(Arc::new(Mutex::new(Record {
             kept,

@@ -116,7 +116,7 @@ pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// A handler so slow that clients send probes.
+/// Calls to a handler so slow that the client sends probes.
 pub fn probes<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(HOLD, None);

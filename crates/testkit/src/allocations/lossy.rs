@@ -22,7 +22,7 @@ impl<T: Transport> Transport for Lossy<T> {
 #[derive(Debug)]
 pub struct LossyTx<X> {
     inner: X,
-    /// One in this many packets is lost; 0: none.
+    /// One in this many packets is lost; if 0, no packet is.
     every: Rc<Cell<u64>>,
     taken: u64,
     inner_end: TxSeq,

@@ -1,5 +1,5 @@
-//! Lines are read as they should be. The tests of `life` replay the corpus of the endpoint, and
-//! those of `dunlin-wire` the corpora of packets and of control messages.
+//! Lines of a corpus are read correctly. The tests of `life` replay the corpus of the endpoint, and
+//! the tests of `dunlin-wire` replay the corpora of packets and of control messages.
 
 use super::bytes;
 

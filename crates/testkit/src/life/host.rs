@@ -260,7 +260,7 @@ fn background(letter: Letter, req: BackgroundRequest<'_>) {
         Mode::Reply | Mode::Hold | Mode::Disconnect | Mode::Slow => {}
     }
     let len = usize::from(letter.answer_len);
-    // If it is too long, the client gets an error.
+    // If the answer is too long, the client gets an error.
     let _fits = req.reply(len, |_, out| write_answer(letter.id, out));
 }
 

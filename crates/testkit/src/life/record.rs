@@ -30,7 +30,7 @@ pub(super) enum Fact {
     Ran(usize, Vec<u8>),
     /// A call ended: its tag, its result, and the bytes of its response.
     Ended(usize, u64, String, Vec<u8>),
-    /// A fact in words: an event, or an answer of the endpoint.
+    /// A fact as text: an event, or an answer of the endpoint.
     Told(usize, String),
     /// Counters or resources of the endpoint have changed.
     Stands(usize, Vec<(&'static str, u64)>),

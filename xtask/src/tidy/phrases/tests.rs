@@ -1,4 +1,4 @@
-//! Refused words are found in new lines, wherever they stand, and nowhere else.
+//! The check finds refused words anywhere in new lines, and only there.
 
 use super::{Old, Tree, check};
 

@@ -10,7 +10,7 @@ use crate::harness::probe::{Measurement, Metric, Probe};
 /// Bytes of a datagram: as much data as a packet of the library has over UDP.
 const DATAGRAM: u16 = 1440;
 
-/// Datagrams that the kernel takes in one write: as many as fit into 64 KiB.
+/// Datagrams in one write to the kernel: as many as fit into 64 KiB.
 const SEGMENTS: u32 = 45;
 
 /// Copies of messages, with one buffer for each message in flight.

@@ -25,7 +25,7 @@ use harness::seat::Seat;
 /// Runs RPCs under valgrind, with each factor off in turn.
 pub(crate) const COUNT: Role = Role::new("factors-count", run);
 
-/// RPCs before those that count, while pools fill.
+/// RPCs before the first that counts, in which pools fill.
 const WARM_UP: u64 = 300;
 
 /// RPCs that count.

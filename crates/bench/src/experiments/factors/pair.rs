@@ -102,7 +102,7 @@ pub(super) fn measure(off: Factor, span: Duration) -> anyhow::Result<[Report; 2]
 /// Runs one of the two processes. It issues and serves until the parent kills it.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     let mut rpc: dunlin::Rpc<Shm, Peer> = params.setting.open(Peer::default())?;
@@ -146,7 +146,7 @@ fn slices(rpc: &mut dunlin::Rpc<Shm, Peer>, params: &Params) -> anyhow::Result<B
         pipeline::rate(rpc, SETTLE)?;
         let end = SLICE * u32::try_from(slice + 1)?;
         let left = end.saturating_sub(sys::monotonic_time()?);
-        // On a busy machine, the slice may be over before this process gets to run in it.
+        // On a busy machine, the slice may have ended before this process runs in it.
         rates.insert(slice, pipeline::rate(rpc, left.max(SLICE / 4))?);
     }
 }

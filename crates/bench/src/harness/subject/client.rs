@@ -48,7 +48,7 @@ pub(crate) fn report<Job: Serialize>(
     Ok((report, server.side()?))
 }
 
-/// The state of a client, which issues a new call for each one that completes.
+/// The state of a client that issues a new call for each call that completes.
 pub(crate) trait Caller: Sized + 'static {
     /// Checks the answer, and issues the next call.
     fn on_done(&mut self, done: Done, cx: &mut Cx<'_>);

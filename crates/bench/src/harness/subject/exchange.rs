@@ -43,7 +43,7 @@ impl Exchange {
     /// Makes one RPC.
     ///
     /// # Errors
-    /// A wrong answer, or none.
+    /// An answer is wrong or missing.
     pub(crate) fn trip<T: Open>(&mut self, rpc: &mut Rpc<T, App>) -> anyhow::Result<()> {
         let [mut request, response] = self.bufs.take().context("the last RPC failed")?;
         let counter = self.counter;

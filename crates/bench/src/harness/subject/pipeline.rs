@@ -275,7 +275,7 @@ pub(crate) fn begin<T: Open, App: HasPipeline>(
 /// Runs until no request is left to issue and none is in flight.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn finish<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::Result<()> {
     loop {
         let pipeline = rpc.app_mut().pipeline();
@@ -296,7 +296,7 @@ pub(crate) fn finish<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow
 /// Stops issuing, and runs until no request is in flight.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 pub(crate) fn stop<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::Result<()> {
     rpc.app_mut().pipeline().left = 0;
     finish(rpc)
@@ -305,7 +305,7 @@ pub(crate) fn stop<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::
 /// Completions per second over `span` of a pipeline that issues without end.
 ///
 /// # Errors
-/// A wrong answer, or none.
+/// An answer is wrong or missing.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a run are far below 2^53"

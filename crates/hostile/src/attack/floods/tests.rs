@@ -1,4 +1,4 @@
-//! A flood counts connections that exist, and answers that came.
+//! A flood counts only connections that exist and answers that have arrived.
 
 use std::net::TcpListener;
 

@@ -10,7 +10,7 @@ use dunlin_sim::cluster::differential::{
 
 use super::{Arguments, PROGRESS, print_failure, progress, rate, seeds_of};
 
-/// True if no variants differ, and each has used its path enough.
+/// True if no variants differ, and each has used its path often enough.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let mut fine = true;
     for comparison in COMPARISONS {
@@ -76,7 +76,7 @@ fn run_many(comparison: &Comparison, arguments: &Arguments) -> bool {
     print_shares(comparison, &shares) && unlike == 0
 }
 
-/// True if each variant that has a path of its own has used it enough.
+/// True if each variant that has its own path has used this path often enough.
 fn print_shares(comparison: &Comparison, shares: &[Option<Shares>; 2]) -> bool {
     let mut enough = true;
     for (variant, shares) in comparison.sides.iter().zip(shares) {

@@ -37,7 +37,7 @@ pub struct Side {
     /// Whether a second run of this variant equalled its first one. If not, the simulator is at
     /// fault.
     pub repeats: bool,
-    /// Facts in words.
+    /// The facts as text.
     pub lines: Vec<Line>,
 }
 

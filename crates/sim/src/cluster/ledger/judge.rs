@@ -44,7 +44,7 @@ impl Call {
     ) -> Option<String> {
         let fine = match result {
             Ok(()) => return self.judge_response(name, response),
-            // All sessions of a world have the same limit, so no message is too large.
+            // All sessions of a world have the same limit, and callers keep to it.
             Err(RpcError::TooLarge { .. }) => false,
             Err(RpcError::DeadlinePassed(_)) => {
                 self.deadline.is_some_and(|span| now >= self.issued + span)

@@ -47,8 +47,8 @@ fn addresses_elsewhere_are_proven_before_a_session_is_open() {
     assert!(proofs > 40, "{proofs} addresses were proven");
 }
 
-/// An insider sends forged CRs, CANCELs and packets of wrong sizes, with the right token: every
-/// call ends nevertheless.
+/// An insider sends forged CRs, CANCELs and packets of wrong sizes, with the right token, but every
+/// call still ends.
 #[test]
 fn calls_that_an_insider_attacks_end() {
     let insider = (1..).filter(|seed| Plan::draw(*seed).insider);

@@ -1,5 +1,5 @@
-//! The two processes of the experiment: one sends large requests, one after the other, and perhaps
-//! small ones meanwhile; the other reads them and answers.
+//! The two processes of the experiment. One sends large requests, one after another, and perhaps
+//! small ones at the same time; the other reads and answers them.
 //!
 //! Invariant: the first failure is kept. Called by `bulk` and by the world.
 
@@ -18,7 +18,7 @@ const SMALL: ReqType = ReqType(2);
 const SMALL_TAG: Tag = Tag(u64::MAX);
 /// Bytes of a small request and of its response.
 const SMALL_LEN: usize = 32;
-/// A stamp is this long, and so is the name of a request.
+/// Bytes of a stamp, and of the name of a request.
 const WORD: usize = 8;
 
 /// Makes the processes.

@@ -24,7 +24,7 @@ pub enum Act {
     Unplug(HostId),
     /// The host's cable is put back.
     Plug(HostId),
-    /// Every fault is over and every process runs.
+    /// Every fault ends and every process runs.
     Heal,
     /// The world must return to the scenario with this number, which the scenario chose.
     Ask(u64),

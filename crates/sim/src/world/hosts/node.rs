@@ -21,7 +21,7 @@ pub struct ProcessId {
 pub enum StreamEvent {
     /// A connection that it asked for is made.
     Dialled(u64),
-    /// A message came, with descriptors.
+    /// A message arrived, perhaps with descriptors.
     Frame(u64, Vec<u8>, Vec<Fd>),
     /// A connection is gone, or could not be made.
     Closed(u64),
@@ -76,10 +76,10 @@ pub trait Node {
     /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
     fn next_wakeup(&mut self) -> Nanos;
 
-    /// Runs the control thread because its time has come.
+    /// Runs the control thread at the time for which it asked.
     fn on_tick(&mut self) {}
 
-    /// When the control thread wants to run if no event comes.
+    /// When the control thread wants to run if there is no event before.
     fn next_tick(&mut self) -> Nanos {
         Nanos::MAX
     }

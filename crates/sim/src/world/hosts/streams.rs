@@ -152,7 +152,7 @@ impl Streams {
         }
     }
 
-    /// Takes the first item if there is a path; returns when to look at the lane next.
+    /// Takes the first item if there is a path. Also returns when to call this next for the lane.
     pub(super) fn take(&mut self, lane: Lane, open: bool, now: Nanos) -> (Option<Item>, Plan) {
         if !open {
             return (None, Some((lane, now + RETRY)));

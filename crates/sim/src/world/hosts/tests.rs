@@ -11,7 +11,7 @@ use crate::world::net::{
 use crate::world::rng::{Ppm, Rng};
 use crate::world::trace::Trace;
 
-/// Sends `to_send` numbered frames to its peer, and sends every frame back that it gets.
+/// Sends `to_send` numbered frames to its peer, and sends back every frame that it receives.
 struct Echo {
     halves: Halves<SimRx, SimTx>,
     peer: PortId,

@@ -50,7 +50,7 @@ pub(crate) struct Channels {
 struct End {
     uid: EndpointUid,
     state: State,
-    /// None: datagrams.
+    /// The shared memory and the number of this end in it; `None` for datagrams.
     memory: Option<(Rc<Memory>, usize)>,
 }
 
@@ -249,7 +249,8 @@ impl Channels {
         if of_peer().any(|end| end.state == State::Offered) && !of_peer().any(is_used) {
             self.violate("two channels are offered to one endpoint".to_owned());
         }
-        // The port is known when the answer comes; until then the peer gets no packets.
+        // The port is known only when the answer arrives; until then packets to the peer go
+        // nowhere.
         let peer = self.fresh(NOWHERE);
         let id = u64::from(peer.0) << 16 | self.port as u64;
         let memory = Rc::new(Memory::new(id));

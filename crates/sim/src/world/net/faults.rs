@@ -136,8 +136,8 @@ impl Fate {
 /// Damages a frame in a way that the checksum does not detect: bits flip, only inside `reach`, or
 /// the frame is cut short, or gets a tail of noise.
 ///
-/// The scenario decides where bits may flip: a protocol without a checksum of its own cannot notice
-/// damage to its payload, so the checkers must not blame the protocol for it.
+/// The scenario decides where bits may flip: a protocol without its own checksum cannot notice
+/// damage to its payload, so the checkers must not blame the protocol for such damage.
 pub(super) fn damage(bytes: &mut Vec<u8>, reach: &Range<usize>, rng: &mut Rng) {
     match rng.below(4) {
         0 => bytes.truncate(rng.index(bytes.len())),

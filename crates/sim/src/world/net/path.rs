@@ -140,7 +140,7 @@ impl Net {
         None
     }
 
-    /// Handles a frame that has come to the first switch.
+    /// Handles a frame that has reached the first switch.
     fn at_switch(&mut self, id: FrameId) {
         let frame = self.frames.at(id);
         self.tap.record(frame.to, &frame.bytes);

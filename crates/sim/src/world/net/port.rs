@@ -36,7 +36,7 @@ pub(super) struct Port {
     pub(super) traffic: Traffic,
 }
 
-/// Frames that a port has sent and received. Bytes are those of messages, without headers and
+/// Frames that a port has sent and received. Bytes count message data, without headers and
 /// extensions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {

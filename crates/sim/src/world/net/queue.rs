@@ -1,10 +1,10 @@
 //! A queue and the cable that it feeds, and the memory that several queues share.
 //!
-//! No frame overtakes another, so the queue computes when a frame will have left as soon as it
-//! comes, and needs no event for that. Invariants: frames leave in the order in which they came,
-//! one at a time, at the cable's rate; a frame takes room in the queue and in its memory until its
-//! last bit has left. Frames that have left are removed lazily, before the next question whose
-//! answer depends on them. Called by `fabric`.
+//! No frame overtakes another, so the queue can compute at a frame's arrival when the frame will
+//! have left, and needs no event for that. Invariants: frames leave in the order in which they
+//! came, one at a time, at the cable's rate; a frame takes room in the queue and in its memory
+//! until its last bit has left. Frames that have left are removed lazily, before the next question
+//! whose answer depends on them. Called by `fabric`.
 
 use std::collections::VecDeque;
 
@@ -193,7 +193,7 @@ impl Queue {
         self.free_ps = free.saturating_add(span.0.saturating_mul(1000));
     }
 
-    /// Ends a stall. Frames that come from now on may overtake those that are queued.
+    /// Ends a stall. Frames that arrive from now on may overtake queued ones.
     pub(super) fn end_stall(&mut self, memory: &mut Memory, now: Nanos) {
         self.free_ps = self.free_ps.min(now.0.saturating_mul(1000));
         memory.used -= self.bytes;
@@ -201,7 +201,7 @@ impl Queue {
         self.frames.clear();
     }
 
-    /// Whether a frame that comes now is marked.
+    /// Whether to mark a frame that arrives now.
     pub(super) fn marks(&self, marking: &Marking, rng: &mut Rng) -> bool {
         marking.marks(self.bytes, rng)
     }
