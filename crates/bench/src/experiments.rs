@@ -74,7 +74,7 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
         .find(|it| it.name == name || it.alias == Some(name))
 }
 
-/// The experiments that have a part of the page.
+/// The experiments that have a part of the page of results.
 pub fn with_section() -> impl Iterator<Item = &'static Experiment> {
     ALL.iter().filter(|it| it.section.is_some())
 }
@@ -90,7 +90,7 @@ pub fn lines(rows: &[Row]) -> Vec<String> {
     ratios::lines(rows).into_iter().chain(findings).collect()
 }
 
-/// A picture of everything in these rows that can be drawn.
+/// Draws every chart for which these rows have values.
 pub fn draw(rows: &[Row]) -> String {
     let mut experiments: Vec<&str> = Vec::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! The processes that the attackers must not disturb: a server and its healthy client; and the
+//! The processes that the attackers must not disturb, a server and its healthy client, and the
 //! calls between them, whose answers can be checked.
 
 pub(crate) mod client;

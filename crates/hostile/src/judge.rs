@@ -1,4 +1,4 @@
-//! Everything that a run has observed, and the faults in that.
+//! The observations of a run, and the faults that they reveal.
 
 use std::fmt;
 use std::time::Duration;
@@ -94,7 +94,7 @@ pub(crate) enum Fault {
     Grows { kib: f64 },
     /// The server read too few packets, or got too few connections.
     TooFew { packets: u64, connections: u64 },
-    /// An attack of this name did nothing to the server.
+    /// The attack with this name never reached the server.
     Idle(&'static str),
     /// Honest processes of the drills were harmed.
     Complaint(String),

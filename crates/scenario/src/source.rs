@@ -174,7 +174,7 @@ impl Source {
     }
 }
 
-/// The line of the last part of a key that the text has.
+/// The line of the last part of the key that occurs in the text.
 fn line_of(text: &str, parts: &[&str]) -> Option<usize> {
     let root = DeTable::parse(text).ok()?;
     let mut table = root.get_ref();

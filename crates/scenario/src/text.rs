@@ -1,4 +1,4 @@
-//! A run described for people, in their units.
+//! Describes a run for people, in the units that they use.
 
 use std::fmt::Write as _;
 

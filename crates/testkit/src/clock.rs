@@ -1,4 +1,4 @@
-//! Time that a test moves, and the time of the machine for tests of real transports.
+//! A clock that a test moves, and the clock of the machine for tests of real transports.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -73,7 +73,7 @@ pub fn greeted(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Connections that ask the same question without end.
+/// Connections that ask the same question endlessly.
 #[derive(Debug)]
 pub struct Flood {
     /// The connections, with the number of bytes that each has taken.

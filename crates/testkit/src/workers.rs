@@ -1,4 +1,4 @@
-//! Workers of an endpoint whose jobs run when a test asks for it.
+//! Workers of an endpoint that run a job only when the test asks for it.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 pub(super) enum Build {
     /// In the workspace: fat LTO and one codegen unit, like all measured binaries.
     Measured,
-    /// Outside it: cargo's default release profile, like a user's program.
+    /// Outside the workspace: cargo's default release profile, like a user's program.
     Plain,
 }
 

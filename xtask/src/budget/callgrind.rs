@@ -35,8 +35,8 @@ pub(super) fn count(program: &Path, args: &[String], profile: &Path) -> anyhow::
     file.push(profile);
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--cache-sim=yes"])
-        // Without these options, valgrind would take the machine's own caches as its model, and
-        // stop if it cannot. Cache misses are not counted here.
+        // Without these options, valgrind would simulate caches like the machine's own, and stop if
+        // it does not know them. Cache misses are not counted here.
         .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"])
         .arg("--toggle-collect=*shm_rpc::counted*")
         .arg(file)

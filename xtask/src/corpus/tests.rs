@@ -1,4 +1,4 @@
-//! Inputs come back as they were; invalid lines are refused.
+//! Unpacked inputs equal the packed ones; invalid lines are refused.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Outputs that match, and each way in which one can differ.
+//! Outputs that match, and each way in which an output can differ.
 
 use super::*;
 

@@ -8,7 +8,8 @@ use super::Finding;
 use super::tokens::{braces, is_test};
 use super::tree::{File, Tree};
 
-/// The crate, and the place of its `Core`: a file, and the folder of its name.
+/// The source folder of the crate; `PLACE`: the path of its `Core`, a file and the folder of the
+/// same name.
 const CRATE: &str = "crates/core/src/";
 const PLACE: &str = "crates/core/src/protocol";
 

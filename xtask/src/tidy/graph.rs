@@ -12,7 +12,7 @@ use super::tree::Tree;
 /// One of our crates.
 struct Rule {
     name: &'static str,
-    /// The crates of ours on which it may depend, in builds and in tests.
+    /// Our crates on which it may depend, in builds and in tests.
     may_use: &'static [&'static str],
     /// The foreign crates on which it may depend; `None` if it may depend on any.
     libraries: Option<&'static [&'static str]>,
@@ -246,7 +246,7 @@ const RULES: &[Rule] = &[
         ..rule("dunlin", UNDER_FACE)
     },
     rule("dunlin-proto-example", &["dunlin"]),
-    // It starts a program of another workspace, which uses `dunlin`.
+    // `peers` starts a program of another workspace, which uses `dunlin`.
     rule("peers", &[]),
     Rule {
         libraries: Some(&[]),

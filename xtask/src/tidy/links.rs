@@ -29,7 +29,7 @@ pub(super) fn relative(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, target)| is_relative(target))
 }
 
-/// The path from the root to which `target` leads from the page at `page`.
+/// The path, from the root, to which a link to `target` on the page `page` leads.
 pub(super) fn resolve(page: &str, target: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();

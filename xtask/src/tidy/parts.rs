@@ -12,7 +12,7 @@ use super::Finding;
 use super::tokens::{braces, is_punct, is_test};
 use super::tree::{File, Tree};
 
-/// A part, its types without state (plain values, and proofs that borrow), and its owners.
+/// A part, with its types that have no state (plain values, and proofs that borrow) and its owners.
 struct Part {
     /// A file; or a folder, without a slash at its end, together with the file of its name.
     path: &'static str,

@@ -73,7 +73,7 @@ impl Burst {
         self.len
     }
 
-    /// Adds a message, to be filled. Panics if there is no room.
+    /// Adds a message, which the caller fills. Panics if there is no room.
     #[inline]
     pub(crate) fn push(&mut self) -> &mut [u8] {
         self.len += 1;

@@ -1,6 +1,6 @@
-//! `bandwidth`: bytes of requests per second, one or four messages at a time, each answered with 32
-//! bytes. The baselines are the rates of memory copies (shm) or of raw datagrams (udp). The same
-//! messages over one TCP stream have rows of their own.
+//! `bandwidth`: bytes of requests per second, with one or four messages in flight, each answered
+//! with 32 bytes. The baselines are the rates of memory copies (shm) or of raw datagrams (udp). The
+//! same messages over one TCP stream have rows of their own.
 
 pub(crate) mod raw;
 pub(crate) mod tcp;
@@ -264,7 +264,7 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     parent.say(&Report { values, side })
 }
 
-/// Runs until `is_over` returns true for the state and the time since now; returns how many
+/// Runs until `is_over`, which gets the state and the elapsed time, returns true; returns how many
 /// messages have completed.
 fn run_until<T: Medium>(
     rpc: &mut Rpc<T, Option<Sender>>,

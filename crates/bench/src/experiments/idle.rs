@@ -1,6 +1,6 @@
 //! `idle`: the processor time of a server without work, and the time of the first RPC after a
-//! silence, with endpoints that idle as by default. The baseline is a raw wake-up over the same
-//! medium, because no sleeping process can answer faster.
+//! silence, with endpoints that idle in the default way. The baseline is a raw wake-up over the
+//! same medium, because no sleeping process can answer faster.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

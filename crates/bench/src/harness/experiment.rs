@@ -56,7 +56,7 @@ pub struct Experiment {
 pub struct Section {
     /// Its title.
     pub title: &'static str,
-    /// Describes the subject, the baseline, and how the papers measured the same.
+    /// Describes the subject and the baseline, and how the papers measured the same thing.
     pub text: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Probes: each measures one subject or baseline, again and again.
+//! Probes: each measures one subject or baseline repeatedly.
 
 use std::time::Duration;
 

@@ -63,8 +63,8 @@ pub(crate) struct Setting {
     pub(crate) transport: Transport,
     /// udp: several packets in a datagram, and segmentation by the kernel (GSO, GRO).
     pub(crate) packing: bool,
-    /// Whether the endpoint always spins. If not, it idles as by default: it spins for a while,
-    /// then blocks.
+    /// Whether the endpoint always spins. If not, it idles in the default way: it spins for a
+    /// while, then blocks.
     pub(crate) spin: bool,
     /// The processor of the endpoint's thread. The threads of the nexus run anywhere.
     pub(crate) seat: Seat,
@@ -195,7 +195,7 @@ impl Setting {
         }
     }
 
-    /// A setting for an endpoint that idles as by default: it blocks when nothing comes.
+    /// A setting for an endpoint that idles in the default way: it blocks when no packets arrive.
     pub(crate) fn adaptive(transport: Transport, seat: Seat) -> Self {
         Self {
             transport,

@@ -1,5 +1,5 @@
-//! Floods of the control port: connections that say nothing, half a message, nonsense or Hello;
-//! questions without end from peers that read the answers, and from peers that do not.
+//! Floods of the control port: connections that send nothing, half a message, nonsense or a Hello;
+//! endless questions from peers that read the answers, and from peers that do not.
 //!
 //! Invariant: no call here waits for the server, so a server that is slow does not slow the flood.
 

@@ -1,5 +1,5 @@
-//! The healthy client: a session over UDP and one over shared memory, with a call on each every
-//! millisecond, and a new session every second.
+//! The healthy client. It has a session over UDP and one over shared memory, makes a call on each
+//! every millisecond, and opens a new session every second.
 //!
 //! Invariant: it has one call under way at a time, so no call waits for another one of this client.
 

@@ -153,7 +153,7 @@ fn gap(key: &str, per_second: f64) -> Result<Nanos, Wrong> {
     amount(key, 1e9 / per_second.abs()).map(Nanos)
 }
 
-/// The range of hosts that the text names, of `all` hosts.
+/// The range of hosts, out of `all`, that the text names.
 fn hosts(text: &str, all: usize) -> Option<Range<usize>> {
     let until = |last: &str| last.parse::<usize>().ok()?.checked_add(1);
     if text == "all" {

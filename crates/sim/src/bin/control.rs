@@ -222,7 +222,7 @@ impl Output {
         }
     }
 
-    /// Adds the rows of a point, whose seeds have all run.
+    /// Adds the rows of a point after all of its seeds have run.
     fn add(&mut self, rows: &[Row], arguments: &Arguments) {
         let is_faulty = rows.iter().any(|row| !row.faults().is_empty());
         self.count(is_faulty);
@@ -252,7 +252,7 @@ impl Output {
     }
 }
 
-/// The worst of each value, and the first seed with a fault.
+/// The worst value of each column, and the first seed with a fault.
 fn line(rows: &[Row]) -> String {
     let least = |of: fn(&Row) -> f64| rows.iter().map(of).fold(f64::INFINITY, f64::min);
     let most = |of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);

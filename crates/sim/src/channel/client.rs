@@ -179,7 +179,7 @@ impl Client {
 
     // Events from the stage.
 
-    /// A link has opened; the client may not want it any more.
+    /// Handles the opening of a link, which the client may no longer want.
     pub(super) fn on_opened(&mut self, link: LinkId, session: Session, opened: &Opened) {
         let Some(server) = self.connecting.remove(&link) else {
             self.end_session(session);
@@ -194,7 +194,7 @@ impl Client {
         self.machine.on_opened(link, opened, self.now);
     }
 
-    /// A link could not be opened, or is lost.
+    /// Handles a link that could not be opened, or that is lost.
     pub(super) fn on_closed(&mut self, link: LinkId, reason: CloseReason) {
         self.connecting.remove(&link);
         if let Some(entry) = self.links.remove(&link) {

@@ -1,5 +1,5 @@
 //! The user's side of a simulated process: it issues calls of every kind, cancels some, closes
-//! sessions and keeps requests, as its seed says.
+//! sessions and keeps requests, as its seed determines.
 //!
 //! Invariant: everything here depends only on the process's own stream of random numbers and on its
 //! input. Called by the endpoint (timers, continuations, session events) and by `node`; `handlers`
@@ -488,8 +488,8 @@ impl App {
             _ => return self.rng.next_u32(),
         };
         let most = match (self.phase, self.work.sloth, kind) {
-            // In the calm, handlers are fast, unless the plan tests slow ones (`sloth`): even then
-            // no process may count as failed.
+            // In the calm phase, handlers are fast, unless the plan tests slow ones (`sloth`); even
+            // then, no process may be declared failed.
             (Phase::Calm, Some(sloth), Kind::Slow) => sloth,
             (Phase::Calm, ..) => most.min(Nanos::from_micros(50)),
             _ => most,

@@ -17,7 +17,7 @@ pub(super) enum EndpointFact<'a> {
         call: u64,
         refused: Option<CallErrorKind>,
     },
-    /// The application cancels a call, and the endpoint returns whether it still could.
+    /// The application cancels a call, and the endpoint returns whether that was still possible.
     Cancels { call: u64, could: bool },
     /// A handler gets a request.
     Handles {

@@ -118,7 +118,7 @@ impl RpcNode {
         drops.session + drops.token
     }
 
-    /// Sessions, and msgbufs of the pool, that are in use.
+    /// The numbers of sessions and of msgbufs in use.
     pub(crate) fn in_use(&mut self) -> (usize, usize) {
         (
             self.rpc.session_count() + self.control.session_count(),

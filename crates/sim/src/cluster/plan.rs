@@ -87,7 +87,7 @@ pub struct Workload {
     pub windows: Vec<u32>,
     /// Credits that sessions ask for.
     pub credits: Vec<u32>,
-    /// Sessions that a process opens to each other one.
+    /// Number of sessions that a process opens to every other process.
     pub sessions: u64,
     /// Longest times that a slow handler computes, that a kept request waits, and that a worker
     /// takes.
@@ -138,7 +138,7 @@ const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
 const SLOTH: u64 = 0x736c_6f74_6800_0000;
 /// Seeds the random stream for addresses.
 const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
-/// Sessions to each other process, in runs that have more sessions than offers that may be under
+/// Sessions to every other process, in runs that have more sessions than there may be offers under
 /// way.
 const CROWD: u64 = 40;
 
@@ -268,7 +268,7 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
         data_size: *rng.pick(&[64, 200, 1024, 1440]),
         frame_bytes: *rng.pick(&[0, 300, 1472, 4096]),
         dma: (Nanos(100), Nanos(rng.log_between(200, 100_000))),
-        // Damage that the checksum does not notice hits the token.
+        // Damage that the checksum does not notice hits only the token.
         reach: 8..12,
         describe: packets::describe,
         ..NetConfig::default()

@@ -11,7 +11,7 @@ use dunlin_core::{Job, Nanos, Workers};
 
 use crate::world::rng::Rng;
 
-/// The workers of one endpoint. Clones are the same workers.
+/// The workers of one endpoint. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct SimWorkers(Arc<Inner>);
 

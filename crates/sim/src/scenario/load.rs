@@ -32,7 +32,7 @@ pub struct Load {
     pub arrivals: Arrivals,
     /// Earliest time at which a client begins.
     pub start: Nanos,
-    /// The clients' beginnings are spread over this time.
+    /// The clients' starts are spread over this time.
     pub spread: Nanos,
     /// From this time on clients begin no requests. [`Nanos::MAX`]: they never stop.
     pub stop: Nanos,

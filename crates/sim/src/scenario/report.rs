@@ -120,7 +120,7 @@ pub struct Point {
     pub longest_queue: u64,
     /// Bytes in the fullest memory of any switch.
     pub fullest_switch: u64,
-    /// Data that arrived since the point before, in 10⁹ bits per second.
+    /// Data that arrived since the previous point, in 10⁹ bits per second.
     pub gbps: f64,
 }
 

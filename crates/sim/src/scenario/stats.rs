@@ -82,7 +82,7 @@ impl Stats {
     }
 }
 
-/// Latencies of the RPCs of one endpoint, stage by stage. It takes no memory before the first RPC
+/// Latencies of the RPCs of one endpoint, stage by stage. They take no memory before the first RPC
 /// ends.
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {

@@ -98,9 +98,9 @@ pub struct Row {
     pub share: f64,
     /// Jain's index, in the worse direction.
     pub jain: f64,
-    /// Packets sent again in the first 5 ms, as a part of all.
+    /// Retransmitted packets in the first 5 ms, as a share of all packets.
     pub resent_first: f64,
-    /// Packets sent again after that, as a part of all.
+    /// Retransmitted packets after that, as a share of all packets.
     pub resent: f64,
     /// Frames for which switches and NICs had no room.
     pub dropped: u64,

@@ -247,7 +247,7 @@ impl Net {
         self.ports[port.0].kill();
     }
 
-    /// Reads all frames that `port` is sending from its memory, now.
+    /// Makes the NIC read, now, all frames that `port` is sending.
     pub fn drain(&mut self, port: PortId) {
         self.read_bursts(port, Nanos::MAX);
     }

@@ -1,5 +1,5 @@
-//! One round of calls of every kind. Each returns when the round's calls have completed; held
-//! responses and timers may remain for the next round.
+//! One round of calls, for every kind of call. Each function returns when the round's calls have
+//! completed; held responses and timers may remain for the next round.
 
 use dunlin_core::Nanos;
 use dunlin_core::transport::Transport;
@@ -101,7 +101,7 @@ pub fn cancels<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// The server's slots stay taken while users cancel the calls that wait for them.
+/// The server's slots stay occupied while users cancel the calls that wait for them.
 pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
     for _ in 0..8 * world.sessions.len() {
         world.call(HOLD, None);

@@ -44,7 +44,7 @@ struct CallRecord {
     answered: bool,
     cancelled: bool,
     completed: bool,
-    /// Whether its request was also sent under another number.
+    /// Whether an attacker also sent its request under another number.
     forged: bool,
 }
 
@@ -316,7 +316,7 @@ fn may_reject(call: &CallRecord, code: ErrorCode) -> bool {
             let limit = if has_limit { DATA_SIZE } else { MAX_MESSAGE };
             u32::from(call.terms.answer_len) > limit
         }
-        // While a large request arrives, its sender may stop, or the budget may be used up.
+        // While a large request is arriving, its sender may stop, or the budget may be exhausted.
         ErrorCode::OVERLOADED => call.terms.kind == BACKGROUND || call.terms.len >= REFERRED_LEN,
         ErrorCode::NO_RESPONSE_MEMORY => call.terms.len >= REFERRED_LEN,
         ErrorCode::REFUSED => call.terms.kind == NESTED,

@@ -56,7 +56,7 @@ fn a_step_that_hangs_is_ended_with_its_children() {
     );
     let pid = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    // A process that was killed ends soon; then it is gone, or a zombie for which no parent has
+    // A killed process ends soon. After that it is gone, or a zombie for which its parent has not
     // waited yet.
     let stat = format!("/proc/{}/stat", pid.trim());
     let deadline = Instant::now() + Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The figures follow from the export, and missing places lower them.
+//! The figures are computed from the export, and missed places lower them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Finds comments, and not text that only looks like a comment.
+//! Comments are found; text that only looks like a comment is not.
 
 use super::super::tree::File;
 use super::lines;

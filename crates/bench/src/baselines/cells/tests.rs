@@ -1,4 +1,5 @@
-//! A lane delivers every message once and in order, and never more than fit, at every cell size.
+//! At every cell size, a lane delivers every message once and in order, and never holds more than
+//! fit.
 
 use super::*;
 use crate::baselines::sys;
@@ -74,7 +75,7 @@ fn runs_cross_threads_whole_and_in_order() {
     };
     let (_file, name) = sys::create_shared(shape.bytes()).unwrap();
     const RUNS: u64 = 3_000;
-    // Runs of one to seven messages, one length after the other.
+    // Runs whose lengths cycle from one to seven messages.
     let len = |run: u64| run % 7 + 1;
     std::thread::scope(|scope| {
         scope.spawn(|| {

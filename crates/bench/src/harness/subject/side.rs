@@ -74,7 +74,7 @@ impl Side {
         self.resident + self.region
     }
 
-    /// A description of the unexpected event, if there was one.
+    /// A description of the unexpected events that were counted, if there were any.
     pub(crate) fn alarm(&self, who: &str) -> Option<String> {
         let counts = ALARMING.iter().map(|name| (name, self.count(name)));
         let alarming: Vec<String> = counts

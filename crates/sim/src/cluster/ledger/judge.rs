@@ -119,7 +119,8 @@ impl Call {
                     Kind::Lose,
                     Kind::FailingBackground,
                 ];
-                // The rest of a batch fails unseen when the handler panics.
+                // When a handler panics, the rest of its batch fails without the ledger's
+                // knowledge.
                 ran && fail.contains(&self.kind) || self.kind == Kind::MixedBatch
             }
             ErrorCode::OVERLOADED => self.works_in_background() && self.runs == 0,

@@ -1,4 +1,4 @@
-//! The ledger finds each fault that it is there to find.
+//! The ledger finds every kind of fault that it checks for.
 
 use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_wire::{ErrorCode, Ran};

@@ -67,8 +67,8 @@ fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).expect("a sweep has fewer than 2^32 hosts"))
 }
 
-/// Bounds for a row: the lowest share and index, and the most packets sent again, at first and
-/// later.
+/// Bounds for a row: the lowest share and index, and the highest shares of retransmitted packets,
+/// at first and later.
 struct Bounds {
     share: f64,
     jain: f64,

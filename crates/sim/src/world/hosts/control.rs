@@ -1,5 +1,4 @@
-//! The control plane in the world: messages to processes with their times, and the ticks of control
-//! threads.
+//! The control plane in the world: when messages reach processes, and when control threads run.
 //!
 //! Control threads take no virtual time: their work is rare and does not delay event loops.
 

@@ -16,7 +16,7 @@ pub struct ProcessId {
     pub life: u32,
 }
 
-/// Events of a process's control connections, which are named as the process named them.
+/// Events of a process's control connections, with the names that the process gave to these.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
     /// A connection that it asked for is made.
@@ -67,8 +67,8 @@ pub enum StreamRequest {
     Close(u64),
 }
 
-/// A simulated process: a thread with an event loop, and one for the control plane. By default it
-/// refuses every connection.
+/// A simulated process: a thread with an event loop, and a thread for the control plane. By default
+/// it refuses every connection.
 pub trait Node {
     /// Runs one iteration of its event loop.
     fn run_once(&mut self);

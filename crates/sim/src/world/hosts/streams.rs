@@ -75,7 +75,7 @@ impl Streams {
         }
     }
 
-    /// Begins a connection for a process, which calls it `name`.
+    /// Begins a connection for a process, which names it `name`.
     pub(super) fn dial(
         &mut self,
         from: ProcessId,
@@ -116,7 +116,7 @@ impl Streams {
         self.push(near.back(), Item::Gone, now)
     }
 
-    /// Accepts the connection for the process that listened, which calls it `name`.
+    /// Accepts the connection for the process that listened, which names it `name`.
     pub(super) fn accept(&mut self, lane: Lane, by: ProcessId, name: u64, now: Nanos) -> Plan {
         self.ends[lane.0].owner = Some((by, name));
         self.named.insert((by, name), lane);

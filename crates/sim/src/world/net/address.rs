@@ -1,4 +1,4 @@
-//! The numbers of machines and of their ports.
+//! The numbers of machines and of their ports. Used by all files that name one of these.
 
 use dunlin_core::EndpointNum;
 

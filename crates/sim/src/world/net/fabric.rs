@@ -151,7 +151,7 @@ impl Wiring {
         self.push(up, frame, now)
     }
 
-    /// When the NIC of `host` will have room for `size` bytes; the present time if it has.
+    /// When the NIC of `host` will have room for `size` bytes; the present time if it already has.
     pub(super) fn nic_room_at(&mut self, host: HostId, size: u64, now: Nanos) -> Nanos {
         let queue = &mut self.queues[self.hosts[host.0].up];
         queue.room_at(size, &mut self.memories[queue.memory], now)
@@ -205,7 +205,7 @@ impl Wiring {
         self.queues[at].push(frame.size, &mut self.memories[of], now)
     }
 
-    /// Takes frames that have left the queues of a memory out of its count.
+    /// Subtracts the frames that have left the queues of a memory from its count.
     fn settle(&mut self, of: usize, now: Nanos) {
         for queue in self.queues.iter_mut().filter(|queue| queue.memory == of) {
             queue.settle(&mut self.memories[of], now);

@@ -28,7 +28,7 @@ pub struct FaultRates {
     /// Whether delays are distributed uniformly up to `reorder_by`. If not, their orders of
     /// magnitude are.
     pub evenly: bool,
-    /// Bits of the frame flip, or it is cut or stretched.
+    /// Bits of the frame flip, or the frame is cut or stretched.
     pub damage: Ppm,
     /// Share of the damaged frames that the receiver's checksum does not notice.
     pub unnoticed: Ppm,

@@ -233,8 +233,8 @@ fn a_long_queue_marks_and_a_full_one_drops() {
     };
     let (net, [mut a, mut b]) = network(config);
     let (_pool, buf) = message(&[1; 1024]);
-    // The sender's own cable is the bottleneck here, so that its queue overflows; what arrives
-    // meets an empty downlink.
+    // The sender's own cable is the bottleneck here, so its queue overflows; frames that arrive
+    // find an empty downlink.
     a.tx.burst(&[item(buf.lend()); 40]);
     run(&net, Nanos(1_000_000));
     let dropped = net.borrow().counters.nic_full;

@@ -163,7 +163,7 @@ impl SimTx {
 }
 
 impl SimRx {
-    /// Makes the next burst find nothing, as if it had come a moment earlier.
+    /// Makes the next burst find nothing, as if it had been called a moment earlier.
     pub fn look_away(&mut self) {
         self.looks_away = true;
     }

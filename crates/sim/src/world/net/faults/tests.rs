@@ -1,4 +1,4 @@
-//! Draws of faults, and where damage may land.
+//! How faults are drawn, and where damage may hit.
 
 use super::{Fate, FaultRates, damage};
 use crate::world::rng::Rng;

@@ -72,7 +72,7 @@ fn a_full_memory_refuses_until_frames_have_left() {
 
 #[test]
 fn one_queue_gets_its_share_of_a_shared_memory() {
-    // A lone queue ends at alpha / (1 + alpha) of the memory (Choudhury and Hahne).
+    // A lone queue can take alpha / (1 + alpha) of the memory (Choudhury and Hahne).
     for (alpha, share) in [(0.5, 1.0 / 3.0), (1.0, 0.5), (8.0, 8.0 / 9.0)] {
         let mut bench = Bench::new(1_000_000_000, Memory::new(1_000_000, alpha));
         while bench.push(100, 0).is_ok() {}
