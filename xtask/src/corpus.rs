@@ -41,7 +41,7 @@ enum Work {
     Seed,
 }
 
-/// True; any failure is an error.
+/// Carries out the command. The result is true, because any failure is an error.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     match &args.work {
         Work::Unpack { corpus, folder } => unpack(&read(corpus)?, folder)?,

@@ -33,7 +33,7 @@ pub(crate) fn ring(cells_per_s: f64) -> bool {
 /// Whether this is a plausible rate of exchanges between two processes, of which `sides` make
 /// requests, with messages of `lines` cache lines.
 pub(crate) fn exchange(exchanges_per_s: f64, lines: usize, sides: u32) -> bool {
-    // Messages have at most 17 lines, so the conversion loses nothing.
+    // Messages have few lines, so the conversion loses nothing.
     let lines = u32::try_from(lines).unwrap_or(u32::MAX);
     exchanges_per_s * f64::from(lines) * f64::from(sides) >= EXCHANGES
 }

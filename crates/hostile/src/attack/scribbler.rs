@@ -51,7 +51,7 @@ const SHARED: &str = "/memfd:dunlin";
 struct Area {
     start: u64,
     len: u64,
-    /// It is a channel, not a region of data.
+    /// Whether it is a channel; otherwise it is a region of data.
     is_channel: bool,
 }
 

@@ -18,7 +18,7 @@ struct Call {
     terms: Terms,
     runs: u32,
     attempts: usize,
-    /// One of its attempts was sent and has ended.
+    /// Whether one of its attempts was sent and has ended.
     has_left: bool,
     end: Option<CallEnd>,
     is_cancelled: bool,

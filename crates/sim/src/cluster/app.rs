@@ -56,7 +56,7 @@ pub(super) struct App {
 pub(super) struct Known {
     pub(super) session: Session,
     pub(super) peer: PortId,
-    /// This process opened it, and opens another one when it ends.
+    /// Whether this process opened it. If so, the process opens another one when this one ends.
     pub(super) ours: bool,
 }
 

@@ -133,7 +133,7 @@ pub struct Same {
 pub enum Unlike {
     /// The specification itself breaks a promise.
     Failed(Box<Failure>),
-    /// They differ.
+    /// The runs differ.
     Differs(Box<Difference>),
 }
 

@@ -31,16 +31,16 @@ type Asked = (EndpointUid, SessionNum, Token);
 #[derive(Debug)]
 pub(super) struct Judge {
     port: PortId,
-    /// Sessions or memory may run out.
+    /// Whether sessions or memory may run out.
     tight: bool,
-    /// Sessions that have ended may keep their places while a handler runs.
+    /// Whether sessions that have ended may keep their places while a handler runs.
     slow: bool,
     /// Sessions that this side asked for: when it asked, and the deadline.
     asked: BTreeMap<Session, (Nanos, Nanos)>,
     /// From this time on, the faults and the sessions that they struck have ended.
     sound_from: Nanos,
     calm_from: Nanos,
-    /// Sessions may have come or gone since the last check.
+    /// Whether sessions may have begun or ended since the last check.
     changed: bool,
     /// Endpoint, number and token of each session that was granted to another endpoint.
     granted: BTreeSet<(EndpointUid, SessionNum, u32)>,

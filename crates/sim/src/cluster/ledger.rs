@@ -59,12 +59,12 @@ pub(super) struct Ledger {
 /// Failures that are allowed in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Allowed {
-    /// An attacker that knows the tokens forges packets: any request may run, and any answer may
-    /// come.
+    /// Whether an attacker that knows the tokens forges packets. Then any request may run, and any
+    /// answer may arrive.
     pub(super) anything: bool,
-    /// Memory, sessions or credits may run out.
+    /// Whether memory, sessions or credits may run out.
     pub(super) shortage: bool,
-    /// Endpoints soon forget responses, and requests that have arrived in part.
+    /// Whether endpoints soon forget responses, and requests that have arrived in part.
     pub(super) forgetting: bool,
 }
 
@@ -116,7 +116,7 @@ pub(super) struct Issue {
     pub(super) deadline: Option<Nanos>,
     pub(super) answer_len: u32,
     pub(super) room: u32,
-    /// Request and answer have more than one packet.
+    /// Whether the request has more than one packet, and whether the answer does.
     pub(super) parts: (bool, bool),
 }
 

@@ -31,7 +31,7 @@ pub struct RpcNode {
     workers: SimWorkers,
     rng: Rng,
     control: Control,
-    /// Sessions are paced.
+    /// Whether sessions are paced.
     paced: bool,
     /// Most bytes of requests that may have arrived in part.
     budget: u64,

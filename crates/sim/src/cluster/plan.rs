@@ -41,10 +41,10 @@ pub struct Plan {
     pub patience: Nanos,
     /// How long a control connection without sessions is kept.
     pub linger: Nanos,
-    /// Processes of one host use a UNIX socket.
+    /// Whether processes of one host use a UNIX socket.
     pub unix: bool,
-    /// Some processes get their packets at another address than that of their control connections,
-    /// and must prove that this address is theirs.
+    /// Whether some processes get their packets at another address than that of their control
+    /// connections, and must prove that this address is theirs.
     pub elsewhere: bool,
     /// How often faults strike handshakes, until `chaos_end` or to the end.
     pub handshakes: Handshakes,
@@ -52,7 +52,7 @@ pub struct Plan {
     pub mutant: Option<Mutant>,
     /// Whether memory, sessions, budgets or credits may run out without that being a failure.
     pub tight: bool,
-    /// Processes hold nearly all msgbufs of their pools without using them.
+    /// Whether processes hold nearly all msgbufs of their pools without using them.
     pub hoards: bool,
     /// Whether sessions are paced by a scheme that changes its rate at random.
     pub paced: bool,

@@ -25,9 +25,9 @@ use crate::world::{Act, Node, World};
 pub struct Options {
     /// The planted bug that every endpoint shows.
     pub mutant: Option<Mutant>,
-    /// Keep a trace.
+    /// Whether to keep a trace.
     pub trace: bool,
-    /// Endpoints do not check their laws.
+    /// Whether endpoints skip the checks of their laws.
     pub lawless: bool,
 }
 

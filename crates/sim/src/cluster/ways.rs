@@ -21,10 +21,10 @@ pub(super) struct Ways {
     rng: Rng,
     /// How often a channel vanishes between grant and completion.
     gone: Ppm,
-    /// The next channel vanishes in any case: its process has restarted.
+    /// Whether the next channel vanishes in any case, because its process has restarted.
     pub(super) restarted: bool,
     spared: u32,
-    /// Some processes get their packets at another address than that of their connections.
+    /// Whether some processes get their packets at another address than that of their connections.
     elsewhere: bool,
 }
 

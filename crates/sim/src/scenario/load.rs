@@ -68,7 +68,7 @@ pub enum Arrivals {
 }
 
 impl Default for Arrivals {
-    /// One request after the other.
+    /// A load in which each client sends one request after another.
     fn default() -> Self {
         Self::Closed {
             batch: 1,

@@ -22,12 +22,12 @@ pub(super) struct Call {
     pub(super) answer_len: u32,
     /// Most bytes of a response that the caller has room for.
     pub(super) room: u32,
-    /// Request and answer have more than one packet.
+    /// Whether the request has more than one packet, and whether the answer does.
     pub(super) parts: (bool, bool),
     pub(super) cancelled: bool,
     pub(super) runs: u8,
     pub(super) ended: bool,
-    /// Its end has proved that its handler did not run and never will.
+    /// Whether its end has proved that its handler did not run and never will.
     pub(super) never_runs: bool,
 }
 

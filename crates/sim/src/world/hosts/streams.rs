@@ -48,7 +48,7 @@ struct End {
     /// The process, and its name for the connection; `None` before the connection begins and after
     /// it has ended.
     owner: Option<(ProcessId, u64)>,
-    /// Both ends are on one host, and no cable is between them.
+    /// Whether both ends are on one host, with no cable between them.
     local: bool,
     items: VecDeque<(Nanos, Item)>,
     last: Nanos,

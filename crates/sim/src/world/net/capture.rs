@@ -18,7 +18,7 @@ pub struct Captured<'a> {
     pub to: PortId,
     /// The bytes that an endpoint sees.
     pub bytes: &'a [u8],
-    /// It has a congestion mark.
+    /// Whether the frame has a congestion mark.
     pub congestion: bool,
 }
 

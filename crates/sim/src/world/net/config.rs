@@ -20,7 +20,7 @@ pub struct NetConfig {
     /// Whether a frame for which the NIC has no room waits in its endpoint's queue while the
     /// endpoints take turns, as with a real NIC. If not, the NIC drops the frame.
     pub nic_waits: bool,
-    /// Hosts know the round trip of an empty network. If not, they measure it.
+    /// Whether hosts know the round trip of an empty network. If not, they measure it.
     pub tells_base_rtt: bool,
     /// The switches.
     pub fabric: Fabric,

@@ -82,17 +82,17 @@ impl FaultRates {
 /// The network's effect on one frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fate {
-    /// It vanishes.
+    /// Whether the frame vanishes.
     pub(super) lost: bool,
-    /// A burst of losses of this length begins with it.
+    /// The length of the burst of losses that begins with the frame, if one does.
     pub(super) burst: Option<u32>,
-    /// Its bits are hit.
+    /// The kind of damage to the frame, if there is any.
     pub(super) damage: Option<Damage>,
-    /// It leaves the queue and is late by this time.
+    /// If the frame leaves the queue: the time by which it is late.
     pub(super) late: Option<Nanos>,
-    /// A second copy arrives, late by this time.
+    /// If there is a second copy: the time by which it is late.
     pub(super) again: Option<Nanos>,
-    /// The port stops for this long first.
+    /// If the port of the switch stops first: for how long.
     pub(super) stall: Option<Nanos>,
 }
 

@@ -20,7 +20,7 @@ use crate::world::net::{HostId, PortId};
 pub(super) struct Port {
     pub(super) host: HostId,
     pub(super) clock: SimClock,
-    /// A process listens here.
+    /// Whether a process listens here.
     pub(super) alive: bool,
     /// Counts the processes that have listened here, so that events of dead ones are ignored.
     pub(super) life: u32,
