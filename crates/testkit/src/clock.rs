@@ -21,12 +21,12 @@ impl StepClock {
         self.0.get()
     }
 
-    /// Sets it.
+    /// Sets the time.
     pub fn set(&self, now: Nanos) {
         self.0.set(now);
     }
 
-    /// Sets it forward.
+    /// Sets the time forward.
     pub fn pass(&self, span: Nanos) {
         self.0.set(self.0.get() + span);
     }

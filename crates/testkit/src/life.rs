@@ -166,7 +166,7 @@ fn step(world: &mut World, input: &mut Input<'_>) {
 fn call(world: &mut World, host: usize, input: &mut Input<'_>) {
     let (kind, size, rest) = (input.byte(), input.byte(), input.byte());
     let deadline = (rest & 8 != 0).then(|| SPANS[usize::from(rest % 8)]);
-    // Up to sixteen packets.
+    // Messages have up to sixteen packets.
     let [scale, answer_scale] = [64, 128].map(|bit| if rest & bit != 0 { 8_u16 } else { 1 });
     let double = if rest & 16 != 0 { 2 } else { 1 };
     world.call(

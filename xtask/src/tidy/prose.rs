@@ -9,7 +9,7 @@ pub(super) struct Line<'a> {
     /// Its number, from 1.
     pub(super) number: usize,
     pub(super) text: &'a str,
-    /// The first line of a doc comment.
+    /// Whether it is the first line of a doc comment.
     pub(super) opens_doc: bool,
 }
 

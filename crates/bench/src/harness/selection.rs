@@ -24,7 +24,7 @@ pub struct Selection {
     only: Vec<Only>,
 }
 
-/// A parameter, and the values of it to keep.
+/// A parameter, and those of its values to keep.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Only {
     name: String,

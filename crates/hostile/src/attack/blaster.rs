@@ -165,7 +165,7 @@ impl Own {
 }
 
 impl Blaster {
-    /// The next packet.
+    /// Makes the next packet.
     fn packet(&mut self) -> Vec<u8> {
         let choice = self.below(8);
         let genuine = self.genuine();

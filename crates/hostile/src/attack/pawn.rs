@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(15);
 /// Sizes of requests, which take turns.
 const SIZES: [usize; 5] = [16, 16, 16, 1_500, 70_000];
 
-/// The parameters.
+/// The parameters of a pawn.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) server: SocketAddr,

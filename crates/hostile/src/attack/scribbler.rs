@@ -101,7 +101,7 @@ fn say(parent: &Parent) -> anyhow::Result<()> {
     })
 }
 
-/// The life of one endpoint.
+/// Runs one endpoint for its lifetime: issues calls, and writes into the shared memory.
 fn scribble(server: SocketAddr, life: Duration, rng: &mut Rng) -> anyhow::Result<()> {
     let memory = &File::options()
         .read(true)

@@ -52,7 +52,7 @@ impl Ledger {
         self.violation.take()
     }
 
-    /// A client begins a call. Returns its name.
+    /// Notes that a client begins a call. Returns the call's name.
     pub(super) fn begin(&mut self, client: usize, terms: Terms, now: Nanos) -> usize {
         self.calls.push(Call {
             client,
@@ -133,7 +133,7 @@ impl Ledger {
         self.calls[name].is_free = is_free;
     }
 
-    /// A handler runs.
+    /// Notes that a handler runs.
     pub(super) fn run(&mut self, name: usize) {
         let Some(call) = self.calls.get_mut(name) else {
             return self.violate(format!("a handler runs for no call: {name}"));

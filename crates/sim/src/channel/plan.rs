@@ -23,7 +23,7 @@ pub(super) struct Plan {
     pub(super) rates: FaultRates,
 }
 
-/// A server's habits.
+/// The behaviour of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerPlan {
     /// Mean time from a request to its answer.

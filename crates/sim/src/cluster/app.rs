@@ -147,7 +147,7 @@ impl App {
         cx.recycle(self.hoard.drain(..));
     }
 
-    /// A session was made.
+    /// Adds a session that was made.
     pub(super) fn add_session(&mut self, known: Known) {
         self.sessions.push(known);
         self.unpaced.push(known.session);
@@ -176,7 +176,7 @@ impl App {
         self.note(cx, &EndpointFact::GivenUp(ticket.index()));
     }
 
-    /// A timer fires.
+    /// Handles a timer that fires.
     pub(super) fn on_timer(&mut self, token: TimerToken, cx: &mut Cx<'_>) {
         self.note(cx, &EndpointFact::Timer(token.0));
         let argument = token.0 & ((1 << 56) - 1);
@@ -196,7 +196,7 @@ impl App {
         }
     }
 
-    /// A call has ended.
+    /// Handles the end of a call.
     pub(super) fn on_completion(&mut self, done: Done, cx: &mut Cx<'_>) {
         self.note(cx, &EndpointFact::Completes(&done));
         let call = done.tag.0;

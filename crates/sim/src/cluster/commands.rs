@@ -12,7 +12,7 @@ use crate::world::rng::Rng;
 /// Longest time until the control thread takes a command.
 const DELAY: Nanos = Nanos::from_micros(50);
 
-/// The queue.
+/// The queue of commands.
 #[derive(Debug)]
 pub(super) struct Commands {
     rng: Rng,

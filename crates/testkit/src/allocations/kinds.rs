@@ -17,23 +17,23 @@ fn round<T: Transport>(world: &mut World<T>, req_type: ReqType, calls: usize) {
     world.settle();
 }
 
-/// Answered in the handler.
+/// Makes calls that the handler answers itself.
 pub fn dispatch<T: Transport>(world: &mut World<T>) {
     round(world, ECHO, ROUND);
 }
 
-/// Answered when a timer fires.
+/// Makes calls that are answered when a timer fires.
 pub fn deferred<T: Transport>(world: &mut World<T>) {
     round(world, LATER, ROUND);
 }
 
-/// Answered after the server has called back.
+/// Makes calls that the server answers after it has called back.
 pub fn nested<T: Transport>(world: &mut World<T>) {
     round(world, NESTED, ROUND);
 }
 
-/// Requests of two batch types and one for a dispatch handler in one burst, so that the endpoint
-/// must collect the batches.
+/// Makes calls of two batch types and to a dispatch handler in one burst, so that the endpoint must
+/// collect the batches.
 pub fn batch<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(BATCH, None);
@@ -43,12 +43,12 @@ pub fn batch<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Answered by a worker.
+/// Makes calls that a worker answers.
 pub fn background<T: Transport>(world: &mut World<T>) {
     round(world, BACKGROUND, ROUND);
 }
 
-/// Rejected, of an unknown type, and never answered.
+/// Makes calls that are rejected, that have an unknown type, and that are never answered.
 pub fn errors<T: Transport>(world: &mut World<T>) {
     for _ in 0..4 {
         world.call(REJECT, None);
@@ -58,18 +58,19 @@ pub fn errors<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Calls to slow handlers, and then to others.
+/// Calls slow handlers, and then others.
 pub fn slow<T: Transport>(world: &mut World<T>) {
     round(world, SLOW, ROUND);
     round(world, ECHO, ROUND);
 }
 
-/// More calls than the window holds; the others wait.
+/// Makes more calls than the window holds; the rest waits.
 pub fn backlog<T: Transport>(world: &mut World<T>) {
     round(world, ECHO, 200);
 }
 
-/// The handler keeps the request beyond its deadline, and then learns that the client cancelled it.
+/// Makes calls whose handler keeps the request beyond its deadline, and then learns that the client
+/// cancelled it.
 pub fn deadlines<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(HOLD, Some(Nanos::from_micros(500)));
@@ -80,7 +81,7 @@ pub fn deadlines<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Cancelled in flight, in the backlog, and while the server holds the requests.
+/// Cancels calls in flight, in the backlog, and while the server holds their requests.
 pub fn cancels<T: Transport>(world: &mut World<T>) {
     let window = 8 * world.sessions.len();
     for turn in 0..window + ROUND {
@@ -101,7 +102,7 @@ pub fn cancels<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// The server's slots stay occupied while users cancel the calls that wait for them.
+/// Cancels calls that wait for the server's slots, all of which stay occupied.
 pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
     for _ in 0..8 * world.sessions.len() {
         world.call(HOLD, None);
@@ -116,7 +117,7 @@ pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Calls to a handler so slow that the client sends probes.
+/// Calls a handler so slow that the client sends probes.
 pub fn probes<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(HOLD, None);
@@ -126,7 +127,7 @@ pub fn probes<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Every seventh packet is lost.
+/// Makes calls while every seventh packet is lost.
 pub fn losses<T: Transport>(world: &mut World<T>) {
     world.loss.set(7);
     for req_type in [ECHO, LATER, NESTED, BATCH, BACKGROUND] {
@@ -143,7 +144,7 @@ pub fn losses<T: Transport>(world: &mut World<T>) {
     world.loss.set(0);
 }
 
-/// Between two rounds the server gives back every response that it has held.
+/// Makes calls; before the next round the server gives back every response that it has held.
 pub fn holds<T: Transport>(world: &mut World<T>) {
     for req_type in [ECHO, LATER, BATCH, BACKGROUND] {
         for _ in 0..4 {

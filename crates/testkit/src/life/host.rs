@@ -54,7 +54,7 @@ pub(super) struct App {
     pub(super) calls: Vec<(CallId, u32)>,
     /// Number of completions whose continuation makes another call.
     pub(super) again: usize,
-    /// Nested requests are refused from now on.
+    /// Whether nested requests are refused from now on.
     in_a_hurry: bool,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Pipeline {
 /// Chooses the session of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
-    /// The session after the last request's.
+    /// The session after the one of the last request.
     InTurn { next: usize },
     /// Any session.
     Random(Draws),

@@ -84,7 +84,7 @@ impl Side {
         (!alarming.is_empty()).then(|| format!("{who}: {}", alarming.join(", ")))
     }
 
-    /// Everything in one line.
+    /// Writes everything in one line.
     pub(crate) fn line(&self, who: &str) -> String {
         let counters = self.counters.iter();
         let counters: String = counters
