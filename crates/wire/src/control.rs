@@ -1,4 +1,4 @@
-//! Control messages, which two nexus processes exchange over a stream (rules C1 to C11, design §9).
+//! Control messages, which two nexus processes exchange over a stream (rules C1 to C14, design §9).
 //! They open and end sessions, and show whether the other process still lives.
 //!
 //! Every message is one frame: a 4-byte length, version, type, body (rule C1). [`frame_len`]

@@ -1,5 +1,5 @@
 //! The bytes between Dunlin endpoints and between their nexus processes: the 24-byte packet
-//! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C9).
+//! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C14).
 //!
 //! Everything here is a pure function of bytes. No function allocates, panics on any input, or
 //! knows about sessions: `dunlin-core` decides whether a number is valid for one.
