@@ -28,9 +28,9 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//!  `method.rs` | the types of a method: number, codec, messages |
-//!  `codec.rs`, `codec/` | conversion between values and bytes |
-//!  `outcome.rs` | the content of a response: a value, or the method's own error |
+//! | `method.rs` | the types of a method: number, codec, messages |
+//! | `codec.rs`, `codec/` | conversion between values and bytes |
+//! | `outcome.rs` | the content of a response: a value, or the method's own error |
 //! | `frame.rs` | metadata in front of a request |
 //! | `error.rs` | how typed calls fail |
 //! | `poll.rs` | stubs and glue on `Cx` |
