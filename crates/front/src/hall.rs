@@ -1,6 +1,6 @@
 //! Limits and facts that the threads of a process share.
 //!
-//! Counters are relaxed atomics: a thread changes them once for a read or write of a socket. The
+//! Counters are relaxed atomics, which a thread updates once per read or write of a socket. The
 //! list of clients has a lock, which is taken when a client comes or goes, and for statistics.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Options {
     pub memory: u64,
     /// Threads that serve.
     pub threads: u64,
-    /// The time now.
+    /// When the process started.
     pub started: Seconds,
     /// Further settings for `stats settings`, as name and value.
     pub settings: Vec<(&'static str, String)>,
@@ -192,7 +192,7 @@ impl Guest {
 /// tell.
 fn processor_times() -> (Duration, Duration) {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program comes before, in brackets, and may have spaces.
+    // The second field is the program's name in parentheses, which may contain spaces.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let mut fields = after_name.split_whitespace().skip(11);
     let mut next = || -> Duration {

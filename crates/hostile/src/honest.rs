@@ -1,5 +1,5 @@
-//! The processes that the attackers must not disturb, a server and its healthy client, and the
-//! calls between them, whose answers can be checked.
+//! The processes that the attackers must not disturb (a server and its healthy client), and the
+//! calls between them. The client can compute the right answer to each call.
 
 pub(crate) mod client;
 pub(crate) mod server;
@@ -17,10 +17,10 @@ pub(crate) const HONEST: ReqType = ReqType(1);
 /// Requests of all other clients.
 pub(crate) const OTHER: ReqType = ReqType(2);
 
-/// Bytes at the start of an honest request that number it.
+/// Bytes of the number with which an honest request begins.
 const NUMBER: usize = 8;
 
-/// Receives the parent's questions, which a separate thread reads.
+/// Starts a thread that reads the parent's questions, and returns the channel that delivers them.
 pub(crate) fn questions() -> Receiver<Ask> {
     let (to, from) = mpsc::channel();
     std::thread::spawn(move || {
@@ -65,7 +65,7 @@ pub(crate) fn is_answer(request: &[u8], response: &[u8]) -> bool {
             .all(|(byte, answer)| *answer == !byte)
 }
 
-/// A checksum: other bytes, or the same bytes in another order, are unlikely to have the same.
+/// A checksum: other bytes, or the same bytes in another order, very likely have another sum.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325_u64;
     bytes.iter().fold(start, |sum, byte| {

@@ -119,7 +119,7 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// The items of keys of any partitions, in their order.
+    /// The items of `keys`, in the same order. The keys may belong to different partitions.
     ///
     /// # Errors
     /// [`Error`].
@@ -168,7 +168,7 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Changes when an item expires: in `lifetime` seconds, or never, with 0.
+    /// Makes an item expire `lifetime` seconds from now, or never if `lifetime` is 0.
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] it may have changed.
@@ -202,8 +202,8 @@ impl<T: Open> Connection<T> {
         figures.collect()
     }
 
-    /// Deletes all items that were written before a moment `delay` seconds from now, in one
-    /// partition after the other.
+    /// Flushes each partition in turn. A partition deletes, `delay` seconds after it gets the
+    /// request, all items written before that moment.
     ///
     /// # Errors
     /// [`Error`]; some partitions may have been flushed.
@@ -214,14 +214,14 @@ impl<T: Open> Connection<T> {
         Ok(())
     }
 
-    /// The machine and its endpoint, with which a program begins operations; they end in
-    /// [`Self::turn`]. Their tokens must be below 2^63.
+    /// The machine and its endpoint, for programs that begin operations themselves. Such operations
+    /// end in [`Self::turn`], and their tokens must be below 2^63.
     pub fn with(&mut self) -> (&mut Client, Cx<'_>) {
         self.rpc.with()
     }
 
-    /// One iteration of the endpoint, which blocks until `limit` at the latest if there is nothing
-    /// to do. Ends of operations are ready after it.
+    /// Runs one iteration of the endpoint. If there is nothing to do, it blocks, but not beyond
+    /// `limit`. Afterwards the machine has the results of operations that ended.
     pub fn turn(&mut self, limit: Nanos) {
         self.rpc.iterate(|client| client.next_wakeup().min(limit));
         let (client, mut cx) = self.rpc.with();

@@ -19,8 +19,8 @@ pub(crate) struct Table<T> {
 }
 
 /// One row of the table. The id stands next to the pointer, so that a search compares ids without
-/// touching a region: a later region may have taken over the row, and another thread may be about
-/// to free it.
+/// following the pointer: the row may by now belong to a later region, which another thread may be
+/// about to free.
 #[derive(Debug)]
 struct Row<T> {
     id: AtomicU32,

@@ -51,13 +51,13 @@ const HANDLERS_US: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 /// The smallest retransmission timeout, far below the time of the slowest handlers.
 const RTO_FLOOR: Duration = Duration::from_millis(1);
 
-/// Worker threads, and slow requests in flight at the same time as the fast ones.
+/// Number of worker threads, and of slow requests in flight while the fast RPCs run.
 const WORKERS: usize = 2;
 
 /// Bytes of a request and of its response.
 const SIZE: usize = 32;
 
-/// Fewest RPCs of each kind that a phase waits for.
+/// Minimum number of RPCs that each stream completes in a phase.
 const LEAST: u64 = 5;
 
 /// Iterations of the event loop between two checks of the time.
@@ -109,7 +109,7 @@ struct Params {
     span: Duration,
 }
 
-/// Both modes and every duration over these transports.
+/// One case for each combination of mode, handler time and transport.
 pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     for background in [false, true] {

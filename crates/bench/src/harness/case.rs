@@ -15,7 +15,7 @@ use harness::state::{State, states, steady};
 /// Approximate time of a ping-pong.
 const PING_TAKES: Duration = Duration::from_millis(6);
 
-/// One line of parameters of an experiment, and the values measured for it.
+/// One combination of an experiment's parameters, and the values measured with it.
 pub struct Case {
     experiment: &'static str,
     transport: &'static str,
@@ -176,8 +176,8 @@ impl Case {
             Ok(())
         };
         ping()?;
-        // Keeps both values or neither, because a baseline without its subject would seem to belong
-        // to another round.
+        // Stores the baseline's values only after the subject was measured: both lists are indexed
+        // by round, so a round that fails must add to neither.
         let mut baseline = None;
         if let Some(it) = &mut self.baseline {
             baseline = Some(it.probe.measure(span)?);

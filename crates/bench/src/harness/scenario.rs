@@ -22,8 +22,8 @@ pub(crate) struct Simulated {
 impl Simulated {
     /// A probe for the shipped file `name` with the text `text`, in which `sets` replaces values.
     ///
-    /// Panics if the file is not a scenario, or lacks a key of `sets`; a test makes all of these
-    /// probes.
+    /// Panics if the file is not a scenario or lacks a key of `sets`. The test
+    /// `every_case_has_its_scenario` creates every such probe, so it finds these mistakes.
     pub(crate) fn new(name: &str, text: &str, sets: &[(&str, Value)]) -> Self {
         let shipped = "shipped scenarios can be read";
         let mut source = Source::parse(name.to_owned(), text.to_owned()).expect(shipped);

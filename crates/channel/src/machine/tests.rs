@@ -1,4 +1,4 @@
-//! Each test follows one history of the machine, through its actions.
+//! Each test gives a machine one sequence of events and checks the actions that it returns.
 
 use dunlin_core::{CallErrorKind, CloseReason, RpcError};
 use dunlin_wire::{ErrorCode, Ran};
@@ -41,7 +41,7 @@ fn call(machine: &mut Machine, idempotent: bool, now: Nanos) -> CallId {
     machine.on_call(terms, now).expect("there is room")
 }
 
-/// Takes the request that the driver gets now; ignores requests for links.
+/// Polls until the machine sends a request, and marks it as issued. Skips `Connect` actions.
 fn sent(machine: &mut Machine, now: Nanos) -> (AttemptId, LinkId) {
     loop {
         match machine.poll(now) {
@@ -385,7 +385,7 @@ fn a_state_names_the_last_error_of_each_address() {
     assert_eq!(machine.state(), State::Gone);
 }
 
-/// Takes the request that the driver gets now, and leaves it waiting in the driver.
+/// Like [`sent`], but does not mark the request as issued: it still waits in the driver.
 fn waits(machine: &mut Machine, now: Nanos) -> (AttemptId, LinkId) {
     loop {
         match machine.poll(now) {

@@ -1,4 +1,5 @@
-//! The service of `dunlin echo-server`, which `dunlin ping` calls, and the options that they share.
+//! The service of `dunlin echo-server`, which `dunlin ping` calls, and the options that both share
+//! with `dunlin kv`.
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ impl Over {
     }
 }
 
-/// The arguments of both commands for their endpoints.
+/// The endpoint flags that `ping`, `echo-server` and `kv` share.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
     /// Transport of packets

@@ -1,6 +1,6 @@
-//! `dunlin kv`: the key-value service. `serve` runs a server until Ctrl-C; the other commands are
-//! one operation each on a server that runs. A signal ends those as it ends any process: an
-//! operation that waits for a server has nothing to tidy up.
+//! `dunlin kv`: the key-value service. `serve` runs a server until Ctrl-C; each other command
+//! performs one operation on a running server. These commands do not handle signals: a command that
+//! is killed while it waits for the server leaves nothing to clean up.
 
 mod client;
 pub(super) mod memcached;

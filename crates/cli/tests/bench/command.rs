@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::{FIELDS, alone, dunlin, run, text};
 
-/// A long measurement that has started processes of its own. No other runs while the guard lives.
+/// Starts a long measurement and waits until it has started its processes. No other measurement
+/// runs while the guard is held.
 fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     let args = [
         "bench",

@@ -1,5 +1,5 @@
-//! Histograms of times. Recording a time costs two plain additions. Each power of two has eight
-//! buckets, so the width of a bucket is at most an eighth of the times in it.
+//! Histograms of times. Recording a time costs two plain additions. From 8 ns on, each power of two
+//! has eight buckets, so a bucket's width is at most an eighth of its smallest time.
 //!
 //! Called on the data path by `client/calls.rs` and `packet/outbox.rs`; read by the pages and
 //! commands that show an endpoint's times. Invariant: the buckets cover all times of up to `BITS`
@@ -9,7 +9,7 @@ use crate::time::Nanos;
 
 /// The base-2 logarithm of the number of buckets for each power of two.
 const FINE: u32 = 3;
-/// Times of more bits than this share the last bucket: those above a minute and some seconds.
+/// Times that need more bits than this (2^36 ns, about 69 s, and longer) share the last bucket.
 const BITS: u32 = 36;
 /// Values below this have a bucket each.
 const EXACT: u64 = 2 << FINE;
@@ -36,13 +36,13 @@ impl Histogram {
     /// The number of buckets.
     pub const BUCKETS: usize = ((BITS - FINE + 1) << FINE) as usize;
 
-    /// Counts one time.
+    /// Adds one measured time.
     #[inline]
     pub fn record(&mut self, time: Nanos) {
         self.record_many(time, 1);
     }
 
-    /// Counts the same time, `times` times.
+    /// Adds `time` as if it had been measured `times` times.
     #[inline]
     pub fn record_many(&mut self, time: Nanos, times: u64) {
         self.sum += time.0 * times;

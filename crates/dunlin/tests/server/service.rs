@@ -1,4 +1,4 @@
-//! The service of these tests, with a book of what ran.
+//! The services of these tests, and a record of the calls that ran.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ pub(crate) trait Work {
     fn thread(nothing: ()) -> usize;
 }
 
-/// A service that uses a method number of [`Work`], too.
+/// A service with two methods, one of which has a number that [`Work`] also uses.
 #[service(codec = Postcard)]
 pub(crate) trait Other {
     #[method(9)]
@@ -32,7 +32,7 @@ pub(crate) trait Other {
     fn taken(nothing: ()) -> ();
 }
 
-/// The numbers of [`Work`] and more, with a base of its own.
+/// A service with a method number that [`Work`] also uses, but with another base.
 #[service(codec = Postcard, base = 100)]
 pub(crate) trait Based {
     #[method(1)]
@@ -109,7 +109,7 @@ impl Other for () {
     async fn taken(&self, (): (), _: Context) {}
 }
 
-/// The same service on the poll API, where no handler waits.
+/// All three services on the poll API, where no handler waits.
 pub(crate) struct Polled(pub(crate) usize);
 
 impl WorkPoll for Polled {

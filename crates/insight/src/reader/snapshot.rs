@@ -12,9 +12,9 @@ use super::text::Text;
 use crate::layout::{WORD, block, header};
 use crate::place::{self, Whereabouts};
 
-/// Most bytes of a block.
+/// Maximum size of a block in bytes.
 const MAX_BLOCK: u64 = 1 << 20;
-/// Most blocks.
+/// Maximum number of blocks.
 const MAX_BLOCKS: u64 = 1 << 16;
 /// The reader gives up after this number of readings in a row during which a block changed.
 const TRIES: usize = 64;
@@ -116,8 +116,8 @@ impl Values {
 }
 
 impl SessionRow {
-    /// If a release without places wrote the file, it has no columns for them, and the place is
-    /// unknown.
+    /// Releases that did not record a peer's place wrote files without columns for it; the place is
+    /// then unknown.
     fn new(names: &[String], values: &mut impl Iterator<Item = u64>) -> Self {
         let mut numbers = Values::new(names, values);
         let place = Whereabouts::of_words(place::COLUMNS.map(|column| numbers.get(column)));
@@ -244,7 +244,7 @@ impl Endpoint {
     }
 }
 
-/// Reads a block, again and again until the block has not changed meanwhile.
+/// Reads a block, and repeats the read if the block changed during it.
 fn whole_block(source: &mut dyn Source, start: u64, len: usize) -> Result<Vec<u64>, ReadError> {
     for tries in 0..TRIES {
         let before = words(source, start, 1)?[block::SEQUENCE];

@@ -1,16 +1,16 @@
-//! The text of a counters file. It names the values of the blocks in order, which gives the places
-//! of a block's parts.
+//! The text of a counters file. It lists the names of a block's values in the order in which the
+//! block stores them, so a reader can compute where each part of a block begins.
 
 use std::str::SplitWhitespace;
 
 use super::source::{ReadError, Source, bytes};
 use crate::layout::{block, key};
 
-/// Most bytes of the text.
+/// Maximum size of the text in bytes.
 const MAX_TEXT: u64 = 64 << 10;
-/// Most names of one kind, and most rows.
+/// Maximum number of names of one kind, and of rows.
 const MAX_NAMES: usize = 256;
-/// Most buckets of a histogram.
+/// Maximum number of buckets of a histogram.
 const MAX_BUCKETS: usize = 4096;
 
 /// The content of the text.

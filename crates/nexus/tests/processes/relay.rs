@@ -1,5 +1,6 @@
-//! A process between a client and a server of this host. Its Hello claims that each client is the
-//! server's own process. It passes on everything else unchanged, including descriptors.
+//! A process between a client and a server of this host. It changes the client's Hello, which then
+//! claims to come from the server's own process, and the server's HelloAck, which then names the
+//! relay's socket. It passes on everything else unchanged, including descriptors.
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -15,7 +16,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Most descriptors with a message.
+/// Maximum number of descriptors that accompany one message.
 const MAX_FDS: usize = 16;
 
 /// The server, as it names itself.
@@ -51,7 +52,8 @@ pub(super) fn connect_unix(name: &str) -> UnixStream {
     UnixStream::connect_addr(&address.unwrap()).unwrap()
 }
 
-/// The names that a server gives to any process of its host and user.
+/// Asks a server for its incarnation and its socket's name, which it tells every process of its
+/// host and user.
 pub(super) fn ask(server: SocketAddr) -> Truth {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.write_all(&frame(&hello(1))).unwrap();
