@@ -2,13 +2,13 @@
 //! items of one size class, or for 16 KiB of one long value.
 //!
 //! Invariants: the pages of a class are full except for the last one, because the last item of the
-//! class takes the place of an item that leaves. So a class has at most one page that it does not
-//! need, whatever was deleted or overwritten before, and there are no lists of free slots. Unused
-//! pages are in one list. The topmost page is always in use: the index may take the memory above
-//! it.
+//! class takes the place of an item that leaves. So a class has at most one page with free slots,
+//! whatever was deleted or overwritten before, and there are no lists of free slots. Unused pages
+//! are in one list. The topmost page is always in use: the index may take the memory above it.
 //!
-//! The first word of a page holds the number, plus one, of the page before it in its class, or of
-//! the next free page. A free page is marked in that word, and its second word links back.
+//! The first word of a page is a link: in a used page to the page before it in its class, in a free
+//! page to the next free page. The second word of a free page links to the previous free page. A
+//! link is the page's number plus one, or 0 for none. A bit in the first word marks a free page.
 
 mod pages;
 

@@ -38,9 +38,8 @@ pub struct Options {
     /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
     pub partial_sums: bool,
-    /// Options of the socket that receives the packets that are not steered. Its address, which
-    /// must be one of the interface, and its port are those of the endpoint, and so are its sizes
-    /// and its packing.
+    /// Options of the socket that receives the packets that are not steered. The endpoint takes its
+    /// address, port, sizes and packing from them. The address must belong to the interface.
     pub udp: udp::Options,
 }
 
@@ -77,7 +76,8 @@ struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // Packets that are on their way now find no socket, and pass to the kernel.
+        // From now on, the program finds no socket for arriving packets and passes them to the
+        // kernel.
         self.steering.release(&self.home);
     }
 }

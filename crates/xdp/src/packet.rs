@@ -1,5 +1,5 @@
-//! Ethernet frames that carry one UDP datagram: read with every check, and written (RFC 768, 791,
-//! 894, 1624, 8200, IEEE 802.1Q).
+//! Parses, checks and builds Ethernet frames that carry one UDP datagram (RFC 768, 791, 894, 1624,
+//! 8200, IEEE 802.1Q).
 //!
 //! The kernel's stack does not see a frame that was steered to us, so this module makes all of the
 //! stack's checks itself. No I/O and no unsafe code. `receive` reads frames, `transmit` writes
@@ -37,7 +37,7 @@ pub(crate) const TYPE_IPV4: u16 = 0x0800;
 pub(crate) const TYPE_IPV6: u16 = 0x86DD;
 /// The type of a frame with a tag.
 pub(crate) const TYPE_TAG: u16 = 0x8100;
-/// UDP in the field of IP that names the protocol.
+/// The protocol number of UDP in an IP header.
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 
 /// The addresses at which an endpoint is reached.

@@ -42,8 +42,8 @@ pub struct Bulk {
     pub in_flight: u32,
     /// Credits of the session.
     pub credits: u32,
-    /// Number of large requests. The client sends more large ones while small ones are left, unless
-    /// this is 0.
+    /// Number of large requests. If it is 0, the client sends none. Otherwise it sends further
+    /// large ones after these until all small requests have ended.
     pub requests: u32,
     /// Requests of one packet on the same session, one after the other.
     pub small_requests: u32,
@@ -52,7 +52,8 @@ pub struct Bulk {
 impl Default for Bulk {
     /// 8 MB requests, one at a time, at 100 Gb/s and 6 µs, with 4096 bytes a packet. The credits
     /// are three times what the link holds. With more, every retransmission waits in the sender's
-    /// own queue, and meanwhile the sender reaches the 256 packets that it may be ahead (rule W7).
+    /// own queue. Meanwhile the sender reaches the limit of 512 packets ahead of the first missing
+    /// one (rule W7) and stops.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -98,7 +99,7 @@ const LIMIT: Nanos = Nanos::from_secs(600);
 const STEP: Nanos = Nanos::from_millis(10);
 const CLIENT: PortId = PortId(0);
 const SERVER: PortId = PortId(1);
-/// A burst is read from memory after this time.
+/// Time from the hand-over of a burst to the NIC until the NIC has read it from memory.
 const DMA: Nanos = Nanos(200);
 
 /// Runs the experiment.

@@ -79,7 +79,7 @@ impl Connect for Udp {
         if rx.has_more() { Arm::Ready } else { Arm::Wait }
     }
 
-    /// Does nothing: the socket is readable by itself.
+    /// Does nothing: the kernel makes the socket readable whether or not the thread sleeps.
     fn disarm(_rx: &mut UdpRx, _tx: &mut UdpTx) {}
 
     fn counters(rx: &UdpRx, tx: &UdpTx) -> Counters {

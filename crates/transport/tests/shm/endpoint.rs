@@ -124,8 +124,8 @@ impl End {
         self.tx.settle();
     }
 
-    /// Polls until something comes. A receiver that has just fallen asleep is woken first, as by
-    /// an endpoint that has nothing more to send.
+    /// Polls until something comes. First it wakes receivers that fell asleep while we sent, as an
+    /// endpoint does when it has nothing more to send.
     pub(crate) fn receive(&mut self) -> Vec<u64> {
         self.tx.settle();
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Both forms, compared with the crate of the same name.
+//! Compares `plain` and `batch`, in Rust and in C, with the crate `aho-corasick`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

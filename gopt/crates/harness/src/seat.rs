@@ -1,5 +1,6 @@
-//! The processors and priorities of an experiment's busy threads. A noisy machine must disturb them
-//! little, so each has a processor of its own, and may run before all other threads.
+//! The processors and priorities of an experiment's busy threads. Each thread has a processor of
+//! its own and may have priority over all ordinary threads, so that other work on the machine
+//! disturbs it little.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys;
 
-/// Whether [`use_realtime`] was called: once, before the first measurement.
+/// Whether [`use_realtime`] was called. A program calls it before its first measurement.
 static REALTIME: AtomicBool = AtomicBool::new(false);
 
 /// A thread's processor and priority.
@@ -52,8 +53,8 @@ impl Seat {
         self.go(SPINNING)
     }
 
-    /// Threads that the calling thread starts from now on, until it takes its own seat, run before
-    /// it.
+    /// Gives the calling thread the priority of threads that mostly sleep. Threads that it starts
+    /// before it takes its own seat keep this priority, and so run before it.
     ///
     /// # Errors
     /// The seat has priority over ordinary threads, and this process is not root's.

@@ -42,8 +42,8 @@ const RENAMED: [(&str, &str); 12] = [
 /// Rows that keep the unit at the end of the field's name.
 const KEEPS_ITS_END: [&str; 1] = ["endpoint.pool_bytes"];
 
-/// All fields of a struct by its `Debug` output: each is on one line or, if it is a list, on
-/// several.
+/// Reads all fields of a struct from its `Debug` output. A field takes one line; an `Option` or an
+/// enum variant with fields takes several.
 fn fields(name: &str, value: &impl Debug) -> Fields {
     let printed = format!("{value:#?}");
     let mut fields = Fields::new();
@@ -62,8 +62,7 @@ fn fields(name: &str, value: &impl Debug) -> Fields {
         }
         let mut value = value.to_owned();
         if value.ends_with(['{', '(']) {
-            // A struct with a name, or an `Option`, ends at the indentation at which the field
-            // began.
+            // The value ends at the first line that is indented like the field's first line.
             let end = " ".repeat(depth * 4);
             for line in lines.by_ref() {
                 value += line.trim();
