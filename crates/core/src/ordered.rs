@@ -2,7 +2,7 @@
 //! for each pair of key and value, and the standard library's trees were almost half of what a
 //! program with Dunlin compiled (docs/decisions/weight.md).
 //!
-//! The entries stand in sorted runs of at most [`RUN`], in one list. So an entry is found by two
+//! The entries stand in sorted runs of at most `RUN`, in one list. So an entry is found by two
 //! binary searches, and one more or less moves at most a run, and seldom the list of runs.
 //! Invariants: no run is empty, and the keys of a run are before those of the next. Control plane
 //! and tables of large messages use them; the path of ordinary packets does not.
