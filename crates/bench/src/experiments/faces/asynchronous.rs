@@ -5,11 +5,12 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use dunlin::{Caller, Local, MsgBuf, Session, Tasks};
 
-use super::{BLOCK, INFLIGHT, Params, SESSIONS, SIZE, measure};
+use super::{BLOCK, INFLIGHT, Params, SESSIONS, SIZE, STUCK, measure};
 use crate::harness::subject::side::Side;
 use crate::harness::subject::{ECHO, Medium, Report, server};
 use crate::harness::work;
@@ -21,6 +22,10 @@ struct Client {
     /// The content of the next request.
     counter: Cell<u64>,
     completed: Cell<u64>,
+    /// Requests whose response has not come.
+    unanswered: Cell<usize>,
+    /// The measurement is over: no further request begins.
+    is_over: Cell<bool>,
     wrong: RefCell<Option<String>>,
 }
 
@@ -76,6 +81,20 @@ pub(super) fn call<T: Medium>(
             None => Ok(client.completed.get()),
         }
     })?;
+    // If a `Local` is dropped, it cancels its calls, and the server sends a response that it has
+    // sent already again. Such a response must not count as a retransmission.
+    client.is_over.set(true);
+    let begin = Instant::now();
+    while client.unanswered.get() > 0 && client.wrong.borrow().is_none() {
+        local.turn();
+        ensure!(
+            begin.elapsed() < STUCK,
+            "the last requests were not answered"
+        );
+    }
+    if let Some(wrong) = client.wrong.take() {
+        bail!(wrong);
+    }
     let side = local.inspect(Side::read)?;
     parent.say(&Report { values, side })
 }
@@ -87,10 +106,11 @@ async fn one_at_a_time(
     [mut request, mut response]: [MsgBuf; 2],
     client: Rc<Client>,
 ) {
-    loop {
+    while !client.is_over.get() {
         let counter = client.counter.get();
         client.counter.set(counter.wrapping_add(1));
         work::fill(request.data_mut(), counter);
+        client.unanswered.set(client.unanswered.get() + 1);
         let reply = match cx.call(session, ECHO, request).response(response).await {
             Ok(reply) => reply,
             Err(failed) => {
@@ -104,6 +124,7 @@ async fn one_at_a_time(
             return;
         }
         client.completed.set(client.completed.get() + 1);
+        client.unanswered.set(client.unanswered.get() - 1);
         (request, response) = reply.into_bufs();
     }
 }
