@@ -95,10 +95,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
 /// A target folder for this command alone: in the usual one, its flags would cause everything to be
 /// rebuilt.
 fn home(root: &Path) -> anyhow::Result<PathBuf> {
-    let metadata = crate::workspaces::metadata(root, "")?;
-    let target = metadata["target_directory"].as_str();
-    let target = Path::new(target.context("cargo metadata names no target directory")?);
-    Ok(target.join("coverage"))
+    Ok(crate::workspaces::target_folder(root)?.join("coverage"))
 }
 
 /// The command that runs the tests.

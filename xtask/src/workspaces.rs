@@ -1,7 +1,7 @@
 //! The workspaces of this repository. Each is complete without the others; xtask serves all of
 //! them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -33,6 +33,15 @@ pub(crate) fn metadata(root: &Path, folder: &str) -> anyhow::Result<Value> {
         String::from_utf8_lossy(&out.stderr)
     );
     serde_json::from_slice(&out.stdout).context("cargo metadata printed no JSON")
+}
+
+/// The folder into which the root's workspace builds.
+pub(crate) fn target_folder(root: &Path) -> anyhow::Result<PathBuf> {
+    let metadata = metadata(root, "")?;
+    let folder = metadata["target_directory"].as_str();
+    Ok(folder
+        .context("cargo metadata names no target directory")?
+        .into())
 }
 
 #[cfg(test)]

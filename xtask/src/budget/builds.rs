@@ -33,9 +33,7 @@ impl Build {
 
     /// Builds the program; returns its path, and a folder for its profiles.
     pub(super) fn program(self, root: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
-        let metadata = crate::workspaces::metadata(root, "")?;
-        let target = metadata["target_directory"].as_str();
-        let target = Path::new(target.context("cargo metadata names no target directory")?);
+        let target = crate::workspaces::target_folder(root)?;
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .args(["build", "--quiet", "--locked"])

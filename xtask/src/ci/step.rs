@@ -1,6 +1,8 @@
 //! One step: a shell command with a time limit. A step that hangs is killed together with all
 //! processes that it started, so that it costs the run no more than its limit.
 
+mod cpu;
+
 use std::fmt;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -12,11 +14,6 @@ use anyhow::Context;
 
 /// The exit code of a step that cannot run here, the same as automake's.
 const CANNOT_RUN: i32 = 77;
-
-/// The check for known vulnerabilities needs a database from the network. If the database cannot be
-/// fetched, the step is skipped, because no change of this tree could help.
-pub(super) const ADVISORIES: &str =
-    "cargo deny fetch db || exit 77; cargo deny --workspace check advisories";
 
 /// Checks that scripts can be parsed. It does not run them, because some need programs that are not
 /// installed here.
@@ -127,23 +124,24 @@ impl Step {
         }
     }
 
-    /// Runs the step in `root`. Its output goes to a file. Calls `meanwhile` repeatedly until the
-    /// step has ended, and once after that.
+    /// Runs the step in `root`, and returns its outcome and its processor time. Its output goes to
+    /// a file. Calls `meanwhile` repeatedly until the step has ended, and once after that.
     pub(super) fn run_into(
         &self,
         root: &Path,
         output: File,
         meanwhile: &mut dyn FnMut(),
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<(Outcome, Duration)> {
         let mut command = self.command(root)?;
         command.stdout(output.try_clone()?).stderr(output);
         let child = command.spawn().context("cannot start bash")?;
-        let outcome = wait(child, self.limit, meanwhile)?;
+        let (outcome, cpu) = wait(child, self.limit, meanwhile)?;
         meanwhile();
-        Ok(match outcome {
+        let outcome = match outcome {
             Outcome::Failed(Some(CANNOT_RUN)) if self.may_skip => Outcome::Skipped,
             outcome => outcome,
-        })
+        };
+        Ok((outcome, cpu))
     }
 
     /// The command, with the path of this program in `XTASK`.
@@ -167,14 +165,22 @@ fn standing(program: PathBuf) -> PathBuf {
     path.map_or(program.clone(), PathBuf::from)
 }
 
-fn wait(mut child: Child, limit: Duration, meanwhile: &mut dyn FnMut()) -> anyhow::Result<Outcome> {
+fn wait(
+    mut child: Child,
+    limit: Duration,
+    meanwhile: &mut dyn FnMut(),
+) -> anyhow::Result<(Outcome, Duration)> {
     let deadline = Instant::now() + limit;
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(match status.success() {
+        let used = cpu::of(child.id())?;
+        // Its time can be read until its status is taken, so the status is taken last.
+        if used.has_ended {
+            let status = child.wait()?;
+            let outcome = match status.success() {
                 true => Outcome::Passed,
                 false => Outcome::Failed(status.code()),
-            });
+            };
+            return Ok((outcome, used.time));
         }
         if Instant::now() > deadline {
             // The child leads its own process group, which is named by the negative of the child's
@@ -184,7 +190,7 @@ fn wait(mut child: Child, limit: Duration, meanwhile: &mut dyn FnMut()) -> anyho
                 .args(["-KILL", "--", &group])
                 .status()?;
             child.wait()?;
-            return Ok(Outcome::TimedOut);
+            return Ok((Outcome::TimedOut, used.time));
         }
         meanwhile();
         std::thread::sleep(Duration::from_millis(20));

@@ -22,6 +22,8 @@ pub(super) struct Ran<'a> {
     pub(super) step: &'a Step,
     pub(super) outcome: Outcome,
     pub(super) took: Duration,
+    /// Processor time of the step and of the processes that it waited for.
+    pub(super) cpu: Duration,
     /// The file with the step's output.
     log: PathBuf,
 }
@@ -104,12 +106,13 @@ fn time<'a>(
 ) -> anyhow::Result<Ran<'a>> {
     let output = File::create(&log).context("cannot make a file for the output")?;
     let begin = Instant::now();
-    let outcome = step.run_into(root, output, &mut || meanwhile(&log))?;
+    let (outcome, cpu) = step.run_into(root, output, &mut || meanwhile(&log))?;
     let took = begin.elapsed();
     Ok(Ran {
         step,
         outcome,
         took,
+        cpu,
         log,
     })
 }
@@ -129,9 +132,7 @@ fn show_from(log: &Path, at: u64) -> u64 {
 
 /// The folder for outputs of steps.
 fn logs(root: &Path) -> anyhow::Result<PathBuf> {
-    let metadata = workspaces::metadata(root, "")?;
-    let target = metadata["target_directory"].as_str();
-    let logs = Path::new(target.context("cargo metadata names no target directory")?).join("ci");
+    let logs = workspaces::target_folder(root)?.join("ci");
     std::fs::create_dir_all(&logs).context("cannot make a folder for the outputs of steps")?;
     Ok(logs)
 }

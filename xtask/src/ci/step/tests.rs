@@ -13,7 +13,7 @@ fn outcome(script: &str, limit: Duration) -> Outcome {
 fn run(step: &Step) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = File::create("/dev/null").unwrap();
-    step.run_into(root, output, &mut || ()).unwrap()
+    step.run_into(root, output, &mut || ()).unwrap().0
 }
 
 #[test]
@@ -75,4 +75,17 @@ fn a_program_that_was_built_anew_is_found_at_its_path() {
     let standing = |path: &str| standing(PathBuf::from(path));
     assert_eq!(standing("/a/xtask (deleted)"), Path::new("/a/xtask"));
     assert_eq!(standing("/a/xtask"), Path::new("/a/xtask"));
+}
+
+#[test]
+fn the_processor_time_of_children_counts() {
+    // The loop runs in a child of the step's shell, and the pause needs no processor.
+    let count = "i=0; while [ $i -lt 50000 ]; do i=$((i + 1)); done";
+    let step = sh("test", 1, format!("sleep 1; bash -c '{count}'"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = File::create("/dev/null").unwrap();
+    let (outcome, cpu) = step.run_into(root, output, &mut || ()).unwrap();
+    assert_eq!(outcome, Outcome::Passed);
+    assert!(cpu >= Duration::from_millis(20), "{cpu:?}");
+    assert!(cpu < Duration::from_millis(1000), "{cpu:?}");
 }
