@@ -4,6 +4,10 @@
 //! credits that a session lacks are those that its calls and transfers hold. The endpoint checks
 //! its laws itself (`protocol/laws.rs`, [`Check`]). A broken law ends the endpoint's sessions,
 //! because its answers can no longer be trusted. The process goes on.
+//!
+//! No law is about memory of a ring: an endpoint stages short packets in lines of its own
+//! (`transport/lane.rs`), and borrows no cell. So no cell can stay borrowed after an iteration.
+//! The lane alone knows its lines and packets, and its tests compare them.
 
 use std::fmt;
 

@@ -279,7 +279,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 }
 
 /// Runs these streams for `span`, or longer until each has enough round trips. Afterwards nothing
-/// is in flight. Returns how many requests were retransmitted.
+/// is in flight. Returns the number of retransmissions; a request may have several.
 #[expect(clippy::cast_precision_loss, reason = "a few events")]
 fn phase<T: Medium>(
     rpc: &mut Rpc<T, App>,
