@@ -5,7 +5,10 @@
 
 use dunlin_store::{Config, MAX_VALUE, Mode, Region, Seconds, Seed, Table};
 
-use crate::{Alone, Connection, MAX_KEYS_LINE, OUTPUT_MARK, Process, Wants};
+use crate::{
+    Alone, Connection, Errand, MAX_KEYS_LINE, OUTPUT_MARK, Partition, Process, Server, Standing,
+    Wants, answers as answers_of,
+};
 
 /// The most bytes that an answer adds past the mark: a value, its line, and the lines of a dump or
 /// of statistics.
@@ -30,7 +33,70 @@ pub fn server(mode: Mode, memory: usize) -> Alone {
     Alone::new(table, Process::default())
 }
 
-/// Feeds bytes to a connection in pieces, and returns all answers.
+/// Partitions of as many threads. The connection is on the thread of the first.
+#[derive(Debug)]
+pub struct Threads(Vec<Alone>);
+
+impl Threads {
+    /// Partitions with small tables.
+    #[must_use]
+    pub fn new(partitions: usize, mode: Mode, memory: usize) -> Self {
+        Self((0..partitions).map(|_| server(mode, memory)).collect())
+    }
+
+    /// Carries errands to the partitions in bursts of at most `most`, and their answers back.
+    /// Returns how many were answered.
+    ///
+    /// # Panics
+    /// If a partition does not run the connection's errands.
+    pub fn carry(&mut self, connection: &mut Connection, most: usize, now: Seconds) -> usize {
+        let mut answered = 0;
+        for number in 1..self.0.len() {
+            let partition = u16::try_from(number).expect("a few");
+            let next = || connection.next_errand(partition);
+            let mut burst: Vec<Errand> = std::iter::from_fn(next).take(most).collect();
+            let bytes: Vec<u8> = burst.iter().flat_map(Errand::bytes).copied().collect();
+            let mut out = Vec::new();
+            let run = self.0[number]
+                .partition()
+                .run_errands(&bytes, now, &mut out);
+            run.expect("the errands of a connection are well formed");
+            assert!(out.len() <= OUTPUT_MARK + MOST_BEYOND_MARK);
+            let all: Vec<&[u8]> = answers_of(&out).collect();
+            for errand in burst.drain(all.len()..).rev() {
+                connection.give_back(errand);
+            }
+            for (errand, answer) in burst.iter().zip(&all) {
+                connection.on_answer(errand, Some(answer), self, now);
+            }
+            answered += all.len();
+        }
+        answered
+    }
+}
+
+impl Server for Threads {
+    fn partition(&mut self) -> Partition<'_> {
+        self.0[0].partition()
+    }
+
+    fn standing(&self) -> Standing {
+        let of = u16::try_from(self.0.len()).expect("a few");
+        Standing { number: 0, of }
+    }
+
+    fn owner(&self, key: &[u8]) -> u16 {
+        let sum: usize = key.iter().map(|byte| usize::from(*byte)).sum();
+        u16::try_from(sum % self.0.len()).expect("a few")
+    }
+
+    fn process(&self) -> Process {
+        self.0[0].process()
+    }
+}
+
+/// Feeds bytes to a connection in pieces, and returns all answers. As many partitions as
+/// `partitions` have the keys.
 ///
 /// `cut` gives the length of each piece, `take` the number of bytes that the client takes at a
 /// time.
@@ -39,11 +105,12 @@ pub fn server(mode: Mode, memory: usize) -> Alone {
 /// If the connection holds more memory than it may, or gets stuck.
 #[must_use]
 pub fn answers(
+    partitions: usize,
     bytes: &[u8],
     mut cut: impl FnMut() -> usize,
     mut take: impl FnMut() -> usize,
 ) -> Vec<u8> {
-    let mut server = server(Mode::Cache, 256 * 1024);
+    let mut server = Threads::new(partitions, Mode::Cache, 256 * 1024);
     let mut connection = Connection::new(None);
     let (mut rest, mut seen) = (bytes, Vec::new());
     loop {
@@ -51,13 +118,15 @@ pub fn answers(
         let taken = connection.receive(&rest[..piece]);
         rest = &rest[taken..];
         let wants = connection.run(&mut server, NOW);
-        assert!(connection.output().len() <= OUTPUT_MARK + MOST_BEYOND_MARK);
+        let carried = server.carry(&mut connection, 1 + piece % 8, NOW);
+        let most = OUTPUT_MARK + MOST_BEYOND_MARK;
+        assert!(connection.output().len() <= partitions * most);
         let room = connection.room();
         assert!(room <= MAX_KEYS_LINE + MAX_VALUE || wants == Wants::End);
         let sent = take().clamp(1, OUTPUT_MARK).min(connection.output().len());
         seen.extend_from_slice(&connection.output()[..sent]);
         connection.sent(sent);
-        let is_stuck = wants == Wants::Input && rest.is_empty() && sent == 0;
+        let is_stuck = wants == Wants::Input && rest.is_empty() && sent + carried == 0;
         if connection.is_over() || is_stuck {
             return seen;
         }
@@ -65,21 +134,48 @@ pub fn answers(
             wants != Wants::Input || rest.is_empty() || room > 0,
             "a connection that needs input has room for it"
         );
-        assert_ne!(wants, Wants::Answers, "this server answers at once");
+        assert!(
+            wants != Wants::Answers || partitions > 1,
+            "one partition answers at once"
+        );
     }
 }
 
-/// Checks that no cut changes the answers. The first bytes decide how the other bytes are cut.
+/// Checks that no cut changes the answers, of one partition or of three. The first bytes decide how
+/// the other bytes are cut.
 ///
 /// # Panics
 /// If a cut changes them.
 pub fn any_cut(bytes: &[u8]) {
     let (cuts, bytes) = bytes.split_at(bytes.len().min(8));
-    let whole = answers(bytes, || usize::MAX, || usize::MAX);
-    let mut next = cuts.iter().cycle().map(|cut| usize::from(*cut));
-    let pieces = answers(bytes, || next.next().unwrap_or(1), || usize::MAX);
-    assert!(whole == pieces, "a cut has changed the answers");
-    let mut next = cuts.iter().cycle().map(|cut| usize::from(*cut) * 16);
-    let slow = answers(bytes, || usize::MAX, || next.next().unwrap_or(1));
-    assert!(whole == slow, "a slow client has other answers");
+    for partitions in [1, 3] {
+        let whole = answers(partitions, bytes, || usize::MAX, || usize::MAX);
+        let mut next = cuts.iter().cycle().map(|cut| usize::from(*cut));
+        let pieces = answers(
+            partitions,
+            bytes,
+            || next.next().unwrap_or(1),
+            || usize::MAX,
+        );
+        assert!(whole == pieces, "a cut has changed the answers");
+        let mut next = cuts.iter().cycle().map(|cut| usize::from(*cut) * 16);
+        let slow = answers(
+            partitions,
+            bytes,
+            || usize::MAX,
+            || next.next().unwrap_or(1),
+        );
+        assert!(whole == slow, "a slow client has other answers");
+    }
+}
+
+/// Runs any bytes as a burst of errands.
+///
+/// # Panics
+/// If a partition panics or answers too much.
+pub fn any_errands(bytes: &[u8]) {
+    let (mut server, mut out) = (server(Mode::Cache, 256 * 1024), Vec::new());
+    // A refusal is as good as answers.
+    let _ = server.partition().run_errands(bytes, NOW, &mut out);
+    assert!(out.len() <= OUTPUT_MARK + MOST_BEYOND_MARK);
 }

@@ -37,6 +37,8 @@ pub(crate) enum Command<'a> {
     Quiet,
     /// Answers, and throws away the value that follows the line.
     Skip(Skip<'a>),
+    /// Shows figures of all partitions.
+    Stats(Topic),
     /// Lists all items.
     Dump,
     /// Ends the connection.

@@ -1,9 +1,10 @@
 //! A client's connection: bytes in, operations, answers in order, bytes out.
 //!
-//! Invariants: a command's bytes stay in the input until it has run, so no key or value is copied
-//! for it; no command runs while [`OUTPUT_MARK`] bytes wait for the client or [`MAX_WAITING`]
-//! answers of other partitions are due; the input holds at most one command and [`INPUT_MARK`]
-//! bytes more. The result does not depend on how the bytes were cut.
+//! Invariants: a command's bytes stay in the input until it has run or become an errand, and only
+//! an errand has a copy; no command runs while [`OUTPUT_MARK`] bytes wait for the client, or while
+//! the answers to [`MAX_WAITING`] errands or to errands of [`INPUT_MARK`] bytes are due; the input
+//! holds at most one command and [`INPUT_MARK`] bytes more. The result does not depend on how the
+//! bytes were cut.
 
 mod access;
 mod input;
@@ -12,15 +13,21 @@ mod run;
 
 use std::sync::Arc;
 
-use dunlin_store::Seconds;
+use dunlin_store::{Cursor, Seconds};
 
+use crate::errand::Errand;
 use crate::limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
-use crate::operation::{Answer, DumpCursor, Expiry, OperationTicket};
+use crate::operation::Expiry;
+use crate::render::{line as say, report as report_as};
+use crate::report::Report;
 use crate::server::Server;
 use crate::users::Users;
 
 use input::Input;
-use output::Output;
+use output::{Form, Output};
+
+/// The answer to a command whose errand is lost.
+const LOST: &str = "SERVER_ERROR another thread has not answered; the command may have run";
 
 /// A connection.
 #[derive(Debug)]
@@ -30,7 +37,6 @@ pub struct Connection {
     phase: Phase,
     /// The users that may open it; `None` once it is open.
     users: Option<Arc<Users>>,
-    tickets: u64,
 }
 
 /// The next thing that a connection needs to go on.
@@ -61,10 +67,10 @@ enum Phase {
     Value { need: usize },
     /// Throws away what is left of a value.
     Skip { left: usize },
-    /// Lists items, starting here.
-    Dump(DumpCursor),
-    /// Waits for a part of the list.
-    DumpDue,
+    /// Lists the items of this partition, and then of the later ones, starting here.
+    Dump(u16, Cursor),
+    /// Waits for a part of the list of this partition.
+    DumpDue(u16),
     /// Takes no more commands.
     End,
 }
@@ -92,7 +98,6 @@ impl Connection {
             output: Output::default(),
             phase: Phase::Opening,
             users,
-            tickets: 0,
         }
     }
 
@@ -132,12 +137,46 @@ impl Connection {
         self.obstacle().unwrap_or(Wants::Turn)
     }
 
-    /// Takes the answer to an operation that was [`Started::Later`](crate::Started::Later).
-    pub fn on_answer(&mut self, ticket: OperationTicket, answer: &Answer<'_>, now: Seconds) {
-        let next = self.output.on_answer(ticket, answer, now);
-        if self.phase == Phase::DumpDue && matches!(answer, Answer::Dumped(..)) {
-            self.phase = next.map_or(Phase::Line, Phase::Dump);
+    /// The partitions to which errands have to go. A partition has as many places as errands.
+    pub fn destinations(&self) -> impl Iterator<Item = u16> {
+        self.output.destinations()
+    }
+
+    /// The next errand to a partition, in the order of the commands.
+    pub fn next_errand(&mut self, partition: u16) -> Option<Errand> {
+        self.output.next_errand(partition)
+    }
+
+    /// Takes an errand back that has not run. Of several, the last is given back first.
+    pub fn give_back(&mut self, errand: Errand) {
+        self.output.give_back(errand);
+    }
+
+    /// Takes the answer to an errand. `None`: it will not come, so the client gets an error, and
+    /// the command may have run.
+    pub fn on_answer(
+        &mut self,
+        errand: &Errand,
+        answer: Option<&[u8]>,
+        server: &mut impl Server,
+        now: Seconds,
+    ) {
+        let Some(mut whole) = self.output.on_answer(errand, answer) else {
+            return;
+        };
+        let mut text = std::mem::take(&mut whole.text);
+        match &mut whole.form {
+            Form::Text { is_silent: true } if whole.is_lost => {}
+            Form::List => text = self.on_list(&text, server),
+            _ if whole.is_lost => say(LOST, &mut text),
+            Form::Text { .. } => {}
+            Form::Fixed(bytes) => text = std::mem::take(bytes),
+            Form::Stats(topic, figures) => {
+                let report = Report::new(**figures, server.process(), now);
+                report_as(*topic, &report, &mut text);
+            }
         }
+        self.output.write(&whole, text);
     }
 
     /// Bytes for the client.
@@ -151,10 +190,16 @@ impl Connection {
         self.output.sent(len);
     }
 
+    /// True if each command that has run is answered and the client has all answers.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.output.is_empty()
+    }
+
     /// True if the client has everything and the connection can be closed.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.phase == Phase::End && self.output.is_empty()
+        self.phase == Phase::End && self.is_settled()
     }
 
     /// Frees the memory of empty buffers. For connections that have had no command for a while.
@@ -171,7 +216,9 @@ impl Connection {
         if self.output.len() >= OUTPUT_MARK {
             return Some(Wants::Output);
         }
-        let is_due = self.output.waiting() >= MAX_WAITING || self.phase == Phase::DumpDue;
+        let (waiting, bytes) = self.output.waiting();
+        let is_full = waiting >= MAX_WAITING || bytes >= INPUT_MARK;
+        let is_due = is_full || matches!(self.phase, Phase::DumpDue(_));
         is_due.then_some(Wants::Answers)
     }
 }

@@ -12,7 +12,7 @@ pub(crate) enum Finding {
 }
 
 macro_rules! figures {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[$doc:meta])* $name:ident by $join:ident,)*) => {
         /// Figures of a partition, or of all of them together.
         #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
         pub struct Figures {
@@ -22,33 +22,56 @@ macro_rules! figures {
 
         impl Figures {
             /// Adds the figures of another partition.
-            pub fn add(&mut self, other: &Self) {
-                $(self.$name += other.$name;)*
-                self.table = sum(&self.table, &other.table);
+            pub(crate) fn add(&mut self, other: &Self) {
+                $(self.$name = $join(self.$name, other.$name);)*
+                self.table = joined(&self.table, &other.table);
+            }
+
+            /// Appends all numbers, in the order of this file, in little endian.
+            pub(crate) fn append_to(&self, out: &mut Vec<u8>) {
+                for number in [$(self.$name),*].into_iter().chain(words(&self.table)) {
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
+            }
+
+            /// Reads what [`Self::append_to`] has written.
+            pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+                let (words, []) = bytes.as_chunks() else {
+                    return None;
+                };
+                let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+                $(let $name = words.next()?;)*
+                let mut table = [0; TABLE];
+                for number in &mut table {
+                    *number = words.next()?;
+                }
+                let table = of_words(table);
+                words.next().is_none().then_some(Self { $($name,)* table })
             }
         }
     };
 }
 
 figures! {
-    get_hits,
-    get_misses,
-    touch_hits,
-    touch_misses,
-    writes,
-    too_large,
-    no_memory,
-    cas_hits,
-    cas_misses,
-    cas_differs,
-    delete_hits,
-    delete_misses,
-    up_hits,
-    up_misses,
-    down_hits,
-    down_misses,
-    flushes,
-    inspections,
+    get_hits by sum,
+    get_misses by sum,
+    touch_hits by sum,
+    touch_misses by sum,
+    writes by sum,
+    too_large by sum,
+    no_memory by sum,
+    cas_hits by sum,
+    cas_misses by sum,
+    cas_differs by sum,
+    delete_hits by sum,
+    delete_misses by sum,
+    up_hits by sum,
+    up_misses by sum,
+    down_hits by sum,
+    down_misses by sum,
+    // Each flush is one of all partitions.
+    flushes by most,
+    inspections by sum,
 }
 
 impl Figures {
@@ -109,24 +132,49 @@ impl Figures {
     }
 }
 
-/// Adds the figures of two tables.
-fn sum(one: &Stats, other: &Stats) -> Stats {
-    Stats {
-        items: one.items + other.items,
-        item_bytes: one.item_bytes + other.item_bytes,
-        gets: one.gets + other.gets,
-        hits: one.hits + other.hits,
-        writes: one.writes + other.writes,
-        evicted: one.evicted + other.evicted,
-        crowded: one.crowded + other.crowded,
-        expired: one.expired + other.expired,
-        flushed: one.flushed + other.flushed,
-        moved_ahead: one.moved_ahead + other.moved_ahead,
-        splits: one.splits + other.splits,
-        most_splits: one.most_splits.max(other.most_splits),
-        buckets: one.buckets + other.buckets,
-        index_bytes: one.index_bytes + other.index_bytes,
-        used_bytes: one.used_bytes + other.used_bytes,
-        laps: one.laps.max(other.laps),
-    }
+macro_rules! table_figures {
+    ($($name:ident by $join:ident,)*) => {
+        /// Numbers of a table.
+        const TABLE: usize = [$(stringify!($name)),*].len();
+
+        fn words(table: &Stats) -> [u64; TABLE] {
+            [$(table.$name),*]
+        }
+
+        fn of_words([$($name),*]: [u64; TABLE]) -> Stats {
+            Stats { $($name),* }
+        }
+
+        /// Joins the figures of two tables.
+        fn joined(one: &Stats, other: &Stats) -> Stats {
+            Stats { $($name: $join(one.$name, other.$name)),* }
+        }
+    };
+}
+
+table_figures! {
+    items by sum,
+    item_bytes by sum,
+    gets by sum,
+    hits by sum,
+    writes by sum,
+    evicted by sum,
+    crowded by sum,
+    expired by sum,
+    flushed by sum,
+    moved_ahead by sum,
+    splits by sum,
+    most_splits by most,
+    buckets by sum,
+    index_bytes by sum,
+    used_bytes by sum,
+    laps by most,
+}
+
+fn sum(one: u64, other: u64) -> u64 {
+    one.saturating_add(other)
+}
+
+fn most(one: u64, other: u64) -> u64 {
+    one.max(other)
 }

@@ -2,9 +2,10 @@
 //! threads or a clock (design §15).
 //!
 //! A [`Connection`] takes bytes in any cut and gives bytes. It turns each command into an
-//! [`Operation`]. A [`Server`] runs the operation at once on a [`Partition`], or sends it to
-//! another thread's and brings the [`Answer`] later; the connection keeps answers in order. The
-//! memory of a connection is bounded: [`Connection::room`] tells how many bytes it still takes.
+//! [`Operation`], and runs the operation at once on the [`Partition`] of its [`Server`]. If another
+//! partition has the key, the command is an [`Errand`], which the connection's owner brings there;
+//! the connection keeps answers in order. The memory of a connection is bounded:
+//! [`Connection::room`] tells how many bytes it still takes.
 //!
 //! ```
 //! use dunlin_memcached::{Alone, Connection, Process, Wants};
@@ -31,6 +32,7 @@ mod binary;
 pub mod check;
 mod command;
 mod connection;
+mod errand;
 mod expiry;
 mod figures;
 mod limits;
@@ -45,13 +47,14 @@ mod users;
 mod words;
 
 pub use connection::{Connection, Wants};
+pub use errand::{Errand, Malformed, answers};
 pub use figures::Figures;
 pub use limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
 pub use operation::{
-    Answer, Count, CountError, Counted, DumpCursor, Expiry, Found, Look, Operation,
-    OperationTicket, Step, Steps, Store,
+    Answer, Count, CountError, Counted, Expiry, Found, Look, Operation, OperationTicket, Step,
+    Steps, Store,
 };
 pub use partition::{Ledger, Partition};
 pub use report::{ConnectionFacts, Process, Report};
-pub use server::{Alone, Server, Started};
+pub use server::{Alone, Server, Standing};
 pub use users::{Users, UsersError};

@@ -81,6 +81,11 @@ impl<'a> KeyBytes<'a> {
         }
     }
 
+    /// The word that the client has sent for it.
+    pub(crate) fn word(&self) -> &'a [u8] {
+        self.text
+    }
+
     pub(crate) fn is_base64(&self) -> bool {
         self.bytes.is_some()
     }

@@ -1,14 +1,12 @@
 //! Operations that a connection asks of a partition, and their answers.
 //!
-//! A command becomes one operation, or one for each of its keys. Each operation has a ticket. A
-//! server whose own table does not have the key sends the operation elsewhere and gives the answer
-//! later. The connection keeps answers in the order of their tickets.
+//! A command becomes one operation, or one for each of its keys. If another thread's partition has
+//! the key, the command goes there as an [`Errand`](crate::Errand) with a ticket, and the
+//! connection keeps answers in the order of their tickets.
 
-use dunlin_store::{Cursor, Item, Seconds, Verb, Version, WriteError};
+use dunlin_store::{Item, Seconds, Verb, Version, WriteError};
 
-use crate::report::Report;
-
-/// The number of an operation of one connection. Numbers go up by one.
+/// The number of a command of one connection that waits for other partitions. Numbers go up by one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OperationTicket(pub(crate) u64);
 
@@ -66,24 +64,8 @@ pub enum Operation<'a> {
         /// The second.
         at: Seconds,
     },
-    /// Asks for the figures of all partitions.
-    Report,
     /// Sets to zero the figures of all partitions that count since the start.
     Reset,
-    /// Lists some items.
-    Dump {
-        /// Where the list continues.
-        cursor: DumpCursor,
-    },
-}
-
-/// How far a dump has come.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct DumpCursor {
-    /// The partition that the dump has reached. A server of several partitions moves to the next
-    /// one at its end.
-    pub partition: u16,
-    place: Cursor,
 }
 
 /// A step of an operation that changes when an item expires. Steps keep the order of the client's
@@ -177,10 +159,6 @@ pub enum Answer<'a> {
     Done,
     /// The item has another version.
     Differs,
-    /// The figures.
-    Report(&'a Report),
-    /// Lines of the items, and where the list goes on, if it does.
-    Dumped(&'a [u8], Option<DumpCursor>),
 }
 
 /// An item that was found.
@@ -269,26 +247,7 @@ impl<'a> Operation<'a> {
             Self::Look(look) => Some(look.key),
             Self::Write(store) => Some(store.key),
             Self::Count(count) => Some(count.key),
-            Self::Flush { .. } | Self::Report | Self::Reset | Self::Dump { .. } => None,
+            Self::Flush { .. } | Self::Reset => None,
         }
-    }
-}
-
-impl DumpCursor {
-    /// The start of a partition.
-    #[must_use]
-    pub fn at_partition(partition: u16) -> Self {
-        Self {
-            partition,
-            place: Cursor::default(),
-        }
-    }
-
-    pub(crate) fn place(self) -> Cursor {
-        self.place
-    }
-
-    pub(crate) fn moved_to(self, place: Cursor) -> Self {
-        Self { place, ..self }
     }
 }

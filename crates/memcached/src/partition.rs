@@ -13,7 +13,6 @@ use dunlin_store::{DeleteError, Key, Seconds, Table, Version};
 
 use crate::figures::Figures;
 use crate::operation::{Answer, Expiry, Found, Operation};
-use crate::report::{Process, Report};
 
 pub(crate) use dump::item_size;
 
@@ -21,8 +20,6 @@ pub(crate) use dump::item_size;
 #[derive(Default, Debug)]
 pub struct Ledger {
     figures: Figures,
-    /// Lines of a dump. Allocated when the first dump begins.
-    lines: Vec<u8>,
 }
 
 /// A table and its ledger, borrowed for operations.
@@ -42,9 +39,6 @@ impl Ledger {
 
 impl Partition<'_> {
     /// Runs an operation and shows its answer to `see`.
-    ///
-    /// A report has the figures of this partition alone, and no facts about the process; a server
-    /// that has those makes its own report.
     pub fn run<T>(
         &mut self,
         operation: &Operation<'_>,
@@ -87,17 +81,9 @@ impl Partition<'_> {
                 self.table.flush(*at, now);
                 see(&Answer::Done)
             }
-            Operation::Report => {
-                let report = Report::new(self.figures(), Process::default(), now);
-                see(&Answer::Report(&report))
-            }
             Operation::Reset => {
                 self.ledger.figures = Figures::default();
                 see(&Answer::Done)
-            }
-            Operation::Dump { cursor } => {
-                let next = self.dump(*cursor, now);
-                see(&Answer::Dumped(&self.ledger.lines, next))
             }
         }
     }

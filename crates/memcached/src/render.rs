@@ -24,9 +24,9 @@ pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut
         Ask::MetaCount(command) => meta::count(command, answer, now, out),
         Ask::Inspect(key) => meta::inspect(key, answer, now, out),
         Ask::Flush { is_quiet, .. } => text::line(if *is_quiet { "" } else { "OK" }, out),
-        Ask::Stats(topic) => stats::write(*topic, answer, out),
         Ask::Reset => text::line("RESET", out),
     }
 }
 
+pub(crate) use stats::write as report;
 pub(crate) use text::line;

@@ -1,37 +1,47 @@
-//! The server of a connection: it runs the connection's operations.
+//! The server of a connection: the partition of its thread, and the facts that only it knows.
 
-use dunlin_store::{Seconds, Table};
+use dunlin_store::Table;
 
-use crate::operation::{Answer, Operation, OperationTicket};
 use crate::partition::{Ledger, Partition};
-use crate::report::{Process, Report};
+use crate::report::Process;
 
-/// When an operation gets its answer.
+/// Where this thread's partition stands among those of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Started {
-    /// Already: the answer was shown.
-    Answered,
-    /// [`Connection::on_answer`](crate::Connection::on_answer) gets its answer later.
-    Later,
+pub struct Standing {
+    /// Its number.
+    pub number: u16,
+    /// How many there are.
+    pub of: u16,
 }
 
-/// Runs the operations of connections.
-///
-/// Operations of one connection on one key take effect in the order in which they start.
-pub trait Server {
-    /// Runs an operation and shows its answer to `see`, or keeps a copy and answers later.
-    fn start(
-        &mut self,
-        ticket: OperationTicket,
-        operation: &Operation<'_>,
-        now: Seconds,
-        see: impl FnOnce(&Answer<'_>),
-    ) -> Started;
+impl Standing {
+    /// The only one.
+    pub const ALONE: Self = Self { number: 0, of: 1 };
 
-    /// Announces the keys that the connection reads next.
-    fn ahead<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
-        let _ = keys;
+    /// The numbers of the other partitions.
+    pub fn others(self) -> impl Iterator<Item = u16> {
+        (0..self.of).filter(move |number| *number != self.number)
     }
+}
+
+/// Serves connections on the thread of a partition.
+pub trait Server {
+    /// The partition of this thread.
+    fn partition(&mut self) -> Partition<'_>;
+
+    /// Its place among all.
+    fn standing(&self) -> Standing {
+        Standing::ALONE
+    }
+
+    /// The partition that has this key.
+    fn owner(&self, key: &[u8]) -> u16 {
+        let _ = key;
+        self.standing().number
+    }
+
+    /// Facts for statistics.
+    fn process(&self) -> Process;
 
     /// True if clients may not flush.
     fn refuses_flush(&self) -> bool {
@@ -44,7 +54,7 @@ pub trait Server {
     }
 }
 
-/// A server of one table, which answers everything at once.
+/// A server of one table.
 #[derive(Debug)]
 pub struct Alone {
     table: Table,
@@ -62,36 +72,15 @@ impl Alone {
             process,
         }
     }
-
-    /// Takes facts about the process, for the statistics.
-    pub fn on_facts(&mut self, process: Process) {
-        self.process = process;
-    }
-
-    fn partition(&mut self) -> Partition<'_> {
-        self.ledger.open(&mut self.table)
-    }
 }
 
 impl Server for Alone {
-    fn start(
-        &mut self,
-        _ticket: OperationTicket,
-        operation: &Operation<'_>,
-        now: Seconds,
-        see: impl FnOnce(&Answer<'_>),
-    ) -> Started {
-        if matches!(operation, Operation::Report) {
-            let report = Report::new(self.partition().figures(), self.process.clone(), now);
-            see(&Answer::Report(&report));
-            return Started::Answered;
-        }
-        self.partition().run(operation, now, see);
-        Started::Answered
+    fn partition(&mut self) -> Partition<'_> {
+        self.ledger.open(&mut self.table)
     }
 
-    fn ahead<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
-        self.partition().ahead(keys);
+    fn process(&self) -> Process {
+        self.process.clone()
     }
 
     fn on_authentication(&mut self, is_known: bool) {

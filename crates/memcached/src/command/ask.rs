@@ -2,7 +2,6 @@
 
 use dunlin_store::{Seconds, Verb, Version};
 
-use crate::command::Topic;
 use crate::meta::{KeyBytes, Meta};
 use crate::operation::{Count, Expiry, Look, Operation, Store};
 
@@ -28,7 +27,6 @@ pub(crate) enum Ask<'a> {
         at: Seconds,
         is_quiet: bool,
     },
-    Stats(Topic),
     Reset,
 }
 
@@ -82,6 +80,19 @@ impl Ask<'_> {
         }
     }
 
+    /// True if the client wants no answer at all, not even an error.
+    pub(crate) fn is_silent(&self) -> bool {
+        match self {
+            Self::Update(update) => update.is_quiet,
+            Self::Change(
+                Change::Delete { is_quiet, .. }
+                | Change::Touch { is_quiet, .. }
+                | Change::Count { is_quiet, .. },
+            ) => *is_quiet,
+            _ => false,
+        }
+    }
+
     /// The operation; `value` is empty if none follows.
     pub(crate) fn operation<'a>(&'a self, value: &'a [u8]) -> Operation<'a> {
         match self {
@@ -94,7 +105,6 @@ impl Ask<'_> {
             Self::MetaCount(meta) => count(meta),
             Self::Inspect(key) => Operation::Inspect { key: key.bytes() },
             Self::Flush { at, .. } => Operation::Flush { at: *at },
-            Self::Stats(_) => Operation::Report,
             Self::Reset => Operation::Reset,
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn parse(words: &Words<'_>) -> Command<'static> {
         b"cachedump" => return Command::Say("CLIENT_ERROR stats cachedump not allowed"),
         _ => return Command::Say(ERROR),
     };
-    Command::Ask(Ask::Stats(topic))
+    Command::Stats(topic)
 }
 
 /// `stats detail`: figures for each prefix of keys, which this server does not count.

@@ -1,34 +1,69 @@
-//! Answers in the order of their commands.
+//! Answers in the order of their commands, and errands to the partitions that give some of them.
 //!
 //! Bytes are ready if every answer before them has come. After them is a list of answers that are
-//! due, and of the bytes between those.
+//! due, and of the bytes between those. An errand leaves with the next burst to its partition. If
+//! many bytes wait behind the first answer that is due, only the errands of that answer leave, and
+//! none if many bytes are ready.
 
 use std::collections::VecDeque;
 
-use dunlin_store::Seconds;
-
-use crate::command::{Ask, Command, parse};
+use crate::command::Topic;
+use crate::errand::Errand;
+use crate::figures::Figures;
 use crate::limits::{IDLE_BYTES, OUTPUT_MARK};
-use crate::operation::{Answer, DumpCursor, OperationTicket};
-use crate::render::render;
-use crate::words::each;
+use crate::operation::OperationTicket;
 
 #[derive(Default, Debug)]
 pub(super) struct Output {
     ready: Vec<u8>,
     sent: usize,
     later: VecDeque<Piece>,
+    tickets: u64,
+    /// Errands that have not left.
+    errands: VecDeque<Errand>,
+    /// Errands whose answers are due, and their bytes.
     waiting: usize,
+    waiting_bytes: usize,
 }
 
 #[derive(Debug)]
 enum Piece {
-    /// An answer that is due. The line determines its form.
-    Due {
-        ticket: OperationTicket,
-        line: Box<[u8]>,
-    },
+    Due(Due),
     Bytes(Vec<u8>),
+}
+
+/// A place for an answer.
+#[derive(Debug)]
+struct Due {
+    ticket: OperationTicket,
+    /// Answers of partitions that have not come.
+    left: usize,
+    is_lost: bool,
+    form: Form,
+}
+
+/// The use of the answers that come.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// They are for the client. A silent command shows no error either.
+    Text { is_silent: bool },
+    /// They are thrown away, and the client gets these bytes.
+    Fixed(Vec<u8>),
+    /// They are figures, which are added to these.
+    Stats(Topic, Box<Figures>),
+    /// They are a part of a list.
+    List,
+}
+
+/// The answers of all partitions to a command, which are not written yet.
+#[derive(Debug)]
+pub(super) struct Whole {
+    place: usize,
+    /// True if a partition has not answered.
+    pub(super) is_lost: bool,
+    pub(super) form: Form,
+    /// The bytes that came for the client.
+    pub(super) text: Vec<u8>,
 }
 
 impl Output {
@@ -36,6 +71,7 @@ impl Output {
         &self.ready[self.sent..]
     }
 
+    /// True if no answer is due and the client has everything.
     pub(super) fn is_empty(&self) -> bool {
         self.ready().is_empty() && self.later.is_empty()
     }
@@ -43,15 +79,15 @@ impl Output {
     /// All bytes that wait for the client.
     pub(super) fn len(&self) -> usize {
         let later = self.later.iter().map(|piece| match piece {
-            Piece::Due { .. } => 0,
+            Piece::Due(_) => 0,
             Piece::Bytes(bytes) => bytes.len(),
         });
         self.ready().len() + later.sum::<usize>()
     }
 
-    /// How many answers are due.
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting
+    /// The number of answers of other partitions that are due, and the bytes of their errands.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        (self.waiting, self.waiting_bytes)
     }
 
     pub(super) fn sent(&mut self, len: usize) {
@@ -73,6 +109,7 @@ impl Output {
         if self.is_empty() {
             self.ready.shrink_to(IDLE_BYTES);
             self.later.shrink_to(0);
+            self.errands.shrink_to(0);
         }
     }
 
@@ -84,7 +121,7 @@ impl Output {
 
     /// The buffer to which the next answer is written.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        if matches!(self.later.back(), Some(Piece::Due { .. })) {
+        if matches!(self.later.back(), Some(Piece::Due(_))) {
             self.later.push_back(Piece::Bytes(Vec::new()));
         }
         match self.later.back_mut() {
@@ -93,65 +130,108 @@ impl Output {
         }
     }
 
-    /// Leaves a place for an answer that comes later.
-    pub(super) fn wait(&mut self, ticket: OperationTicket, line: Box<[u8]>) {
-        self.waiting += 1;
-        self.later.push_back(Piece::Due { ticket, line });
+    /// Leaves a place for the answers to the errands that `errands` makes with a ticket.
+    pub(super) fn send<I: Iterator<Item = Errand>>(
+        &mut self,
+        form: Form,
+        errands: impl FnOnce(OperationTicket) -> I,
+    ) {
+        self.tickets += 1;
+        let ticket = OperationTicket(self.tickets);
+        let before = self.errands.len();
+        self.errands.extend(errands(ticket));
+        let new = self.errands.range(before..);
+        let left = new.len();
+        self.waiting_bytes += new.map(|errand| errand.bytes().len()).sum::<usize>();
+        self.waiting += left;
+        self.later.push_back(Piece::Due(Due {
+            ticket,
+            left,
+            is_lost: false,
+            form,
+        }));
     }
 
-    /// Writes an answer in its place, and returns where a dump continues. Ignores an answer that is
-    /// not due.
-    pub(super) fn on_answer(
-        &mut self,
-        ticket: OperationTicket,
-        answer: &Answer<'_>,
-        now: Seconds,
-    ) -> Option<DumpCursor> {
+    /// The partitions to which errands may go now.
+    pub(super) fn destinations(&self) -> impl Iterator<Item = u16> {
+        let last = self.last_to_leave();
+        let may_leave = move |errand: &&Errand| errand.ticket() <= last;
+        self.errands.iter().filter(may_leave).map(Errand::partition)
+    }
+
+    /// The next errand that may go to a partition.
+    pub(super) fn next_errand(&mut self, partition: u16) -> Option<Errand> {
+        let last = self.last_to_leave();
+        let is_it = |it: &Errand| it.partition() == partition && it.ticket() <= last;
+        let place = self.errands.iter().position(is_it)?;
+        self.errands.remove(place)
+    }
+
+    /// The last ticket whose errands may leave.
+    fn last_to_leave(&self) -> OperationTicket {
+        match self.later.front() {
+            _ if self.len() < OUTPUT_MARK => OperationTicket(u64::MAX),
+            Some(Piece::Due(first)) if self.ready().len() < OUTPUT_MARK => first.ticket,
+            _ => OperationTicket(0),
+        }
+    }
+
+    /// Takes an errand back that has not run. Of several, the last is given back first.
+    pub(super) fn give_back(&mut self, errand: Errand) {
+        self.errands.push_front(errand);
+    }
+
+    /// Takes the answer to an errand; `None`: there will be none. The last one of its ticket makes
+    /// the answer whole, and [`Self::write`] takes it.
+    pub(super) fn on_answer(&mut self, errand: &Errand, answer: Option<&[u8]>) -> Option<Whole> {
         let is_it =
-            |piece: &Piece| matches!(piece, Piece::Due { ticket: due, .. } if *due == ticket);
+            |piece: &Piece| matches!(piece, Piece::Due(due) if due.ticket == errand.ticket());
         let place = self.later.iter().position(is_it)?;
-        let mut bytes = Vec::new();
-        let Piece::Due { line, .. } = &self.later[place] else {
+        let piece = &mut self.later[place];
+        let Piece::Due(due) = piece else {
             return None;
         };
-        let next = write(line, answer, now, &mut bytes);
-        self.later[place] = Piece::Bytes(bytes);
         self.waiting -= 1;
+        self.waiting_bytes -= errand.bytes().len();
+        due.left -= 1;
+        let mut text = Vec::new();
+        let is_taken = answer.is_some_and(|answer| due.form.take(answer, &mut text));
+        due.is_lost |= !is_taken;
+        if due.left > 0 {
+            return None;
+        }
+        match std::mem::replace(piece, Piece::Bytes(Vec::new())) {
+            Piece::Due(Due { is_lost, form, .. }) => Some(Whole {
+                place,
+                is_lost,
+                form,
+                text,
+            }),
+            Piece::Bytes(_) => None,
+        }
+    }
+
+    /// Writes bytes for the client in the place of a whole answer.
+    pub(super) fn write(&mut self, place: &Whole, bytes: Vec<u8>) {
+        self.later[place.place] = Piece::Bytes(bytes);
         while let Some(Piece::Bytes(bytes)) = self.later.front() {
             self.ready.extend_from_slice(bytes);
             self.later.pop_front();
         }
-        next
     }
 }
 
-/// Writes the answer to a line.
-fn write(line: &[u8], answer: &Answer<'_>, now: Seconds, out: &mut Vec<u8>) -> Option<DumpCursor> {
-    match parse(line, now) {
-        Command::Ask(ask) => render(&ask, answer, now, out),
-        Command::Keys(keys) => {
-            let ask = Ask::Get {
-                key: each(line).nth(1).unwrap_or_default(),
-                with_version: keys.with_version,
-                touch: None,
-            };
-            render(&ask, answer, now, out);
+impl Form {
+    /// Takes an answer, and appends bytes for the client. False: it is no answer of this form.
+    fn take(&mut self, answer: &[u8], text: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Text { .. } | Self::List => text.extend_from_slice(answer),
+            Self::Fixed(_) => {}
+            Self::Stats(_, sum) => match Figures::read(answer) {
+                Some(figures) => sum.add(&figures),
+                None => return false,
+            },
         }
-        Command::Dump => return dumped(answer, out),
-        // The deletion before a value that is too large has no answer.
-        Command::Skip(_) | Command::Say(_) | Command::Quiet | Command::Close => {}
+        true
     }
-    None
-}
-
-/// Writes a part of a list of items, and its end.
-pub(super) fn dumped(answer: &Answer<'_>, out: &mut Vec<u8>) -> Option<DumpCursor> {
-    let Answer::Dumped(lines, next) = answer else {
-        return None;
-    };
-    out.extend_from_slice(lines);
-    if next.is_none() {
-        out.extend_from_slice(b"END\r\n");
-    }
-    *next
 }

@@ -1,18 +1,22 @@
 //! One step of a connection: reads a line, or continues with the command that it has begun.
 
-use dunlin_store::{BATCH, Seconds};
+use std::borrow::Cow;
+
+use dunlin_store::{BATCH, Cursor, Seconds};
 
 use crate::binary::{self, Opening};
-use crate::command::{Ask, Change, Command, Keys, Skip, parse};
+use crate::command::{Ask, Change, Command, Keys, Skip, Topic, parse};
 use crate::connection::input::Line;
-use crate::connection::output::{Output, dumped};
+use crate::connection::output::{Form, Output};
 use crate::connection::{Connection, Phase, Reading};
-use crate::operation::{DumpCursor, Operation, OperationTicket};
-use crate::render::{line as say, render};
-use crate::server::{Server, Started};
-use crate::words::each;
+use crate::errand::{self, Errand};
+use crate::render::{line as say, render, report as report_as};
+use crate::report::Report;
+use crate::server::Server;
+use crate::words::{each, visible};
 
 const BAD_DATA: &str = "CLIENT_ERROR bad data chunk";
+const LIST_END: &[u8] = b"END\r\n";
 
 impl Connection {
     /// Runs one operation, or reads one line; returns false if it needs more bytes for that.
@@ -32,11 +36,11 @@ impl Connection {
                 is_whole
             }
             Phase::Skip { left } => self.skip(left),
-            Phase::Dump(cursor) => {
-                self.dump(cursor, server, now);
+            Phase::Dump(partition, place) => {
+                self.dump(partition, place, server, now);
                 true
             }
-            Phase::DumpDue | Phase::End => false,
+            Phase::DumpDue(_) | Phase::End => false,
         }
     }
 
@@ -81,6 +85,7 @@ impl Connection {
         let line = &self.input.bytes()[..end];
         match parse(line, now) {
             Command::Keys(keys) => {
+                let end = visible(line).len();
                 self.phase = Phase::Keys(Reading::new(keys, end, next));
                 return true;
             }
@@ -97,19 +102,18 @@ impl Connection {
                         say("CLIENT_ERROR flush_all not allowed", self.output.end());
                     }
                 } else {
-                    let ticket = take_ticket(&mut self.tickets);
-                    start(&mut self.output, ticket, &ask, (line, b""), server, now);
+                    start(&mut self.output, &ask, (line, b""), server, now);
                 }
             }
             Command::Skip(skip) => {
-                let ticket = take_ticket(&mut self.tickets);
-                refuse_value(&mut self.output, ticket, &skip, line, server, now);
+                refuse_value(&mut self.output, &skip, server, now);
                 let left = skip.len as usize + 2;
                 self.phase = Phase::Skip { left };
             }
             Command::Say(text) => say(text, self.output.end()),
             Command::Quiet => {}
-            Command::Dump => self.phase = Phase::Dump(DumpCursor::default()),
+            Command::Stats(topic) => show(&mut self.output, topic, server, now),
+            Command::Dump => self.phase = Phase::Dump(0, Cursor::default()),
             Command::Close => {
                 self.finish();
                 return true;
@@ -124,13 +128,13 @@ impl Connection {
         let line = &self.input.bytes()[..reading.end];
         let rest = &line[reading.at..];
         let Some(key) = each(rest).next() else {
-            self.output.end().extend_from_slice(b"END\r\n");
+            self.output.end().extend_from_slice(LIST_END);
             self.phase = Phase::Line;
             self.input.take(reading.next_line);
             return;
         };
         if reading.announced == 0 {
-            server.ahead(each(rest).take(BATCH));
+            server.partition().ahead(each(rest).take(BATCH));
             reading.announced = BATCH;
         }
         reading.announced -= 1;
@@ -141,8 +145,7 @@ impl Connection {
             with_version: reading.with_version,
             touch: reading.touch,
         };
-        let ticket = take_ticket(&mut self.tickets);
-        start(&mut self.output, ticket, &ask, (b"", b""), server, now);
+        start(&mut self.output, &ask, (line, b""), server, now);
         self.phase = Phase::Keys(reading);
     }
 
@@ -160,8 +163,7 @@ impl Connection {
         let (value, value_end) = self.input.bytes()[next..need].split_at(need - next - 2);
         if let Command::Ask(ask) = parse(line, now) {
             if value_end == b"\r\n" {
-                let ticket = take_ticket(&mut self.tickets);
-                start(&mut self.output, ticket, &ask, (line, value), server, now);
+                start(&mut self.output, &ask, (line, value), server, now);
             } else if !matches!(ask, Ask::Update(update) if update.is_quiet) {
                 say(BAD_DATA, self.output.end());
             }
@@ -180,19 +182,47 @@ impl Connection {
         left == 0
     }
 
-    fn dump(&mut self, cursor: DumpCursor, server: &mut impl Server, now: Seconds) {
-        let ticket = take_ticket(&mut self.tickets);
-        let out = self.output.end();
-        let mut next = None;
-        let operation = Operation::Dump { cursor };
-        let started = server.start(ticket, &operation, now, |answer| next = dumped(answer, out));
-        self.phase = match started {
-            Started::Answered => next.map_or(Phase::Line, Phase::Dump),
-            Started::Later => {
-                self.output
-                    .wait(ticket, (*b"lru_crawler metadump all").into());
-                Phase::DumpDue
+    fn dump(&mut self, partition: u16, place: Cursor, server: &mut impl Server, now: Seconds) {
+        if partition == server.standing().number {
+            let next = server.partition().list(place, now, self.output.end());
+            self.go_on_with_list(partition, next, server.standing().of);
+            if self.phase == Phase::Line {
+                self.output.end().extend_from_slice(LIST_END);
             }
+        } else {
+            let errand = |ticket| Errand::dump(ticket, partition, place);
+            self.output
+                .send(Form::List, |ticket| std::iter::once(errand(ticket)));
+            self.phase = Phase::DumpDue(partition);
+        }
+    }
+
+    /// Takes a part of a list from another partition, and returns its lines. Bytes that are no
+    /// part of a list end it with an error.
+    pub(super) fn on_list(&mut self, answer: &[u8], server: &impl Server) -> Vec<u8> {
+        let Phase::DumpDue(partition) = self.phase else {
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        let Some((lines, next)) = errand::part_of_list(answer) else {
+            say(super::LOST, &mut out);
+            self.phase = Phase::Line;
+            return out;
+        };
+        out.extend_from_slice(lines);
+        self.go_on_with_list(partition, next, server.standing().of);
+        if self.phase == Phase::Line {
+            out.extend_from_slice(LIST_END);
+        }
+        out
+    }
+
+    /// Goes on here, or with the next of all partitions, or with the next command.
+    fn go_on_with_list(&mut self, partition: u16, next: Option<Cursor>, of: u16) {
+        self.phase = match next {
+            Some(place) => Phase::Dump(partition, place),
+            None if partition + 1 < of => Phase::Dump(partition + 1, Cursor::default()),
+            None => Phase::Line,
         };
     }
 }
@@ -210,57 +240,86 @@ impl Reading {
     }
 }
 
-fn take_ticket(tickets: &mut u64) -> OperationTicket {
-    *tickets += 1;
-    OperationTicket(*tickets)
-}
-
-/// Starts an operation and writes its answer, or leaves a place for it. A line of `get` may have
-/// more keys, so the place keeps a line with this key alone.
+/// Runs an operation and writes its answer, or sends it to the partition that has its key. An
+/// operation without a key runs in all partitions.
 fn start(
     output: &mut Output,
-    ticket: OperationTicket,
     ask: &Ask<'_>,
     (line, value): (&[u8], &[u8]),
     server: &mut impl Server,
     now: Seconds,
 ) {
-    let operation = ask.operation(value);
-    let out = output.end();
-    let started = server.start(ticket, &operation, now, |answer| {
-        render(ask, answer, now, out);
-    });
-    if started == Started::Answered {
+    let (operation, here) = (ask.operation(value), server.standing());
+    let Some(key) = operation.key() else {
+        let mut text = Vec::new();
+        server.partition().run(&operation, now, |answer| {
+            render(ask, answer, now, &mut text);
+        });
+        if here.of == 1 {
+            return output.end().extend_from_slice(&text);
+        }
+        return output.send(Form::Fixed(text), |ticket| {
+            let errand = move |other| Errand::text(ticket, other, (line, value));
+            here.others().map(errand)
+        });
+    };
+    let owner = server.owner(key);
+    if owner == here.number {
+        let out = output.end();
+        server.partition().run(&operation, now, |answer| {
+            render(ask, answer, now, out);
+        });
         return;
     }
     let line = match ask {
-        Ask::Get {
-            key, with_version, ..
-        } => {
-            let name: &[u8] = if *with_version { b"gets " } else { b"get " };
-            [name, key].concat()
-        }
-        _ => line.to_vec(),
+        Ask::Get { touch, .. } => Cow::Owned(with_key_alone(line, key, touch.is_some())),
+        _ => Cow::Borrowed(line),
     };
-    output.wait(ticket, line.into());
+    let is_silent = ask.is_silent();
+    output.send(Form::Text { is_silent }, |ticket| {
+        std::iter::once(Errand::text(ticket, owner, (&line, value)))
+    });
+}
+
+/// The line of `get` or a variant, with this key instead of all of its keys.
+fn with_key_alone(line: &[u8], key: &[u8], has_time: bool) -> Vec<u8> {
+    let words = each(line).take(1 + usize::from(has_time));
+    let mut alone = words.collect::<Vec<_>>().join(&b' ');
+    alone.push(b' ');
+    alone.extend_from_slice(key);
+    alone
+}
+
+/// Shows figures of all partitions.
+fn show(output: &mut Output, topic: Topic, server: &mut impl Server, now: Seconds) {
+    let (figures, here) = (server.partition().figures(), server.standing());
+    if here.of == 1 {
+        let report = Report::new(figures, server.process(), now);
+        return report_as(topic, &report, output.end());
+    }
+    output.send(Form::Stats(topic, Box::new(figures)), |ticket| {
+        here.others()
+            .map(move |other| Errand::figures(ticket, other))
+    });
 }
 
 /// Answers why a value is refused, and deletes the item that the value was meant to replace.
-fn refuse_value(
-    output: &mut Output,
-    ticket: OperationTicket,
-    skip: &Skip<'_>,
-    line: &[u8],
-    server: &mut impl Server,
-    now: Seconds,
-) {
+fn refuse_value(output: &mut Output, skip: &Skip<'_>, server: &mut impl Server, now: Seconds) {
     if !skip.is_quiet {
         say(skip.text, output.end());
     }
-    if let Some(key) = &skip.deletes {
-        let key = key.bytes();
-        let is_quiet = true;
+    let Some(word) = &skip.deletes else {
+        return;
+    };
+    let (key, is_quiet) = (word.bytes(), true);
+    let owner = server.owner(key);
+    if owner == server.standing().number {
         let ask = Ask::Change(Change::Delete { key, is_quiet });
-        start(output, ticket, &ask, (line, b""), server, now);
+        return start(output, &ask, (b"", b""), server, now);
     }
+    let flag: &[u8] = if word.is_base64() { b" b" } else { b"" };
+    let line = [b"md ", word.word(), flag].concat();
+    output.send(Form::Fixed(Vec::new()), |ticket| {
+        std::iter::once(Errand::text(ticket, owner, (&line, b"")))
+    });
 }

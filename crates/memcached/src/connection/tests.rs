@@ -5,11 +5,11 @@ use std::sync::Arc;
 use dunlin_store::{Mode, Seconds};
 use proptest::prelude::*;
 
-use crate::check::{answers, any_cut, server};
-use crate::operation::{Answer, Operation};
+use crate::check::{Threads, answers, any_cut, any_errands, server};
+use crate::connection::LOST;
 use crate::{
-    Alone, Connection, INPUT_MARK, MAX_KEYS_LINE, MAX_WAITING, OUTPUT_MARK, OperationTicket,
-    Server, Started, Users, Wants,
+    Alone, Connection, Errand, INPUT_MARK, MAX_KEYS_LINE, MAX_WAITING, OUTPUT_MARK, Server, Users,
+    Wants,
 };
 
 const NOW: Seconds = Seconds(1_800_000_000);
@@ -96,7 +96,7 @@ fn no_cut_of_the_corpus_changes_the_answers() {
 #[test]
 fn a_value_may_come_byte_by_byte() {
     let bytes = b"set a 0 0 5\r\nab\r\nc\r\nget a\r\n";
-    let seen = answers(bytes, || 1, || 1);
+    let seen = answers(1, bytes, || 1, || 1);
     assert_eq!(seen, b"STORED\r\nVALUE a 0 5\r\nab\r\nc\r\nEND\r\n");
 }
 
@@ -256,87 +256,195 @@ fn credentials_have_a_limit() {
     assert!(connection.is_over());
 }
 
-/// A server in which another thread's partition has all keys that begin with `f`.
-struct Far {
-    near: Alone,
-    sent: Vec<(OperationTicket, String)>,
+/// The partitions of `f1` and `f2`, with three threads, are 1 and 2; that of `n` is 2.
+fn threads() -> Threads {
+    Threads::new(3, Mode::Store, 4 << 20)
 }
 
-impl Server for Far {
-    fn start(
-        &mut self,
-        ticket: OperationTicket,
-        operation: &Operation<'_>,
-        now: Seconds,
-        see: impl FnOnce(&Answer<'_>),
-    ) -> Started {
-        if operation.key().is_none_or(|key| !key.starts_with(b"f")) {
-            return self.near.start(ticket, operation, now, see);
+/// Feeds bytes, carries errands as long as there are some, and returns all answers.
+fn ask_threads(connection: &mut Connection, server: &mut Threads, mut bytes: &[u8]) -> String {
+    let mut seen = String::new();
+    loop {
+        let taken = connection.receive(bytes);
+        bytes = &bytes[taken..];
+        let wants = connection.run(server, NOW);
+        let carried = server.carry(connection, 16, NOW);
+        seen += &String::from_utf8_lossy(connection.output());
+        connection.sent(connection.output().len());
+        let is_done = wants == Wants::Input && bytes.is_empty() && carried == 0;
+        if connection.is_over() || is_done {
+            assert!(connection.is_settled());
+            return seen;
         }
-        self.sent.push((ticket, format!("{operation:?}")));
-        // The other partition has run it; the test chooses when to give the answer.
-        self.near.start(ticket, operation, now, |_| ());
-        Started::Later
     }
 }
 
-/// Gives the answer to an operation on `key`, which was `get`.
-fn answer_get(connection: &mut Connection, far: &mut Far, ticket: OperationTicket, key: &[u8]) {
-    let operation = Operation::Get { key, touch: None };
-    far.near.start(ticket, &operation, NOW, |answer| {
-        connection.on_answer(ticket, answer, NOW);
-    });
+fn answers_to(pieces: &[Vec<u8>], partitions: usize) -> String {
+    let mut server = Threads::new(partitions, Mode::Store, 4 << 20);
+    ask_threads(&mut Connection::new(None), &mut server, &pieces.concat())
+}
+
+/// Lines without versions, which each partition counts by itself, and without figures of tables.
+fn comparable(answers: &str) -> String {
+    let is_table = |line: &str| {
+        ["hash_", "bytes ", "total_malloced"]
+            .iter()
+            .any(|name| line.contains(name))
+    };
+    let lines = answers.lines().filter(|line| !is_table(line));
+    let mut lines: Vec<&str> = lines
+        .map(|line| line.split_once(" cas=").map_or(line, |(line, _)| line))
+        .collect();
+    // A list has the items in the order of the partitions.
+    for part in
+        lines.chunk_by_mut(|one, other| one.starts_with("key=") && other.starts_with("key="))
+    {
+        part.sort_unstable();
+    }
+    lines.join("\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_number_of_threads_changes_no_answer(
+        pieces in proptest::collection::vec(piece(), 0..40),
+    ) {
+        let shows_version = |piece: &Vec<u8>| {
+            [&b"gets"[..], b"mg a v k O1 t c", b"ms a 2 c"].iter().any(|it| piece.starts_with(it))
+        };
+        let pieces: Vec<Vec<u8>> = pieces.into_iter().filter(|it| !shows_version(it)).collect();
+        let one = comparable(&answers_to(&pieces, 1));
+        for partitions in [2, 3, 7] {
+            prop_assert_eq!(&one, &comparable(&answers_to(&pieces, partitions)));
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_a_harmful_errand(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        any_errands(&bytes);
+    }
 }
 
 #[test]
-fn answers_that_come_later_keep_their_order() {
-    let mut far = Far {
-        near: alone(),
-        sent: Vec::new(),
-    };
-    let mut connection = Connection::new(None);
-    ask(
-        &mut connection,
-        &mut far.near,
-        b"set f1 1 0 1\r\nx\r\nset f2 2 0 1\r\ny\r\nset n 3 0 1\r\nz\r\n",
-    );
-    connection.receive(b"gets f1 n f2 f3\r\nmg f1 k v\r\nget n\r\n");
-    assert_eq!(connection.run(&mut far, NOW), Wants::Input);
-    assert!(connection.output().is_empty() && far.sent.len() == 4);
-    let tickets: Vec<OperationTicket> = far.sent.iter().map(|(ticket, _)| *ticket).collect();
-    answer_get(&mut connection, &mut far, tickets[1], b"f2");
-    assert!(connection.output().is_empty());
-    answer_get(&mut connection, &mut far, tickets[0], b"f1");
-    assert!(connection.output().ends_with(b"VALUE f2 2 1 2\r\ny\r\n"));
-    connection.on_answer(tickets[2], &Answer::Missing, NOW);
-    answer_get(&mut connection, &mut far, tickets[3], b"f1");
-    // An answer that is not due changes nothing.
-    connection.on_answer(tickets[3], &Answer::Missing, NOW);
-    let seen = String::from_utf8_lossy(connection.output());
+fn answers_of_other_threads_keep_their_order() {
+    let (mut connection, mut server) = (Connection::new(None), threads());
+    let begin =
+        b"set f1 1 0 1\r\nx\r\nset f2 2 0 1\r\ny\r\nset n 3 0 1\r\nz\r\nset c 4 0 0\r\n\r\n";
+    let stored = ask_threads(&mut connection, &mut server, begin);
+    assert_eq!(stored, "STORED\r\n".repeat(4));
+    connection.receive(b"get f1 c n f3\r\nmg f1 k v\r\ngat 0 f2\r\nmg x q\r\nmn\r\nquit\r\n");
+    assert_eq!(connection.run(&mut server, NOW), Wants::End);
+    assert!(connection.output().is_empty() && !connection.is_over());
+    let mut errands: Vec<Errand> = Vec::new();
+    for partition in [2, 1] {
+        errands.extend(std::iter::from_fn(|| connection.next_errand(partition)));
+    }
+    // The last of them goes first.
+    for errand in errands.into_iter().rev() {
+        connection.give_back(errand);
+        assert_eq!(server.carry(&mut connection, 1, NOW), 1);
+    }
     let parts = [
-        "VALUE f1 1 1 1\r\nx\r\n",
-        "VALUE n 3 1 3\r\nz\r\n",
-        "VALUE f2 2 1 2\r\ny\r\n",
-        "END\r\n",
-        "VA 1 kf1\r\nx\r\n",
+        "VALUE f1 1 1\r\nx\r\n",
+        "VALUE c 4 0\r\n\r\n",
         "VALUE n 3 1\r\nz\r\n",
         "END\r\n",
+        "VA 1 kf1\r\nx\r\n",
+        "VALUE f2 2 1\r\ny\r\n",
+        "END\r\n",
+        "MN\r\n",
     ];
-    assert_eq!(seen, parts.concat());
+    assert_eq!(String::from_utf8_lossy(connection.output()), parts.concat());
+}
+
+/// A quiet command waits for its partition too, so a client that sends quickly is bounded.
+#[test]
+fn a_connection_waits_for_a_few_answers_at_most() {
+    for (command, answer) in [("get f1\r\n", "END\r\n"), ("delete f1 noreply\r\n", "")] {
+        let (mut connection, mut server) = (Connection::new(None), threads());
+        connection.receive(command.repeat(100).as_bytes());
+        assert_eq!(connection.run(&mut server, NOW), Wants::Answers);
+        assert_eq!(connection.destinations().count(), MAX_WAITING);
+        assert_eq!(server.carry(&mut connection, 1, NOW), 1);
+        assert_eq!(connection.output(), answer.as_bytes());
+        assert_eq!(connection.run(&mut server, NOW), Wants::Answers);
+        assert_eq!(connection.destinations().count(), MAX_WAITING);
+    }
+    let (mut connection, mut server) = (Connection::new(None), threads());
+    let write = format!("set f1 0 0 30000 noreply\r\n{}\r\n", "v".repeat(30_000));
+    let mut taken = 0;
+    while taken < 1 << 20 && connection.run(&mut server, NOW) != Wants::Answers {
+        taken += connection.receive(write.as_bytes());
+    }
+    assert!(taken < 4 * 30_100, "{taken} bytes wait for another thread");
+}
+
+/// The far partition has large values; the client asks for many and takes nothing.
+#[test]
+fn a_client_that_never_reads_holds_few_values_of_other_threads() {
+    let (mut connection, mut server) = (Connection::new(None), threads());
+    let value = "v".repeat(1 << 20);
+    for key in ["f1", "f2"] {
+        let write = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
+        ask_threads(&mut connection, &mut server, write.as_bytes());
+    }
+    connection.receive("get f1 f2\r\n".repeat(100).as_bytes());
+    for _ in 0..200 {
+        connection.run(&mut server, NOW);
+        server.carry(&mut connection, 100, NOW);
+    }
+    let held = connection.output().len();
+    assert!(held <= 3 * (OUTPUT_MARK + value.len()), "{held}");
+    assert_eq!(connection.destinations().count(), 0);
+    let mut seen = 0;
+    for _ in 0..1000 {
+        seen += connection.output().len();
+        connection.sent(connection.output().len());
+        connection.run(&mut server, NOW);
+        server.carry(&mut connection, 100, NOW);
+    }
+    assert_eq!(
+        seen,
+        100 * (2 * ("VALUE f1 0 1048576\r\n".len() + value.len() + 2) + 5)
+    );
 }
 
 #[test]
-fn a_connection_waits_for_a_few_answers_at_most() {
-    let mut far = Far {
-        near: alone(),
-        sent: Vec::new(),
-    };
-    let mut connection = Connection::new(None);
-    connection.receive(b"get f\r\n".repeat(100).as_slice());
-    assert_eq!(connection.run(&mut far, NOW), Wants::Answers);
-    assert_eq!(far.sent.len(), MAX_WAITING);
-    connection.on_answer(far.sent[0].0, &Answer::Missing, NOW);
-    assert_eq!(connection.output(), b"END\r\n");
-    assert_eq!(connection.run(&mut far, NOW), Wants::Answers);
-    assert_eq!(far.sent.len(), MAX_WAITING + 1);
+fn a_thread_that_does_not_answer_is_an_error_of_its_commands() {
+    let (mut connection, mut server) = (Connection::new(None), threads());
+    let lost = format!("{LOST}\r\n");
+    for (command, answer) in [
+        ("get f1 c\r\n", format!("{lost}END\r\n")),
+        ("mg f1 q\r\n", lost.clone()),
+        ("delete f1 noreply\r\n", String::new()),
+        ("set f1 0 0 1\r\nx\r\n", lost.clone()),
+        ("flush_all\r\n", lost.clone()),
+        ("stats\r\n", lost.clone()),
+        ("lru_crawler metadump all\r\n", lost.clone()),
+    ] {
+        connection.receive(command.as_bytes());
+        connection.receive(b"mn\r\n");
+        connection.run(&mut server, NOW);
+        for partition in [1, 2] {
+            while let Some(errand) = connection.next_errand(partition) {
+                connection.on_answer(&errand, None, &mut server, NOW);
+            }
+        }
+        connection.run(&mut server, NOW);
+        let seen = String::from_utf8_lossy(connection.output()).into_owned();
+        assert_eq!(seen, format!("{answer}MN\r\n"), "{command}");
+        connection.sent(connection.output().len());
+    }
+}
+
+/// A zero byte ends the line for memcached.
+#[test]
+fn keys_after_a_zero_byte_are_not_read() {
+    let mut bytes = b"get a\0".to_vec();
+    bytes.extend([b'x'; 300]);
+    bytes.extend(b" c\r\nmn\r\n");
+    let answer = ask(&mut Connection::new(None), &mut alone(), &bytes);
+    assert_eq!(answer, "END\r\nMN\r\n");
 }

@@ -1,20 +1,21 @@
 //! Lists all items, a few buckets at a time, as `lru_crawler metadump` shows them.
 
-use dunlin_store::{Item, Seconds};
+use dunlin_store::{Cursor, Item, Seconds};
 
 use crate::limits::DUMP_BUCKETS;
 use crate::number;
-use crate::operation::DumpCursor;
 use crate::partition::Partition;
 
 impl Partition<'_> {
-    /// Writes the lines of the next items.
-    pub(super) fn dump(&mut self, cursor: DumpCursor, now: Seconds) -> Option<DumpCursor> {
-        self.ledger.lines.clear();
-        let lines = &mut self.ledger.lines;
-        let see = |item: Item<'_>| write_item(lines, &item);
-        let next = self.table.scan(cursor.place(), DUMP_BUCKETS, now, see);
-        next.map(|place| cursor.moved_to(place))
+    /// Appends the lines of the next items, and returns where the list goes on, if it does.
+    pub(crate) fn list(
+        &mut self,
+        place: Cursor,
+        now: Seconds,
+        out: &mut Vec<u8>,
+    ) -> Option<Cursor> {
+        let see = |item: Item<'_>| write_item(out, &item);
+        self.table.scan(place, DUMP_BUCKETS, now, see)
     }
 }
 

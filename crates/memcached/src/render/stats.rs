@@ -2,7 +2,6 @@
 //! Figures of mechanisms that this server lacks are 0.
 
 use crate::command::{Topic, VERSION_LINE};
-use crate::operation::Answer;
 use crate::report::Report;
 
 /// One value of a line.
@@ -11,10 +10,8 @@ enum Value {
     Text(String),
 }
 
-pub(super) fn write(topic: Topic, answer: &Answer<'_>, out: &mut Vec<u8>) {
-    let Answer::Report(report) = answer else {
-        return;
-    };
+/// Appends the lines of a topic, and their end.
+pub(crate) fn write(topic: Topic, report: &Report, out: &mut Vec<u8>) {
     match topic {
         Topic::General => general(report, out),
         Topic::Settings => settings(report, out),

@@ -8,6 +8,21 @@ use crate::table::read::Item;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Cursor(u64);
 
+impl Cursor {
+    /// The cursor as a number, below `u64::MAX`, for another thread that continues the scan.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The cursor of a number. A number that no scan has given makes a scan that starts elsewhere
+    /// or ends at once.
+    #[must_use]
+    pub const fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 impl Table {
     /// Shows the items of the next `buckets` buckets to `see`, without counting them as read, and
     /// returns where to continue; `None` at the end. A scan begins with `Cursor::default()`.
@@ -23,7 +38,10 @@ impl Table {
         mut see: impl FnMut(Item<'_>),
     ) -> Option<Cursor> {
         self.settle(now);
-        let end = self.index.buckets().min(cursor.0 + buckets as u64);
+        let end = self
+            .index
+            .buckets()
+            .min(cursor.0.saturating_add(buckets as u64));
         for bucket in cursor.0..end {
             if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
                 continue;
