@@ -7,11 +7,12 @@
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 
-use dunlin_memcached::{Connection, OUTPUT_MARK, Server, Wants};
+use dunlin_memcached::{Connection, Errand, OUTPUT_MARK, Server, Wants};
 use dunlin_store::Seconds;
 use mio::event::Event;
 
 use crate::hall::{Guest, Hall};
+use crate::lanes::End;
 use crate::stream::Stream;
 
 /// Seconds for which a client whose connection is over may take the last answer. Its bytes are
@@ -112,17 +113,43 @@ impl Client {
             return After::Close;
         }
         let is_sent = self.connection.output().is_empty();
+        let is_settled = self.connection.is_settled();
         if self.connection.is_over() {
             self.stream.end_output();
             self.leaves = Some(now);
             return After::Turn;
         }
         match wants {
-            Wants::Input if self.is_at_end && is_sent => After::Close,
+            Wants::Input if self.is_at_end && is_settled => After::Close,
             Wants::Turn => After::Turn,
             Wants::Input if self.may_read && !self.is_at_end => After::Turn,
             Wants::Output if is_sent => After::Turn,
             _ => After::Rest,
+        }
+    }
+
+    /// The partitions to which errands have to go.
+    pub(crate) fn destinations(&self) -> impl Iterator<Item = u16> {
+        self.connection.destinations()
+    }
+
+    pub(crate) fn next_errand(&mut self, partition: u16) -> Option<Errand> {
+        self.connection.next_errand(partition)
+    }
+
+    pub(crate) fn on_end(
+        &mut self,
+        errand: Errand,
+        end: End<'_>,
+        server: &mut impl Server,
+        now: Seconds,
+    ) {
+        match end {
+            End::Answer(answer) => self
+                .connection
+                .on_answer(&errand, Some(answer), server, now),
+            End::Lost => self.connection.on_answer(&errand, None, server, now),
+            End::NotRun => self.connection.give_back(errand),
         }
     }
 

@@ -1,19 +1,30 @@
 //! The state of an endpoint whose partition also serves memcached's clients.
 
+use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dunlin_core::Nanos;
+use dunlin_core::{Cx, Nanos, Refuse, Request};
 use dunlin_kv::{Figures, Host, Partition};
-use dunlin_memcached::{Answer, Ledger, Operation, OperationTicket, Report, Server, Started};
+use dunlin_memcached::{Ledger, Process, Server, Standing};
+use dunlin_nexus::{Open, Rpc};
 use dunlin_store::Seconds;
+use dunlin_wire::ErrorCode;
 
 use crate::hall::Hall;
+use crate::lanes::{ERRANDS, Lanes, News};
+
+/// Memory for answers that is kept from one burst of errands to the next.
+const KEPT: usize = 1 << 17;
 
 /// A partition with the figures of memcached's commands.
 #[derive(Debug)]
 pub struct Desk {
     partition: Partition,
     ledger: Ledger,
+    /// Answers to errands are put together here.
+    answers: Vec<u8>,
+    /// News of the endpoint for the front.
+    news: VecDeque<News>,
 }
 
 impl Desk {
@@ -23,6 +34,8 @@ impl Desk {
         Self {
             partition,
             ledger: Ledger::default(),
+            answers: Vec::new(),
+            news: VecDeque::new(),
         }
     }
 
@@ -48,6 +61,33 @@ impl Desk {
         self.partition.time(now)
     }
 
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            number: self.partition.number(),
+            of: self.partition.map().partitions(),
+        }
+    }
+
+    pub(crate) fn lanes(&self) -> Lanes {
+        Lanes::new(self.standing(), self.partition.map().endpoints())
+    }
+
+    pub(crate) fn next_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    /// Runs errands of another thread's clients.
+    fn on_errands(&mut self, request: Request<'_>, cx: &mut Cx<'_>) {
+        let now = self.time(cx.now());
+        let mut table = self.ledger.open(self.partition.lend());
+        match table.run_errands(request.data(), now, &mut self.answers) {
+            Ok(()) => request.reply_bytes(cx, &self.answers),
+            Err(_) => request.refuse(cx, ErrorCode::UNDECODABLE),
+        }
+        self.answers.clear();
+        self.answers.shrink_to(KEPT);
+    }
+
     pub(crate) fn serve<'a>(&'a mut self, hall: &'a Hall) -> Serving<'a> {
         Serving { desk: self, hall }
     }
@@ -65,31 +105,25 @@ pub(crate) struct Serving<'a> {
     hall: &'a Hall,
 }
 
-impl Serving<'_> {
+impl Server for Serving<'_> {
     fn partition(&mut self) -> dunlin_memcached::Partition<'_> {
         self.desk.ledger.open(self.desk.partition.lend())
     }
-}
 
-impl Server for Serving<'_> {
-    fn start(
-        &mut self,
-        _ticket: OperationTicket,
-        operation: &Operation<'_>,
-        now: Seconds,
-        see: impl FnOnce(&Answer<'_>),
-    ) -> Started {
-        if matches!(operation, Operation::Report) {
-            let report = Report::new(self.partition().figures(), self.hall.process(), now);
-            see(&Answer::Report(&report));
-        } else {
-            self.partition().run(operation, now, see);
-        }
-        Started::Answered
+    fn standing(&self) -> Standing {
+        self.desk.standing()
     }
 
-    fn ahead<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
-        self.partition().ahead(keys);
+    fn owner(&self, key: &[u8]) -> u16 {
+        let map = self.desk.partition.map();
+        match map.partitions() {
+            1 => 0,
+            _ => map.place(key).partition,
+        }
+    }
+
+    fn process(&self) -> Process {
+        self.hall.process()
     }
 
     fn on_authentication(&mut self, is_known: bool) {
@@ -99,4 +133,13 @@ impl Server for Serving<'_> {
     fn refuses_flush(&self) -> bool {
         self.hall.refuses_flush()
     }
+}
+
+/// Registers the service on an endpoint: that for native clients, and that for the clients of
+/// memcached which other threads have.
+pub fn serve<T: Open>(rpc: &mut Rpc<T, Desk>) {
+    dunlin_kv::serve(rpc);
+    rpc.on(ERRANDS, Desk::on_errands);
+    rpc.on_session(|desk, event, _| desk.news.push_back(News::Session(event)));
+    rpc.on_completion(|desk, done, _| desk.news.push_back(News::Done(done)));
 }

@@ -10,10 +10,19 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
-use mio::net::{TcpListener, UnixListener};
+use mio::net::{TcpListener, TcpStream, UnixListener};
+use rustix::net::sockopt;
 
 use crate::stream::Stream;
+
+/// After this idle time, our kernel asks a client's kernel for a sign of life.
+const KEEP_IDLE: Duration = Duration::from_secs(60);
+
+/// The time between two questions, and how many may stay unanswered.
+const KEEP_INTERVAL: Duration = Duration::from_secs(10);
+const KEEP_COUNT: u32 = 6;
 
 /// A place where clients connect: `HOST:PORT`, or the path of a UNIX socket, which has a slash.
 ///
@@ -110,6 +119,7 @@ impl Door {
                 let (stream, from) = listener.accept()?;
                 // Answers are complete when they are written. It fails if the client has gone.
                 let _ = stream.set_nodelay(true);
+                let _ = keep_alive(&stream);
                 Ok((Stream::Tcp(stream), Some(from)))
             }
             Listener::Unix(listener, _) => {
@@ -134,6 +144,15 @@ impl Drop for Door {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// Has the kernel ask an idle client whether it is still there, and end the connection of one that
+/// has vanished.
+fn keep_alive(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEP_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEP_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEP_COUNT)
 }
 
 fn open_tcp(address: &str) -> io::Result<Listener> {

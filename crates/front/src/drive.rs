@@ -38,6 +38,7 @@ impl Front {
     ) -> io::Result<()> {
         let now = rpc.now();
         rpc.app_mut().on_start(now);
+        self.on_start(rpc.app());
         self.watch(rpc.as_fd())?;
         let driven = self.drive_on(rpc, is_done);
         self.forget(rpc.as_fd())?;
@@ -60,14 +61,18 @@ impl Front {
             });
             let is_quiet = progress.frames == 0;
             is_calm &= is_quiet;
+            self.on_news(rpc);
             if self.has_turns() {
                 let now = rpc.now();
                 let time = rpc.app().time(now);
                 self.turn(rpc.app_mut(), time);
-            } else if is_calm {
+            } else if is_calm && !self.has_errands(rpc.last_now()) {
                 self.rest(rpc, &mut is_done)?;
                 since_look = 0;
                 continue;
+            }
+            if self.has_errands(rpc.last_now()) {
+                self.send_errands(rpc);
             }
             since_look += if is_quiet { QUIET } else { 1 };
             if since_look >= BETWEEN {
@@ -114,7 +119,7 @@ impl Front {
                 self.turn(rpc.app_mut(), time);
                 now = rpc.now();
             }
-            if is_called || now >= end || is_done() {
+            if is_called || now >= end || self.has_errands(now) || is_done() {
                 return Ok(());
             }
         }

@@ -8,14 +8,18 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dunlin_core::Nanos;
+use dunlin_nexus::{ConnectOptions, Open, Rpc};
 use dunlin_store::Seconds;
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::client::{After, Client};
 use crate::desk::Desk;
 use crate::door::Door;
-use crate::hall::Hall;
+use crate::hall::{Guest, Hall};
+use crate::lanes::{Asker, Lanes};
+use crate::stream::Stream;
 
 /// Bytes of one read of a socket: as many as a connection takes before it must run commands.
 const BUFFER: usize = dunlin_memcached::INPUT_MARK;
@@ -23,8 +27,13 @@ const BUFFER: usize = dunlin_memcached::INPUT_MARK;
 /// Events that one look at the sockets takes.
 const EVENTS: usize = 256;
 
-/// The token of the endpoint's descriptor; those of doors and then of clients follow.
+/// The token of the endpoint's descriptor.
 const ENDPOINT: usize = 0;
+
+/// The token by which other threads wake this one; those of doors and then of clients follow.
+const POST: usize = 1;
+
+const FIRST_DOOR: usize = 2;
 
 /// The most clients that one look lets in at each door.
 const MOST_LET_IN: usize = 64;
@@ -41,12 +50,15 @@ const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 #[derive(Debug)]
 pub struct Front {
     hall: Arc<Hall>,
+    /// The number of this thread.
+    number: u16,
     poll: Poll,
     events: Events,
     doors: Vec<Entrance>,
     clients: Vec<Option<Client>>,
     free: Vec<usize>,
     queue: VecDeque<usize>,
+    lanes: Lanes,
     buffer: Box<[u8]>,
     /// No client is let in before this time.
     pause: Option<Instant>,
@@ -68,14 +80,16 @@ struct Round {
 }
 
 impl Front {
-    /// Serves the clients of these doors.
+    /// Serves clients of these doors and of the doors of other threads, on the thread of partition
+    /// `number`.
     ///
     /// # Errors
     /// The system has no descriptors left.
-    pub fn new(hall: Arc<Hall>, doors: Vec<Door>) -> io::Result<Self> {
+    pub fn new(hall: Arc<Hall>, number: u16, doors: Vec<Door>) -> io::Result<Self> {
         let poll = Poll::new()?;
+        hall.on_thread(number, Waker::new(poll.registry(), Token(POST))?);
         let enter = |(number, mut door): (usize, Door)| {
-            let token = Token(ENDPOINT + 1 + number);
+            let token = Token(FIRST_DOOR + number);
             let registry = poll.registry();
             registry.register(door.source(), token, Interest::READABLE)?;
             let may_enter = true;
@@ -85,11 +99,13 @@ impl Front {
         Ok(Self {
             doors: doors.collect::<io::Result<_>>()?,
             hall,
+            number,
             poll,
             events: Events::with_capacity(EVENTS),
             clients: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
+            lanes: Lanes::default(),
             buffer: vec![0; BUFFER].into(),
             pause: None,
             round: Round::default(),
@@ -122,7 +138,7 @@ impl Front {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
             other => other?,
         }
-        let first_client = ENDPOINT + 1 + self.doors.len();
+        let first_client = FIRST_DOOR + self.doors.len();
         let mut is_called = false;
         for event in &self.events {
             let token = event.token().0;
@@ -134,11 +150,14 @@ impl Front {
                 }
             } else if token == ENDPOINT {
                 is_called = true;
-            } else {
-                self.doors[token - ENDPOINT - 1].may_enter = true;
+            } else if let Some(door) = token.checked_sub(FIRST_DOOR) {
+                self.doors[door].may_enter = true;
             }
         }
         self.let_in(now);
+        for (stream, guest) in self.hall.arrivals(self.number) {
+            self.admit(stream, guest);
+        }
         self.go_round(now);
         Ok(is_called)
     }
@@ -159,11 +178,62 @@ impl Front {
         };
         client.is_queued = false;
         let mut serving = desk.serve(&self.hall);
-        match client.turn(&mut serving, (&self.hall, &mut self.buffer), now) {
+        let after = client.turn(&mut serving, (&self.hall, &mut self.buffer), now);
+        for partition in client.destinations() {
+            self.lanes.queue(partition, number);
+        }
+        match after {
             After::Turn => wait_in(&mut self.queue, client, number),
             After::Rest => {}
             After::Close => self.close(number),
         }
+    }
+
+    /// Makes lanes to the other partitions.
+    pub(crate) fn on_start(&mut self, desk: &Desk) {
+        self.lanes = desk.lanes();
+    }
+
+    /// True if errands may leave.
+    pub(crate) fn has_errands(&self, now: Nanos) -> bool {
+        self.lanes.has_work(now)
+    }
+
+    /// Brings answers to the clients that wait for them.
+    pub(crate) fn on_news<T: Open>(&mut self, rpc: &mut Rpc<T, Desk>) {
+        while let Some(news) = rpc.app_mut().next_news() {
+            let (desk, mut cx) = rpc.with();
+            let now = desk.time(cx.now());
+            self.lanes.on_news(news, &mut cx, |asker, errand, end| {
+                let client = self.clients.get_mut(asker.place).and_then(Option::as_mut);
+                // The client may have left, and another one may have its place.
+                if let Some(client) = client.filter(|it| it.guest().number() == asker.client) {
+                    client.on_end(errand, end, &mut desk.serve(&self.hall), now);
+                    wait_in(&mut self.queue, client, asker.place);
+                }
+            });
+        }
+    }
+
+    /// Connects to partitions, and sends errands to them.
+    pub(crate) fn send_errands<T: Open>(&mut self, rpc: &mut Rpc<T, Desk>) {
+        let now = rpc.now();
+        while let Some((partition, endpoint)) = self.lanes.wish(now) {
+            let address = rpc.nexus().address();
+            let options = ConnectOptions {
+                endpoint: Some(endpoint),
+                ..ConnectOptions::default()
+            };
+            let session = rpc.connect_with(address, &options);
+            self.lanes.on_connecting(partition, session.ok(), now);
+        }
+        let clients = &mut self.clients;
+        self.lanes.send(&mut rpc.cx(), |place, partition| {
+            let client = clients.get_mut(place)?.as_mut()?;
+            let errand = client.next_errand(partition)?;
+            let client = client.guest().number();
+            Some((Asker { place, client }, errand))
+        });
     }
 
     fn let_in(&mut self, now: Seconds) {
@@ -195,7 +265,7 @@ impl Front {
 
     fn on_client(
         &mut self,
-        mut stream: crate::stream::Stream,
+        mut stream: Stream,
         address: Option<std::net::SocketAddr>,
         now: Seconds,
     ) {
@@ -204,8 +274,15 @@ impl Front {
             let _ = stream.write(TOO_MANY);
             return;
         };
+        if let Some((stream, guest)) = self.hall.post(self.number, stream, guest) {
+            self.admit(stream, guest);
+        }
+    }
+
+    /// Serves a client on this thread.
+    fn admit(&mut self, mut stream: Stream, guest: Arc<Guest>) {
         let number = self.free.pop().unwrap_or(self.clients.len());
-        let token = Token(ENDPOINT + 1 + self.doors.len() + number);
+        let token = Token(FIRST_DOOR + self.doors.len() + number);
         if stream.watch(self.poll.registry(), token).is_err() {
             self.free.push(number);
             return self.hall.on_client_gone(&guest);
@@ -251,6 +328,9 @@ impl Drop for Front {
     fn drop(&mut self) {
         for number in 0..self.clients.len() {
             self.close(number);
+        }
+        for (_, guest) in self.hall.arrivals(self.number) {
+            self.hall.on_client_gone(&guest);
         }
     }
 }

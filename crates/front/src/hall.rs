@@ -1,16 +1,20 @@
 //! Limits and facts that the threads of a process share.
 //!
 //! Counters are relaxed atomics, which a thread updates once per read or write of a socket. The
-//! list of clients has a lock, which is taken when a client comes or goes, and for statistics.
+//! list of clients has a lock, which is taken when a client comes or goes, and for statistics. A
+//! new client goes to the next thread in turn: the thread that has the door posts the socket there.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use dunlin_memcached::{ConnectionFacts, Process, Users};
 use dunlin_store::Seconds;
+use mio::Waker;
+
+use crate::stream::Stream;
 
 /// Ticks a second in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture of Linux that
 /// this builds for.
@@ -56,6 +60,15 @@ pub struct Hall {
     options: Options,
     counts: Counts,
     guests: Mutex<BTreeMap<u64, Arc<Guest>>>,
+    posts: Box<[Post]>,
+}
+
+/// Clients on their way to a thread.
+#[derive(Default, Debug)]
+struct Post {
+    /// Wakes the thread, once it runs.
+    waker: OnceLock<Waker>,
+    arrivals: Mutex<Vec<(Stream, Arc<Guest>)>>,
 }
 
 #[derive(Default, Debug)]
@@ -81,7 +94,9 @@ impl Hall {
     /// The hall of a process that starts.
     #[must_use]
     pub fn new(options: Options) -> Self {
+        let posts = (0..options.threads).map(|_| Post::default());
         Self {
+            posts: posts.collect(),
             options,
             counts: Counts::default(),
             guests: Mutex::default(),
@@ -114,6 +129,39 @@ impl Hall {
         });
         self.guests().insert(guest.number, Arc::clone(&guest));
         Some(guest)
+    }
+
+    /// Lets other threads post clients to this one, and wake it.
+    pub(crate) fn on_thread(&self, thread: u16, waker: Waker) {
+        if let Some(post) = self.posts.get(usize::from(thread)) {
+            // A thread has one front at a time; a later one gets its clients at its next look.
+            let _ = post.waker.set(waker);
+        }
+    }
+
+    /// Posts a client to the thread whose turn it is. Gives it back if that is `own`, or does not
+    /// run.
+    pub(crate) fn post(
+        &self,
+        own: u16,
+        stream: Stream,
+        guest: Arc<Guest>,
+    ) -> Option<(Stream, Arc<Guest>)> {
+        let turn = usize::try_from(guest.number).unwrap_or(0) % self.posts.len().max(1);
+        let post = self.posts.get(turn).filter(|_| turn != usize::from(own));
+        let Some((post, waker)) = post.and_then(|post| Some((post, post.waker.get()?))) else {
+            return Some((stream, guest));
+        };
+        post.arrivals().push((stream, guest));
+        // The thread looks all the same, at the latest after its longest wait.
+        let _ = waker.wake();
+        None
+    }
+
+    /// The clients that were posted to a thread.
+    pub(crate) fn arrivals(&self, thread: u16) -> Vec<(Stream, Arc<Guest>)> {
+        let post = self.posts.get(usize::from(thread));
+        post.map_or(Vec::new(), |post| std::mem::take(&mut *post.arrivals()))
     }
 
     pub(crate) fn on_client_gone(&self, guest: &Guest) {
@@ -163,13 +211,24 @@ impl Hall {
     fn guests(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Guest>>> {
         // No change of the list can fail half-way.
         let guests = self.guests.lock();
-        guests.unwrap_or_else(std::sync::PoisonError::into_inner)
+        guests.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Post {
+    fn arrivals(&self) -> MutexGuard<'_, Vec<(Stream, Arc<Guest>)>> {
+        // No change of the list can fail half-way.
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Guest {
     pub(crate) fn on_command(&self, now: Seconds) {
         self.last_command.store(now.0, Relaxed);
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     pub(crate) fn last_command(&self) -> Seconds {
@@ -204,3 +263,6 @@ fn processor_times() -> (Duration, Duration) {
     };
     (next(), next())
 }
+
+#[cfg(test)]
+mod tests;

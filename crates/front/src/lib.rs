@@ -4,7 +4,8 @@
 //! A [`Door`] is a listener at a [`Place`]. A [`Front`] has the doors and clients of one thread,
 //! and [`Front::drive`] runs them together with the endpoint that serves the native clients. Both
 //! act on one table, which the endpoint's state, a [`Desk`], owns. A [`Hall`] has the facts of the
-//! process.
+//! process. With several threads, each has a front; a client belongs to one of them, and its
+//! commands on keys of other partitions go there in bursts, over sessions within the process.
 //!
 //! The endpoint comes first: a thread looks at sockets after 32 iterations of the endpoint, or
 //! after eight without packets, and gives one client one turn between two iterations. If both are
@@ -22,6 +23,7 @@
 //! | `front.rs` | clients of one thread: readiness, turns, limits |
 //! | `drive.rs` | the loop of the thread |
 //! | `hall.rs` | limits and facts of all threads |
+//! | `lanes.rs` | errands to the partitions of other threads, and their answers |
 //! | `desk.rs` | the endpoint's state: the table and memcached's figures |
 
 #![forbid(unsafe_code)]
@@ -32,9 +34,10 @@ mod door;
 mod drive;
 mod front;
 mod hall;
+mod lanes;
 mod stream;
 
-pub use desk::Desk;
+pub use desk::{Desk, serve};
 pub use door::{Door, DoorError, Place};
 pub use dunlin_store::Seconds;
 pub use front::Front;

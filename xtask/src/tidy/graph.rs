@@ -159,11 +159,13 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
-        libraries: Some(&["mio"]),
+        libraries: Some(&["mio", "rustix"]),
         optional: &["dunlin-transport"],
         ..rule(
             "dunlin-front",
             &[
+                "dunlin-wire",
+                "dunlin-msgbuf",
                 "dunlin-core",
                 "dunlin-store",
                 "dunlin-kv",

@@ -1,4 +1,5 @@
-//! A server in this process: a thread with its endpoint and its front end, at a port that is free.
+//! A server in this process: threads with their endpoints and their front ends, at a port that is
+//! free.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use dunlin_front::{Desk, Door, Front, Hall, Options, Place};
+use dunlin_front::{Desk, Door, Front, Hall, Options, Place, serve};
 use dunlin_kv::store::{Config, Mode, Region, Seed, Table};
-use dunlin_kv::{Figures, Map, Partition, serve};
+use dunlin_kv::{Figures, Map, Partition};
 use dunlin_nexus::{Nexus, Rpc};
 use dunlin_store::Seconds;
 use dunlin_transport::shm::Shm;
@@ -22,7 +23,7 @@ pub(crate) struct Running {
     pub(crate) nexus: Nexus,
     place: Place,
     end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Figures>>,
+    threads: Vec<JoinHandle<Figures>>,
 }
 
 /// A client's socket.
@@ -40,28 +41,36 @@ impl Running {
         let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
         let started = Seconds(since_1970.try_into().unwrap());
         let hall = Arc::new(Hall::new(Options { started, ..options }));
-        let (of_thread, ended) = (nexus.clone(), Arc::clone(&end));
-        let thread = std::thread::spawn(move || {
-            let config = Config {
-                mode: Mode::Store,
-                seed: Seed::new([17, 4]),
-                first_version: 1,
-            };
-            let table = Table::new(Region::new(64 << 20).unwrap(), config).unwrap();
-            let partition = Partition::new(table, Map::new(7, Mode::Store, [0]).unwrap(), 0);
-            let builder = of_thread.endpoint_builder().index(0);
-            let mut rpc: Rpc<Shm, Desk> = builder.build(Desk::new(partition)).unwrap();
-            serve(&mut rpc);
-            let mut front = Front::new(hall, vec![door]).unwrap();
-            let is_done = || ended.load(Ordering::Relaxed);
-            front.drive(&mut rpc, is_done).unwrap();
-            rpc.app().figures()
-        });
+        let count = u16::try_from(options.threads).unwrap();
+        let map = Map::new(7, Mode::Store, 0..count).unwrap();
+        let mut doors = vec![door];
+        let thread = |number| {
+            let (nexus, ended) = (nexus.clone(), Arc::clone(&end));
+            let (hall, map) = (Arc::clone(&hall), map.clone());
+            let doors = std::mem::take(&mut doors);
+            std::thread::spawn(move || {
+                let config = Config {
+                    mode: Mode::Store,
+                    seed: Seed::new([17, 4]),
+                    first_version: 1,
+                };
+                let table = Table::new(Region::new(64 << 20).unwrap(), config).unwrap();
+                let desk = Desk::new(Partition::new(table, map, number));
+                let builder = nexus.endpoint_builder().index(number);
+                let mut rpc: Rpc<Shm, Desk> = builder.build(desk).unwrap();
+                serve(&mut rpc);
+                let mut front = Front::new(hall, number, doors).unwrap();
+                let is_done = || ended.load(Ordering::Relaxed);
+                front.drive(&mut rpc, is_done).unwrap();
+                rpc.app().figures()
+            })
+        };
+        let threads = (0..count).map(thread).collect();
         Self {
             nexus,
             place,
             end,
-            thread: Some(thread),
+            threads,
         }
     }
 
@@ -73,17 +82,18 @@ impl Running {
         Caller::new(TcpStream::connect(self.address()).unwrap())
     }
 
-    /// Ends it, and returns the figures of its partition.
-    pub(crate) fn end(mut self) -> Figures {
+    /// Ends it, and returns the figures of its partitions.
+    pub(crate) fn end(mut self) -> Vec<Figures> {
         self.end.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
+        let threads = self.threads.drain(..);
+        threads.map(|thread| thread.join().unwrap()).collect()
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let ended = thread.join();
             assert!(ended.is_ok() || std::thread::panicking());
         }

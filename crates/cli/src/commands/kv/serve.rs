@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use dunlin::kv::store::{Config, Mode, Region, Seed, Table};
-use dunlin::kv::{Figures, Host, MAX_PARTITIONS, Map, Partition, serve};
+use dunlin::kv::{Figures, MAX_PARTITIONS, Map, Partition};
 use dunlin::settings::Configurable;
 use dunlin::{Auto, Nexus, Rpc, Settings, Shm, Udp};
 use dunlin_front::Desk;
@@ -236,12 +236,14 @@ fn serve_one<T: Configurable>(
 ) -> Option<Figures> {
     let outcome = match &server.doors {
         None => make::<T, Partition>(server, number, tell, |it| it).map(|mut rpc| {
+            dunlin::kv::serve(&mut rpc);
             let _ = tell.send(Event::Ready(Ok(())));
             rpc.run_until(|_| signal::check().is_err());
             rpc.app().figures()
         }),
         Some(doors) => make::<T, Desk>(server, number, tell, Desk::new).and_then(|mut rpc| {
-            let mut front = doors.front()?;
+            dunlin_front::serve(&mut rpc);
+            let mut front = doors.front(number)?;
             let _ = tell.send(Event::Ready(Ok(())));
             front.drive(&mut rpc, || signal::check().is_err())?;
             Ok(rpc.app().figures())
@@ -259,7 +261,7 @@ fn serve_one<T: Configurable>(
 }
 
 /// Makes the table in this thread, so that the memory is near its processor, and the endpoint.
-fn make<T: Configurable, App: Host>(
+fn make<T: Configurable, App>(
     server: &Server<'_>,
     number: u16,
     tell: &Sender<Event>,
@@ -283,9 +285,7 @@ fn make<T: Configurable, App: Host>(
     };
     let partition = Partition::new(Table::new(region, config)?, server.map.clone(), number);
     let builder = server.settings.endpoint::<T>(server.nexus).index(number);
-    let mut rpc = builder.build(app(partition))?;
-    serve(&mut rpc);
-    Ok(rpc)
+    Ok(builder.build(app(partition))?)
 }
 
 /// Waits until each partition serves, and shows how much memory is touched.

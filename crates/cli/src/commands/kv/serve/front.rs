@@ -10,7 +10,6 @@ use dunlin_memcached::Users;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::Args;
-use crate::misuse::Misuse;
 
 /// Descriptors that a server needs beside those of clients.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -33,7 +32,7 @@ pub(in crate::commands::kv) struct FrontArgs {
     pub(in crate::commands::kv) no_flush_all: bool,
 }
 
-/// The doors of a server, until its first thread takes them.
+/// The doors of a server, until one of its threads takes them.
 pub(super) struct Doors {
     hall: Arc<Hall>,
     places: Vec<String>,
@@ -46,10 +45,10 @@ impl Doors {
         self.places.clone()
     }
 
-    /// The front end of the thread that calls it first.
-    pub(super) fn front(&self) -> anyhow::Result<Front> {
+    /// The front end of a thread. The first that asks gets the doors.
+    pub(super) fn front(&self, thread: u16) -> anyhow::Result<Front> {
         let doors = std::mem::take(&mut *self.doors.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Front::new(Arc::clone(&self.hall), doors)?)
+        Ok(Front::new(Arc::clone(&self.hall), thread, doors)?)
     }
 }
 
@@ -61,10 +60,6 @@ pub(super) fn open(args: &Args) -> anyhow::Result<Option<Doors>> {
     let front = &args.front;
     if front.places.is_empty() {
         return Ok(None);
-    }
-    if args.threads > 1 {
-        let text = "memcached's clients are served by one thread alone; leave --threads out";
-        return Err(Misuse(text.to_owned()).into());
     }
     raise_descriptors(front.max_connections + OTHER_DESCRIPTORS);
     let users = front.auth_file.as_ref().map(|path| {

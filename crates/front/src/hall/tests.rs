@@ -1,0 +1,34 @@
+//! Clients go to all threads in turn.
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use dunlin_store::Seconds;
+use mio::{Poll, Token, Waker};
+
+use super::{Hall, Options};
+use crate::stream::Stream;
+
+#[test]
+fn clients_go_to_the_threads_in_turn_and_none_waits_for_a_thread_that_does_not_run() {
+    let hall = Hall::new(Options {
+        threads: 3,
+        ..Options::default()
+    });
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let polls = [0_u16, 1].map(|thread| {
+        let poll = Poll::new().unwrap();
+        hall.on_thread(thread, Waker::new(poll.registry(), Token(0)).unwrap());
+        poll
+    });
+    // Thread 2 does not run, and thread 0 has the door.
+    let mut kept = 0;
+    for _ in 0..9 {
+        let stream = Stream::Tcp(mio::net::TcpStream::connect(address).unwrap());
+        let guest = hall.on_client(None, Seconds(1)).unwrap();
+        kept += usize::from(hall.post(0, stream, guest).is_some());
+    }
+    assert_eq!((kept, hall.arrivals(1).len()), (6, 3));
+    assert!(hall.arrivals(0).is_empty() && hall.arrivals(1).is_empty());
+    drop(polls);
+}

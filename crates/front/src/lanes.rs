@@ -1,0 +1,320 @@
+//! Lanes: the errands of this thread's clients on their way to the partitions of other threads.
+//!
+//! A lane is a session with the endpoint of another partition in the same process. It has one burst
+//! of errands under way at a time; those that come meanwhile wait with their clients and leave
+//! together, so bursts grow with the load. Errands of one client on one key therefore run in the
+//! order of its commands. If a session ends, the errands that may have run end with an error, the
+//! others stay, and the lane connects again.
+//!
+//! ```text
+//! Down ──▶ Connecting ──connected──▶ Idle ──burst──▶ Busy
+//!   ▲──────────┴──closed───────────────┴──▲───answer──┴──▶
+//! ```
+
+use std::collections::VecDeque;
+
+use dunlin_core::{CallError, Cx, Done, Nanos, Session, SessionEvent, Tag};
+use dunlin_memcached::{Errand, OUTPUT_MARK, Standing, answers};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_store::MAX_VALUE;
+use dunlin_wire::{Ran, ReqType};
+
+/// Runs a burst of errands.
+pub(crate) const ERRANDS: ReqType = ReqType(0x6b10);
+
+/// A burst that has this many bytes takes no more errands.
+const BURST: usize = 16 * 1024;
+
+/// The longest answer to a burst: the mark, and an item or a part of a list beyond it.
+const ANSWER: usize = OUTPUT_MARK + MAX_VALUE + OUTPUT_MARK;
+
+/// How long a lane stays down.
+const PAUSE: Nanos = Nanos::from_millis(5);
+
+/// A client that waits for an answer: its place in the front's list, and its number, because the
+/// place may get another client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Asker {
+    pub(crate) place: usize,
+    pub(crate) client: u64,
+}
+
+/// News of the endpoint, which the front reads between two iterations.
+#[derive(Debug)]
+pub(crate) enum News {
+    Session(SessionEvent),
+    Done(Done),
+}
+
+/// The end of an errand.
+pub(crate) enum End<'a> {
+    /// This is its answer.
+    Answer(&'a [u8]),
+    /// It may have run, and has no answer.
+    Lost,
+    /// It has not run.
+    NotRun,
+}
+
+/// The lanes of a thread: one for each partition, of which its own is never used.
+#[derive(Default, Debug)]
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
+    own: usize,
+    /// Something has come for a lane that has no burst under way.
+    is_stirred: bool,
+    /// When the next lane connects; [`Nanos::MAX`]: none is down.
+    next_wish: Nanos,
+}
+
+#[derive(Debug)]
+struct Lane {
+    endpoint: u16,
+    state: State,
+    /// Places of clients that have errands for it, and whether a place stands there.
+    queue: VecDeque<usize>,
+    is_queued: Vec<bool>,
+    /// The errands under way, in order.
+    burst: Vec<(Asker, Errand)>,
+    /// Room for an answer, while no burst is under way.
+    room: Option<MsgBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// From this time on it connects.
+    Down(Nanos),
+    Connecting(Session),
+    Idle(Session),
+    Busy(Session),
+}
+
+impl State {
+    fn session(self) -> Option<Session> {
+        match self {
+            Self::Down(_) => None,
+            Self::Connecting(session) | Self::Idle(session) | Self::Busy(session) => Some(session),
+        }
+    }
+}
+
+impl Lanes {
+    /// Lanes to partitions at these endpoints.
+    pub(crate) fn new(standing: Standing, endpoints: impl Iterator<Item = u16>) -> Self {
+        let lane = |endpoint| Lane {
+            endpoint,
+            state: State::Down(Nanos::ZERO),
+            queue: VecDeque::new(),
+            is_queued: Vec::new(),
+            burst: Vec::new(),
+            room: None,
+        };
+        Self {
+            lanes: endpoints.map(lane).collect(),
+            own: standing.number.into(),
+            is_stirred: false,
+            next_wish: match standing.of {
+                1 => Nanos::MAX,
+                _ => Nanos::ZERO,
+            },
+        }
+    }
+
+    /// Notes that the client at a place has errands for a partition.
+    pub(crate) fn queue(&mut self, partition: u16, place: usize) {
+        let lane = &mut self.lanes[usize::from(partition)];
+        if lane.is_queued.len() <= place {
+            lane.is_queued.resize(place + 1, false);
+        }
+        if !std::mem::replace(&mut lane.is_queued[place], true) {
+            lane.queue.push_back(place);
+            self.is_stirred |= !matches!(lane.state, State::Busy(_));
+        }
+    }
+
+    /// True if a session should be made or a burst may be able to leave.
+    pub(crate) fn has_work(&self, now: Nanos) -> bool {
+        self.is_stirred || now >= self.next_wish
+    }
+
+    /// A partition with which there should be a session now, and its endpoint.
+    pub(crate) fn wish(&mut self, now: Nanos) -> Option<(usize, u16)> {
+        if now < self.next_wish {
+            return None;
+        }
+        self.next_wish = Nanos::MAX;
+        let mut wish = None;
+        for (partition, lane) in self.lanes.iter().enumerate() {
+            match lane.state {
+                State::Down(at) if partition != self.own => {
+                    if at <= now && wish.is_none() {
+                        wish = Some((partition, lane.endpoint));
+                    } else {
+                        self.next_wish = self.next_wish.min(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        wish
+    }
+
+    /// Notes the session that was made for a wish, if one was.
+    pub(crate) fn on_connecting(&mut self, partition: usize, session: Option<Session>, now: Nanos) {
+        match session {
+            Some(session) => self.lanes[partition].state = State::Connecting(session),
+            None => self.on_down(partition, now),
+        }
+    }
+
+    fn on_down(&mut self, partition: usize, now: Nanos) {
+        self.lanes[partition].state = State::Down(now + PAUSE);
+        self.next_wish = self.next_wish.min(now + PAUSE);
+    }
+
+    /// Sends a burst on each lane that has none under way. `next` gives the next errand of the
+    /// client at a place for a partition.
+    pub(crate) fn send(
+        &mut self,
+        cx: &mut Cx<'_>,
+        mut next: impl FnMut(usize, u16) -> Option<(Asker, Errand)>,
+    ) {
+        self.is_stirred = false;
+        for (partition, lane) in self.lanes.iter_mut().enumerate() {
+            let number = u16::try_from(partition).expect("as many as partitions");
+            if let State::Idle(session) = lane.state {
+                lane.load(|place| next(place, number));
+                self.is_stirred |= !lane.depart(session, Tag(partition as u64), cx);
+            }
+        }
+    }
+
+    /// Takes news, and shows the end of each errand to `see`, those that have not run last and in
+    /// reverse.
+    pub(crate) fn on_news(
+        &mut self,
+        news: News,
+        cx: &mut Cx<'_>,
+        mut see: impl FnMut(Asker, Errand, End<'_>),
+    ) {
+        self.is_stirred = true;
+        match news {
+            News::Session(SessionEvent::Connected(session)) => {
+                if let Some(partition) = self.of(session) {
+                    self.lanes[partition].state = State::Idle(session);
+                }
+            }
+            News::Session(SessionEvent::Closed { session, .. }) => {
+                if let Some(partition) = self.of(session) {
+                    self.on_down(partition, cx.now());
+                }
+            }
+            News::Session(SessionEvent::Accepted(_)) => {}
+            News::Done(done) => {
+                let lane = usize::try_from(done.tag.0).ok();
+                if let Some(lane) = lane.and_then(|lane| self.lanes.get_mut(lane)) {
+                    lane.on_done(done, cx, &mut see);
+                }
+            }
+        }
+    }
+
+    fn of(&self, session: Session) -> Option<usize> {
+        let is_it = |lane: &Lane| lane.state.session() == Some(session);
+        self.lanes.iter().position(is_it)
+    }
+}
+
+impl Lane {
+    /// Fills the burst from the clients in the queue, unless the last one has not left.
+    fn load(&mut self, mut next: impl FnMut(usize) -> Option<(Asker, Errand)>) {
+        let mut bytes = match self.burst.is_empty() {
+            true => 0,
+            false => BURST,
+        };
+        while bytes < BURST
+            && let Some(place) = self.queue.front().copied()
+        {
+            if let Some((asker, errand)) = next(place) {
+                bytes += errand.bytes().len();
+                self.burst.push((asker, errand));
+            } else {
+                self.queue.pop_front();
+                self.is_queued[place] = false;
+            }
+        }
+    }
+
+    /// Issues the call of the burst, if there are errands. False: it cannot now.
+    fn depart(&mut self, session: Session, tag: Tag, cx: &mut Cx<'_>) -> bool {
+        if self.burst.is_empty() {
+            return true;
+        }
+        let bytes = self.burst.iter().map(|(_, errand)| errand.bytes());
+        let room = match self.room.take() {
+            Some(room) => Ok(room),
+            None => cx.buf(ANSWER),
+        };
+        let (Ok(mut response), Ok(mut request)) =
+            (room, cx.buf(bytes.clone().map(<[u8]>::len).sum()))
+        else {
+            return false;
+        };
+        let mut out = request.data_mut();
+        for bytes in bytes {
+            let (place, rest) = out.split_at_mut(bytes.len());
+            place.copy_from_slice(bytes);
+            out = rest;
+        }
+        // The last answer has made it shorter.
+        let _ = response.resize(ANSWER);
+        match cx.call(session, ERRANDS, request, response, tag) {
+            Ok(_) => {
+                self.state = State::Busy(session);
+                true
+            }
+            Err(CallError {
+                request, response, ..
+            }) => {
+                cx.recycle([request]);
+                self.room = Some(response);
+                // Without a session, the news of its end comes next.
+                true
+            }
+        }
+    }
+
+    /// Takes the end of the call.
+    fn on_done(
+        &mut self,
+        done: Done,
+        cx: &mut Cx<'_>,
+        see: &mut impl FnMut(Asker, Errand, End<'_>),
+    ) {
+        if self.state == State::Busy(done.session) {
+            self.state = State::Idle(done.session);
+        }
+        let mut burst = self.burst.drain(..);
+        match &done.result {
+            Ok(()) => {
+                for answer in answers(done.response.data()) {
+                    let Some((asker, errand)) = burst.next() else {
+                        break;
+                    };
+                    see(asker, errand, End::Answer(answer));
+                }
+            }
+            Err(error) if error.ran() == Ran::No => {}
+            Err(_) => {
+                for (asker, errand) in burst.by_ref() {
+                    see(asker, errand, End::Lost);
+                }
+            }
+        }
+        for (asker, errand) in burst.rev() {
+            see(asker, errand, End::NotRun);
+        }
+        self.room = Some(done.response);
+        cx.recycle([done.request]);
+    }
+}
