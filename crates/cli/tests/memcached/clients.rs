@@ -1,5 +1,5 @@
-//! Clients of memcached, unmodified: libmemcached's tools, and pymemcache, whose answers are those
-//! that it gets from Debian's `memcached`.
+//! Clients of memcached, unmodified: libmemcached's tools, and pymemcache and gomemcache, whose
+//! answers are those that they get from Debian's `memcached`.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Drop for Folder {
 
 #[test]
 fn the_tools_of_libmemcached_work() {
-    let server = Server::start(&["memcached", "-m", "8", "-l", "127.0.0.1:0"]);
+    let server = Server::start(&["memcached", "-m", "8", "-t", "2", "-l", "127.0.0.1:0"]);
     let (host, port) = server.door(0).rsplit_once(':').unwrap();
     let Some(output) = run("memccapable", &["-a", "-h", host, "-p", port]) else {
         return;
@@ -107,14 +107,36 @@ fn pymemcache_gets_the_same_answers_as_from_memcached() {
         return;
     };
     let folder = Folder::new("pymemcache");
+    compare(&folder, 25, |socket| {
+        run("/usr/bin/python3", &[SCRIPT, socket]).unwrap()
+    });
+}
+
+#[test]
+fn gomemcache_gets_the_same_answers_as_from_memcached() {
+    const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/memcached/gomemcache");
+    let (Some(_), Some(_)) = (run("go", &["version"]), run("memcached", &["-V"])) else {
+        return;
+    };
+    let folder = Folder::new("gomemcache");
+    let program = folder.path("program");
+    let mut go = Command::new("go");
+    go.args(["build", "-mod=readonly", "-o", &program]);
+    let built = go.current_dir(MODULE).output().unwrap();
+    assert!(built.status.success(), "{built:?}");
+    compare(&folder, 45, |socket| run(&program, &[socket]).unwrap());
+}
+
+/// Runs a client against both servers, and compares the lines that it prints: more than `least`.
+fn compare(folder: &Folder, least: usize, client: impl Fn(&str) -> Output) {
     let (ours, theirs) = (folder.path("ours"), folder.path("theirs"));
-    let _server = Server::start(&["memcached", "-m", "64", "-s", &ours]);
+    let _server = Server::start(&["memcached", "-m", "64", "-t", "2", "-s", &ours]);
     let _theirs = Theirs::start(&theirs);
     let answers = [ours, theirs].map(|socket| {
-        let output = run("/usr/bin/python3", &[SCRIPT, &socket]).unwrap();
+        let output = client(&socket);
         assert!(output.status.success(), "{output:?}");
         text(&output)
     });
     assert_eq!(answers[0], answers[1]);
-    assert!(answers[0].lines().count() > 25, "{}", answers[0]);
+    assert!(answers[0].lines().count() > least, "{}", answers[0]);
 }
