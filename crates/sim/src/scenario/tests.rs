@@ -86,6 +86,30 @@ fn an_incast_without_control_waits_for_the_credits_of_all() {
     }
 }
 
+#[test]
+fn equal_large_requests_of_a_session_take_about_as_long() {
+    // A path without congestion control that is faster than the processors, like shared memory.
+    for (request_bytes, response_bytes) in [(64 << 10, 32), (1 << 20, 32), (64 << 10, 64 << 10)] {
+        let mut scenario = incast(1, 32);
+        scenario.net.line_rate = 50_000_000_000;
+        scenario.net.cable = Nanos(50);
+        scenario.net.dma = (Nanos(50), Nanos(50));
+        scenario.net.fabric.latency = Nanos(1);
+        scenario.net.data_size = 4096;
+        scenario.net.cpu.kilobyte = Nanos(50);
+        scenario.endpoint.scheme = None;
+        let load = &mut scenario.loads[0];
+        (load.request_bytes, load.response_bytes) = (request_bytes, response_bytes);
+        load.in_flight = 8;
+        let report = measured(&scenario);
+        let steady = &report.loads[0].steady;
+        let (p99, mean) = (steady.latency.p99 as f64, steady.latency.mean as f64);
+        assert!(steady.completed > 50, "{steady:?}");
+        assert!(p99 <= 1.5 * mean, "{request_bytes} B: {p99} and {mean} ns");
+        assert_eq!(steady.resent, 0);
+    }
+}
+
 fn batches_of(batch: u32) -> Arrivals {
     Arrivals::Closed {
         batch,
