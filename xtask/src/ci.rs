@@ -101,6 +101,9 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     steps.extend(FOLDERS.map(|folder| test().within(folder)));
     let mut untimed = untimed();
     for folder in FOLDERS {
+        let readme = discover::readme(&root.join(folder))?;
+        let builds = readme.iter().filter_map(discover::build_of);
+        untimed.extend(builds.map(|step| step.within(folder)));
         untimed.extend(checks().into_iter().map(|step| step.within(folder)));
     }
     untimed.extend([
@@ -119,6 +122,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         let loom = discover::loom(&workspaces::metadata(root, folder)?)?;
         untimed.extend(loom.into_iter().map(|step| step.within(folder)));
     }
+    untimed.extend(discover::fuzz(root)?);
     steps.extend(untimed.into_iter().map(Step::untimed));
     for folder in FOLDERS {
         let metadata = workspaces::metadata(root, folder)?;
@@ -137,7 +141,6 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         }
     }
     steps.push(sh("hostile", 15, step::HOSTILE));
-    steps.extend(discover::fuzz(root)?);
     Ok(steps)
 }
 
@@ -150,6 +153,7 @@ fn untimed() -> Vec<Step> {
         sh("coverage", 15, "cargo xtask coverage"),
         sh("miri", 15, "cargo +nightly miri test -p gopt --tests").within("gopt"),
         sh("budget", 15, "cargo xtask budget"),
+        sh("build of fuzz", 8, "\"$XTASK\" fuzz build"),
         sh("seeds", 20, "cargo xtask seeds --count 2000"),
         sh(
             "differential",
@@ -163,6 +167,11 @@ fn untimed() -> Vec<Step> {
             // This uses the features of `seeds`, so that the simulator is compiled once for both.
             "cargo run --release --package dunlin-sim --features mutants --bin control \
              -- --short --threads 2",
+        ),
+        sh(
+            "build of hostile",
+            10,
+            "cargo build --release --package dunlin-hostile",
         ),
         sh(
             "planted bugs",

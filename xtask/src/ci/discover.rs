@@ -78,25 +78,13 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The fuzz targets, each of which uses one processor.
+/// The fuzz targets. Each uses one processor.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
-    let mut steps = vec![sh("build fuzz", 8, "\"$XTASK\" fuzz build")];
-    for names in fuzz::targets(root)?.chunks(2) {
-        let run = |name| format!("\"$XTASK\" fuzz run {name} --seconds {FUZZ_SECONDS}");
-        let scripts = names.iter().map(run).collect();
-        steps.push(sh(format!("fuzz {}", names.join(", ")), 3, beside(scripts)));
-    }
-    Ok(steps)
-}
-
-/// Runs commands at the same time, waits for all of them, and fails if one of them failed.
-fn beside(scripts: Vec<String>) -> String {
-    let start = |script| format!("({script}) & started+=($!); ");
-    let started: String = scripts.into_iter().map(start).collect();
-    format!(
-        "started=(); {started}failed=0; \
-         for it in \"${{started[@]}}\"; do wait \"$it\" || failed=$?; done; exit $failed"
-    )
+    let step = |name| {
+        let script = format!("\"$XTASK\" fuzz run {name} --seconds {FUZZ_SECONDS}");
+        sh(format!("fuzz {name}"), 10, script)
+    };
+    Ok(fuzz::targets(root)?.into_iter().map(step).collect())
 }
 
 /// The commands of the README: every line of its `sh` blocks, except comments and the commands that
@@ -112,6 +100,15 @@ pub(super) fn readme(root: &Path) -> anyhow::Result<Vec<Step>> {
         .into_iter()
         .map(|script| sh(format!("readme: {script}"), 20, script))
         .collect())
+}
+
+/// The step that builds the program of a README's command, if the command runs one. It can run at
+/// the same time as another step, and the command itself often cannot, because it measures.
+pub(super) fn build_of(command: &Step) -> Option<Step> {
+    let arguments = command.script.strip_prefix("cargo run")?;
+    let arguments = arguments.split(" -- ").next()?;
+    let script = format!("cargo build{arguments}");
+    Some(sh(format!("build of {}", command.name), 20, script))
 }
 
 /// The commands in the `sh` blocks of a page. A line that ends in a backslash continues.

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::super::step::Outcome;
 use super::*;
 
 fn scripts(steps: Vec<Step>) -> Vec<String> {
@@ -52,36 +51,33 @@ fn a_client_runs_beside_its_server_and_the_server_alone_does_not() {
 }
 
 #[test]
-fn fuzz_targets_are_found_and_run_in_pairs() {
+fn each_fuzz_target_is_a_step() {
     let folder = format!("xtask-discover-{}", std::process::id());
     let root = std::env::temp_dir().join(folder);
     let targets = root.join("fuzz/fuzz_targets");
     std::fs::create_dir_all(&targets).unwrap();
-    for name in ["ring.rs", "endpoint.rs", "header.rs", "notes.md"] {
+    for name in ["ring.rs", "endpoint.rs", "notes.md"] {
         std::fs::write(targets.join(name), "").unwrap();
     }
     let steps = fuzz(&root).unwrap();
     std::fs::remove_dir_all(&root).unwrap();
-    let names: Vec<&str> = steps.iter().map(|step| &*step.name).collect();
-    assert_eq!(names, ["build fuzz", "fuzz endpoint, header", "fuzz ring"]);
-    assert!(steps[1].script.contains("fuzz run header --seconds 20) & "));
+    assert_eq!(
+        scripts(steps),
+        [
+            "\"$XTASK\" fuzz run endpoint --seconds 20",
+            "\"$XTASK\" fuzz run ring --seconds 20"
+        ]
+    );
 }
 
 #[test]
-fn what_runs_beside_each_other_fails_with_each_of_them() {
-    let run = |scripts: &[&str]| {
-        let scripts = scripts.iter().map(|it| (*it).to_owned()).collect();
-        let step = sh("both", 1, beside(scripts));
-        let output = std::fs::File::create("/dev/null").unwrap();
-        step.run_into(Path::new("."), output, &mut || ()).unwrap().0
-    };
-    assert_eq!(run(&["true", "true"]), Outcome::Passed);
-    assert_eq!(run(&["exit 3", "true"]), Outcome::Failed(Some(3)));
-    assert_eq!(run(&["true", "exit 4"]), Outcome::Failed(Some(4)));
-    // The commands run at the same time: the first ends only once the second has begun.
-    let folder = std::env::temp_dir().join(format!("xtask-beside-{}", std::process::id()));
-    let waits = format!("until [ -d {0} ]; do sleep 0.01; done", folder.display());
-    let makes = format!("mkdir {}", folder.display());
-    assert_eq!(run(&[&waits, &makes]), Outcome::Passed);
-    std::fs::remove_dir(&folder).unwrap();
+fn the_program_of_a_command_is_built_as_the_command_builds_it() {
+    let build = |script: &str| build_of(&sh("readme", 1, script)).map(|step| step.script);
+    let built = build("cargo run --release --no-default-features -- bench --release");
+    assert_eq!(
+        built.as_deref(),
+        Some("cargo build --release --no-default-features")
+    );
+    assert_eq!(build("cargo run").as_deref(), Some("cargo build"));
+    assert_eq!(build("cargo test --workspace"), None);
 }
