@@ -7,6 +7,7 @@
 pub(crate) mod agenda;
 pub(crate) mod moment;
 pub(crate) mod notices;
+pub(crate) mod peers;
 pub(crate) mod user_timers;
 
 use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
@@ -16,6 +17,7 @@ use crate::config::{Config, ConfigError};
 use crate::context::agenda::Agenda;
 use crate::context::moment::Moment;
 use crate::context::notices::Notices;
+use crate::context::peers::Peers;
 use crate::handle::{RequestId, SessionIdx};
 use crate::observe::stats::Stats;
 use crate::packet::held_until_done::Held;
@@ -39,6 +41,7 @@ pub(crate) struct Context {
     pub(crate) pool: Pool,
     pub(crate) rng: Rng,
     pub(crate) stats: Stats,
+    pub(crate) peers: Peers,
 }
 
 impl Context {
@@ -77,6 +80,7 @@ impl Context {
             pool,
             rng: Rng::new(seed),
             stats: Stats::default(),
+            peers: Peers::default(),
         })
     }
 

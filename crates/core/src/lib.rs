@@ -14,7 +14,7 @@
 //! | `client/` | requests that this side issues |
 //! | `server/` | requests that the other side issues |
 //! | `transfer/` | messages of more than one packet |
-//! | `context/` | the moment, the work that is due, notices for the user and the transport |
+//! | `context/` | the moment, the work that is due, notices, names of peers |
 //! | `congestion/` | at what rate a session may send, and packets that wait for their time |
 //! | `packet/` | from bytes to packets of open sessions, and packets on their way out |
 //! | `observe/` | counters, histograms, and the tap for traces |
@@ -58,6 +58,7 @@ pub mod transport;
 pub use call::{CallOptions, Done, Tag};
 pub use config::{Config, ConfigError, SessionOptions};
 pub use congestion::{CongestionControl, Sample};
+pub use context::peers::Peer;
 pub use endpoint::event_loop::Progress;
 pub use endpoint::lifecycle::Lifecycle;
 pub use endpoint::register::Register;

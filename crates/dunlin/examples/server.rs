@@ -15,7 +15,7 @@ trait Squares {
 struct Slow(Caller);
 
 impl Squares for Slow {
-    async fn square(&self, number: u64, _: Context) -> u64 {
+    async fn square(&self, number: u64, _: Context<'_>) -> u64 {
         self.0.sleep(Duration::from_millis(5)).await;
         number * number
     }

@@ -46,7 +46,7 @@ trait Bank {
 struct Accounts(BTreeMap<u64, u64>);
 
 impl BankPoll for Accounts {
-    fn transfer(&mut self, it: &Transfer, _: &mut Cx<'_>, _: Context) -> Result<U64, Missing> {
+    fn transfer(&mut self, it: &Transfer, _: &mut Cx<'_>, _: Context<'_>) -> Result<U64, Missing> {
         let from = self.0.entry(it.from.get()).or_insert(100);
         let Some(left) = from.checked_sub(it.amount.get()) else {
             let amount = U64::new(it.amount.get() - *from);
@@ -57,12 +57,12 @@ impl BankPoll for Accounts {
         Ok(U64::new(left))
     }
 
-    fn richer(&mut self, amount: u64, _: &mut Cx<'_>, _: Context) -> Vec<u64> {
+    fn richer(&mut self, amount: u64, _: &mut Cx<'_>, _: Context<'_>) -> Vec<u64> {
         let richer = self.0.iter().filter(|(_, owned)| **owned > amount);
         richer.map(|(account, _)| *account).collect()
     }
 
-    fn open(&mut self, account: &U64, _: &mut Cx<'_>, _: Context) {
+    fn open(&mut self, account: &U64, _: &mut Cx<'_>, _: Context<'_>) {
         self.0.entry(account.get()).or_insert(100);
     }
 }

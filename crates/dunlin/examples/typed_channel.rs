@@ -17,7 +17,7 @@ trait Words {
 struct Server;
 
 impl WordsPoll for Server {
-    fn longest(&mut self, text: String, _: &mut Cx<'_>, _: Context) -> Result<String, u32> {
+    fn longest(&mut self, text: String, _: &mut Cx<'_>, _: Context<'_>) -> Result<String, u32> {
         let words = text.split_whitespace();
         words
             .max_by_key(|word| word.len())

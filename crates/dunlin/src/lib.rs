@@ -81,8 +81,8 @@ pub use dunlin_core::{
     BackgroundRequest, Batch, BatchFn, BatchItem, Bypasses, BytesPerSec, CallError, CallErrorKind,
     CallId, CallOptions, Clock, CloseReason, CompletionFn, Config, ConfigError, CongestionControl,
     Counters, Cx, DeferredRequest, DispatchFn, Done, Drops, GivenUpFn, HandleError, Nanos,
-    OpenError, Progress, Request, Rng, RpcError, Sample, Scheme, Session, SessionEvent, SessionFn,
-    SessionInfo, SessionOptions, Tag, Ticket, TimerFn, TimerToken,
+    OpenError, Peer, Progress, Request, Rng, RpcError, Sample, Scheme, Session, SessionEvent,
+    SessionFn, SessionInfo, SessionOptions, Tag, Ticket, TimerFn, TimerToken,
 };
 pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 #[doc(inline)]

@@ -319,8 +319,13 @@ impl Driver {
         let rpc = &mut *around.rpc;
         let (req_type, request, room) = around.mailbox.with(slot, |letter| {
             let room = letter.room;
-            let (req_type, body) = letter.request(left);
-            (req_type, rpc.cx().copy(body), room)
+            let (req_type, front, message) = letter.request(left);
+            let request = rpc.buf(front.size() + message.len());
+            let request = request.map(|mut buf| {
+                front.write(buf.data_mut()).copy_from_slice(message);
+                buf
+            });
+            (req_type, request, room)
         });
         let request = request.map_err(|error| no_memory(&error))?;
         let response = match rpc.buf(room) {

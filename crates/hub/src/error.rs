@@ -7,7 +7,7 @@ use dunlin_channel::{Failure, Fault, Why};
 use dunlin_control::ConnectFailure;
 use dunlin_core::{CloseReason, OpenError, RpcError};
 use dunlin_nexus::{EndpointError, NexusError};
-use dunlin_service::Error;
+use dunlin_service::{Error, MetaError};
 use dunlin_wire::Ran;
 
 /// The reason why a call over a channel has no answer, or why a channel could not be opened.
@@ -24,6 +24,8 @@ pub enum ChannelError {
     NoAddress,
     /// A call is for the endpoint 65535, which no server has. It has not run.
     Endpoint,
+    /// The metadata of a call cannot be sent. It has not run.
+    Meta(MetaError),
     /// The hub has ended. The call has not run.
     Closed,
     /// The hub of the process could not be started.
@@ -77,6 +79,7 @@ impl ChannelError {
             | Self::Address(_)
             | Self::NoAddress
             | Self::Endpoint
+            | Self::Meta(_)
             | Self::Closed
             | Self::Hub(_) => Ran::No,
         }
@@ -114,6 +117,7 @@ impl fmt::Display for ChannelError {
             Self::Address(address) => write!(f, "{address:?} is not a host and a port"),
             Self::NoAddress => f.write_str("the channel has no address; give it one at least"),
             Self::Endpoint => f.write_str("no server has an endpoint 65535"),
+            Self::Meta(error) => error.fmt(f),
             Self::Closed => f.write_str("the hub of the channel has ended"),
             Self::Hub(error) => error.fmt(f),
             Self::Call { error, ran } => {
@@ -168,6 +172,12 @@ impl fmt::Display for HubError {
 }
 
 impl std::error::Error for HubError {}
+
+impl From<MetaError> for ChannelError {
+    fn from(error: MetaError) -> Self {
+        Self::Meta(error)
+    }
+}
 
 impl From<HubError> for ChannelError {
     fn from(error: HubError) -> Self {

@@ -5,7 +5,7 @@ use dunlin_channel::Terms;
 use dunlin_core::Nanos;
 use dunlin_mailbox::{Place, Slot};
 use dunlin_msgbuf::MsgBuf;
-use dunlin_service::{META, META_LEN, write_meta};
+use dunlin_service::{Context, Front, Meta, MetaError};
 use dunlin_wire::ReqType;
 
 use crate::error::ChannelError;
@@ -15,6 +15,9 @@ use dunlin_mailbox as mailbox;
 /// A slot keeps up to this many bytes of a request's memory for the next request: in all 4 MiB for
 /// a channel that has had 4096 concurrent calls.
 const KEPT: usize = 1 << 10;
+
+/// The highest request type that has a bit for metadata.
+const MAX_TYPE: u16 = dunlin_service::META - 1;
 
 /// A request, and how its call ended.
 #[derive(Debug)]
@@ -26,8 +29,9 @@ pub(crate) struct Letter {
     pub(crate) room: usize,
     pub(crate) terms: Terms,
     body: Vec<u8>,
-    /// The body begins with room for metadata: the call is typed.
-    has_room: bool,
+    meta: Meta,
+    /// The request has a front, because the call is typed or has metadata.
+    has_front: bool,
     /// The call is a notification: no caller waits for its end.
     pub(crate) is_notice: bool,
     pub(crate) end: Option<Result<MsgBuf, ChannelError>>,
@@ -46,7 +50,8 @@ impl Default for Letter {
             room: 0,
             terms: Terms::default(),
             body: Vec::new(),
-            has_room: false,
+            meta: Meta::default(),
+            has_front: false,
             is_notice: false,
             end: None,
             place: None,
@@ -64,6 +69,7 @@ impl Letter {
         self.terms = Terms::default();
         self.end = None;
         self.is_notice = false;
+        self.meta.clear();
     }
 
     /// Stores the place of a call that is sent.
@@ -75,39 +81,54 @@ impl Letter {
     pub(crate) fn on_copy(&mut self, of: &Self) {
         self.room = of.room;
         self.terms = of.terms;
-        self.has_room = of.has_room;
+        self.has_front = of.has_front;
+        self.meta.clone_from(&of.meta);
         self.body.clear();
         self.body.extend_from_slice(&of.body);
     }
 
     /// Copies the request from `body`.
     pub(crate) fn on_body(&mut self, body: &[u8]) {
-        self.has_room = false;
+        self.has_front = false;
         self.body.clear();
         self.body.extend_from_slice(body);
     }
 
     /// Encodes the request with `write`: a typed message of `len` bytes.
     pub(crate) fn on_message(&mut self, len: usize, write: impl FnOnce(&mut [u8])) {
-        self.has_room = true;
+        self.has_front = true;
         self.body.clear();
-        self.body.resize(META_LEN + len, 0);
-        write(&mut self.body[META_LEN..]);
+        self.body.resize(len, 0);
+        write(&mut self.body);
     }
 
-    /// The request of an attempt that has the time `left`. A typed request carries that time to the
-    /// server.
-    pub(crate) fn request(&mut self, left: Option<Nanos>) -> (ReqType, &[u8]) {
-        if !self.has_room {
-            return (self.req_type, &self.body);
+    /// Adds metadata to the request.
+    pub(crate) fn on_meta(&mut self, key: &str, value: &str) -> Result<(), MetaError> {
+        if self.req_type.0 > MAX_TYPE {
+            return Err(MetaError::Type);
         }
-        let Some(left) = left else {
-            return (self.req_type, &self.body[META_LEN..]);
+        self.meta.add(key, value)?;
+        self.has_front = true;
+        Ok(())
+    }
+
+    /// The request is made to serve another one, whose trace it belongs to. A request type without
+    /// a bit for metadata has no trace.
+    pub(crate) fn on_under(&mut self, context: &Context<'_>) {
+        if self.req_type.0 <= MAX_TYPE {
+            self.meta.under(context);
+            self.has_front |= !self.meta.is_empty();
+        }
+    }
+
+    /// The request of an attempt that has the time `left`, its type and its bytes. A request with a
+    /// front carries that time to the server.
+    pub(crate) fn request(&self, left: Option<Nanos>) -> (ReqType, Front<'_>, &[u8]) {
+        let front = match self.has_front {
+            true => Front::with(left, &self.meta),
+            false => Front::new(None),
         };
-        if let Some(meta) = self.body.first_chunk_mut() {
-            write_meta(meta, left);
-        }
-        (ReqType(self.req_type.0 | META), &self.body)
+        (front.type_of(self.req_type), front, &self.body)
     }
 
     /// Ends the call, and frees the memory of a large request.

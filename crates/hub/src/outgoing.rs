@@ -9,6 +9,7 @@ use dunlin_core::{Clock, Nanos};
 use dunlin_mailbox::{Place, Slot};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::TscClock;
+use dunlin_service::{Context as Served, MetaError};
 use dunlin_wire::ReqType;
 use dunlin_wire::control::EndpointIndex;
 
@@ -137,6 +138,27 @@ impl Outgoing {
         if index == EndpointIndex::ANY.0 {
             self.refuse(Refusal::Endpoint);
         }
+        self
+    }
+
+    /// Sends this key and value with the request; the typed handler's `Context::metadata` shows
+    /// them. The highest bit of the request's type is then set, as in typed calls with a deadline.
+    ///
+    /// # Errors
+    /// See [`MetaError`].
+    pub fn meta(self, key: &str, value: &str) -> Result<Self, MetaError> {
+        let mut added = Ok(());
+        self.write(|letter| added = letter.on_meta(key, value));
+        added.map(|()| self)
+    }
+
+    /// For a call that a handler makes to serve a request: the call ends when the client of that
+    /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
+    pub fn under(mut self, context: &Served<'_>) -> Self {
+        let own = self.deadline.map(Nanos::from);
+        let deadline = context.shorten(own, TscClock::new().now());
+        self.deadline = deadline.map(|left| Duration::from_nanos(left.0));
+        self.write(|letter| letter.on_under(context));
         self
     }
 

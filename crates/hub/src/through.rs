@@ -9,7 +9,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use dunlin_core::Nanos;
-use dunlin_service::{CallFailure, Carrier, ErrorOf, Failure, Method, Outcome, SuccessOf, poll};
+use dunlin_service::{
+    CallFailure, Carrier, Context as Served, ErrorOf, Failure, MetaError, Method, Outcome,
+    SuccessOf, poll,
+};
 use dunlin_wire::{ErrorCode, Ran};
 use tower_service::Service;
 
@@ -83,6 +86,24 @@ impl<S: Service<Outgoing>, M: Method> ThroughCall<S, M> {
             Some(left) => self.deadline(Duration::from_nanos(left.0)),
             None => self,
         }
+    }
+
+    /// Sends this key and value with the request: [`Context::metadata`](dunlin_service::Context)
+    /// shows them to the handler.
+    ///
+    /// # Errors
+    /// See [`MetaError`].
+    pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
+        if let Stage::New(new) = &mut self.stage {
+            new.1 = new.1.take().map(|call| call.meta(key, value)).transpose()?;
+        }
+        Ok(self)
+    }
+
+    /// For a call that a handler makes to serve a request: the call ends when the client of that
+    /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
+    pub fn under(self, context: &Served<'_>) -> Self {
+        self.with(|call| call.under(context))
     }
 
     /// Makes room for a response of this length.

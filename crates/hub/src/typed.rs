@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use dunlin_core::Nanos;
 use dunlin_service::{
-    CallFailure, Carrier, Codec, ErrorOf, Failure, Method, Outcome, SuccessOf, poll,
+    CallFailure, Carrier, Codec, Context as Served, ErrorOf, Failure, MetaError, Method, Outcome,
+    SuccessOf, poll,
 };
 use dunlin_wire::{ErrorCode, Ran, ReqType};
 
@@ -53,6 +54,22 @@ impl<M: Method> TypedCall<M> {
             Some(left) => self.deadline(Duration::from_nanos(left.0)),
             None => self,
         }
+    }
+
+    /// Sends this key and value with the request: [`Context::metadata`](dunlin_service::Context)
+    /// shows them to the handler.
+    ///
+    /// # Errors
+    /// See [`MetaError`].
+    pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
+        self.call = self.call.map(|call| call.meta(key, value)).transpose()?;
+        Ok(self)
+    }
+
+    /// For a call that a handler makes to serve a request: the call ends when the client of that
+    /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
+    pub fn under(self, context: &Served<'_>) -> Self {
+        self.with(|call| call.under(context))
     }
 
     /// Makes room for a response of this length, if it may be larger than the codec expects. A

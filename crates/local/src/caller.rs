@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use dunlin_core::{CallOptions, Nanos, Session, SessionInfo};
+use dunlin_core::{CallOptions, Nanos, Peer, Session, SessionInfo};
 use dunlin_msgbuf::MsgBuf;
-use dunlin_service::{Error, Link};
+use dunlin_service::{Error, Link, Peers};
 use dunlin_wire::ReqType;
 
 use crate::call::{Call, Reply};
@@ -136,6 +136,12 @@ impl Caller {
     }
 }
 
+impl Peers for Caller {
+    fn peer(&self, session: Session) -> Option<Peer> {
+        self.state.with(|cx| cx.peer(session)).flatten()
+    }
+}
+
 impl Link for Caller {
     type Call = Call;
     type Reply = Reply;
@@ -143,6 +149,10 @@ impl Link for Caller {
 
     fn buf(&self, len: usize) -> Result<MsgBuf, Error> {
         self.buf(len)
+    }
+
+    fn now(&self) -> Nanos {
+        self.now()
     }
 
     fn begin(

@@ -86,7 +86,7 @@ fn async_server(service: &Service) -> TokenStream {
             fn #name<'a>(
                 &'a self,
                 #argument: #krate::ViewOf<'a, #marker>,
-                context: #krate::Context,
+                context: #krate::Context<'a>,
             ) -> impl ::core::future::Future<Output = #krate::ValueOf<#marker>>;
         }
     });
@@ -168,7 +168,7 @@ fn poll_server(service: &Service) -> TokenStream {
                 &mut self,
                 #argument: #krate::ViewOf<'_, #marker>,
                 cx: &mut #krate::core::Cx<'_>,
-                context: #krate::Context,
+                context: #krate::Context<'_>,
             ) -> #krate::ValueOf<#marker>;
         }
     });

@@ -9,6 +9,7 @@ use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::{ErrorCode, Ran};
 
 use crate::codec::{DecodeError, EncodeError};
+use crate::meta::MetaError;
 
 /// Why an operation of the asynchronous face failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +45,8 @@ pub enum Failure<E, C = Error> {
     BadResponse(DecodeError),
     /// The request could not be encoded.
     BadValue,
+    /// The metadata cannot be sent; the call was not made.
+    BadMeta(MetaError),
     /// Anything else: deadlines, failures, overload.
     Call(C),
 }
@@ -120,7 +123,7 @@ impl<E, C: CallFailure> Failure<E, C> {
         match self {
             Self::Method(_) | Self::BadResponse(_) => Ran::Yes,
             Self::UnknownMethod(ran) | Self::BadRequest(ran) => *ran,
-            Self::BadValue => Ran::No,
+            Self::BadValue | Self::BadMeta(_) => Ran::No,
             Self::Call(error) => error.ran(),
         }
     }
@@ -145,6 +148,7 @@ impl<C> Failure<Infallible, C> {
             Self::BadRequest(ran) => Failure::BadRequest(ran),
             Self::BadResponse(error) => Failure::BadResponse(error),
             Self::BadValue => Failure::BadValue,
+            Self::BadMeta(error) => Failure::BadMeta(error),
             Self::Call(error) => Failure::Call(error),
         }
     }
@@ -159,6 +163,12 @@ impl<E> From<Error> for Failure<E> {
 impl<E, C> From<EncodeError> for Failure<E, C> {
     fn from(_: EncodeError) -> Self {
         Self::BadValue
+    }
+}
+
+impl<E, C> From<MetaError> for Failure<E, C> {
+    fn from(error: MetaError) -> Self {
+        Self::BadMeta(error)
     }
 }
 
@@ -218,6 +228,7 @@ impl<E: fmt::Display, C: fmt::Display> fmt::Display for Failure<E, C> {
             Self::BadRequest(_) => f.write_str("the server could not decode the request"),
             Self::BadResponse(error) => write!(f, "the response is not what it should be: {error}"),
             Self::BadValue => EncodeError.fmt(f),
+            Self::BadMeta(error) => error.fmt(f),
             Self::Call(error) => error.fmt(f),
         }
     }

@@ -1,64 +1,141 @@
-//! Metadata in front of a request's message. They are there if the highest bit of the request's
-//! type is set. Without metadata, a request is its message and nothing else.
-//!
-//! | bytes | field |
-//! |---|---|
-//! | 0 | length of the metadata in bytes, this one included: 8 today, more in later versions |
-//! | 1–3 | 0; the reader passes over them |
-//! | 4–7 | time that the client still waits when it issues the request, in µs; 0: for ever |
+//! The front of a request, before its message (rule T1). It is there if the
+//! highest bit of the request's type is set. Without it, a request is its message and nothing else.
 
-use dunlin_core::{Nanos, Session};
+use dunlin_core::Nanos;
+use dunlin_wire::ReqType;
 
 use crate::codec::DecodeError;
+use crate::meta::{self, MAX_ENTRIES, Meta, Metadata};
 
-/// The bit of a request type that is set if metadata come first.
+/// The bit of a request type that is set if a front comes first.
 pub const META: u16 = 0x8000;
 
-/// Bytes of the metadata that this version writes.
-pub const META_LEN: usize = 8;
+/// Bytes of a front without metadata.
+const HEAD: usize = 8;
 
-const _: () = assert!(META_LEN == 8, "`write` says so");
+/// The length of a longest front whose first byte is the length.
+const SHORT: usize = 255;
 
-/// Facts about a request that a handler gets with the message.
+/// Bytes of the longest front.
+const LONGEST: usize = 1024;
+
+const _: () = assert!(
+    HEAD + MAX_ENTRIES == LONGEST,
+    "metadata fill the longest front"
+);
+const _: () = assert!(
+    SHORT == u8::MAX as usize && LONGEST < 1 << 24,
+    "the lengths fit"
+);
+
+/// The front of a request before it is written: the time that the client still waits, and metadata.
 #[derive(Clone, Copy, Debug)]
-pub struct Context {
-    /// The session that the request came on.
-    pub session: Session,
-    /// When the client stops waiting, on this endpoint's clock, if the request has a deadline. The
-    /// time that the request spent on its way is not subtracted. A handler that calls other servers
-    /// can pass on the time that is left.
-    pub deadline: Option<Nanos>,
+pub struct Front<'a> {
+    left: Option<Nanos>,
+    entries: &'a [u8],
 }
 
-impl Context {
-    /// The time that the client still waits; `None`: for ever.
-    pub fn left(&self, now: Nanos) -> Option<Nanos> {
-        self.deadline.map(|deadline| deadline.since(now))
+impl Front<'static> {
+    /// A front without metadata; without a time either, it takes no bytes.
+    #[inline]
+    pub const fn new(left: Option<Nanos>) -> Self {
+        Self { left, entries: &[] }
     }
 }
 
-/// Writes metadata: the time that the client still waits.
-pub fn write_meta(out: &mut [u8; META_LEN], deadline: Nanos) {
-    let left_us = u32::try_from(deadline.0.div_ceil(1000)).unwrap_or(u32::MAX);
-    *out = [8, 0, 0, 0, 0, 0, 0, 0];
-    out[4..].copy_from_slice(&left_us.max(1).to_le_bytes());
+impl<'a> Front<'a> {
+    /// A front with metadata.
+    #[inline]
+    pub fn with(left: Option<Nanos>, meta: &'a Meta) -> Self {
+        let entries = meta.entries();
+        Self { left, entries }
+    }
+
+    /// The number of bytes that it takes.
+    #[inline]
+    pub const fn size(&self) -> usize {
+        match self.is_there() {
+            true => HEAD + self.entries.len(),
+            false => 0,
+        }
+    }
+
+    /// The type of a request with this front.
+    #[inline]
+    pub const fn type_of(&self, plain: ReqType) -> ReqType {
+        match self.is_there() {
+            true => ReqType(plain.0 | META),
+            false => plain,
+        }
+    }
+
+    /// Writes the front, and returns the bytes after it, which are the message's.
+    ///
+    /// # Panics
+    /// If `out` is shorter than [`Self::size`].
+    #[inline]
+    pub fn write<'b>(&self, out: &'b mut [u8]) -> &'b mut [u8] {
+        if !self.is_there() {
+            return out;
+        }
+        let (front, message) = out.split_at_mut(self.size());
+        let (head, entries) = front.split_at_mut(HEAD);
+        head[..4].copy_from_slice(&length_field(self.size()));
+        head[4..].copy_from_slice(&self.left.map_or(0, micros).to_le_bytes());
+        entries.copy_from_slice(self.entries);
+        message
+    }
+
+    #[inline]
+    const fn is_there(&self) -> bool {
+        self.left.is_some() || !self.entries.is_empty()
+    }
 }
 
-/// Splits a request into the time left and the message.
-pub(crate) fn read(bytes: &[u8]) -> Result<(Option<Nanos>, &[u8]), DecodeError> {
-    let len = bytes.first().map_or(META_LEN, |len| usize::from(*len));
-    if len < META_LEN {
+/// Bytes 0 to 3. A reader that knows no metadata passes over a front whose length is in byte 0, and
+/// refuses the others, because their byte 0 is below 8.
+#[inline]
+fn length_field(len: usize) -> [u8; 4] {
+    match u8::try_from(len) {
+        Ok(len) => [len, 0, 0, 0],
+        Err(_) => {
+            let [low, middle, high, ..] = len.to_le_bytes();
+            [0, low, middle, high]
+        }
+    }
+}
+
+/// The time in µs, rounded up, and never 0, which stands for a client that waits for ever.
+#[inline]
+fn micros(left: Nanos) -> u32 {
+    u32::try_from(left.0.div_ceil(1000))
+        .unwrap_or(u32::MAX)
+        .max(1)
+}
+
+/// A request that is split into the time left, the metadata and the message.
+pub(crate) type Split<'a> = (Option<Nanos>, Metadata<'a>, &'a [u8]);
+
+/// Splits a request that begins with a front.
+pub(crate) fn read(bytes: &[u8]) -> Result<Split<'_>, DecodeError> {
+    let too_short = |needed| DecodeError::TooShort {
+        len: bytes.len(),
+        needed,
+    };
+    let (head, rest) = bytes.split_first_chunk::<HEAD>().ok_or(too_short(HEAD))?;
+    let len = match head[0] {
+        0 => u32::from_le_bytes([head[1], head[2], head[3], 0]) as usize,
+        len => usize::from(len),
+    };
+    let shortest = if head[0] == 0 { SHORT + 1 } else { HEAD };
+    if !(shortest..=LONGEST).contains(&len) {
         return Err(DecodeError::Malformed);
     }
-    let (Some(meta), Some(message)) = (bytes.first_chunk::<META_LEN>(), bytes.get(len..)) else {
-        return Err(DecodeError::TooShort {
-            len: bytes.len(),
-            needed: len,
-        });
-    };
-    let left_us = u32::from_le_bytes([meta[4], meta[5], meta[6], meta[7]]);
+    let split = rest.split_at_checked(len - HEAD);
+    let (entries, message) = split.ok_or(too_short(len))?;
+    let left_us = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
     let left = (left_us != 0).then(|| Nanos::from_micros(left_us.into()));
-    Ok((left, message))
+    Ok((left, meta::check(entries)?, message))
 }
 
 #[cfg(test)]

@@ -31,23 +31,31 @@
 //! | `method.rs` | the types of a method: number, codec, messages |
 //! | `codec.rs`, `codec/` | conversion between values and bytes |
 //! | `outcome.rs` | the content of a response: a value, or the method's own error |
-//! | `frame.rs` | metadata in front of a request |
+//! | `frame.rs` | the front of a request: deadline and metadata |
+//! | `meta.rs`, `trace.rs` | metadata, and the trace among them |
+//! | `context.rs` | facts about a request, for its handler |
 //! | `error.rs` | how typed calls fail |
 //! | `poll.rs` | stubs and glue on `Cx` |
 //! | `link.rs` | the same for futures, on any executor |
+//! | `check.rs` | a property that holds for any bytes |
 //! | `carrier.rs` | where the calls of a client go: to a session, or over a channel |
 //!
 //! `docs/services.md` lists the changes that two versions of a service may have.
 #![forbid(unsafe_code)]
 
 mod carrier;
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
 mod codec;
+mod context;
 mod error;
 mod frame;
 mod link;
+mod meta;
 mod method;
 mod outcome;
 pub mod poll;
+mod trace;
 
 pub use carrier::Carrier;
 #[cfg(feature = "fixed")]
@@ -57,13 +65,16 @@ pub use codec::postcard::Postcard;
 #[cfg(feature = "prost")]
 pub use codec::prost::Prost;
 pub use codec::{Codec, DecodeError, EncodeError};
+pub use context::{Context, Peers};
 #[cfg(feature = "service")]
 pub use dunlin_service_macros::service;
 pub use error::{CallFailure, Error, Failure, NotSent};
-pub use frame::{Context, META, META_LEN, write_meta};
+pub use frame::{Front, META};
 pub use link::{AsyncService, IncomingRequest, Link, Refusal, Unary, answer, notify, open};
+pub use meta::{MAX_ENTRIES, MAX_KEY, MAX_KEYS, Meta, MetaError, Metadata};
 pub use method::{Method, ViewOf};
 pub use outcome::{ErrorOf, Fallible, Outcome, Plain, SuccessOf, ValueOf};
+pub use trace::{NotATrace, TraceParent};
 
 /// Names for the crates below, for the code that the attribute makes.
 pub mod core {

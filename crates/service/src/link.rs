@@ -12,8 +12,10 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::codec::{Codec, DecodeError};
+use crate::context::Context;
 use crate::error::{Error, Failure};
-use crate::frame::{self, Context, META};
+use crate::frame::Front;
+use crate::meta::{Meta, MetaError};
 use crate::method::{Method, ViewOf};
 use crate::outcome::{ErrorOf, Outcome, SuccessOf, ValueOf};
 use crate::poll;
@@ -32,6 +34,9 @@ pub trait Link {
     /// # Errors
     /// If there is no memory.
     fn buf(&self, len: usize) -> Result<MsgBuf, Error>;
+
+    /// The time now, on the endpoint's clock.
+    fn now(&self) -> Nanos;
 
     /// Makes a call with room for a response of `room` bytes. The first poll issues it.
     fn begin(
@@ -124,6 +129,8 @@ pub struct Unary<'a, L: Link, M: Method> {
     value: &'a M::Request,
     options: CallOptions,
     room: usize,
+    /// `None`: the call has no metadata.
+    meta: Option<Box<Meta>>,
     call: Option<L::Call>,
 }
 
@@ -136,6 +143,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
             value,
             options: CallOptions::default(),
             room: M::Outcome::ROOM,
+            meta: None,
             call: None,
         }
     }
@@ -161,10 +169,33 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
         self
     }
 
+    /// Sends this key and value with the request: [`Context::metadata`] shows them to the handler.
+    ///
+    /// # Errors
+    /// See [`MetaError`].
+    pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
+        self.meta.get_or_insert_default().add(key, value)?;
+        Ok(self)
+    }
+
+    /// For a call that a handler makes to serve a request: the call ends when the client of that
+    /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
+    pub fn under(mut self, context: &Context<'_>) -> Self {
+        self.options.deadline = context.shorten(self.options.deadline, self.link.now());
+        if context.metadata().trace_parent().is_some() {
+            self.meta.get_or_insert_default().under(context);
+        }
+        self
+    }
+
     fn begin(&self) -> Result<L::Call, Failure<Infallible>> {
-        let request = encoded::<L, M>(self.link, self.value, &self.options)?;
-        let req_type = poll::type_of::<M>(&self.options);
         let options = self.options;
+        let front = match &self.meta {
+            None => Front::new(options.deadline),
+            Some(meta) => Front::with(options.deadline, meta),
+        };
+        let request = encoded::<L, M>(self.link, self.value, &front)?;
+        let req_type = front.type_of(ReqType(M::NUMBER));
         Ok(self
             .link
             .begin(self.session, req_type, request, self.room, options))
@@ -199,19 +230,18 @@ pub fn notify<L: Link, M: Method>(
     session: Session,
     value: &M::Request,
 ) -> Result<(), Failure<Infallible>> {
-    let options = CallOptions::default();
-    let request = encoded::<L, M>(link, value, &options)?;
-    let issued = link.notify(session, poll::type_of::<M>(&options), request);
+    let request = encoded::<L, M>(link, value, &Front::new(None))?;
+    let issued = link.notify(session, ReqType(M::NUMBER), request);
     issued.map_err(|failed| failed.into().into())
 }
 
 fn encoded<L: Link, M: Method>(
     link: &L,
     value: &M::Request,
-    options: &CallOptions,
+    front: &Front<'_>,
 ) -> Result<MsgBuf, Failure<Infallible>> {
-    let mut request = link.buf(poll::len_of::<M>(value, options)?)?;
-    poll::encode::<M>(value, options, request.data_mut());
+    let mut request = link.buf(poll::len_of::<M>(value, front)?)?;
+    M::Codec::encode(value, front.write(request.data_mut()));
     Ok(request)
 }
 
@@ -221,18 +251,9 @@ fn encoded<L: Link, M: Method>(
 /// If the request is not a valid message of this method.
 pub fn open<M: Method, R: IncomingRequest>(
     request: &R,
-) -> Result<(ViewOf<'_, M>, Context), DecodeError> {
-    let mut data = request.data();
-    let mut deadline = None;
-    if request.req_type().0 & META != 0 {
-        let (left, message) = frame::read(data)?;
-        (deadline, data) = (left.map(|left| request.now() + left), message);
-    }
-    let context = Context {
-        session: request.session(),
-        deadline,
-    };
-    Ok((M::Codec::decode(data)?, context))
+) -> Result<(ViewOf<'_, M>, Context<'_>), DecodeError> {
+    let (session, req_type) = (request.session(), request.req_type());
+    poll::read_request::<M>(session, req_type, request.data(), || request.now())
 }
 
 /// Answers a request with what its method returned.

@@ -4,15 +4,17 @@
 use std::convert::Infallible;
 
 use dunlin_core::{
-    CallError, CallErrorKind, CallId, CallOptions, Cx, DeferredRequest, DispatchFn, Done, Refuse,
-    Register, Request, Session, Tag,
+    CallError, CallErrorKind, CallId, CallOptions, Cx, DeferredRequest, DispatchFn, Done, Nanos,
+    Refuse, Register, Request, Session, Tag,
 };
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::codec::{Codec, DecodeError};
+use crate::context::Context;
 use crate::error::{Error, Failure, NotSent};
-use crate::frame::{self, Context, META, META_LEN, write_meta};
+use crate::frame::{self, Front, META};
+use crate::meta::{Meta, Metadata};
 use crate::method::{Method, ViewOf};
 use crate::outcome::{ErrorOf, Outcome, ValueOf};
 
@@ -37,18 +39,9 @@ pub fn register<M: Method, R: Register<App>, App>(rpc: &mut R, run: DispatchFn<A
 pub fn open<'a, M: Method>(
     request: &Request<'a>,
     cx: &Cx<'_>,
-) -> Result<(ViewOf<'a, M>, Context), DecodeError> {
-    let mut data = request.data();
-    let mut deadline = None;
-    if request.req_type().0 & META != 0 {
-        let (left, message) = frame::read(data)?;
-        (deadline, data) = (left.map(|left| cx.now() + left), message);
-    }
-    let context = Context {
-        session: request.session(),
-        deadline,
-    };
-    Ok((M::Codec::decode(data)?, context))
+) -> Result<(ViewOf<'a, M>, Context<'a>), DecodeError> {
+    let (session, req_type) = (request.session(), request.req_type());
+    read_request::<M>(session, req_type, request.data(), || cx.now())
 }
 
 /// Answers a request with what its method returned.
@@ -74,7 +67,7 @@ pub fn serve<M: Method, App>(
     app: &mut App,
     request: Request<'_>,
     cx: &mut Cx<'_>,
-    run: impl FnOnce(&mut App, ViewOf<'_, M>, &mut Cx<'_>, Context) -> ValueOf<M>,
+    run: impl FnOnce(&mut App, ViewOf<'_, M>, &mut Cx<'_>, Context<'_>) -> ValueOf<M>,
 ) {
     match open::<M>(&request, cx) {
         Ok((view, context)) => {
@@ -125,14 +118,50 @@ pub fn call_with_bufs<M: Method>(
     cx: &mut Cx<'_>,
     session: Session,
     value: &M::Request,
-    [mut request, response]: [MsgBuf; 2],
+    bufs: [MsgBuf; 2],
     tag: Tag,
     options: CallOptions,
 ) -> Result<CallId, NotSent> {
-    if let Err(failure) = write::<M>(cx, &mut request, value, &options) {
+    issue::<M>(
+        cx,
+        session,
+        value,
+        bufs,
+        tag,
+        (options, Front::new(options.deadline)),
+    )
+}
+
+/// Like [`call_with_bufs`], with metadata.
+///
+/// # Errors
+/// As for [`call`].
+pub fn call_with_meta<M: Method>(
+    cx: &mut Cx<'_>,
+    session: Session,
+    value: &M::Request,
+    bufs: [MsgBuf; 2],
+    tag: Tag,
+    options: CallOptions,
+    meta: &Meta,
+) -> Result<CallId, NotSent> {
+    let front = Front::with(options.deadline, meta);
+    issue::<M>(cx, session, value, bufs, tag, (options, front))
+}
+
+#[inline]
+fn issue<M: Method>(
+    cx: &mut Cx<'_>,
+    session: Session,
+    value: &M::Request,
+    [mut request, response]: [MsgBuf; 2],
+    tag: Tag,
+    (options, front): (CallOptions, Front<'_>),
+) -> Result<CallId, NotSent> {
+    if let Err(failure) = write::<M>(cx, &mut request, value, &front) {
         return Err(not_sent(failure, [request, response]));
     }
-    let req_type = type_of::<M>(&options);
+    let req_type = front.type_of(ReqType(M::NUMBER));
     match cx.call_with(session, req_type, request, response, tag, options) {
         Ok(id) => Ok(id),
         Err(refused) => Err(on_refused(refused)),
@@ -164,44 +193,36 @@ pub fn read<M: Method, C>(bytes: &[u8]) -> Response<'_, M, C> {
     }
 }
 
-/// The request type of a call with these options.
+/// Reads a request of this type, which consists of `data`: the message and the facts about it. It
+/// asks for the time only if the request has a deadline.
 #[inline]
-pub(crate) fn type_of<M: Method>(options: &CallOptions) -> ReqType {
-    let [plain, with_meta] = M::types();
-    if options.deadline.is_some() {
-        with_meta
-    } else {
-        plain
+pub(crate) fn read_request<M: Method>(
+    session: Session,
+    req_type: ReqType,
+    mut data: &[u8],
+    now: impl FnOnce() -> Nanos,
+) -> Result<(ViewOf<'_, M>, Context<'_>), DecodeError> {
+    let (mut deadline, mut metadata) = (None, Metadata::default());
+    if req_type.0 & META != 0 {
+        let (left, entries, message) = frame::read(data)?;
+        (metadata, data) = (entries, message);
+        deadline = left.map(|left| now() + left);
     }
+    let context = Context {
+        session,
+        deadline,
+        metadata,
+        method: M::NAME,
+    };
+    Ok((M::Codec::decode(data)?, context))
 }
 
-/// The length of a request with these options.
+/// The length of a request with this front.
 pub(crate) fn len_of<M: Method>(
     value: &M::Request,
-    options: &CallOptions,
+    front: &Front<'_>,
 ) -> Result<usize, crate::EncodeError> {
-    let meta = if options.deadline.is_some() {
-        META_LEN
-    } else {
-        0
-    };
-    Ok(meta + M::Codec::size(value)?)
-}
-
-/// Writes a request into exactly the number of bytes that `len_of` returned.
-#[inline]
-pub(crate) fn encode<M: Method>(value: &M::Request, options: &CallOptions, out: &mut [u8]) {
-    let message = match options.deadline {
-        None => out,
-        Some(deadline) => {
-            let (meta, message) = out
-                .split_first_chunk_mut()
-                .expect("the length counts the metadata");
-            write_meta(meta, deadline);
-            message
-        }
-    };
-    M::Codec::encode(value, message);
+    Ok(front.size() + M::Codec::size(value)?)
 }
 
 #[inline]
@@ -209,14 +230,14 @@ fn write<M: Method>(
     cx: &mut Cx<'_>,
     request: &mut MsgBuf,
     value: &M::Request,
-    options: &CallOptions,
+    front: &Front<'_>,
 ) -> Result<(), Failure<Infallible>> {
-    let len = len_of::<M>(value, options)?;
+    let len = len_of::<M>(value, front)?;
     if request.resize(len).is_err() {
         let larger = cx.buf(len).map_err(Error::Memory)?;
         cx.recycle([std::mem::replace(request, larger)]);
     }
-    encode::<M>(value, options, request.data_mut());
+    M::Codec::encode(value, front.write(request.data_mut()));
     Ok(())
 }
 

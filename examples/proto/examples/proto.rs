@@ -29,7 +29,7 @@ trait Greeter {
 struct Polite;
 
 impl GreeterPoll for Polite {
-    fn greet(&mut self, it: Name, _: &mut Cx<'_>, _: Context) -> Result<Greeting, Refusal> {
+    fn greet(&mut self, it: Name, _: &mut Cx<'_>, _: Context<'_>) -> Result<Greeting, Refusal> {
         if it.name.is_empty() {
             let reason = "nobody is called that".to_owned();
             return Err(Refusal { reason });

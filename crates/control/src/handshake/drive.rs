@@ -5,12 +5,15 @@
 
 use dunlin_core::transport::{PeerId, Transport};
 use dunlin_core::{
-    Clock, Endpoint, Nanos, OpenError, Question, Report, Session, SessionOffer, SessionOptions,
+    Clock, Endpoint, Nanos, OpenError, Peer, Question, Report, Session, SessionOffer,
+    SessionOptions,
 };
 use dunlin_wire::control::RefuseCode;
 
 use super::{Answer, Completion, Handshake, Step, Wish, WrongStage};
-use crate::types::{Command, Event, LinkId, PeerIdentity, SessionKey, Side, TransportOffers};
+use crate::types::{
+    Command, ConnectTicket, Event, LinkId, PeerIdentity, SessionKey, Side, TransportOffers,
+};
 
 /// Both halves of a transport.
 pub type HalvesMut<'a, T> = (&'a mut <T as Transport>::Rx, &'a mut <T as Transport>::Tx);
@@ -179,18 +182,18 @@ impl<F, P> Handshake<F, P> {
                 Step::Offer { key, via, peer } => self.make_offer(rpc, ways, key, via, &peer),
                 Step::Complete { key, pending, side } => {
                     let done = complete(rpc, ways, key, pending, side);
-                    self.on_completed(key, done, now);
+                    self.finish(rpc, key, done, now);
                 }
                 Step::Answer { ticket, peer, side } => {
                     let answer = answer(rpc, ways, &peer, side);
-                    self.on_answered(ticket, &peer, answer);
+                    self.reply(rpc, ticket, &peer, answer);
                 }
                 Step::Challenge { peer, to, secret } => {
                     rpc.lifecycle().challenge(peer, to, secret);
                 }
                 Step::Open { key, peer, offer } => {
                     let done = open(rpc, ways, key, peer, &offer);
-                    self.on_completed(key, done, now);
+                    self.finish(rpc, key, done, now);
                 }
                 Step::Unproven { key } => {
                     let failed = Completion::Failed(RefuseCode::UnprovenAddress);
@@ -203,12 +206,12 @@ impl<F, P> Handshake<F, P> {
                     side,
                 } => {
                     let answer = admit(rpc, ways, peer, side);
-                    self.on_answered(ticket, &identity, answer);
+                    self.reply(rpc, ticket, &identity, answer);
                 }
                 Step::Rename { key } => self.on_renamed(key, rename(rpc, key)),
                 Step::Abandon { pending } => ways.abandon(rpc.lifecycle().halves_mut(), pending),
-                Step::Release { peer } => ways.release(rpc.lifecycle().halves_mut(), peer),
-                Step::Remove { peer } => ways.remove(rpc.lifecycle().halves_mut(), peer),
+                Step::Release { peer } => self.part(rpc, peer, |halves| ways.release(halves, peer)),
+                Step::Remove { peer } => self.part(rpc, peer, |halves| ways.remove(halves, peer)),
                 Step::Inquired { key, requests } => {
                     let lifecycle = rpc.lifecycle();
                     let session = lifecycle.session_named(key.session, key.token);
@@ -231,6 +234,70 @@ impl<F, P> Handshake<F, P> {
                 }
             }
         }
+    }
+
+    /// Takes the end of a session's making, at the side that asked for it.
+    fn finish<T, C, App>(
+        &mut self,
+        rpc: &mut Endpoint<T, C, App>,
+        key: SessionKey,
+        done: Completion,
+        now: Nanos,
+    ) where
+        T: Transport,
+        C: Clock,
+    {
+        let opened = match &done {
+            Completion::Open(peer) => Some(*peer),
+            _ => None,
+        };
+        self.on_completed(key, done, now);
+        opened.into_iter().for_each(|peer| self.name(rpc, peer));
+    }
+
+    /// Takes the answer to a request for a session.
+    fn reply<T, C, App>(
+        &mut self,
+        rpc: &mut Endpoint<T, C, App>,
+        ticket: ConnectTicket,
+        peer: &PeerIdentity,
+        answer: Answer<F>,
+    ) where
+        T: Transport,
+        C: Clock,
+    {
+        let granted = match &answer {
+            Answer::Granted { peer, .. } => Some(*peer),
+            _ => None,
+        };
+        self.on_answered(ticket, peer, answer);
+        granted.into_iter().for_each(|peer| self.name(rpc, peer));
+    }
+
+    /// Takes a use of a peer back, or removes the peer.
+    fn part<T, C, App>(
+        &self,
+        rpc: &mut Endpoint<T, C, App>,
+        peer: PeerId,
+        take: impl FnOnce(HalvesMut<'_, T>),
+    ) where
+        T: Transport,
+        C: Clock,
+    {
+        take(rpc.lifecycle().halves_mut());
+        self.name(rpc, peer);
+    }
+
+    /// Passes the name of a peer to core, for handlers; without a session it has none.
+    fn name<T, C, App>(&self, rpc: &mut Endpoint<T, C, App>, peer: PeerId)
+    where
+        T: Transport,
+        C: Clock,
+    {
+        let (process, index) = self.whereabouts(peer);
+        let endpoint = index.map(|index| index.0);
+        let name = (process.is_some() || endpoint.is_some()).then_some(Peer { process, endpoint });
+        rpc.lifecycle().name_peer(peer, name);
     }
 
     fn make_offer<T, C, App>(

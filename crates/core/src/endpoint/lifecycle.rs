@@ -10,6 +10,7 @@ use dunlin_wire::control::Fate;
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::config::SessionOptions;
+use crate::context::peers::Peer;
 use crate::endpoint::rpc::Endpoint;
 use crate::error::{CloseReason, OpenError};
 use crate::handle::Session;
@@ -88,6 +89,16 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         let (session, answer) = engine.core.accept(peer, offer)?;
         engine.begin_control(session, peer);
         Ok((session, answer))
+    }
+
+    /// Names a peer, with which a session has opened; `None`: its last session has ended. Handlers
+    /// get the name from [`Cx::peer`](crate::Cx::peer).
+    pub fn name_peer(&mut self, peer: PeerId, name: Option<Peer>) {
+        let peers = &mut self.rpc.engine.core.context.peers;
+        match name {
+            Some(name) => peers.on_met(peer, name),
+            None => peers.on_parted(peer),
+        }
     }
 
     /// Ends a session for the control plane. False if it had ended before.

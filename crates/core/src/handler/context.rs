@@ -10,6 +10,7 @@ use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::call::{CallOptions, Tag};
+use crate::context::peers::Peer;
 use crate::error::{CallError, CloseReason, HandleError};
 use crate::handle::{CallId, RequestId, RequestIdx, Session, Ticket, TimerToken};
 use crate::handler::refusal::of_handler;
@@ -155,6 +156,13 @@ impl Cx<'_> {
     /// If the session has ended, or is another endpoint's.
     pub fn session_info(&self, session: Session) -> Result<SessionInfo, HandleError> {
         self.core.session_info(session)
+    }
+
+    /// The other end of a session, if the session is open and the control plane has named it.
+    pub fn peer(&self, session: Session) -> Option<Peer> {
+        let line = self.core.sessions.find_line(session)?;
+        let open = line.is_open().then(|| line.terms().peer)?;
+        self.core.context.peers.find(open)
     }
 
     /// Answers a kept request with `len` bytes, which `write` fills; see

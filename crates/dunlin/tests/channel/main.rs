@@ -7,6 +7,7 @@ mod calls;
 mod drops;
 mod failure;
 mod limits;
+mod metadata;
 mod process;
 mod runtime;
 mod server;

@@ -246,11 +246,11 @@ trait Doubles {
 static NOTED: AtomicU32 = AtomicU32::new(0);
 
 impl DoublesPoll for () {
-    fn twice(&mut self, number: u64, _: &mut Cx<'_>, _: Context) -> Result<u64, String> {
+    fn twice(&mut self, number: u64, _: &mut Cx<'_>, _: Context<'_>) -> Result<u64, String> {
         number.checked_mul(2).ok_or_else(|| "too large".to_owned())
     }
 
-    fn note(&mut self, _: u64, _: &mut Cx<'_>, _: Context) {
+    fn note(&mut self, _: u64, _: &mut Cx<'_>, _: Context<'_>) {
         NOTED.fetch_add(1, Ordering::Relaxed);
     }
 }

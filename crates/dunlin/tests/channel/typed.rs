@@ -69,26 +69,26 @@ impl Values {
 }
 
 impl Store for Values {
-    async fn get(&self, key: u64, _: Context) -> Result<String, u64> {
+    async fn get(&self, key: u64, _: Context<'_>) -> Result<String, u64> {
         match key.is_multiple_of(2) {
             true => Ok(format!("value {key}")),
             false => Err(key),
         }
     }
 
-    async fn patience(&self, (): (), context: Context) -> u64 {
+    async fn patience(&self, (): (), context: Context<'_>) -> u64 {
         context.left(self.cx.now()).map_or(0, |left| left.0 / 1000)
     }
 
-    async fn take(&self, (): (), _: Context) -> u32 {
+    async fn take(&self, (): (), _: Context<'_>) -> u32 {
         self.number().await
     }
 
-    async fn read(&self, (): (), _: Context) -> u32 {
+    async fn read(&self, (): (), _: Context<'_>) -> u32 {
         self.number().await
     }
 
-    async fn touch(&self, key: u64, _: Context) {
+    async fn touch(&self, key: u64, _: Context<'_>) {
         self.seen.touched.fetch_add(key, Ordering::Relaxed);
     }
 }

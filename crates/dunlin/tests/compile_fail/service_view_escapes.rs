@@ -14,7 +14,7 @@ struct App {
 }
 
 impl BytesPoll for App {
-    fn keep(&mut self, bytes: &[u8; 32], _: &mut Cx<'_>, _: Context) {
+    fn keep(&mut self, bytes: &[u8; 32], _: &mut Cx<'_>, _: Context<'_>) {
         self.kept = Some(bytes);
     }
 }

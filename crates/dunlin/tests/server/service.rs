@@ -40,13 +40,13 @@ pub(crate) trait Based {
 }
 
 impl Based for () {
-    async fn twice(&self, number: u64, _: Context) -> u64 {
+    async fn twice(&self, number: u64, _: Context<'_>) -> u64 {
         2 * number
     }
 }
 
 impl BasedPoll for Polled {
-    fn twice(&mut self, number: u64, _: &mut Cx<'_>, _: Context) -> u64 {
+    fn twice(&mut self, number: u64, _: &mut Cx<'_>, _: Context<'_>) -> u64 {
         2 * number
     }
 }
@@ -87,45 +87,45 @@ impl Worker {
 }
 
 impl Work for Worker {
-    async fn run(&self, (job, ms): (u64, u64), _: Context) -> u64 {
+    async fn run(&self, (job, ms): (u64, u64), _: Context<'_>) -> u64 {
         self.book.enter(job);
         self.cx.sleep(Duration::from_millis(ms)).await;
         job
     }
 
-    async fn hang(&self, (): (), _: Context) {
+    async fn hang(&self, (): (), _: Context<'_>) {
         self.book.hangs.fetch_add(1, Ordering::Relaxed);
         std::future::pending().await
     }
 
-    async fn thread(&self, (): (), _: Context) -> usize {
+    async fn thread(&self, (): (), _: Context<'_>) -> usize {
         self.index
     }
 }
 
 impl Other for () {
-    async fn own(&self, (): (), _: Context) {}
+    async fn own(&self, (): (), _: Context<'_>) {}
 
-    async fn taken(&self, (): (), _: Context) {}
+    async fn taken(&self, (): (), _: Context<'_>) {}
 }
 
 /// All three services on the poll API, where no handler waits.
 pub(crate) struct Polled(pub(crate) usize);
 
 impl WorkPoll for Polled {
-    fn run(&mut self, (job, _): (u64, u64), _: &mut Cx<'_>, _: Context) -> u64 {
+    fn run(&mut self, (job, _): (u64, u64), _: &mut Cx<'_>, _: Context<'_>) -> u64 {
         job
     }
 
-    fn hang(&mut self, (): (), _: &mut Cx<'_>, _: Context) {}
+    fn hang(&mut self, (): (), _: &mut Cx<'_>, _: Context<'_>) {}
 
-    fn thread(&mut self, (): (), _: &mut Cx<'_>, _: Context) -> usize {
+    fn thread(&mut self, (): (), _: &mut Cx<'_>, _: Context<'_>) -> usize {
         self.0
     }
 }
 
 impl OtherPoll for Polled {
-    fn own(&mut self, (): (), _: &mut Cx<'_>, _: Context) {}
+    fn own(&mut self, (): (), _: &mut Cx<'_>, _: Context<'_>) {}
 
-    fn taken(&mut self, (): (), _: &mut Cx<'_>, _: Context) {}
+    fn taken(&mut self, (): (), _: &mut Cx<'_>, _: Context<'_>) {}
 }

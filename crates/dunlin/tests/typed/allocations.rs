@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use dunlin::service::Context;
 use dunlin::{CallOptions, Caller, Cx, Local, MsgBuf, Nexus, Rpc, Session, Shm, Tag, Tasks};
 use zerocopy::little_endian::U64;
 
@@ -68,7 +69,7 @@ fn typed_calls_of_the_poll_api_allocate_nothing() {
         })
         .unwrap();
     dunlin::service::poll::register::<KvSum, _, _>(&mut rpc, |app, request, cx| {
-        let sum = |app: &mut Both, pair: &Pair, cx: &mut Cx<'_>, context| {
+        let sum = |app: &mut Both, pair: &Pair, cx: &mut Cx<'_>, context: Context<'_>| {
             app.server.sum(pair, cx, context)
         };
         dunlin::service::poll::serve::<KvSum, Both>(app, request, cx, sum);

@@ -75,42 +75,42 @@ struct OldApp;
 struct NewApp;
 
 impl OldPoll for OldApp {
-    fn weigh(&mut self, item: &Item, _: &mut Cx<'_>, _: Context) -> Item {
+    fn weigh(&mut self, item: &Item, _: &mut Cx<'_>, _: Context<'_>) -> Item {
         *item
     }
 
-    fn strict(&mut self, item: &Item, _: &mut Cx<'_>, _: Context) -> Item {
+    fn strict(&mut self, item: &Item, _: &mut Cx<'_>, _: Context<'_>) -> Item {
         *item
     }
 
-    fn note(&mut self, note: Note, _: &mut Cx<'_>, _: Context) -> u32 {
+    fn note(&mut self, note: Note, _: &mut Cx<'_>, _: Context<'_>) -> u32 {
         u32::try_from(note.text.len()).unwrap()
     }
 
-    fn fails(&mut self, item: &Item, _: &mut Cx<'_>, _: Context) -> Result<Item, Item> {
+    fn fails(&mut self, item: &Item, _: &mut Cx<'_>, _: Context<'_>) -> Result<Item, Item> {
         Err(*item)
     }
 }
 
 impl NewPoll for NewApp {
-    fn weigh(&mut self, item: Grown<'_, Item2>, _: &mut Cx<'_>, _: Context) -> Item2 {
+    fn weigh(&mut self, item: Grown<'_, Item2>, _: &mut Cx<'_>, _: Context<'_>) -> Item2 {
         assert!(matches!(item, Grown::Whole(_)) || item.weight.get() == 0);
         *item
     }
 
-    fn strict(&mut self, item: &Item2, _: &mut Cx<'_>, _: Context) -> Item2 {
+    fn strict(&mut self, item: &Item2, _: &mut Cx<'_>, _: Context<'_>) -> Item2 {
         *item
     }
 
-    fn note(&mut self, note: Note2, _: &mut Cx<'_>, _: Context) -> u32 {
+    fn note(&mut self, note: Note2, _: &mut Cx<'_>, _: Context<'_>) -> u32 {
         u32::try_from(note.text.len() + note.author.len()).unwrap()
     }
 
-    fn fails(&mut self, item: &Item2, _: &mut Cx<'_>, _: Context) -> Result<Item2, Item2> {
+    fn fails(&mut self, item: &Item2, _: &mut Cx<'_>, _: Context<'_>) -> Result<Item2, Item2> {
         Err(*item)
     }
 
-    fn added(&mut self, _: &Item2, _: &mut Cx<'_>, _: Context) {}
+    fn added(&mut self, _: &Item2, _: &mut Cx<'_>, _: Context<'_>) {}
 }
 
 const ITEM: Item = Item { id: U32::new(7) };

@@ -109,7 +109,7 @@ struct Asynchronous {
     touched: Cell<u64>,
 }
 
-fn left_us(context: &Context, now: Nanos) -> U64 {
+fn left_us(context: &Context<'_>, now: Nanos) -> U64 {
     U64::new(context.left(now).map_or(0, |left| left.0 / 1000))
 }
 
@@ -133,7 +133,7 @@ fn found(names: &[String]) -> Result<Vec<u32>, Trouble> {
 }
 
 impl Kv for Asynchronous {
-    async fn put(&self, pair: &Pair, _: Context) -> Result<U64, u8> {
+    async fn put(&self, pair: &Pair, _: Context<'_>) -> Result<U64, u8> {
         self.cx.sleep(Duration::from_micros(10)).await;
         if pair.key.get() == 0 {
             Err(9)
@@ -142,31 +142,31 @@ impl Kv for Asynchronous {
         }
     }
 
-    async fn sum(&self, pair: &Pair, _: Context) -> U64 {
+    async fn sum(&self, pair: &Pair, _: Context<'_>) -> U64 {
         U64::new(pair.key.get() + pair.value.get())
     }
 
-    async fn touch(&self, key: &U64, _: Context) {
+    async fn touch(&self, key: &U64, _: Context<'_>) {
         self.touched.set(self.touched.get() + key.get());
     }
 
-    async fn find(&self, names: Vec<String>, _: Context) -> Result<Vec<u32>, Trouble> {
+    async fn find(&self, names: Vec<String>, _: Context<'_>) -> Result<Vec<u32>, Trouble> {
         found(&names)
     }
 
-    async fn shout(&self, text: &str, _: Context) -> String {
+    async fn shout(&self, text: &str, _: Context<'_>) -> String {
         shouted(text)
     }
 
-    async fn patience(&self, (): &(), context: Context) -> U64 {
+    async fn patience(&self, (): &(), context: Context<'_>) -> U64 {
         left_us(&context, self.cx.now())
     }
 
-    async fn sleep(&self, (): &(), _: Context) {
+    async fn sleep(&self, (): &(), _: Context<'_>) {
         self.cx.sleep(Duration::from_millis(50)).await;
     }
 
-    async fn touches(&self, (): &(), _: Context) -> U64 {
+    async fn touches(&self, (): &(), _: Context<'_>) -> U64 {
         U64::new(self.touched.get())
     }
 }
@@ -177,7 +177,7 @@ struct Polled {
 }
 
 impl KvPoll for Polled {
-    fn put(&mut self, pair: &Pair, _: &mut Cx<'_>, _: Context) -> Result<U64, u8> {
+    fn put(&mut self, pair: &Pair, _: &mut Cx<'_>, _: Context<'_>) -> Result<U64, u8> {
         if pair.key.get() == 0 {
             Err(9)
         } else {
@@ -185,11 +185,11 @@ impl KvPoll for Polled {
         }
     }
 
-    fn sum(&mut self, pair: &Pair, _: &mut Cx<'_>, _: Context) -> U64 {
+    fn sum(&mut self, pair: &Pair, _: &mut Cx<'_>, _: Context<'_>) -> U64 {
         U64::new(pair.key.get() + pair.value.get())
     }
 
-    fn touch(&mut self, key: &U64, _: &mut Cx<'_>, _: Context) {
+    fn touch(&mut self, key: &U64, _: &mut Cx<'_>, _: Context<'_>) {
         self.touched += key.get();
     }
 
@@ -197,24 +197,24 @@ impl KvPoll for Polled {
         &mut self,
         names: Vec<String>,
         _: &mut Cx<'_>,
-        _: Context,
+        _: Context<'_>,
     ) -> Result<Vec<u32>, Trouble> {
         found(&names)
     }
 
-    fn shout(&mut self, text: &str, _: &mut Cx<'_>, _: Context) -> String {
+    fn shout(&mut self, text: &str, _: &mut Cx<'_>, _: Context<'_>) -> String {
         shouted(text)
     }
 
-    fn patience(&mut self, (): &(), cx: &mut Cx<'_>, context: Context) -> U64 {
+    fn patience(&mut self, (): &(), cx: &mut Cx<'_>, context: Context<'_>) -> U64 {
         left_us(&context, cx.now())
     }
 
-    fn sleep(&mut self, (): &(), _: &mut Cx<'_>, _: Context) {
+    fn sleep(&mut self, (): &(), _: &mut Cx<'_>, _: Context<'_>) {
         std::thread::sleep(Duration::from_millis(50));
     }
 
-    fn touches(&mut self, (): &(), _: &mut Cx<'_>, _: Context) -> U64 {
+    fn touches(&mut self, (): &(), _: &mut Cx<'_>, _: Context<'_>) -> U64 {
         U64::new(self.touched)
     }
 }

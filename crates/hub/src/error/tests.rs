@@ -12,6 +12,7 @@ fn expected(error: &ChannelError) -> Ran {
         | ChannelError::NoAddress
         | ChannelError::Endpoint
         | ChannelError::Closed
+        | ChannelError::Meta(_)
         | ChannelError::Hub(_) => Ran::No,
         ChannelError::Call { ran, .. } => *ran,
     }
@@ -26,6 +27,7 @@ fn errors() -> Vec<ChannelError> {
         ChannelError::NoAddress,
         ChannelError::Endpoint,
         ChannelError::Closed,
+        MetaError::Key.into(),
         thread.into(),
         ChannelError::abandoned(),
     ];

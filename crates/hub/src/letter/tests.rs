@@ -1,8 +1,17 @@
 //! The memory that slots keep, and the bytes that attempts send.
 
 use dunlin_mailbox::{Letter as _, Places};
+use dunlin_service::META;
 
 use super::*;
+
+/// The request of an attempt as it is sent.
+fn written(letter: &Letter, left: Option<Nanos>) -> (ReqType, Vec<u8>) {
+    let (req_type, front, message) = letter.request(left);
+    let mut bytes = vec![0; front.size() + message.len()];
+    front.write(&mut bytes).copy_from_slice(message);
+    (req_type, bytes)
+}
 
 /// The bytes of a request's memory that its slot keeps after an event.
 fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
@@ -29,7 +38,7 @@ fn a_slot_lets_a_large_request_go_however_its_call_ends() {
 }
 
 #[test]
-fn a_typed_request_has_metadata_only_if_its_attempt_has_a_deadline() {
+fn a_typed_request_has_a_front_only_if_its_attempt_has_a_deadline() {
     let mut letter = Letter {
         req_type: ReqType(7),
         ..Letter::default()
@@ -45,11 +54,32 @@ fn a_typed_request_has_metadata_only_if_its_attempt_has_a_deadline() {
                 (ReqType(7 | META), [&meta[..], b"abc"].concat())
             }
         };
-        let (req_type, body) = letter.request(left);
-        assert_eq!((req_type, body.to_vec()), expected);
+        assert_eq!(written(&letter, left), expected);
     }
     // In a request without types, all bytes are the caller's.
     letter.on_body(b"0123456789");
-    let (req_type, body) = letter.request(Some(Nanos::from_micros(5)));
-    assert_eq!((req_type, body), (ReqType(7), &b"0123456789"[..]));
+    let left = Some(Nanos::from_micros(5));
+    assert_eq!(written(&letter, left), (ReqType(7), b"0123456789".to_vec()));
+}
+
+#[test]
+fn metadata_stay_with_their_call_and_its_copies() {
+    let mut letter = Letter::default();
+    letter.on_call(0, ReqType(7), 0);
+    letter.on_body(b"abc");
+    letter.on_meta("k", "v").unwrap();
+    let front = [13, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, b'k', b'v'];
+    let expected = (ReqType(7 | META), [&front[..], b"abc"].concat());
+    assert_eq!(written(&letter, None), expected);
+    let mut copy = Letter::default();
+    copy.on_call(0, ReqType(7), 0);
+    copy.on_copy(&letter);
+    assert_eq!(written(&copy, None), expected);
+    // The next call in the slot has none.
+    letter.on_call(0, ReqType(7), 0);
+    letter.on_body(b"abc");
+    assert_eq!(written(&letter, None), (ReqType(7), b"abc".to_vec()));
+    // A type that has the bit itself cannot have metadata.
+    letter.on_call(0, ReqType(7 | META), 0);
+    assert_eq!(letter.on_meta("k", "v"), Err(MetaError::Type));
 }

@@ -25,7 +25,7 @@ fn of_failure(failure: &Failure<u8>) -> Ran {
     match failure {
         Failure::Method(_) | Failure::BadResponse(_) => Ran::Yes,
         Failure::UnknownMethod(ran) | Failure::BadRequest(ran) => *ran,
-        Failure::BadValue => Ran::No,
+        Failure::BadValue | Failure::BadMeta(_) => Ran::No,
         Failure::Call(error) => expected(error),
     }
 }
@@ -52,6 +52,7 @@ fn every_error_and_every_failure_says_if_the_handler_ran() {
         Failure::Method(1),
         Failure::BadResponse(DecodeError::Malformed),
         Failure::BadValue,
+        Failure::BadMeta(MetaError::Key),
     ];
     for ran in [Ran::No, Ran::Unknown] {
         failures.extend([Failure::UnknownMethod(ran), Failure::BadRequest(ran)]);

@@ -33,7 +33,7 @@ struct Server;
 
 impl EchoPoll for Server {
     #[inline]
-    fn answer(&mut self, words: &Words, _: &mut Cx<'_>, _: Context) -> Words {
+    fn answer(&mut self, words: &Words, _: &mut Cx<'_>, _: Context<'_>) -> Words {
         let mut answer = Words::new_zeroed();
         work::answer(words.as_bytes(), answer.as_mut_bytes());
         answer
