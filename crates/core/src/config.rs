@@ -382,6 +382,27 @@ impl SessionOptions {
         scheme: None,
     };
 
+    /// The same options with another window.
+    #[must_use]
+    pub const fn with_window(self, window: u32) -> Self {
+        Self { window, ..self }
+    }
+
+    /// The same options with other credits.
+    #[must_use]
+    pub const fn with_credits(self, credits: u32) -> Self {
+        Self { credits, ..self }
+    }
+
+    /// The same options with this congestion control.
+    #[must_use]
+    pub const fn with_scheme(self, scheme: Scheme) -> Self {
+        Self {
+            scheme: Some(scheme),
+            ..self
+        }
+    }
+
     /// Checks both numbers.
     ///
     /// # Errors

@@ -190,10 +190,7 @@ fn a_peer_that_cannot_be_asked_fails_by_its_silence() {
 fn survive_forger(seed: u64, kinds: &[PacketType]) -> usize {
     const LIMIT: Nanos = TIMEOUT.times(6);
     const SIZES: [usize; 3] = [16, 5_000, 40_000];
-    let options = SessionOptions {
-        window: 1,
-        ..SessionOptions::DEFAULT
-    };
+    let options = SessionOptions::DEFAULT.with_window(1);
     let mut forger = Forger::new(seed, DATA_SIZE);
     let (mut ended, mut passed) = (0, Nanos::ZERO);
     while passed < Nanos::from_secs(60) {
@@ -265,11 +262,7 @@ fn an_account_that_was_not_asked_for_changes_nothing() {
 
 #[test]
 fn a_way_on_which_nearly_all_is_lost_is_no_failure() {
-    let options = SessionOptions {
-        window: 8,
-        credits: 4,
-        ..SessionOptions::DEFAULT
-    };
+    let options = SessionOptions::DEFAULT.with_window(8).with_credits(4);
     let mut pair = Pair::with(Config::default(), options);
     for tag in 0..8 {
         super::large::call(&mut pair, ECHO, &[7; 100_000], tag);

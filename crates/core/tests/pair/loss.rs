@@ -202,10 +202,7 @@ fn acknowledgement_vectors_free_responses_of_idle_slots() {
 
 #[test]
 fn a_peer_that_does_not_run_for_a_while_is_asked_by_one_call_and_not_by_all() {
-    let options = SessionOptions {
-        window: 64,
-        ..SessionOptions::DEFAULT
-    };
+    let options = SessionOptions::DEFAULT.with_window(64);
     let mut pair = Pair::with(Config::default(), options);
     (0..30).for_each(|tag| {
         pair.call(ECHO, b"hello", tag);
@@ -221,10 +218,7 @@ fn a_peer_that_does_not_run_for_a_while_is_asked_by_one_call_and_not_by_all() {
 
 #[test]
 fn all_of_many_calls_that_were_lost_are_repaired_soon_after_the_first() {
-    let options = SessionOptions {
-        window: 64,
-        ..SessionOptions::DEFAULT
-    };
+    let options = SessionOptions::DEFAULT.with_window(64);
     let mut pair = Pair::with(Config::default(), options);
     (0..30).for_each(|tag| {
         pair.call(ECHO, b"hello", tag);

@@ -126,10 +126,7 @@ fn a_slow_request_without_room_to_wait_in_is_overload() {
 
 #[test]
 fn a_response_buffer_that_is_too_small_is_replaced() {
-    let options = SessionOptions {
-        window: 1,
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::DEFAULT.with_window(1);
     let mut pair = Pair::with(Config::default(), options);
     for (tag, req_type) in [(1, ECHO), (2, BATCH), (3, ECHO)] {
         pair.call(req_type, b"x", tag);

@@ -232,10 +232,7 @@ fn a_short_wheel_paces_all_the_same() {
 
 #[test]
 fn marks_are_echoed_and_lower_the_rate() {
-    let options = SessionOptions {
-        scheme: Some(Scheme::Dcqcn),
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::DEFAULT.with_scheme(Scheme::Dcqcn);
     // The network marks a large request, whose CRs echo the mark; a small one, whose RESP echoes
     // it; and a RESP itself.
     for (len, at_server) in [(20 * 1024, true), (100, true), (100, false)] {
@@ -316,10 +313,7 @@ fn only_the_first_answer_to_a_request_echoes_its_mark() {
 
 #[test]
 fn marks_of_large_responses_slow_down_what_is_asked_for_and_no_request() {
-    let options = SessionOptions {
-        scheme: Some(Scheme::Dcqcn),
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::DEFAULT.with_scheme(Scheme::Dcqcn);
     let mut pair = Pair::with(Config::default(), options);
     call(&mut pair, 200 * 1024, 1);
     // The request leaves at line rate; then the network marks packets of the response.
@@ -354,10 +348,7 @@ fn a_session_has_the_scheme_that_was_chosen_last() {
     // The transport knows nothing about its peer.
     assert_eq!(scheme(&Pair::new()), Scheme::None);
     assert_eq!(scheme(&Pair::with(config.clone(), options)), Scheme::Timely);
-    let swift = SessionOptions {
-        scheme: Some(Scheme::Swift),
-        ..options
-    };
+    let swift = options.with_scheme(Scheme::Swift);
     let mut pair = Pair::with(config, swift);
     assert_eq!(scheme(&pair), Scheme::Swift);
     // Each side chooses for its own requests.

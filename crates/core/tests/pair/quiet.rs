@@ -21,11 +21,7 @@ fn keep(_: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
 
 /// Fills the windows of new sessions with requests, and returns their tickets.
 fn fill(pair: &mut Pair) -> Vec<Ticket> {
-    let options = SessionOptions {
-        window: 64,
-        credits: 64,
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::DEFAULT.with_window(64).with_credits(64);
     for _ in 0..SESSIONS {
         pair.session = pair.client.open(&options);
         pair.complete(pair.session);

@@ -123,10 +123,7 @@ fn asking_for_packets_of_what_runs_is_answered_like_a_probe() {
 
 #[test]
 fn a_paced_session_sends_large_and_small_requests() {
-    let options = SessionOptions {
-        scheme: Some(dunlin_core::Scheme::Timely),
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::DEFAULT.with_scheme(dunlin_core::Scheme::Timely);
     // Without the bypasses, even a session at line rate uses the wheel and the clock.
     let config = Config {
         bypasses: Bypasses::OFF,
@@ -276,10 +273,7 @@ fn exchange(pair: &mut Pair) {
 
 #[test]
 fn a_sender_that_is_as_far_ahead_as_it_may_goes_on_when_the_gap_is_filled() {
-    let options = SessionOptions {
-        credits: 600,
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::DEFAULT.with_credits(600);
     let mut pair = Pair::with(Config::default(), options);
     call_large(&mut pair, 700, 16, 1);
     let mut lost = 0;
