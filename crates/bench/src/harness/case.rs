@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::probe::{Against, Measurement, Metric, Probe};
 use harness::row::{Row, Spread};
-use harness::state::{State, states, steady};
+use harness::state::{Condition, Reason, states, steady};
 
 /// Approximate time of a ping-pong.
 const PING_TAKES: Duration = Duration::from_millis(6);
@@ -33,7 +33,7 @@ pub type Pinger<'a> = &'a mut dyn FnMut() -> anyhow::Result<Option<f64>>;
 /// The rounds that count.
 struct Counted {
     rounds: Vec<usize>,
-    state: Option<State>,
+    state: Condition,
     /// False if no round stayed in one state; then all rounds count.
     is_steady: bool,
 }
@@ -89,19 +89,19 @@ impl Case {
 
     fn counted(&self) -> Counted {
         let rounds = self.pings.len();
-        let all = |is_steady| Counted {
+        let all = |reason, is_steady| Counted {
             rounds: (0..rounds).collect(),
-            state: None,
+            state: Condition::Without(reason),
             is_steady,
         };
         if self.pings.iter().all(Vec::is_empty) {
-            return all(true);
+            return all(Reason::NotMeasured, true);
         }
         let pings: Vec<Option<f64>> = self.pings.iter().map(|it| steady(it)).collect();
         match states(&pings).into_iter().next() {
-            None => all(false),
+            None => all(Reason::Changing, false),
             Some(group) => Counted {
-                state: Some(group.state(rounds)),
+                state: Condition::Steady(group.state(rounds)),
                 rounds: group.rounds,
                 is_steady: true,
             },

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::machine::Origin;
-use crate::state::State;
+use crate::state::{Condition, Reason};
 
 /// A word that this program wrote, or read from a file.
 type Word = Cow<'static, str>;
@@ -43,11 +43,17 @@ pub struct Row {
     /// False if the baseline is implausible for this machine, or if no round stayed in one state of
     /// the machine.
     pub valid: bool,
-    /// The state of the machine; `None` if it does not matter, or is unknown.
-    #[serde(default)]
-    pub state: Option<State>,
+    /// The state of the machine.
+    #[serde(default = "Condition::of_older", deserialize_with = "condition")]
+    pub state: Condition,
     /// The program and the machine that measured the figure.
     pub run: Origin,
+}
+
+/// Reads the state of a row. Some older programs wrote `null`.
+fn condition<'de, D: Deserializer<'de>>(from: D) -> Result<Condition, D::Error> {
+    let read = Option::<Condition>::deserialize(from)?;
+    Ok(read.unwrap_or_else(Condition::of_older))
 }
 
 impl Row {
@@ -71,7 +77,7 @@ impl Row {
             baseline_name: None,
             ratio: None,
             valid: true,
-            state: None,
+            state: Condition::Without(Reason::NotMeasured),
             run: Origin::here().clone(),
         }
     }

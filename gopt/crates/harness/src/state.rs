@@ -29,6 +29,46 @@ pub struct State {
     pub left_out: usize,
 }
 
+/// A row's account of the machine's state during its rounds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Condition {
+    /// All rounds that count were measured in this state.
+    Steady(State),
+    /// There is no such state.
+    Without(Reason),
+}
+
+/// The reason why a row has no state of the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Reason {
+    /// The figure does not depend on it, or no ping-pong can be played on this machine.
+    #[serde(rename = "not measured")]
+    NotMeasured,
+    /// It changed in every round.
+    #[serde(rename = "changing")]
+    Changing,
+    /// The row was written by a program that did not record it.
+    #[serde(rename = "not recorded")]
+    NotRecorded,
+}
+
+impl Condition {
+    /// The state, if there is one.
+    #[must_use]
+    pub fn state(&self) -> Option<State> {
+        match self {
+            Self::Steady(state) => Some(*state),
+            Self::Without(_) => None,
+        }
+    }
+
+    /// The account of an older row, which has none.
+    pub(crate) fn of_older() -> Self {
+        Self::Without(Reason::NotRecorded)
+    }
+}
+
 /// The rounds of one state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Group {

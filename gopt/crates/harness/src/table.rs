@@ -72,6 +72,7 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
         row.ratio
             .map_or_else(String::new, |ratio| format!("{ratio:.2}")),
         row.state
+            .state()
             .map_or_else(String::new, |state| figure(state.ping_ns, "ns")),
         if row.valid {
             String::new()

@@ -1,5 +1,7 @@
 //! Rounds, ratios and validity, with probes whose values are known.
 
+use harness::state::State;
+
 use super::*;
 use crate::harness::plan;
 use crate::harness::plan::{Plan, leave_out};
@@ -221,7 +223,10 @@ fn rows_are_made_of_the_rounds_of_one_state() {
         max: 105.0,
         left_out: 2,
     };
-    assert!(rows.iter().all(|row| row.state == Some(state) && row.valid));
+    assert!(
+        rows.iter()
+            .all(|row| row.state == Condition::Steady(state) && row.valid)
+    );
 }
 
 #[test]
@@ -235,7 +240,8 @@ fn without_a_steady_round_the_rows_are_invalid() {
         (5.5, 2),
         "nothing is hidden"
     );
-    assert!(rows.iter().all(|row| row.state.is_none() && !row.valid));
+    let changing = Condition::Without(Reason::Changing);
+    assert!(rows.iter().all(|row| row.state == changing && !row.valid));
 }
 
 #[test]
@@ -243,5 +249,6 @@ fn where_no_ping_pong_can_be_played_rows_have_no_state() {
     let mut cases = [case(&[5.0], &[1.0], true)];
     plan::run(&mut cases, rounds(1), &mut || Ok(None)).unwrap();
     let rows = cases[0].rows();
-    assert!(rows.iter().all(|row| row.state.is_none() && row.valid));
+    let unknown = Condition::Without(Reason::NotMeasured);
+    assert!(rows.iter().all(|row| row.state == unknown && row.valid));
 }

@@ -1,6 +1,7 @@
 //! The median of odd and even numbers of values, and the exact form of a JSON row.
 
 use super::*;
+use crate::state::State;
 
 /// A spread of 5 % around a median of 400 ns, twice the baseline.
 pub(crate) fn sample() -> Row {
@@ -62,7 +63,7 @@ fn a_row_is_one_line_with_its_fields_in_order() {
             build: "release".to_owned(),
             machine: "one".to_owned(),
         },
-        state: Some(State {
+        state: Condition::Steady(State {
             ping_ns: 110.0,
             min: 100.0,
             max: 120.5,
@@ -86,4 +87,21 @@ fn a_row_is_one_line_with_its_fields_in_order() {
         text.contains(r#""baseline":null,"baseline_name":null,"ratio":null"#),
         "{text}"
     );
+}
+
+#[test]
+fn a_row_says_why_it_has_no_state() {
+    let of = |text: &str| serde_json::from_str::<Row>(text).map(|row| row.state);
+    for reason in [Reason::NotMeasured, Reason::Changing, Reason::NotRecorded] {
+        let state = Condition::Without(reason);
+        let text = serde_json::to_string(&Row { state, ..sample() }).unwrap();
+        assert_eq!(of(&text).unwrap(), state);
+    }
+    let text = serde_json::to_string(&sample()).unwrap();
+    let older = text.replace(r#""state":"not measured","#, "");
+    assert_ne!(older, text);
+    assert_eq!(of(&older).unwrap(), Condition::of_older());
+    let null = text.replace(r#""not measured""#, "null");
+    assert_eq!(of(&null).unwrap(), Condition::of_older());
+    assert!(of(&text.replace("not measured", "unknown")).is_err());
 }
