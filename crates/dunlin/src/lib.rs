@@ -96,6 +96,8 @@ pub use dunlin_transport::shm::Shm;
 pub use dunlin_transport::udp::Udp;
 pub use dunlin_wire::control::RefuseCode;
 pub use dunlin_wire::{ErrorCode, Ran, ReqType};
+#[cfg(feature = "xdp")]
+pub use dunlin_xdp::Xdp;
 
 /// Parts of the options and of the states of a [`Channel`].
 #[cfg(feature = "channel")]
@@ -112,4 +114,6 @@ pub mod transport {
     pub use dunlin_transport::networks::{Networks, NoNetwork};
     pub use dunlin_transport::shm::{OpenError as ShmOpenError, Options as ShmOptions};
     pub use dunlin_transport::udp::{Ecn, Options as UdpOptions};
+    #[cfg(feature = "xdp")]
+    pub use dunlin_xdp::{Mode as XdpMode, Options as XdpOptions};
 }

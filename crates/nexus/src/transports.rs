@@ -90,3 +90,21 @@ impl Open for Auto {
         Ok(Self::open(&options)?)
     }
 }
+
+#[cfg(feature = "xdp")]
+impl Open for dunlin_xdp::Xdp {
+    type Options = dunlin_xdp::Options;
+    const LABEL: &'static str = "xdp";
+
+    /// The options lack the interface, which has no default.
+    fn defaults(nexus: &Reach) -> dunlin_xdp::Options {
+        dunlin_xdp::Options {
+            udp: Udp::defaults(nexus),
+            ..dunlin_xdp::Options::default()
+        }
+    }
+
+    fn open_halves(options: dunlin_xdp::Options) -> Opened<Self> {
+        Ok(Self::open(&options)?)
+    }
+}

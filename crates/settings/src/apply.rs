@@ -16,6 +16,8 @@ use crate::options::ChannelOptions;
 use crate::options::NexusOptions;
 #[cfg(feature = "server")]
 use crate::options::ServerOptions;
+#[cfg(feature = "xdp")]
+use crate::options::{XdpMode, XdpOptions};
 use crate::setting::{FieldOf, Lens};
 
 /// A transport whose options settings can change.
@@ -45,6 +47,26 @@ impl Configurable for Udp {
 impl Configurable for Auto {
     fn configure(settings: &Settings, options: &mut AutoOptions) {
         Shm::configure(settings, &mut options.shm);
+        Udp::configure(settings, &mut options.udp);
+    }
+}
+
+#[cfg(feature = "xdp")]
+impl Configurable for dunlin_xdp::Xdp {
+    fn configure(settings: &Settings, options: &mut dunlin_xdp::Options) {
+        let mut own = XdpOptions::default();
+        settings.fill(&mut own, |field| match field {
+            FieldOf::Xdp(lens) => Some(lens),
+            _ => None,
+        });
+        options.interface = own.interface.unwrap_or_default();
+        options.queue = own.queue;
+        options.mode = match own.mode {
+            XdpMode::Generic => dunlin_xdp::Mode::Generic,
+            XdpMode::Native => dunlin_xdp::Mode::Native,
+        };
+        options.umem_bytes = own.umem_bytes;
+        options.partial_sums = own.partial_sums;
         Udp::configure(settings, &mut options.udp);
     }
 }

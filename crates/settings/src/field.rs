@@ -13,6 +13,7 @@ use dunlin_transport::networks::Networks;
 use dunlin_transport::udp::Ecn;
 use dunlin_wire::ReqNum;
 
+use crate::options::XdpMode;
 use crate::value::Value;
 
 /// The value does not fit the field, so the table's row is wrong.
@@ -92,6 +93,21 @@ impl Field for String {
             return Err(Misfit);
         };
         self.clone_from(text);
+        Ok(())
+    }
+}
+
+impl Field for Option<String> {
+    fn read(&self) -> Value {
+        self.clone().map_or(Value::Unset, Value::Text)
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
+        *self = match value {
+            Value::Unset => None,
+            Value::Text(text) => Some(text.clone()),
+            _ => return Err(Misfit),
+        };
         Ok(())
     }
 }
@@ -253,6 +269,24 @@ impl Field for Ecn {
             "auto" => Self::Auto,
             "on" => Self::On,
             "off" => Self::Off,
+            _ => return Err(Misfit),
+        };
+        Ok(())
+    }
+}
+
+impl Field for XdpMode {
+    fn read(&self) -> Value {
+        Value::Word(match self {
+            Self::Generic => "generic",
+            Self::Native => "native",
+        })
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
+        *self = match value.word()? {
+            "generic" => Self::Generic,
+            "native" => Self::Native,
             _ => return Err(Misfit),
         };
         Ok(())

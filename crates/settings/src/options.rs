@@ -1,6 +1,6 @@
 //! The options of a nexus as one struct with fields, because the nexus's builder has no such
-//! struct. The options of channels and servers are here as well, because their crates belong to
-//! features that a program may lack, and a file may set these options even then.
+//! struct. The options of channels, servers and `xdp` are here as well, because their crates belong
+//! to features that a program may lack, and a file may set these options even then.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -39,6 +39,35 @@ pub(super) struct ServerOptions {
     pub(super) threads: usize,
     pub(super) drain_delay: Duration,
     pub(super) drain_timeout: Duration,
+}
+
+/// Options of the transport `xdp` beside those of its socket, which are `udp.*`.
+#[derive(Clone, Debug)]
+pub(super) struct XdpOptions {
+    pub(super) interface: Option<String>,
+    pub(super) queue: u32,
+    pub(super) mode: XdpMode,
+    pub(super) umem_bytes: u64,
+    pub(super) partial_sums: bool,
+}
+
+/// Where the kernel runs the program that steers packets to an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum XdpMode {
+    Generic,
+    Native,
+}
+
+impl Default for XdpOptions {
+    fn default() -> Self {
+        Self {
+            interface: None,
+            queue: 0,
+            mode: XdpMode::Generic,
+            umem_bytes: 64 << 20,
+            partial_sums: true,
+        }
+    }
 }
 
 impl Default for ChannelOptions {

@@ -11,7 +11,7 @@ use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::Options as UdpOptions;
 
 use crate::field::Field;
-use crate::options::{ChannelOptions, NexusOptions, ServerOptions};
+use crate::options::{ChannelOptions, NexusOptions, ServerOptions, XdpOptions};
 use crate::value::Value;
 
 /// One option that an operator can set.
@@ -48,6 +48,8 @@ pub(super) enum Unit {
     Ip,
     /// A host or IP address, and a port.
     Address,
+    /// The name of a network interface.
+    Interface,
     /// A list of networks.
     Networks,
 }
@@ -79,6 +81,7 @@ pub(super) enum FieldOf {
     Idle(Lens<Idle>),
     Shm(Lens<ShmOptions>),
     Udp(Lens<UdpOptions>),
+    Xdp(Lens<XdpOptions>),
     Session(Lens<ConnectOptions>),
     Channel(Lens<ChannelOptions>),
     Server(Lens<ServerOptions>),
@@ -123,7 +126,12 @@ impl Setting {
     /// The unit of a plain number; empty if values are not numbers.
     pub const fn unit(&self) -> &'static str {
         match self.unit {
-            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address | Unit::Networks => "",
+            Unit::Switch
+            | Unit::Word
+            | Unit::Ip
+            | Unit::Address
+            | Unit::Interface
+            | Unit::Networks => "",
             Unit::Count => "count",
             Unit::Bytes => "B",
             Unit::Rate => "B/s",
@@ -151,6 +159,7 @@ impl Setting {
             FieldOf::Udp(lens) => lens(&mut UdpOptions::default()).read(),
             FieldOf::Session(lens) => lens(&mut ConnectOptions::default()).read(),
             FieldOf::Channel(lens) => lens(&mut ChannelOptions::default()).read(),
+            FieldOf::Xdp(lens) => lens(&mut XdpOptions::default()).read(),
             FieldOf::Server(lens) => lens(&mut ServerOptions::default()).read(),
         }
     }

@@ -13,11 +13,12 @@ mod transports;
 use crate::setting::Setting;
 
 /// The rows, by group.
-pub(super) const GROUPS: [&[Setting]; 7] = [
+pub(super) const GROUPS: [&[Setting]; 8] = [
     nexus::NEXUS,
     endpoint::ENDPOINT,
     transports::SHM,
     transports::UDP,
+    transports::XDP,
     endpoint::SESSION,
     services::CHANNEL,
     services::SERVER,

@@ -68,6 +68,7 @@ impl Setting {
                 fits.then_some(Value::Ip(ip))
             }
             Unit::Address => is_address(text).then(|| Value::Text(text.to_owned())),
+            Unit::Interface => is_interface(text).then(|| Value::Text(text.to_owned())),
             Unit::Networks => {
                 // A file may write an array.
                 let list = text
@@ -103,6 +104,7 @@ impl Setting {
             Unit::Word => String::new(),
             Unit::Ip => "an IP address".to_owned(),
             Unit::Address => "HOST:PORT".to_owned(),
+            Unit::Interface => "an interface's name".to_owned(),
             Unit::Networks => "networks, such as 10.1.0.0/16, 2001:db8::/32".to_owned(),
             _ => {
                 let [least, most] = [self.numbers.least, self.numbers.most];
@@ -150,7 +152,7 @@ impl Setting {
     pub(super) fn nearest_number(&self, text: &str) -> Option<String> {
         if matches!(
             self.unit,
-            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address | Unit::Networks
+            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address | Unit::Interface | Unit::Networks
         ) {
             return None;
         }
@@ -268,6 +270,12 @@ fn switch(text: &str) -> Option<bool> {
         (_, true) => Some(false),
         _ => None,
     }
+}
+
+/// True if the kernel permits an interface of this name.
+fn is_interface(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';
+    (1..16).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
 /// True if this is a host and a port. Only the use of the address shows whether the host exists.

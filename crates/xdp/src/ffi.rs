@@ -6,6 +6,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use libc::{c_int, c_void, socklen_t};
@@ -152,6 +153,53 @@ pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
         Err(io::Error::last_os_error())
     } else {
         Ok(index)
+    }
+}
+
+/// The addresses of an interface in the caller's network namespace.
+pub(crate) fn addresses(interface: &CStr) -> io::Result<Vec<IpAddr>> {
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: the kernel's answer is a list, which is freed below.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut found = Vec::new();
+    let mut next = first;
+    // SAFETY: each entry of the list is valid until the list is freed.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: the name of an entry ends with a zero byte.
+        if unsafe { CStr::from_ptr(entry.ifa_name) } == interface {
+            // SAFETY: the list has not been freed.
+            found.extend(unsafe { address(entry.ifa_addr) });
+        }
+    }
+    // SAFETY: this is the list from above, and nothing points into it any more.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(found)
+}
+
+/// The address in the kernel's form as an address of IP, if it is one.
+///
+/// # Safety
+/// `address` is null, or points to an address of the family that it names.
+unsafe fn address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: the caller's promise.
+    let family = c_int::from(unsafe { address.as_ref() }?.sa_family);
+    match family {
+        libc::AF_INET => {
+            // SAFETY: the family says that it has this form; it may be unaligned.
+            let address: libc::sockaddr_in =
+                unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let address: libc::sockaddr_in6 =
+                unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
+        }
+        _ => None,
     }
 }
 

@@ -3,8 +3,9 @@
 //! Invariant: if a step fails, everything that earlier steps made is removed, and the interface is
 //! as it was. The error names what is missing.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use dunlin_core::transport::{Halves, Limits, Transport};
@@ -39,7 +40,8 @@ pub struct Options {
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
     pub partial_sums: bool,
     /// Options of the socket that receives the packets that are not steered. The endpoint takes its
-    /// address, port, sizes and packing from them. The address must belong to the interface.
+    /// address, port, sizes and packing from them. An address
+    /// that stands for any address means one of the interface.
     pub udp: udp::Options,
 }
 
@@ -114,13 +116,14 @@ impl Xdp {
     /// `ResourceBusy` if its queue is taken, or it has an XDP program; otherwise the kernel's error
     /// with the step that failed and the capability that permits it.
     pub fn open(options: &Options) -> io::Result<Halves<XdpRx, XdpTx>> {
-        let index = index_of(&options.interface)?;
+        let name = name_of(&options.interface)?;
+        let index = index_of(&name)?;
         let (tables, link) = Tables::open(index)?;
-        let udp = Udp::open(&options.udp)?;
+        let udp = Udp::open(&udp::Options {
+            ip: ip_on(&name, options.udp.ip)?,
+            ..options.udp.clone()
+        })?;
         let address = udp.rx.local_addr();
-        if address.ip().is_unspecified() || address.ip().is_loopback() {
-            return Err(invalid("xdp needs an address of its interface"));
-        }
         let home = Home {
             address,
             vlan: 0,
@@ -161,10 +164,37 @@ impl Xdp {
     }
 }
 
-fn index_of(interface: &str) -> io::Result<u32> {
-    let name = CString::new(interface).map_err(|_| invalid("an interface's name has no zero"))?;
-    ffi::interface_index(&name)
-        .map_err(|error| explain(error, &format!("there is no interface {interface:?}")))
+fn name_of(interface: &str) -> io::Result<CString> {
+    if interface.is_empty() {
+        return Err(invalid("no interface is given (the option xdp.interface)"));
+    }
+    CString::new(interface).map_err(|_| invalid("an interface's name has no zero"))
+}
+
+fn index_of(name: &CStr) -> io::Result<u32> {
+    ffi::interface_index(name)
+        .map_err(|error| explain(error, &format!("there is no interface {name:?}")))
+}
+
+/// The address to bind. If the given one stands for any address, this is one of the interface's own
+/// of the same family, and not one of the link alone if there is another.
+fn ip_on(name: &CStr, given: IpAddr) -> io::Result<IpAddr> {
+    let is_of_link = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    let found = match given.is_unspecified() {
+        // It may be an address that the host has elsewhere: packets for it arrive here as well.
+        false => Some(given),
+        true => ffi::addresses(name)?
+            .into_iter()
+            .filter(|ip| ip.is_ipv4() == given.is_ipv4())
+            .min_by_key(is_of_link),
+    };
+    found.filter(|ip| !ip.is_loopback()).ok_or_else(|| {
+        let what = format!("xdp needs an address for {name:?} that other hosts reach, not {given}");
+        io::Error::new(io::ErrorKind::InvalidInput, what)
+    })
 }
 
 /// The region: of the size that the options ask for, or less if the process may pin less.

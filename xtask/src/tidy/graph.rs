@@ -176,6 +176,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&["libc", "tracing"]),
+        optional: &["dunlin-xdp"],
         ..rule("dunlin-nexus", UNDER_NEXUS)
     },
     Rule {
@@ -228,7 +229,7 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
-        optional: &["dunlin-hub", "dunlin-server"],
+        optional: &["dunlin-hub", "dunlin-server", "dunlin-xdp"],
         ..rule(
             "dunlin-settings",
             &[
@@ -244,7 +245,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&[]),
-        optional: &["dunlin-hub", "dunlin-kv", "dunlin-settings"],
+        optional: &["dunlin-hub", "dunlin-kv", "dunlin-settings", "dunlin-xdp"],
         ..rule("dunlin", UNDER_FACE)
     },
     rule("dunlin-proto-example", &["dunlin"]),

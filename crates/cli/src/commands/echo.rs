@@ -1,9 +1,9 @@
 //! The service of `dunlin echo-server`, which `dunlin ping` calls, and the options that both share
 //! with `dunlin kv`.
 
+use std::str::FromStr;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use dunlin::{ReqType, Settings};
 
 use crate::commands::options::OptionArgs;
@@ -13,31 +13,77 @@ use crate::commands::options::OptionArgs;
 pub(crate) const ECHO: ReqType = ReqType(0x7ec0);
 
 /// The transport of packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Over {
-    /// Shared memory on one host, UDP otherwise; works with peers of either kind
+    /// Shared memory on one host, UDP otherwise.
     Auto,
-    /// Shared memory between processes of this host
     Shm,
-    /// Kernel UDP
     Udp,
+    /// AF_XDP, past the kernel's network stack.
+    Xdp {
+        interface: String,
+        /// `None`: as the option `xdp.queue` says.
+        queue: Option<String>,
+    },
 }
 
 impl Over {
-    pub(crate) const fn name(self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Shm => "shm",
             Self::Udp => "udp",
+            Self::Xdp { .. } => "xdp",
         }
+    }
+
+    /// The flag by which a client reaches a server over this transport; empty if it needs none.
+    pub(crate) const fn flag_of_client(&self) -> &'static str {
+        match self {
+            Self::Shm => "--transport shm ",
+            Self::Udp => "--transport udp ",
+            // These answer clients of any kind but `shm`; the name of a client's interface is its
+            // own affair.
+            Self::Auto | Self::Xdp { .. } => "",
+        }
+    }
+}
+
+impl FromStr for Over {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => return Ok(Self::Auto),
+            "shm" => return Ok(Self::Shm),
+            "udp" => return Ok(Self::Udp),
+            _ => {}
+        }
+        let Some(place) = text.strip_prefix("xdp:") else {
+            return Err(
+                "use auto, shm, udp, or xdp:INTERFACE[:QUEUE], such as xdp:eth0".to_owned(),
+            );
+        };
+        let (interface, queue) = match place.split_once(':') {
+            None => (place, None),
+            Some((interface, queue)) => (interface, Some(queue)),
+        };
+        if interface.is_empty() {
+            return Err("the interface is missing: xdp:INTERFACE[:QUEUE]".to_owned());
+        }
+        Ok(Self::Xdp {
+            interface: interface.to_owned(),
+            queue: queue.map(str::to_owned),
+        })
     }
 }
 
 /// The endpoint flags that `ping`, `echo-server` and `kv` share.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
-    /// Transport of packets
-    #[arg(long, value_enum, value_name = "T", default_value = "auto")]
+    /// Transport of packets: `auto` (shared memory on one host, UDP otherwise; for peers of either
+    /// kind), `shm`, `udp`, or `xdp:INTERFACE[:QUEUE]` (AF_XDP, for peers of `xdp` and `udp`)
+    #[arg(long, value_name = "T", default_value = "auto")]
     pub(crate) transport: Over,
     /// How long a thread looks for packets before it blocks, such as `50 us`; `spin`: for ever
     #[arg(long, value_name = "TIME|spin")]
@@ -58,6 +104,12 @@ impl EndpointArgs {
         let mut settings = self.options.load()?;
         if let Some(idle) = &self.idle {
             settings = settings.with_from("--idle", "endpoint.idle", idle)?;
+        }
+        if let Over::Xdp { interface, queue } = &self.transport {
+            settings = settings.with_from("--transport", "xdp.interface", interface)?;
+            if let Some(queue) = queue {
+                settings = settings.with_from("--transport", "xdp.queue", queue)?;
+            }
         }
         settings.check()?;
         Ok(settings)

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use dunlin::settings::Configurable;
-use dunlin::{Auto, Nexus, NexusError, Rpc, SessionEvent, Settings, Shm, Udp};
+use dunlin::{Auto, Nexus, NexusError, Rpc, SessionEvent, Settings, Shm, Udp, Xdp};
 use serde_json::json;
 
 use crate::commands::echo::{ECHO, EndpointArgs, Over};
@@ -71,10 +71,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     signal::watch()?;
     let nexus = bind(&settings)?;
-    match args.endpoint.transport {
+    match &args.endpoint.transport {
         Over::Auto => serve::<Auto>(args, &settings, &nexus),
         Over::Shm => serve::<Shm>(args, &settings, &nexus),
         Over::Udp => serve::<Udp>(args, &settings, &nexus),
+        Over::Xdp { .. } => serve::<Xdp>(args, &settings, &nexus),
     }
 }
 
@@ -206,10 +207,7 @@ fn as_seen(address: SocketAddr, args: &Args) -> String {
         ),
         false => address.to_string(),
     };
-    match args.endpoint.transport {
-        Over::Auto => target,
-        over => format!("--transport {} {target}", over.name()),
-    }
+    format!("{}{target}", args.endpoint.transport.flag_of_client())
 }
 
 fn report(args: &Args, all: &[Served], begin: Instant) -> anyhow::Result<()> {

@@ -5,6 +5,7 @@ mod facts;
 mod machine;
 mod memory;
 mod network;
+mod past_kernel;
 
 use std::fmt::Write as _;
 
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ("memory", memory::look()),
         ("network", network::look()),
         ("transports", network::try_transports()),
+        ("past the kernel", past_kernel::look()),
     ];
     let mut text = String::new();
     for (group, facts) in &groups {

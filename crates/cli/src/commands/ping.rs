@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use dunlin::settings::Configurable;
-use dunlin::{Auto, ConnectOptions, Settings, Shm, Udp};
+use dunlin::{Auto, ConnectOptions, Settings, Shm, Udp, Xdp};
 
 use crate::commands::echo::{EndpointArgs, Over, span};
 use crate::commands::target::resolve;
@@ -72,10 +72,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.options.settings()?;
     signal::watch()?;
     let to = resolve(&args.address)?;
-    match args.options.transport {
+    match &args.options.transport {
         Over::Auto => ping::<Auto>(args, &settings, to),
         Over::Shm => ping::<Shm>(args, &settings, to),
         Over::Udp => ping::<Udp>(args, &settings, to),
+        Over::Xdp { .. } => ping::<Xdp>(args, &settings, to),
     }
 }
 

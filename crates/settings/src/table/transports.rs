@@ -1,9 +1,11 @@
-//! Rows of the transports. `Auto` has the rows of both transports.
+//! Rows of the transports. `Auto` has the rows of `shm` and `udp`, and `Xdp` those of `xdp` and
+//! `udp`.
 
 use dunlin_core::transport::MAX_INLINE;
 use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::{MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options as UdpOptions};
 
+use crate::options::XdpOptions;
 use crate::setting::{FieldOf, Lens, MICROS, Setting, Shape, US, Unit};
 
 const fn shm(
@@ -22,6 +24,15 @@ const fn udp(
     meaning: &'static str,
 ) -> Setting {
     Setting::new(name, unit, FieldOf::Udp(lens), meaning)
+}
+
+const fn xdp(
+    name: &'static str,
+    unit: Unit,
+    lens: Lens<XdpOptions>,
+    meaning: &'static str,
+) -> Setting {
+    Setting::new(name, unit, FieldOf::Xdp(lens), meaning)
 }
 
 pub(super) const SHM: &[Setting] = &[
@@ -195,4 +206,43 @@ pub(super) const UDP: &[Setting] = &[
         "most peers at a time",
     )
     .within(1..=1 << 20),
+];
+
+pub(super) const XDP: &[Setting] = &[
+    xdp(
+        "xdp.interface",
+        Unit::Interface,
+        |xdp| &mut xdp.interface,
+        "interface whose packets bypass the kernel's network stack",
+    )
+    .words(&["none"]),
+    xdp(
+        "xdp.queue",
+        Unit::Count,
+        |xdp| &mut xdp.queue,
+        "its queue; packets of other queues come through the kernel",
+    )
+    .within(0..=4095),
+    xdp(
+        "xdp.mode",
+        Unit::Word,
+        |xdp| &mut xdp.mode,
+        "where the kernel runs the program that steers packets: after the driver or in it, for \
+         which some drivers reset the link",
+    )
+    .words(&["generic", "native"]),
+    xdp(
+        "xdp.umem",
+        Unit::Bytes,
+        |xdp| &mut xdp.umem_bytes,
+        "memory for frames, which the kernel pins; less if `ulimit -l` permits less",
+    )
+    .within(1 << 20..=1 << 32),
+    xdp(
+        "xdp.partial_sums",
+        Unit::Switch,
+        |xdp| &mut xdp.partial_sums,
+        "accept packets whose checksum covers only the pseudo header, as neighbours in the same \
+         kernel send them",
+    ),
 ];

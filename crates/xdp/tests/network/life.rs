@@ -64,11 +64,16 @@ fn what_cannot_be_opened_says_why_and_leaves_nothing() {
     assert!(queue.to_string().contains("no queue 77"), "{queue}");
     let loopback = other(&|options| options.interface = "lo".to_owned());
     assert_eq!(loopback.kind(), ErrorKind::InvalidInput, "{loopback}");
-    let wildcard = other(&|options| options.udp.ip = [0, 0, 0, 0].into());
+    let own = other(&|options| options.udp.ip = [127, 0, 0, 1].into());
+    assert!(own.to_string().contains("that other hosts reach"), "{own}");
+    host.ip("-4 addr flush dev link0").unwrap();
+    let none = other(&|options| options.udp.ip = [0; 4].into());
     assert!(
-        wildcard.to_string().contains("address of its interface"),
-        "{wildcard}"
+        none.to_string().contains("that other hosts reach"),
+        "{none}"
     );
+    host.ip(&format!("addr add {}/24 dev link0", host.address))
+        .unwrap();
     let small = other(&|options| options.umem_bytes = 4096);
     assert!(
         small.to_string().contains("a region of frames has"),

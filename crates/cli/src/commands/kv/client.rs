@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use dunlin::kv::store::{Delta, Verb};
 use dunlin::kv::{Connection, Error, Item, Options, Store};
 use dunlin::settings::Configurable;
-use dunlin::{Auto, Settings, Shm, Udp};
+use dunlin::{Auto, Settings, Shm, Udp, Xdp};
 use serde_json::{Value, json};
 
 use super::show;
@@ -169,10 +169,11 @@ pub(super) struct FlushArgs {
 pub(super) fn run(command: &Command) -> anyhow::Result<()> {
     let server = command.server();
     let settings = server.endpoint.settings()?;
-    match server.endpoint.transport {
+    match &server.endpoint.transport {
         Over::Auto => run_over::<Auto>(command, server, &settings),
         Over::Shm => run_over::<Shm>(command, server, &settings),
         Over::Udp => run_over::<Udp>(command, server, &settings),
+        Over::Xdp { .. } => run_over::<Xdp>(command, server, &settings),
     }
 }
 

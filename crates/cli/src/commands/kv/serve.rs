@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use dunlin::kv::store::{Config, Mode, Region, Seed, Table};
 use dunlin::kv::{Figures, MAX_PARTITIONS, Map, Partition};
 use dunlin::settings::Configurable;
-use dunlin::{Auto, Nexus, Rpc, Settings, Shm, Udp};
+use dunlin::{Auto, Nexus, Rpc, Settings, Shm, Udp, Xdp};
 use dunlin_front::Desk;
 use harness::progress::Progress;
 use harness::signal::{self, Interrupted};
@@ -107,10 +107,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let nexus = bound.with_context(|| {
         format!("cannot serve at {listen}; --listen 127.0.0.1:0 takes a port that is free")
     })?;
-    match args.endpoint.transport {
+    match &args.endpoint.transport {
         Over::Auto => serve_all::<Auto>(args, doors, &settings, &nexus),
         Over::Shm => serve_all::<Shm>(args, doors, &settings, &nexus),
         Over::Udp => serve_all::<Udp>(args, doors, &settings, &nexus),
+        Over::Xdp { .. } => serve_all::<Xdp>(args, doors, &settings, &nexus),
     }
 }
 

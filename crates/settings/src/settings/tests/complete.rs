@@ -7,6 +7,7 @@ use std::fmt::Debug;
 
 use dunlin_nexus::{EndpointBuilder, Nexus};
 use dunlin_transport::auto::Auto;
+use dunlin_xdp::Xdp;
 
 use crate::setting::{Setting, Unit};
 use crate::value::Value;
@@ -24,11 +25,12 @@ const NO_OPTIONS: [&str; 2] = [
 ];
 
 /// Fields whose names differ from those of their rows.
-const RENAMED: [(&str, &str); 12] = [
+const RENAMED: [(&str, &str); 13] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),
     ("builder.transport.shm.", "shm."),
     ("builder.transport.udp.", "udp."),
+    ("past_kernel.transport.", "xdp."),
     ("nexus.plane.", "nexus."),
     ("nexus.insight_", "insight."),
     ("connect.session.", "session."),
@@ -95,6 +97,10 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     let mut all = fields("builder", &builder);
     // The nexus itself is not an option of the endpoint.
     all.retain(|name, _| !name.starts_with("builder.nexus"));
+    let past_kernel: EndpointBuilder<Xdp> = settings.endpoint(nexus);
+    let own = |name: &str| name.starts_with("xdp.") && !name.starts_with("xdp.udp.");
+    let past_kernel = fields("past_kernel", &past_kernel).into_iter();
+    all.extend(past_kernel.filter(|(name, _)| own(name)));
     all.extend(fields("nexus", &settings.nexus()));
     all.extend(fields("connect", &settings.connect_options()));
     all.extend(fields("channel", &settings.hub()));
@@ -112,6 +118,7 @@ fn other_value(setting: &Setting) -> String {
         Unit::Ip => vec![Value::Ip([10, 1, 2, 3].into())],
         Unit::Networks => vec![Value::Text("10.1.0.0/16".to_owned())],
         Unit::Address => vec![Value::Text("localhost:7".to_owned())],
+        Unit::Interface => vec![Value::Text("eth7".to_owned())],
         Unit::Word => setting
             .words
             .iter()

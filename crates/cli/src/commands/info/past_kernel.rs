@@ -1,0 +1,123 @@
+//! Whether the transport `xdp` can be used here: the kernel, the privileges of this process, and
+//! each Ethernet interface.
+
+use std::path::Path;
+
+use super::facts::{Fact, field, file, number, size};
+
+/// The capabilities that `xdp` needs, and their bits in `/proc/self/status`.
+const NEEDED: [(&str, u32); 3] = [("cap_net_admin", 12), ("cap_net_raw", 13), ("cap_bpf", 39)];
+
+/// With this one, the process may pin any amount of memory.
+const IPC_LOCK: u32 = 14;
+
+/// The first version of Linux whose sockets take frames of several pieces.
+const OLDEST: (u32, u32) = (6, 6);
+
+/// The kind of an Ethernet interface in `/sys/class/net/NAME/type`.
+const ETHERNET: u64 = 1;
+
+pub(super) fn look() -> Vec<Fact> {
+    let mut facts = vec![kernel(), privileges(), pinned()];
+    facts.extend(interfaces());
+    facts
+}
+
+fn kernel() -> Fact {
+    let release = file("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let is_new = version(&release).is_some_and(|version| version >= OLDEST);
+    Fact::good("xdp: kernel", format!("Linux {release}")).advise(
+        is_new,
+        format!("xdp needs Linux {}.{} or newer", OLDEST.0, OLDEST.1),
+    )
+}
+
+/// The first two numbers of a kernel's release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// The effective capabilities of this process, as bits.
+fn capabilities() -> u64 {
+    let status = file("/proc/self/status").unwrap_or_default();
+    let bits = field(&status, "CapEff").and_then(|bits| u64::from_str_radix(bits, 16).ok());
+    bits.unwrap_or(0)
+}
+
+fn privileges() -> Fact {
+    let missing = missing(capabilities());
+    let value = match missing.is_empty() {
+        true => "all".to_owned(),
+        false => format!("{} missing", missing.join(", ")),
+    };
+    Fact::good("xdp: privileges", value).advise(
+        missing.is_empty(),
+        "as root, `setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep PROGRAM`",
+    )
+}
+
+/// The needed capabilities that are not among these.
+fn missing(capabilities: u64) -> Vec<&'static str> {
+    let lacks = |(_, bit): &&(&str, u32)| capabilities >> bit & 1 == 0;
+    NEEDED.iter().filter(lacks).map(|(name, _)| *name).collect()
+}
+
+fn pinned() -> Fact {
+    let limits = file("/proc/self/limits").unwrap_or_default();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max locked memory"));
+    let limit = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    let is_free = capabilities() >> IPC_LOCK & 1 == 1;
+    let value = match limit {
+        Some(limit) if !is_free => format!("up to {}", size(limit)),
+        _ => "without limit".to_owned(),
+    };
+    let wanted = dunlin::transport::XdpOptions::default().umem_bytes;
+    Fact::good("xdp: pinned memory", value).advise(
+        is_free || limit.is_none_or(|limit| limit >= wanted),
+        format!(
+            "xdp.umem is {}; less room drops packets earlier: `ulimit -l {}`, or cap_ipc_lock",
+            size(wanted),
+            wanted >> 10
+        ),
+    )
+}
+
+/// The Ethernet interfaces of this network namespace.
+fn interfaces() -> Vec<Fact> {
+    let Ok(all) = std::fs::read_dir("/sys/class/net") else {
+        return Vec::new();
+    };
+    let mut names: Vec<_> = all
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| number(path.join("type")) == Some(ETHERNET))
+        .collect();
+    names.sort();
+    names.iter().map(|path| interface(path)).collect()
+}
+
+fn interface(path: &Path) -> Fact {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mtu = number(path.join("mtu")).unwrap_or(0);
+    let queues = std::fs::read_dir(path.join("queues")).into_iter().flatten();
+    let queues = queues
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("rx-"))
+        .count();
+    let state = file(path.join("operstate")).unwrap_or_default();
+    let value = format!("{name}: {state}, {queues} queues, MTU {mtu}");
+    Fact::good("xdp: interface", value).advise(
+        queues <= 1,
+        format!(
+            "only packets that the interface puts into the endpoint's queue bypass the kernel; \
+             --transport xdp:{name}:QUEUE chooses it, and as root, `ethtool -L {name} combined 1` \
+             leaves one"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Echoes between two namespaces over `xdp`, and the errors of an interface that cannot be used.
+
+use dunlin_testkit::network::{Host, Network};
+
+use super::{LIMIT, Running, objects, run, text};
+
+/// An echo server in the namespace, and its address.
+fn serve(host: &Host, transport: &str) -> (Running, String) {
+    let listen = format!("{}:0", host.address);
+    let args = ["echo-server", &listen, "--json", "--transport", transport];
+    let mut server = host.run(|| Running::start(&args));
+    let address = server.line()["listening"].as_str().unwrap().to_owned();
+    (server, address)
+}
+
+/// Datagrams that the kernel's network stack has delivered in the namespace.
+fn datagrams(host: &Host) -> u64 {
+    let table = host.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
+    let line = table.lines().filter(|line| line.starts_with("Udp:")).nth(1);
+    line.unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn echoes_between_xdp_and_udp() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for (near, far) in [
+        ("xdp:link0", "xdp:link0"),
+        ("xdp:link0:0", "udp"),
+        ("udp", "xdp:link0"),
+        ("auto", "xdp:link0"),
+    ] {
+        let before = datagrams(&network.right);
+        let (server, address) = serve(&network.right, far);
+        for size in ["32", "100000"] {
+            let ping = ["ping", "-c", "5", "-i", "10ms", "-s", size, "--json"];
+            let args = [&ping[..], &["--transport", near, &address]].concat();
+            let out = network.left.run(|| run(&args));
+            let said = text(&out.stderr);
+            assert!(
+                out.status.success(),
+                "{near} to {far}, {size} bytes: {said}"
+            );
+            let summary = objects(&out.stdout).pop().unwrap();
+            assert_eq!(summary["answered"], 5, "{summary}");
+        }
+        let through_kernel = datagrams(&network.right) - before;
+        // Only the first packets, whose Ethernet address is not known yet, may come through the
+        // kernel. Five large requests are some hundred packets.
+        match (near.starts_with("xdp"), far.starts_with("xdp")) {
+            (_, true) => assert!(through_kernel < 20, "{near} to {far}: {through_kernel}"),
+            _ => assert!(through_kernel >= 20, "{near} to {far}: {through_kernel}"),
+        }
+        let (_, code) = server.end("-INT");
+        assert_eq!(code, Some(0));
+    }
+}
+
+#[test]
+fn an_interface_that_cannot_be_used_is_named() {
+    for (transport, said) in [
+        ("xdp", "xdp:INTERFACE[:QUEUE]"),
+        ("xdp:", "the interface is missing"),
+        ("xdp:no/name", "an interface's name"),
+        ("xdp:lo:4096", "4095"),
+        ("xdp:nothing0", "nothing0"),
+    ] {
+        let begin = std::time::Instant::now();
+        let out = run(&["echo-server", "127.0.0.1:0", "--transport", transport]);
+        assert!(begin.elapsed() < LIMIT);
+        assert!(!out.status.success());
+        let error = text(&out.stderr);
+        assert!(error.contains(said), "{transport}: {error}");
+    }
+}
