@@ -12,6 +12,7 @@
 //! | `timely.rs`, `dcqcn.rs`, `swift.rs` | the schemes: plain state machines without packets |
 //! | `flow.rs` | the scheme of each session, and when its next packet may leave |
 //! | `congestion/pacing.rs`, `congestion/wheel.rs` | packets that wait for their time |
+//! | `congestion/egress.rs` | until when the NIC is busy with packets of large responses |
 
 use std::fmt::Debug;
 
@@ -20,6 +21,7 @@ use crate::time::Nanos;
 
 pub(crate) mod constants;
 mod dcqcn;
+pub(crate) mod egress;
 pub(crate) mod flow;
 pub(crate) mod pacer;
 pub(crate) mod pacing;

@@ -176,6 +176,8 @@ pub struct Path {
     /// it never exceeds.
     pub line_rate: u64,
     /// Round trip of a packet through an empty network. [`Nanos::ZERO`]: it can only be measured.
+    /// If it is declared, the endpoint also trusts the line rate, and sends packets of large
+    /// responses no faster (rule S13).
     pub base_rtt: Nanos,
     /// The congestion control of sessions for which none is chosen.
     pub scheme: Scheme,

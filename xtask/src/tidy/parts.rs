@@ -30,6 +30,11 @@ const PARTS: &[Part] = &[
         owners: &[],
     },
     Part {
+        path: "crates/core/src/congestion/egress.rs",
+        values: &[],
+        owners: &[],
+    },
+    Part {
         path: "crates/core/src/congestion/pacer.rs",
         values: &[],
         owners: &[],

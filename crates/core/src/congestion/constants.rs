@@ -12,6 +12,20 @@ use crate::time::Nanos;
 /// 1 KB every 1.3 ms, so 1000 senders at the least rate leave a link three quarters empty.
 pub(crate) const LEAST_RATE_DIVISOR: f64 = 4096.0;
 
+/// The server side's estimate of its NIC's queue. All values are ours.
+pub(crate) mod egress {
+    use super::Nanos;
+
+    /// Bytes of a frame on the cable besides its packet: Ethernet with preamble and gap, IPv4, UDP.
+    pub(crate) const FRAME_BYTES: u32 = 66;
+    /// Packets of a full size that may wait in the NIC. It never idles if the endpoint looks again
+    /// before they have left; more of them would delay the CRs, which follow them.
+    pub(crate) const AHEAD_PACKETS: u64 = 2;
+    /// Longest time for which the endpoint makes up if it came late. More would be a burst that
+    /// fills the NIC.
+    pub(crate) const MOST_LATE: Nanos = Nanos::from_micros(20);
+}
+
 /// Timely.
 pub(crate) mod timely {
     use super::Nanos;
@@ -115,7 +129,7 @@ pub(crate) mod swift {
     pub(crate) const QUEUE: f64 = 3.2;
     /// Beyond this number of senders, the power is 1/4: a switch with 100 KB, shared as Choudhury
     /// and Hahne propose, has room for only 81 packets.
-    pub(crate) const STEEP_UNTIL: f64 = 36.0;
+    pub(crate) const STEEP_UNTIL: f64 = 38.0;
     /// For a window w below one packet, the target queue is longer by this number of packets times
     /// 1/√w − 1 (Swift §3.2). This makes small windows equal.
     pub(crate) const SMALL_QUEUE: f64 = 45.0;

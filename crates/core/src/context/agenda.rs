@@ -39,6 +39,8 @@ pub(crate) struct Agenda {
     excused: Option<Nanos>,
     /// When the first of the large messages on their way is due.
     transfers: Nanos,
+    /// When packets that clients have asked for may leave (rule S13).
+    asked: Nanos,
     next_sweep: Nanos,
     sweep_cursor: usize,
     /// This round of the sweep has seen a held response.
@@ -61,6 +63,7 @@ impl Agenda {
             scan_cursor: 0,
             excused: None,
             transfers: Nanos::MAX,
+            asked: Nanos::MAX,
             next_sweep: Nanos::MAX,
             sweep_cursor: 0,
             sweep_found: false,
@@ -92,6 +95,7 @@ impl Agenda {
             .min(self.next_sweep)
             .min(acks)
             .min(self.transfers)
+            .min(self.asked)
             .min(self.timers.next_due())
             .min(paced);
     }
@@ -237,6 +241,21 @@ impl Agenda {
         self.acks
             .pop_front_if(|(at, _)| *at <= now)
             .map(|(_, id)| id)
+    }
+
+    /// Notes that the packets that clients have asked for may leave at `at`, and not earlier;
+    /// [`Nanos::MAX`]: there are none, or nothing must call for attention to them.
+    pub(crate) fn send_asked_at(&mut self, at: Nanos) {
+        self.asked = at;
+        self.at_latest(at);
+    }
+
+    /// Makes the loop look at the packets that clients have asked for, if they may leave now.
+    pub(crate) fn call_attention_to_asked(&mut self, now: Nanos) {
+        if self.asked <= now {
+            self.asked = Nanos::MAX;
+            self.attention = true;
+        }
     }
 
     /// If the sweep rests, makes it begin after one interval, because a response is now held.

@@ -103,6 +103,7 @@ impl<X: Tx, C, App> Engine<X, C, App> {
             let core = &mut self.core;
             let line = core.sessions.at_mut(index);
             line.set_near(near);
+            line.set_declared(path.base_rtt != Nanos::ZERO);
             core.pacer.begin_control(line, &path, &mut core.context);
         }
     }

@@ -27,6 +27,7 @@ impl Core {
         self.requests
             .acknowledge_due(&self.sessions, &mut self.context);
         self.release_paced();
+        self.context.agenda.call_attention_to_asked(now);
         if self.context.agenda.scan_is_due(now) {
             self.scan_calls(queue_empty);
         }

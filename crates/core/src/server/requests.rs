@@ -30,6 +30,7 @@ mod slots;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqNum, ReqType};
 
+use crate::congestion::egress::Egress;
 use crate::handle::{AssemblyIdx, RequestId, RequestIdx, SessionIdx, SlotIdx};
 use crate::server::inbound::{Effect, Partial};
 use crate::session::terms::Template;
@@ -249,17 +250,34 @@ impl InboundRequest {
 }
 
 /// The requests of peers, until their entries are freed, and the slots of all sessions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Requests {
     table: Slab<RequestIdx, InboundRequest>,
     slots: Vec<Slot>,
     asked: Asked,
+    /// The packets of sessions whose path is declared.
+    limited: Asked,
+    egress: Egress,
     /// The generation of new entries. It is higher than those of all entries whose memory was given
     /// back, so a handle of one of them finds no later request.
     first_generation: u32,
     /// The sweep has found no held response since a slot last got an entry, and the memory of
     /// unused entries is being given back.
     gives_back: bool,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self {
+            table: Slab::default(),
+            slots: Vec::new(),
+            asked: Asked::free(),
+            limited: Asked::limited(),
+            egress: Egress::default(),
+            first_generation: 0,
+            gives_back: false,
+        }
+    }
 }
 
 /// Questions about a request.

@@ -21,6 +21,8 @@ impl Marks {
     pub(super) const NEAR: u8 = 32;
     /// The peer keeps the rules of error codes (rule W13).
     pub(super) const CODES: u8 = 64;
+    /// The transport declares the path to the peer: its rate, and the round trip without a queue.
+    pub(super) const DECLARED: u8 = 128;
 
     #[inline]
     pub(super) const fn has(self, mark: u8) -> bool {

@@ -73,8 +73,7 @@ impl Transfers {
         }
         let of_session = &mut self.sessions[session.0 as usize];
         if of_session.live == 0 {
-            // The old record may be of another session, or very old.
-            of_session.word = Word::default();
+            of_session.word = of_session.word.anew();
         }
         of_session.live += 1;
         let index = self.all.take();
@@ -151,6 +150,11 @@ impl Transfers {
     /// Notes the answer to a packet that left at `sent`.
     fn on_answer(&mut self, session: SessionIdx, sent: Nanos, now: Nanos) {
         self.sessions[session.0 as usize].word.on_answer(sent, now);
+    }
+
+    /// Notes for how long the server kept a packet that the session had asked for.
+    fn on_kept(&mut self, session: SessionIdx, residence: Nanos) {
+        self.sessions[session.0 as usize].word.on_kept(residence);
     }
 
     /// Notes that the message probes with its packet `tail`, which leaves again now. Returns the

@@ -9,6 +9,9 @@
 
 use crate::time::Nanos;
 
+/// After this number of answers, about a third of the longest time is left.
+const KEPT_MEMORY: u64 = 256;
+
 /// The last answers, and the probes since then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Word {
@@ -16,6 +19,9 @@ pub(crate) struct Word {
     newest: Nanos,
     /// When a packet was last answered, or a message last probed.
     last: Nanos,
+    /// The longest recent time for which the peer kept the packets of a response that this side had
+    /// asked for (rule S13). It outlasts the messages.
+    kept: Nanos,
     /// The number of probes since a packet was last answered.
     asks: u8,
 }
@@ -27,6 +33,25 @@ impl Word {
         self.newest = self.newest.max(sent);
         self.last = now;
         self.asks = 0;
+    }
+
+    /// Notes for how long the peer kept a packet that this side had asked for.
+    pub(super) fn on_kept(&mut self, residence: Nanos) {
+        self.kept = Nanos(self.kept.0 - self.kept.0 / KEPT_MEMORY).max(residence);
+    }
+
+    /// How much longer than a round trip an asked packet may take, because the peer keeps it.
+    pub(super) fn kept(&self) -> Nanos {
+        self.kept.times(2)
+    }
+
+    /// The record of a session whose first large message begins now. The old one may be of another
+    /// session, or very old; but a wrong time for which packets are kept only delays a probe.
+    pub(super) fn anew(&self) -> Self {
+        Self {
+            kept: self.kept,
+            ..Self::default()
+        }
     }
 
     /// Notes that a message probes.

@@ -196,7 +196,8 @@ pub(super) const UDP: &[Setting] = &[
         "udp.base_rtt",
         MICROS,
         |udp| &mut udp.base_rtt,
-        "round trip through the empty network, if it is known; 0: sessions measure it",
+        "round trip through the empty network, if it is known; then `udp.line_rate` also limits \
+         large responses; 0: sessions measure it",
     )
     .within(0..=1_000_000_000),
     udp(

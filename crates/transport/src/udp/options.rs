@@ -80,7 +80,8 @@ pub struct Options {
     pub line_rate: u64,
     /// Round trip of a small packet through the empty network, if the operator knows it. Otherwise
     /// ([`Nanos::ZERO`]) sessions measure it, and a session that is opened while the network is
-    /// full takes that state for the empty network.
+    /// full takes that state for the empty network. An endpoint that has this round trip also sends
+    /// the packets of large responses no faster than `line_rate`, so set both.
     pub base_rtt: Nanos,
     /// Most peers at a time.
     pub max_peers: u32,

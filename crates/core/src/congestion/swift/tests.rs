@@ -65,8 +65,8 @@ fn a_session_with_a_smaller_share_aims_at_a_longer_queue() {
     // One of 16 senders: 16^(3/4) = 8.
     assert_close(target(1.0, 16), 10.0 + 3.2 * 8.0);
     assert_close(target(2.0, 32), 10.0 + 3.2 * 8.0);
-    // One of 36 × 16: 36^(3/4) = 14.6969, and 16^(1/4) = 2.
-    assert_close(target(1.0, 576), 10.0 + 3.2 * 14.696_938 * 2.0);
+    // One of 38 × 16: 38^(3/4) = 15.3051, and 16^(1/4) = 2.
+    assert_close(target(1.0, 608), 10.0 + 3.2 * 15.305_154 * 2.0);
     // Below one packet, the target is longer by 45 × (1/√0.25 − 1).
     assert_close(target(0.25, 16), 10.0 + 3.2 * 8.0 + 45.0);
 }

@@ -26,6 +26,13 @@ fn what_is_due_first_decides() {
     assert_eq!(agenda.pop_timer(Nanos(60)), Some(TimerToken(1)));
     agenda.find_due(Nanos(70));
     assert_eq!(agenda.due(), Nanos(70), "a paced packet");
+    agenda.send_asked_at(Nanos(80));
+    agenda.find_due(Nanos::MAX);
+    assert_eq!(agenda.due(), Nanos(80), "packets of responses");
+    agenda.call_attention_to_asked(Nanos(79));
+    assert!(!agenda.needs_attention());
+    agenda.call_attention_to_asked(Nanos(80));
+    assert!(agenda.needs_attention());
     agenda.find_due(Nanos::MAX);
     assert_eq!(agenda.due(), Nanos(100), "the scan of calls");
 }

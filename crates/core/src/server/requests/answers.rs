@@ -140,7 +140,7 @@ impl Requests {
         sessions: &Sessions,
         context: &mut Context,
     ) {
-        let request = self.at_mut(idx);
+        let request = self.table.at_mut(idx);
         let line = sessions.at(request.session);
         let terms = line.terms();
         let mut header = line.header(PacketType::Resp, request.req);
@@ -158,6 +158,10 @@ impl Requests {
                 if header.size > terms.data_size {
                     // The server sends the first packet; the client asks for the others.
                     let first = response.lend_range(0, terms.data_size as usize);
+                    if line.is_declared() {
+                        let (len, now) = (terms.data_size as usize, context.moment.now());
+                        self.egress.on_sent(len, &context.limits, now);
+                    }
                     outbox.push(terms.peer, &header, first.unwrap_or(BufRef::EMPTY))
                 } else {
                     outbox.push_message(terms.peer, &header, response)

@@ -2,7 +2,8 @@
 //! sessions take turns, so one that asks for more than its share delays only itself.
 //!
 //! Invariants: a session has at most as many packets here as it has credits, which an honest client
-//! never exceeds; no packet is here twice; a session has a turn if and only if it has packets here.
+//! never exceeds; no packet is here twice; a session waits for its turn if and only if it has
+//! packets here.
 //! Queues keep their memory, so after a while an RFR allocates nothing.
 //!
 //! Owned by [`Requests`](super::Requests), which knows whether the response is still there.
@@ -19,8 +20,14 @@ use crate::time::Nanos;
 /// UDP, sending them takes some 20 µs, and a request that arrives meanwhile has to wait.
 pub(super) const ITERATION_BYTES: usize = 64 << 10;
 
-/// Bytes that a session sends in one turn; at least one packet.
-pub(super) const TURN_BYTES: usize = 16 << 10;
+/// Most bytes that a session sends in one turn, which ends with the response, too; at least one
+/// packet.
+const TURN_BYTES: usize = 16 << 10;
+
+/// The same, if the packets wait for the NIC. Messages of this length then end one after the other.
+/// So their clients also begin their next requests one after the other, and both directions of the
+/// cable stay busy.
+const LIMITED_TURN_BYTES: usize = 64 << 10;
 
 /// A packet counts as at least this number of bytes, because handling it takes time even if it is
 /// short.
@@ -53,11 +60,16 @@ pub(super) struct Asking {
 struct Queue {
     parts: VecDeque<Asking>,
     packets: u32,
+    /// Bytes that the session may still send in its turn; 0 if its turn has not begun. A session
+    /// that asks packet by packet keeps its turn although its queue is empty between two packets.
+    left: usize,
 }
 
-/// The packets that all sessions have asked for.
-#[derive(Debug, Default)]
+/// The packets that sessions have asked for.
+#[derive(Debug)]
 pub(super) struct Asked {
+    /// Bytes of a turn.
+    turn: usize,
     turns: VecDeque<SessionIdx>,
     /// By the index of the session.
     queues: Vec<Queue>,
@@ -89,6 +101,24 @@ impl Asking {
 }
 
 impl Asked {
+    /// The queues of sessions whose packets leave without waiting for the NIC.
+    pub(super) fn free() -> Self {
+        Self::with(TURN_BYTES)
+    }
+
+    /// The queues of sessions whose packets wait for the NIC.
+    pub(super) fn limited() -> Self {
+        Self::with(LIMITED_TURN_BYTES)
+    }
+
+    fn with(turn: usize) -> Self {
+        Self {
+            turn,
+            turns: VecDeque::new(),
+            queues: Vec::new(),
+        }
+    }
+
     /// Queues packets for which a client asks. A packet that is queued already is not queued again,
     /// but will carry the flags of both RFRs. False if some were dropped, because the session has
     /// `limit` packets or too many parts here, or because the RFR overlaps too many parts.
@@ -101,7 +131,10 @@ impl Asked {
         let was_empty = queue.parts.is_empty();
         let fits = queue.add(asking, limit);
         if was_empty && !queue.parts.is_empty() {
-            self.turns.push_back(session);
+            match queue.left {
+                0 => self.turns.push_back(session),
+                _ => self.turns.push_front(session),
+            }
         }
         fits
     }
@@ -119,56 +152,70 @@ impl Asked {
         part.map(|part| (session, part.request, *part))
     }
 
-    /// Notes that the first packet of the session whose turn it is was sent.
-    pub(super) fn on_sent(&mut self) {
-        if let Some(queue) = self.current() {
-            queue.packets -= 1;
-            let done = queue.parts.front_mut().is_some_and(|part| {
-                part.next += 1;
-                part.next == part.after
-            });
-            if done {
-                queue.parts.pop_front();
-            }
+    /// Notes that the first packet of the session whose turn it is was sent, which counts as
+    /// `bytes` bytes. `last`: no packet of its response follows, so the turn ends.
+    pub(super) fn on_sent(&mut self, bytes: usize, last: bool) {
+        let Some(&session) = self.turns.front() else {
+            return;
+        };
+        let queue = &mut self.queues[session.0 as usize];
+        queue.on_sent();
+        let left = if queue.left == 0 {
+            self.turn
+        } else {
+            queue.left
+        };
+        queue.left = if last { 0 } else { left.saturating_sub(bytes) };
+        let (is_over, is_empty) = (queue.left == 0, queue.parts.is_empty());
+        if is_over || is_empty {
+            self.turns.pop_front();
+        }
+        if is_over && !is_empty {
+            self.turns.push_back(session);
         }
     }
 
     /// Drops the first part of the session whose turn it is, because the response is gone.
     pub(super) fn on_gone(&mut self) {
-        if let Some(queue) = self.current()
-            && let Some(part) = queue.parts.pop_front()
-        {
+        let Some(session) = self.turns.front() else {
+            return;
+        };
+        let queue = &mut self.queues[session.0 as usize];
+        if let Some(part) = queue.parts.pop_front() {
             queue.packets -= part.after - part.next;
         }
-    }
-
-    /// Ends the turn of the session: the next session has its turn.
-    pub(super) fn end_turn(&mut self) {
-        if let Some(session) = self.turns.pop_front()
-            && !self.queues[session.0 as usize].parts.is_empty()
-        {
-            self.turns.push_back(session);
+        if queue.parts.is_empty() {
+            self.turns.pop_front();
         }
     }
 
-    /// Drops the packets of a session that has ended.
+    /// Drops the packets and the turn of a session that has ended.
     pub(super) fn forget(&mut self, session: SessionIdx) {
-        if let Some(queue) = self.queues.get_mut(session.0 as usize)
-            && !queue.parts.is_empty()
-        {
+        let Some(queue) = self.queues.get_mut(session.0 as usize) else {
+            return;
+        };
+        queue.left = 0;
+        if !queue.parts.is_empty() {
             queue.parts.clear();
             queue.packets = 0;
             self.turns.retain(|other| *other != session);
         }
     }
-
-    fn current(&mut self) -> Option<&mut Queue> {
-        let session = *self.turns.front()?;
-        self.queues.get_mut(session.0 as usize)
-    }
 }
 
 impl Queue {
+    /// Notes that the first packet was sent.
+    fn on_sent(&mut self) {
+        self.packets -= 1;
+        let done = self.parts.front_mut().is_some_and(|part| {
+            part.next += 1;
+            part.next == part.after
+        });
+        if done {
+            self.parts.pop_front();
+        }
+    }
+
     fn add(&mut self, asking: &Asking, limit: u32) -> bool {
         let mut next = asking.next;
         for _ in 0..MOST_STEPS {

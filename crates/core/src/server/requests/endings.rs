@@ -80,6 +80,7 @@ impl Requests {
     /// Drops the packets that were asked for on a session that closes: no client waits for them.
     pub(crate) fn forget_asked(&mut self, session: SessionIdx) {
         self.asked.forget(session);
+        self.limited.forget(session);
     }
 }
 

@@ -4,13 +4,15 @@
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, Header, PacketType, Residence};
 
-use super::asked::{Asked, Asking, ITERATION_BYTES, LEAST_CHARGE, TURN_BYTES};
+use super::asked::{Asked, Asking, ITERATION_BYTES, LEAST_CHARGE};
 use super::{InboundRequest, Marks, RequestState, Requests};
 use crate::context::Context;
 use crate::handle::{AssemblyIdx, RequestId, RequestIdx};
 use crate::observe::counters::DropReason;
 use crate::server::inbound::{Effect, Large, Partial, Received};
 use crate::session::table::Sessions;
+use crate::slab::Slab;
+use crate::time::Nanos;
 use crate::transfer::reassembly::{CreditReturn, Taken};
 use crate::transfer::scoreboard::packets_of;
 
@@ -86,13 +88,13 @@ impl Requests {
 
     /// Sends a CR for a request for which this burst brought packets (rule S7).
     pub(crate) fn send_credit_return(
-        &self,
+        &mut self,
         idx: RequestIdx,
         due: &CreditReturn,
         sessions: &Sessions,
         context: &mut Context,
     ) {
-        let request = self.at(idx);
+        let request = self.table.at(idx);
         let line = sessions.at(request.session);
         let mut header = line.header(PacketType::Cr, request.req);
         header.pkt = due.trigger;
@@ -110,6 +112,13 @@ impl Requests {
             context.outbox.push(peer, &header, BufRef::EMPTY);
             context.outbox.add_bitmap(&bits);
             context.outbox.measure(request.arrived, burst_time);
+            if line.is_declared() {
+                self.egress.on_sent(
+                    bits.words() as usize * size_of::<u64>(),
+                    &context.limits,
+                    context.moment.now(),
+                );
+            }
             // Only the first CR has the flags.
             header.flags = Flags::NONE;
         }
@@ -141,7 +150,11 @@ impl Requests {
             false => flags,
         };
         let asking = Asking::new(id, first..after, flags, context.moment.burst_time());
-        if !self.asked.ask(packet.session, &asking, terms.credits) {
+        let asked = match packet.line.is_declared() {
+            true => &mut self.limited,
+            false => &mut self.asked,
+        };
+        if !asked.ask(packet.session, &asking, terms.credits) {
             context.stats.on_drop(DropReason::PacketNumber);
         }
         context.agenda.call_attention();
@@ -152,45 +165,58 @@ impl Requests {
     pub(crate) fn send_asked(&mut self, sessions: &Sessions, context: &mut Context) {
         let mut sent = 0;
         while sent < ITERATION_BYTES && !self.asked.is_empty() {
-            sent += self.take_turn(sessions, context);
-            self.asked.end_turn();
+            let bytes = send_first(&mut self.asked, &mut self.table, sessions, context);
+            sent += bytes.unwrap_or(0).max(LEAST_CHARGE);
+        }
+        let next = self.send_limited(sessions, context);
+        context.agenda.send_asked_at(next.unwrap_or(Nanos::MAX));
+    }
+
+    /// Does the same for the sessions whose path is declared, while the NIC has room. Returns when
+    /// it has room for the next packet; `None` if there is none.
+    fn send_limited(&mut self, sessions: &Sessions, context: &mut Context) -> Option<Nanos> {
+        let (mut sent, now) = (0, context.moment.now());
+        loop {
+            let any = !self.limited.is_empty();
+            let next = self.egress.next(any, &context.limits, now)?;
+            if next > now || sent >= ITERATION_BYTES {
+                return Some(next);
+            }
+            let bytes = send_first(&mut self.limited, &mut self.table, sessions, context);
+            if let Some(bytes) = bytes {
+                self.egress.on_sent(bytes, &context.limits, now);
+            }
+            sent += bytes.unwrap_or(0).max(LEAST_CHARGE);
         }
     }
 
-    /// Whether clients have asked for packets that have not been sent yet.
+    /// Whether clients have asked for packets that may leave in the next iteration, besides those
+    /// for which the agenda has an entry.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.asked.is_empty()
     }
+}
 
-    /// Takes a session's turn; returns the number of bytes that it sent.
-    fn take_turn(&mut self, sessions: &Sessions, context: &mut Context) -> usize {
-        let mut sent = 0;
-        let Some((session, ..)) = self.asked.first() else {
-            return 0;
-        };
-        let of_turn = |asked: &Asked| asked.first().filter(|(whose, ..)| *whose == session);
-        while let Some((_, id, part)) = of_turn(&self.asked) {
-            let data_size = sessions.at(session).terms().data_size;
-            let Some(request) = self.response_to(id, data_size) else {
-                self.asked.on_gone();
-                continue;
-            };
-            sent += request.send_part(&part, sessions, context);
-            self.asked.on_sent();
-            if sent >= TURN_BYTES {
-                break;
-            }
-        }
-        sent
-    }
-
-    /// The request with this name, if it still has its response.
-    fn response_to(&mut self, id: RequestId, data_size: u32) -> Option<&mut InboundRequest> {
-        let is_it = self.table.get(id.index).is_some() && self.id(id.index) == id;
-        let request = self.table.get_mut(id.index).filter(|_| is_it)?;
-        let is_there = request.packets_of_response(data_size).is_some();
-        (request.state == RequestState::Done && is_there).then_some(request)
-    }
+/// Sends the first packet of `asked`; returns its bytes of data. `None` if its response is gone:
+/// then the packets of that response are dropped.
+fn send_first(
+    asked: &mut Asked,
+    table: &mut Slab<RequestIdx, InboundRequest>,
+    sessions: &Sessions,
+    context: &mut Context,
+) -> Option<usize> {
+    let (session, id, part) = asked.first()?;
+    let data_size = sessions.at(session).terms().data_size;
+    let request = table
+        .get_mut(id.index)
+        .filter(|request| request.has_response(id, data_size));
+    let Some(request) = request else {
+        asked.on_gone();
+        return None;
+    };
+    let (bytes, last) = request.send_part(&part, sessions, context);
+    asked.on_sent(bytes.max(LEAST_CHARGE), last);
+    Some(bytes)
 }
 
 impl InboundRequest {
@@ -202,11 +228,22 @@ impl InboundRequest {
         Some(packets_of(size, data_size))
     }
 
-    /// Sends the next packet that was asked for. Returns its bytes of data, or [`LEAST_CHARGE`] if
-    /// it has fewer: handling a packet takes time even if it is short.
-    fn send_part(&mut self, part: &Asking, sessions: &Sessions, context: &mut Context) -> usize {
+    /// Whether this is the request with the name `id`, and it still has its response.
+    fn has_response(&self, id: RequestId, data_size: u32) -> bool {
+        let is_it = self.generation == id.generation && self.req == id.req;
+        is_it && self.state == RequestState::Done && self.packets_of_response(data_size).is_some()
+    }
+
+    /// Sends the next packet that was asked for. Returns its bytes of data, and whether it is the
+    /// last of the response.
+    fn send_part(
+        &mut self,
+        part: &Asking,
+        sessions: &Sessions,
+        context: &mut Context,
+    ) -> (usize, bool) {
         let Some(response) = &self.response else {
-            return 0;
+            return (0, false);
         };
         let line = sessions.at(self.session);
         let terms = line.terms();
@@ -218,12 +255,13 @@ impl InboundRequest {
         let len = response.len().saturating_sub(start);
         let len = len.min(terms.data_size as usize);
         let data = response.lend_range(start, len).unwrap_or(BufRef::EMPTY);
+        let last = start + len >= response.len();
         let end = context.outbox.push(terms.peer, &answer, data);
         self.on_sent(end);
         if let Some(came) = part.measured_from() {
             let burst_time = context.moment.burst_time();
             context.outbox.measure(came, burst_time);
         }
-        len.max(LEAST_CHARGE)
+        (len, last)
     }
 }

@@ -72,6 +72,15 @@ impl Line {
         self.marks.set(Marks::NEAR, near);
     }
 
+    /// Whether the transport declares the path, so that the line rate can be trusted.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.marks.has(Marks::DECLARED)
+    }
+
+    pub(crate) fn set_declared(&mut self, declared: bool) {
+        self.marks.set(Marks::DECLARED, declared);
+    }
+
     pub(crate) fn scheme(&self) -> Option<Scheme> {
         self.scheme
     }

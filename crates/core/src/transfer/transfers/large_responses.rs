@@ -11,6 +11,7 @@ use crate::error::RpcError;
 use crate::handle::{CallIdx, SessionIdx};
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
+use crate::time::Nanos;
 use crate::transfer::scoreboard::packets_of;
 use crate::transfer::transfers::{Lent, Transfers};
 
@@ -126,6 +127,9 @@ impl Transfers {
             return self.after_arrivals(lent, session, transfer);
         }
         let arrival = self.on_arrival(lent, session, transfer, packet, header);
+        if let Some(residence) = header.residence().to_nanos() {
+            self.on_kept(session, Nanos(residence));
+        }
         let line = lent.sessions.at_mut(session);
         if header.flags.has(Flags::ECN_ECHO) {
             // The network marked the request or an RFR, on the same path.

@@ -60,7 +60,11 @@ impl Transfers {
             return timeout;
         }
         if let Some(patience) = line.rtt().patience() {
-            return patience.max(SHORTEST_PROBE).min(timeout);
+            let kept = match lent.calls.is_sending(self.at(transfer).call) {
+                true => Nanos::ZERO,
+                false => self.word(session).kept(),
+            };
+            return (patience.max(SHORTEST_PROBE) + kept).min(timeout);
         }
         // The round trip of a packet that left twice proves little. If it replaced the shortest
         // time, a probe that came too early would make the next one come as early. Then every

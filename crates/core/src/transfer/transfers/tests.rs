@@ -213,3 +213,28 @@ fn a_message_to_a_near_peer_waits_as_long_as_a_processor_may_be_away() {
     assert_eq!(due(true), config.rto_initial);
     assert!(due(false) < config.rto_floor, "a far peer is asked earlier");
 }
+
+#[test]
+fn a_response_that_the_server_keeps_is_probed_later_and_a_request_is_not() {
+    let mut client = Client::new();
+    client
+        .sessions
+        .at_mut(SessionIdx(0))
+        .on_round_trip(Nanos::from_micros(100));
+    let idx = client.send(3);
+    let after = |client: &mut Client, transfer| {
+        client.with(|transfers, lent, _| transfers.probe_after(lent, transfer))
+    };
+    let of_request = after(&mut client, TransferIdx(0));
+    client
+        .transfers
+        .on_kept(SessionIdx(0), Nanos::from_micros(50));
+    assert_eq!(after(&mut client, TransferIdx(0)), of_request);
+    client.with(|transfers, lent, session| {
+        transfers.end(lent, session, idx);
+        let transfer = transfers.insert(session, idx, 3);
+        lent.calls.begin_receiving(idx, transfer);
+    });
+    let of_response = after(&mut client, TransferIdx(0));
+    assert_eq!(of_response, of_request + Nanos::from_micros(100));
+}

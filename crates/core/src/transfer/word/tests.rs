@@ -36,3 +36,20 @@ fn while_one_asks_the_others_wait_for_the_answer() {
     assert_eq!(word.asks(), 0);
     assert_eq!(word.excuses(Nanos(1_000), PATIENCE), Some(Nanos(2_150)));
 }
+
+#[test]
+fn the_time_for_which_a_peer_keeps_packets_outlasts_messages_and_is_forgotten_slowly() {
+    let mut word = answered(1_000, 1_500);
+    word.on_kept(Nanos(40_000));
+    word.on_kept(Nanos::ZERO);
+    let mut next = word.anew();
+    assert!((70_000..80_000).contains(&next.kept().0), "{next:?}");
+    assert_eq!(
+        next.excuses(Nanos(900), PATIENCE),
+        Word::default().excuses(Nanos(900), PATIENCE)
+    );
+    for _ in 0..2000 {
+        next.on_kept(Nanos::ZERO);
+    }
+    assert!(next.kept() < Nanos(1_000), "{next:?}");
+}

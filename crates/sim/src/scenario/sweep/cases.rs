@@ -75,7 +75,7 @@ fn senders(family: Family, grid: Grid, gbps: u32) -> Vec<(usize, u32)> {
     };
     let in_flight: &[u32] = match (family, grid) {
         (Family::Echo, Grid::Whole) => &[1, 2, 4],
-        (Family::Echo, Grid::Short) => &[2],
+        (Family::Echo, Grid::Short) => &[1, 2],
         _ => &[1],
     };
     // At 10 Gb/s, 70 senders have more credits than windows of one packet each would allow.

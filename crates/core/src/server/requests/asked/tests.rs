@@ -21,8 +21,7 @@ fn drain(asked: &mut Asked) -> Vec<(u32, u32, u32)> {
     let mut sent = Vec::new();
     while let Some((session, id, part)) = asked.first() {
         sent.push((session.0, id.index.0, part.next));
-        asked.on_sent();
-        asked.end_turn();
+        asked.on_sent(1, false);
     }
     assert!(asked.is_empty());
     sent
@@ -30,7 +29,7 @@ fn drain(asked: &mut Asked) -> Vec<(u32, u32, u32)> {
 
 #[test]
 fn sessions_have_turns_however_much_one_asks_for() {
-    let mut asked = Asked::default();
+    let mut asked = Asked::with(1);
     assert!(asked.ask(SessionIdx(4), &asking(1, 0..4), 32));
     assert!(asked.ask(SessionIdx(4), &asking(2, 7..9), 32));
     assert!(asked.ask(SessionIdx(2), &asking(3, 5..7), 32));
@@ -49,7 +48,7 @@ fn sessions_have_turns_however_much_one_asks_for() {
 
 #[test]
 fn a_packet_that_waits_is_not_asked_for_again() {
-    let mut asked = Asked::default();
+    let mut asked = Asked::with(1);
     let session = SessionIdx(0);
     assert!(asked.ask(session, &asking(1, 4..6), 32));
     assert!(asked.ask(session, &asking(1, 8..9), 32));
@@ -67,7 +66,7 @@ fn a_packet_that_waits_is_not_asked_for_again() {
 
 #[test]
 fn a_session_has_no_more_packets_here_than_credits() {
-    let mut asked = Asked::default();
+    let mut asked = Asked::with(1);
     let session = SessionIdx(1);
     assert!(asked.ask(session, &asking(1, 0..3), 4));
     assert!(!asked.ask(session, &asking(1, 2..9), 4));
@@ -79,7 +78,7 @@ fn a_session_has_no_more_packets_here_than_credits() {
 
 #[test]
 fn a_session_that_ends_and_a_response_that_goes_leave_nothing() {
-    let mut asked = Asked::default();
+    let mut asked = Asked::with(1);
     for session in [0, 1] {
         assert!(asked.ask(SessionIdx(session), &asking(session, 0..4), 4));
     }
@@ -90,7 +89,6 @@ fn a_session_that_ends_and_a_response_that_goes_leave_nothing() {
         Some(SessionIdx(1))
     );
     asked.on_gone();
-    asked.end_turn();
     assert!(asked.is_empty());
     assert!(asked.ask(SessionIdx(0), &asking(0, 0..4), 4));
     assert!(asked.ask(SessionIdx(1), &asking(1, 0..4), 4));
@@ -98,7 +96,7 @@ fn a_session_that_ends_and_a_response_that_goes_leave_nothing() {
 
 #[test]
 fn single_packets_in_reverse_order_make_few_parts() {
-    let mut asked = Asked::default();
+    let mut asked = Asked::with(1);
     let session = SessionIdx(0);
     let taken = (0..4096).rev().filter(|packet| {
         let packet: u32 = *packet;
@@ -112,7 +110,7 @@ fn single_packets_in_reverse_order_make_few_parts() {
 
 #[test]
 fn an_rfr_that_meets_many_parts_is_cut_off() {
-    let mut asked = Asked::default();
+    let mut asked = Asked::with(1);
     let session = SessionIdx(0);
     for packet in (0..40).step_by(2) {
         assert!(asked.ask(session, &asking(1, packet..packet + 1), 4096));
@@ -124,7 +122,7 @@ fn an_rfr_that_meets_many_parts_is_cut_off() {
 
 #[test]
 fn a_packet_that_waits_gets_the_flags_of_a_later_rfr() {
-    let mut asked = Asked::default();
+    let mut asked = Asked::with(1);
     let session = SessionIdx(0);
     assert!(asked.ask(session, &asking(1, 0..2), 32));
     let again = Asking {
@@ -135,4 +133,44 @@ fn a_packet_that_waits_gets_the_flags_of_a_later_rfr() {
     let (.., part) = asked.first().expect("two packets wait");
     assert!(part.flags.has(Flags::ECN_ECHO));
     assert_eq!(drain(&mut asked).len(), 2);
+}
+
+#[test]
+fn a_session_that_asks_packet_by_packet_keeps_its_turn() {
+    let mut asked = Asked::with(3);
+    let send = |asked: &mut Asked| {
+        let (session, ..) = asked.first().expect("a packet waits");
+        asked.on_sent(1, false);
+        session.0
+    };
+    assert!(asked.ask(SessionIdx(0), &asking(1, 0..1), 32));
+    assert_eq!(send(&mut asked), 0);
+    assert!(asked.is_empty());
+    assert!(asked.ask(SessionIdx(1), &asking(2, 0..9), 32));
+    assert_eq!(send(&mut asked), 1);
+    // The first session has two thirds of its turn left.
+    assert!(asked.ask(SessionIdx(0), &asking(1, 1..9), 32));
+    let order: Vec<u32> = (0..8).map(|_| send(&mut asked)).collect();
+    assert_eq!(order, [0, 0, 1, 1, 0, 0, 0, 1]);
+}
+
+#[test]
+fn a_session_that_ends_leaves_no_turn_to_the_next_one_with_its_index() {
+    let mut asked = Asked::with(2);
+    assert!(asked.ask(SessionIdx(0), &asking(1, 0..1), 32));
+    asked.on_sent(1, false);
+    asked.forget(SessionIdx(0));
+    assert!(asked.ask(SessionIdx(1), &asking(2, 0..1), 32));
+    assert!(asked.ask(SessionIdx(0), &asking(3, 0..1), 32));
+    assert_eq!(drain(&mut asked), [(1, 2, 0), (0, 3, 0)]);
+}
+
+#[test]
+fn the_last_packet_of_a_response_ends_the_turn() {
+    let mut asked = Asked::with(9);
+    assert!(asked.ask(SessionIdx(0), &asking(1, 0..3), 32));
+    assert!(asked.ask(SessionIdx(1), &asking(2, 0..1), 32));
+    asked.on_sent(1, false);
+    asked.on_sent(1, true);
+    assert_eq!(drain(&mut asked), [(1, 2, 0), (0, 1, 2)]);
 }
