@@ -255,3 +255,125 @@ fn a_signal_ends_a_client_that_waits_and_a_server_that_starts() {
     let expected = if out.is_empty() { 130 } else { 0 };
     assert_eq!(starting.wait().unwrap().code(), Some(expected), "{rest}");
 }
+
+/// A folder for files, which goes away.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("dunlin-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_dump_has_all_items_and_damaged_ones_are_refused() {
+    let (folder, memory) = (Folder::new("dump"), ["--memory", "8MiB", "--threads", "2"]);
+    let server = Server::start(&memory);
+    let list: String = (0..2000)
+        .map(|n| format!("key {n}\tvalue {n}\t{n}\n"))
+        .collect();
+    let long = format!("long\t{}\nsoon\tgone\t7\t4000000000\n", "v".repeat(300_000));
+    std::fs::write(folder.path("list"), format!("{list}{long}")).unwrap();
+    let list = folder.path("list");
+    assert_eq!(server.text(&["load", &list]), "2002 items are loaded\n");
+    let dump = folder.path("dump");
+    let shown = server.text(&["dump", &dump]);
+    assert_eq!(shown, format!("2002 items are in {dump}\n"));
+    assert!(server.failure(&["dump", &dump]).contains("it exists"));
+    let shown = server.text(&["dump", "--resume", &dump]);
+    assert!(shown.ends_with("is whole already\n"), "{shown}");
+
+    let other = Server::start(&memory);
+    assert_eq!(other.object(&["load", &dump])["loaded"], 2002);
+    let item = other.object(&["get", "key 17"]);
+    assert_eq!(
+        (&item["value"], &item["flags"]),
+        (&"value 17".into(), &17.into())
+    );
+    let item = other.object(&["get", "soon"]);
+    assert!(item["ttl"].as_u64().unwrap() > 1_000_000_000, "{item}");
+    let (again, sorted) = (folder.path("again"), |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.retain(|line| !line.starts_with('\t') && !line.starts_with("soon"));
+        lines.sort_unstable();
+        lines
+    });
+    other.text(&["dump", &again]);
+    assert!(sorted(&dump) == sorted(&again) && sorted(&dump).len() == 2001);
+
+    // Nothing of a file that is cut off or changed is loaded.
+    other.text(&["flush"]);
+    let whole = std::fs::read(&dump).unwrap();
+    let damaged = folder.path("damaged");
+    std::fs::write(&damaged, &whole[..whole.len() / 2]).unwrap();
+    let refusal = other.failure(&["load", &damaged]);
+    assert!(refusal.contains("nothing was loaded"), "{refusal}");
+    let end = whole.windows(5).rposition(|it| it == b"\tend\t").unwrap();
+    std::fs::write(&damaged, &whole[..end]).unwrap();
+    let refusal = other.failure(&["load", &damaged]);
+    assert!(refusal.contains("cut off after 2002 items"), "{refusal}");
+    let mut changed = whole.clone();
+    let at = changed.windows(8).position(|it| it == b"value 17").unwrap();
+    changed[at] = b'V';
+    std::fs::write(&damaged, changed).unwrap();
+    let refusal = other.failure(&["load", &damaged]);
+    assert!(refusal.contains("the dump is damaged"), "{refusal}");
+    assert_eq!(other.run(&["get", "key 17"]).status.code(), Some(1));
+
+    // A dump that was cut off goes on where it was, and only at the same server.
+    std::fs::write(&damaged, &whole[..whole.len() * 2 / 3]).unwrap();
+    let refusal = other.failure(&["dump", "--resume", &damaged]);
+    assert!(refusal.contains("started anew"), "{refusal}");
+    server.text(&["dump", "--resume", &damaged]);
+    // The second at which an item expires may differ by one.
+    assert!(sorted(&damaged) == sorted(&dump));
+    assert_eq!(other.object(&["load", &damaged])["loaded"], 2002);
+    assert!(
+        server
+            .failure(&["dump", "--resume", &list])
+            .contains("it is no dump")
+    );
+}
+
+#[test]
+fn bad_lines_are_named_and_the_others_are_loaded() {
+    let (folder, server) = (Folder::new("load"), Server::start(&["--memory", "8MiB"]));
+    let list = folder.path("list");
+    let lines = "a\t1\nno value\nb\t2\n\tc\t3\nold\tx\t0\t1\nd\t\\q\ne\t5";
+    std::fs::write(&list, lines).unwrap();
+    let errors = server.failure(&["load", &list]);
+    for (number, reason) in [
+        (2, "no value"),
+        (4, "mark of a dump"),
+        (6, "is not followed by"),
+    ] {
+        let line = format!("{list}:{number}: ");
+        assert!(
+            errors.contains(&line) && errors.contains(reason),
+            "{errors}"
+        );
+    }
+    assert!(errors.contains("3 bad lines"), "{errors}");
+    assert_eq!(server.text(&["get", "a", "b", "e"]), "a\t1\nb\t2\ne\t5\n");
+    server.text(&["flush"]);
+    std::fs::write(&list, "a\t1\nb\t2\nold\tx\t0\t1\nc\t3\n").unwrap();
+    let shown = server.text(&["load", &list, "--from-line", "2"]);
+    assert_eq!(shown, "2 items are loaded, 1 have expired\n");
+    assert_eq!(server.run(&["get", "a"]).status.code(), Some(1));
+    let refusal = server.failure(&["load", &folder.path("none")]);
+    assert!(refusal.contains("none"), "{refusal}");
+    assert_eq!(server.run(&["load"]).status.code(), Some(2));
+}

@@ -5,9 +5,10 @@
 use dunlin_core::Nanos;
 use dunlin_store::{Config, Mode, Region, Seed, Table};
 
+use crate::dump::Reader;
 use crate::partition::{Partition, WholeReply};
 use crate::wire::{
-    Answer, Figures, KEYED, Keys, MULTI, Map, Records, Request, Status, WHOLE, Whole,
+    Answer, Figures, KEYED, Keys, MULTI, Map, Records, Request, Scanned, Status, WHOLE, Whole,
 };
 
 /// The tag of the map in all checks.
@@ -43,6 +44,27 @@ pub fn message(bytes: &[u8]) {
         assert!(item.value.len() <= item.len as usize);
     }
     let _ = (Records::decode(bytes), Figures::decode(bytes));
+    let _ = Scanned::decode(bytes);
+    dump(bytes);
+}
+
+/// Reads bytes as the lines of a dump file. An item that is read is written as a line that reads
+/// as the same item.
+///
+/// # Panics
+/// If it is not.
+pub fn dump(bytes: &[u8]) {
+    let mut reader = Reader::default();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let Ok(Some(item)) = reader.on_line(line) else {
+            continue;
+        };
+        let mut again = Vec::new();
+        item.write(&mut again);
+        let end = again.pop();
+        assert_eq!(end, Some(b'\n'));
+        assert_eq!(Reader::default().on_line(&again), Ok(Some(item)));
+    }
 }
 
 /// Runs bytes as requests of a partition: each begins with its length and its type. Every answer
@@ -99,12 +121,18 @@ fn run_one(partition: &mut Partition, kind: u8, bytes: &[u8], now: Nanos) {
             }
         }
         1 => {
-            if let Ok(whole) = Whole::decode(bytes)
-                && let WholeReply::Figures(figures) = partition.run_whole(whole, now)
-            {
-                let mut answer = vec![0; Figures::SIZE];
-                figures.encode(&mut answer);
-                assert_eq!(Figures::decode(&answer), Ok(*figures));
+            let reply = Whole::decode(bytes).map(|whole| partition.run_whole(whole, now));
+            match reply {
+                Ok(WholeReply::Figures(figures)) => {
+                    let mut answer = vec![0; Figures::SIZE];
+                    figures.encode(&mut answer);
+                    assert_eq!(Figures::decode(&answer), Ok(*figures));
+                }
+                Ok(WholeReply::Keys(answer)) => {
+                    let (keys, _) = Scanned::decode(&answer).expect("a client can read it");
+                    assert!(keys.iter().all(|key| (1..=250).contains(&key.len())));
+                }
+                Ok(WholeReply::Short(_)) | Err(_) => {}
             }
         }
         _ => {

@@ -202,6 +202,23 @@ impl<T: Open> Connection<T> {
         figures.collect()
     }
 
+    /// Keys of a partition, from a place on, and the next place; `None` at the end. A scan begins
+    /// at place 0. It shows each item that stays from its beginning to its end, and some of them
+    /// twice if the table grows meanwhile.
+    ///
+    /// # Errors
+    /// [`Error`]; after a restart of the server, places mean nothing.
+    pub fn scan(
+        &mut self,
+        partition: u16,
+        place: u64,
+    ) -> Result<(Vec<Vec<u8>>, Option<u64>), Error> {
+        match self.run_whole(partition, Whole::Scan(place))? {
+            Reply::Keys(keys, next) => Ok((keys, next)),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
     /// Flushes each partition in turn. A partition deletes, `delay` seconds after it gets the
     /// request, all items written before that moment.
     ///

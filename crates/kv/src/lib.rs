@@ -12,6 +12,7 @@
 //! | `service.rs` | handlers of an endpoint |
 //! | `client.rs` | the client as a machine, driven by the owner of an endpoint |
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
+//! | `dump.rs` | files of items, as lines |
 //! | `check.rs` | what holds for any bytes |
 //!
 //! Nothing here but `connection.rs` knows a transport or a clock, so the simulator runs all of it.
@@ -23,6 +24,7 @@ pub mod check;
 mod client;
 #[cfg(feature = "nexus")]
 mod connection;
+pub mod dump;
 mod error;
 mod partition;
 mod service;
@@ -38,7 +40,7 @@ pub use partition::Partition;
 pub use service::{Host, INLINE, serve};
 pub use wire::{
     Answer, Figures, FoundItem, KEYED, Keys, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, Map,
-    MapError, Place, Records, Request, Status, Store, VERSION, WHOLE, Whole,
+    MapError, Place, Records, Request, Scanned, Status, Store, VERSION, WHOLE, Whole,
 };
 
 /// Names of the table that programs need for a server and for writes.

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use dunlin_core::Nanos;
 use dunlin_store::{
-    BATCH, CounterError, DeleteError, Item, Key, SLICE, Seconds, Stamp, Table, Version, Write,
-    WriteError,
+    BATCH, CounterError, Cursor, DeleteError, Item, Key, SLICE, Seconds, Stamp, Table, Version,
+    Write, WriteError,
 };
 
-use crate::wire::{Figures, Keys, Map, Record, Records, Request, Status, Store, Whole};
+use crate::wire::{Figures, Keys, Map, Record, Records, Request, Scanned, Status, Store, Whole};
 use answer::{copy, head_of};
 
 mod answer;
@@ -26,6 +26,9 @@ const SWEEP_GAP: Nanos = Nanos::from_micros(10);
 
 /// The most buckets of one sweep: after an idle time, a burst waits no longer than for these.
 const MOST_SWEPT: u64 = 32;
+
+/// The most buckets of one answer to a scan.
+const MOST_SCANNED: usize = 256;
 
 /// A table, and its place among those of the server.
 ///
@@ -303,7 +306,7 @@ impl Partition {
     pub(crate) fn run_whole(&mut self, (tag, whole): (u32, Whole), now: Nanos) -> WholeReply {
         match whole {
             Whole::Figures => WholeReply::Figures(Box::new(self.figures())),
-            Whole::Flush(_) if !self.is_current(tag) => {
+            Whole::Flush(_) | Whole::Scan(_) if !self.is_current(tag) => {
                 WholeReply::Short(Reply::Refused(Status::MapChanged))
             }
             Whole::Flush(delay) => {
@@ -311,13 +314,27 @@ impl Partition {
                 self.table.flush(Seconds(now.0.saturating_add(delay)), now);
                 WholeReply::Short(Reply::Done)
             }
+            Whole::Scan(place) => WholeReply::Keys(self.scan(place, self.time(now))),
         }
+    }
+
+    /// Keys from a place on, and the next place.
+    fn scan(&mut self, place: u64, now: Seconds) -> Vec<u8> {
+        let (mut keys, mut next) = (Scanned::begin(), Some(Cursor::of_number(place)));
+        for _ in 0..MOST_SCANNED {
+            let Some(place) = next.filter(|_| !keys.is_long()) else {
+                break;
+            };
+            next = self.table.scan(place, 1, now, |item| keys.push(item.key()));
+        }
+        keys.end(next.map(Cursor::number))
     }
 }
 
 /// The answer to a request for a whole partition.
 pub(crate) enum WholeReply {
     Figures(Box<Figures>),
+    Keys(Vec<u8>),
     Short(Reply<'static>),
 }
 

@@ -145,6 +145,7 @@ fn on_whole<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
         WholeReply::Figures(figures) => {
             request.reply(cx, Figures::SIZE, |out| figures.encode(out));
         }
+        WholeReply::Keys(bytes) => request.reply_bytes(cx, &bytes),
         WholeReply::Short(reply) => request.reply(cx, reply.size(), |out| reply.write(out)),
     }
 }

@@ -27,7 +27,8 @@ pub(crate) use multi::Record;
 pub use multi::{Keys, Records};
 pub(crate) use request::set_tag;
 pub use request::{Request, Store};
-pub use whole::Whole;
+pub(crate) use whole::SCAN_ROOM;
+pub use whole::{Scanned, Whole};
 
 #[cfg(test)]
 mod tests;

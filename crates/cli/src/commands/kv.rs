@@ -1,11 +1,15 @@
 //! `dunlin kv`: the key-value service. `serve` runs a server until Ctrl-C; each other command
-//! performs one operation on a running server. These commands do not handle signals: a command that
-//! is killed while it waits for the server leaves nothing to clean up.
+//! performs one operation on a running server, or copies all items. Only `serve`, `dump` and `load`
+//! handle signals: another command that is killed while it waits for the server leaves nothing to
+//! clean up.
 
 mod client;
+mod dump;
+mod load;
 pub(super) mod memcached;
 mod serve;
 mod show;
+mod source;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,6 +18,8 @@ Examples:
   dunlin kv get name
   dunlin kv incr visits
   dunlin kv stats --server 127.0.0.1:31850
+  dunlin kv dump items.txt
+  dunlin kv load --from 127.0.0.1:11211           copies a running memcached
   dunlin kv serve --help                          more examples";
 
 /// The arguments of `dunlin kv`.

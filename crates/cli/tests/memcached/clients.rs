@@ -91,6 +91,37 @@ impl Drop for Theirs {
 }
 
 #[test]
+fn the_items_of_debians_memcached_are_copied() {
+    let Some(_) = run("memcached", &["-V"]) else {
+        return;
+    };
+    // Other tests take ports of another address.
+    let port = std::net::TcpListener::bind("127.0.0.77:0").unwrap();
+    let address = port.local_addr().unwrap().to_string();
+    drop(port);
+    let options = ["-u", "root", "-U", "0", "-t", "1", "-l", &address];
+    let theirs = Command::new("memcached").args(options).spawn().unwrap();
+    let _theirs = Theirs(theirs);
+    let begin = Instant::now();
+    while std::net::TcpStream::connect(&address).is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "no server");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let socket = crate::tcp(&address);
+    let items = (0..500).map(|n| format!("set a%{n} {n} 0 3 noreply\r\nabc\r\n"));
+    let commands = format!("{}mn\r\nquit\r\n", items.collect::<String>());
+    assert_eq!(crate::ask(socket, &commands), "MN\r\n");
+    let to = Server::start(&["kv", "serve", "--memory", "8MiB", "--listen", "127.0.0.1:0"]);
+    let kv = |args: &[&str]| {
+        let all = [&["kv"], args, &["--server", to.native()]].concat();
+        crate::dunlin(&all).output().unwrap()
+    };
+    let output = kv(&["load", "--from", &address]);
+    assert_eq!(text(&output), "500 items are loaded\n", "{output:?}");
+    assert_eq!(text(&kv(&["get", "a%17"])), "abc\n");
+}
+
+#[test]
 fn pymemcache_gets_the_same_answers_as_from_memcached() {
     const SCRIPT: &str = concat!(
         env!("CARGO_MANIFEST_DIR"),

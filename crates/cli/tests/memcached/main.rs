@@ -171,6 +171,35 @@ fn users_and_flushes_are_refused_as_the_options_say() {
     std::fs::remove_file(&file).unwrap();
 }
 
+/// `kv load --from` takes a running server for a memcached.
+#[test]
+fn the_items_of_a_running_server_are_copied() {
+    let from = Server::start(&["memcached", "-m", "8", "-t", "2", "-l", "127.0.0.1:0"]);
+    let items = (0..500).map(|n| format!("set k{n} {n} {} 3 noreply\r\nabc\r\n", n % 2 * 1000));
+    let commands = format!("{}mn\r\nquit\r\n", items.collect::<String>());
+    assert_eq!(ask(tcp(from.door(0)), &commands), "MN\r\n");
+    let to = Server::start(&["kv", "serve", "--memory", "8MiB", "--listen", "127.0.0.1:0"]);
+    let kv = |args: &[&str]| {
+        let output =
+            dunlin(&[&["kv"], args, &["--server", to.native(), "--json"]].concat()).output();
+        let output = output.unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        (serde_json::from_slice::<Value>(&output.stdout), errors)
+    };
+    let (shown, errors) = kv(&["load", "--from", from.door(0)]);
+    assert_eq!(shown.unwrap()["loaded"], 500, "{errors}");
+    let item = kv(&["get", "k17"]).0.unwrap();
+    assert_eq!(
+        (&item["value"], &item["flags"]),
+        (&"abc".into(), &17.into())
+    );
+    assert!(item["ttl"].as_u64().unwrap() > 900, "{item}");
+    assert_eq!(kv(&["get", "k16"]).0.unwrap()["ttl"], 0);
+    // A native server is no memcached.
+    let (_, errors) = kv(&["load", "--from", to.native()]);
+    assert!(errors.contains(to.native()), "{errors}");
+}
+
 #[test]
 fn wrong_usage_has_clear_errors() {
     let fails = |args: &[&str], code, text: &str| {

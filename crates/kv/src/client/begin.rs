@@ -7,7 +7,7 @@ use super::calls::{Call, Job, Owner, Part, Route};
 use super::machine::Client;
 use super::options::Token;
 use crate::error::Error;
-use crate::wire::{Figures, KEYED, Request, WHOLE, Whole};
+use crate::wire::{Figures, KEYED, Request, SCAN_ROOM, WHOLE, Whole};
 
 /// Bytes of an answer before the value, for a value without a stamp.
 const HEAD: usize = 24;
@@ -50,8 +50,11 @@ impl Client {
             route: Route::Partition(partition),
             req_type: WHOLE,
             request: Some(request),
-            room: 2 * Figures::SIZE,
-            is_read: matches!(whole, Whole::Figures),
+            room: match whole {
+                Whole::Scan(_) => SCAN_ROOM,
+                Whole::Figures | Whole::Flush(_) => 2 * Figures::SIZE,
+            },
+            is_read: matches!(whole, Whole::Figures | Whole::Scan(_)),
             deadline: self.deadline(deadline, cx),
         };
         self.dispatch(call, cx);

@@ -33,6 +33,8 @@ pub enum Reply {
     Items(Vec<Option<Item>>),
     /// The figures of a partition.
     Figures(Box<Figures>),
+    /// Keys of a partition, and where the scan goes on, if it does.
+    Keys(Vec<Vec<u8>>, Option<u64>),
 }
 
 /// An item of a get, which still lies in the message that has brought it, if it fits into one.

@@ -9,7 +9,7 @@ use super::calls::{Call, Job, Long, Owner};
 use super::end::{End, Found, Item, Reply};
 use super::machine::Client;
 use crate::error::Error;
-use crate::wire::{Answer, Figures, FoundItem, Map, Request, Status, WHOLE, short_len};
+use crate::wire::{Answer, Figures, FoundItem, Map, Request, Scanned, Status, WHOLE, short_len};
 
 /// Bytes of an answer before the value, with a stamp.
 const LONG_HEAD: usize = 32;
@@ -95,11 +95,15 @@ impl Client {
 
     fn on_whole(&mut self, place: u32, session: Session, response: MsgBuf, cx: &mut Cx<'_>) {
         let bytes = response.data();
-        let reply = match (Figures::decode(bytes), Answer::decode(bytes)) {
-            (Ok(figures), _) => Ok(Reply::Figures(Box::new(figures))),
-            (_, Ok(Answer::Done)) => Ok(Reply::Done),
-            (_, Ok(Answer::Refused(status))) => Err(status),
-            _ => Err(Status::Gone),
+        let reply = if let Ok((keys, next)) = Scanned::decode(bytes) {
+            Ok(Reply::Keys(keys, next))
+        } else {
+            match (Figures::decode(bytes), Answer::decode(bytes)) {
+                (Ok(figures), _) => Ok(Reply::Figures(Box::new(figures))),
+                (_, Ok(Answer::Done)) => Ok(Reply::Done),
+                (_, Ok(Answer::Refused(status))) => Err(status),
+                _ => Err(Status::Gone),
+            }
         };
         cx.recycle([response]);
         match reply {

@@ -115,6 +115,22 @@ fn other_messages_have_golden_bytes() {
     let mut bytes = [0xff; 12];
     Whole::Flush(5).encode(7, &mut bytes);
     assert_eq!(hex(&bytes), "01120000".to_owned() + "07000000" + "05000000");
+    let mut bytes = [0xff; 16];
+    Whole::Scan(6).encode(7, &mut bytes);
+    let golden = "01130000".to_owned() + "07000000" + "0600000000000000";
+    assert_eq!(hex(&bytes), golden);
+    let mut scanned = Scanned::begin();
+    scanned.push(b"a");
+    scanned.push(b"bc");
+    let bytes = scanned.end(Some(9));
+    let golden = "07000200".to_owned() + "00000000" + "0900000000000000" + "0161" + "026263";
+    assert_eq!(hex(&bytes), golden);
+    let keys = vec![b"a".to_vec(), b"bc".to_vec()];
+    assert_eq!(Scanned::decode(&bytes), Ok((keys, Some(9))));
+    assert_eq!(
+        Scanned::decode(&Scanned::begin().end(None)),
+        Ok((vec![], None))
+    );
     let map = Map::new(7, Mode::Store, [4, 9]).unwrap();
     let mut bytes = vec![0xff; map.size()];
     map.encode(1, &mut bytes);

@@ -3,14 +3,29 @@
 //! ```text
 //! figures  version, 17, 0 0, tag of the map u32
 //! flush    version, 18, 0 0, tag of the map u32, delay in seconds u32
+//! scan     version, 19, 0 0, tag of the map u32, place u64
+//!
+//! answer   7, 0, number of keys u16, 0 u32, next place u64, then each key after its length u8
+//! to scan
 //! ```
-//! Figures are also answered to a client with an old map.
+//! Figures are also answered to a client with an old map. A scan begins at place 0; the next place
+//! of its last answer is 2^64 - 1.
 
 use super::cursor::{Cursor, Pen};
 use super::format::{Malformed, VERSION};
 
 const FIGURES: u8 = 17;
 const FLUSH: u8 = 18;
+const SCAN: u8 = 19;
+
+/// The first byte of the answer to a scan.
+const KEYS: u8 = 7;
+
+/// The next place after the last answer.
+const AT_END: u64 = u64::MAX;
+
+/// The longest answer to a scan: an answer of [`Scanned::MARK`] bytes takes no further bucket.
+pub(crate) const SCAN_ROOM: usize = 256 * 1024;
 
 /// A request for a whole partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +34,70 @@ pub enum Whole {
     Figures,
     /// Forgets all items that are older than this many seconds from now will be.
     Flush(u32),
+    /// Asks for keys, from this place on.
+    Scan(u64),
+}
+
+/// Keys of a partition, as the answer to a scan. Keys are added to it in the order of the table.
+#[derive(Debug)]
+pub struct Scanned(Vec<u8>);
+
+impl Scanned {
+    /// An answer of this length is long enough.
+    pub(crate) const MARK: usize = 16 * 1024;
+
+    const HEADER: usize = 16;
+
+    /// An answer without keys.
+    pub(crate) fn begin() -> Self {
+        Self(vec![0; Self::HEADER])
+    }
+
+    /// Adds a key. One that does not fit is left out: that takes a bucket of a thousand keys.
+    pub(crate) fn push(&mut self, key: &[u8]) {
+        let count = self.0[2..4].try_into().map_or(0, u16::from_le_bytes);
+        let is_short = self.0.len() + 1 + key.len() <= SCAN_ROOM;
+        if let (Ok(len), Some(count), true) =
+            (u8::try_from(key.len()), count.checked_add(1), is_short)
+        {
+            self.0[2..4].copy_from_slice(&count.to_le_bytes());
+            self.0.push(len);
+            self.0.extend_from_slice(key);
+        }
+    }
+
+    /// True if it takes no more buckets.
+    pub(crate) fn is_long(&self) -> bool {
+        self.0.len() >= Self::MARK
+    }
+
+    /// The bytes of the answer; `next`: where the scan goes on, if it does.
+    pub(crate) fn end(mut self, next: Option<u64>) -> Vec<u8> {
+        self.0[0] = KEYS;
+        self.0[8..16].copy_from_slice(&next.unwrap_or(AT_END).to_le_bytes());
+        self.0
+    }
+
+    /// Reads the keys of an answer, and where the scan goes on, if it does.
+    ///
+    /// # Errors
+    /// If the bytes are no answer to a scan.
+    pub fn decode(bytes: &[u8]) -> Result<(Vec<Vec<u8>>, Option<u64>), Malformed> {
+        let mut cursor = Cursor(bytes);
+        let [KEYS, 0] = cursor.take()? else {
+            return Err(Malformed);
+        };
+        let count = cursor.u16()?;
+        cursor.zeros::<4>()?;
+        let next = cursor.u64()?;
+        let mut keys = Vec::new();
+        for _ in 0..count {
+            let len = cursor.u8()?;
+            keys.push(cursor.bytes(len.into())?.to_vec());
+        }
+        cursor.end()?;
+        Ok((keys, (next != AT_END).then_some(next)))
+    }
 }
 
 impl Whole {
@@ -28,6 +107,7 @@ impl Whole {
         match self {
             Self::Figures => 8,
             Self::Flush(_) => 12,
+            Self::Scan(_) => 16,
         }
     }
 
@@ -40,11 +120,14 @@ impl Whole {
         let code = match self {
             Self::Figures => FIGURES,
             Self::Flush(_) => FLUSH,
+            Self::Scan(_) => SCAN,
         };
         pen.put(&[VERSION, code, 0, 0]);
         pen.put(&tag.to_le_bytes());
-        if let Self::Flush(delay) = self {
-            pen.put(&delay.to_le_bytes());
+        match self {
+            Self::Figures => {}
+            Self::Flush(delay) => pen.put(&delay.to_le_bytes()),
+            Self::Scan(place) => pen.put(&place.to_le_bytes()),
         }
     }
 
@@ -61,6 +144,7 @@ impl Whole {
         let whole = match (version, code) {
             (VERSION, FIGURES) => Self::Figures,
             (VERSION, FLUSH) => Self::Flush(cursor.u32()?),
+            (VERSION, SCAN) => Self::Scan(cursor.u64()?),
             _ => return Err(Malformed),
         };
         cursor.end()?;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use dunlin::kv::store::{Delta, Verb};
@@ -11,7 +11,7 @@ use dunlin::settings::Configurable;
 use dunlin::{Auto, Settings, Shm, Udp, Xdp};
 use serde_json::{Value, json};
 
-use super::show;
+use super::{dump, load, show};
 use crate::commands::echo::{EndpointArgs, Over, span};
 use crate::commands::target::{bind_ip, resolve};
 use crate::say::{print, print_bytes, with_causes};
@@ -29,6 +29,9 @@ Examples:
   dunlin kv delete name page
   dunlin kv stats --server 10.0.0.2:31850
   dunlin kv flush --after 30
+  dunlin kv dump items.txt                   all items; --resume goes on after an interruption
+  dunlin kv load items.txt                   such a file, or lines with key, tab and value
+  dunlin kv load --from 127.0.0.1:11211      the items of a running memcached
 
 A value that begins with a dash comes after `--`. A write that fails has not happened, unless its
 message says that it may have.
@@ -66,6 +69,12 @@ pub(super) enum Command {
     /// Forgets all items
     #[command(after_help = EXAMPLES)]
     Flush(FlushArgs),
+    /// Writes all items to a file
+    #[command(after_help = EXAMPLES)]
+    Dump(dump::Args),
+    /// Writes the items of a file, or of a running memcached, to the server
+    #[command(after_help = EXAMPLES)]
+    Load(load::Args),
 }
 
 /// The server, and how to reach it.
@@ -188,6 +197,8 @@ impl Command {
             Self::Touch(args) => &args.server,
             Self::Stats(args) => args,
             Self::Flush(args) => &args.server,
+            Self::Dump(args) => &args.server,
+            Self::Load(args) => &args.server,
         }
     }
 }
@@ -268,6 +279,8 @@ fn operate<T: Configurable>(
             kv.flush(args.after)?;
             done(json)
         }
+        Command::Dump(args) => dump::run(args, kv, json),
+        Command::Load(args) => load::run(args, kv, json),
     }
 }
 
@@ -293,6 +306,12 @@ fn of(key: &str, error: Error) -> anyhow::Error {
     anyhow!(error).context(format!("`{key}`"))
 }
 
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_1970.unwrap_or_default().as_secs()
+}
+
 fn done(json: bool) -> anyhow::Result<()> {
     match json {
         true => line(&json!({ "done": true })),
@@ -300,7 +319,8 @@ fn done(json: bool) -> anyhow::Result<()> {
     }
 }
 
-fn line(value: &Value) -> anyhow::Result<()> {
+/// Prints a line for machines.
+pub(super) fn line(value: &Value) -> anyhow::Result<()> {
     print(&format!("{value}\n"))
 }
 

@@ -1,0 +1,209 @@
+//! `dunlin kv dump`: writes all items of a server to a file, with a mark after each scan, so that a
+//! dump that was interrupted goes on from its last mark.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use dunlin::kv::dump::{Item, MAX_LINE, Mark, Reader, Sum};
+use dunlin::kv::{Connection, Figures};
+use dunlin::settings::Configurable;
+use harness::progress::Progress;
+use harness::signal;
+use serde_json::json;
+
+use super::client::{ServerArgs, line, now};
+use crate::say::print;
+
+/// The arguments of `dunlin kv dump`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The file; it must not exist, unless --resume is given
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// Goes on with a dump that was interrupted
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+}
+
+/// A dump that is being written.
+struct Dump {
+    out: BufWriter<File>,
+    sum: Sum,
+    at: Mark,
+}
+
+/// Writes the file.
+///
+/// # Errors
+/// The server or the file system refuses, or a signal has come.
+pub(super) fn run<T: Configurable>(
+    args: &Args,
+    kv: &mut Connection<T>,
+    is_json: bool,
+) -> anyhow::Result<()> {
+    signal::watch()?;
+    let map = kv.map()?;
+    let name = args.path.display().to_string();
+    let opened = match args.resume {
+        false => Dump::create(&args.path, map.tag()),
+        true => Dump::reopen(&args.path, map.tag()),
+    };
+    let Some(mut dump) = opened.with_context(|| name.clone())? else {
+        return print(&format!("{name} is whole already\n"));
+    };
+    let all = kv
+        .figures()?
+        .iter()
+        .fold(Figures::default(), |sum, it| sum.plus(*it));
+    let progress = Progress::start(all.items, 1);
+    progress.advance(dump.sum.items());
+    while dump.at.partition < map.partitions() {
+        let before = dump.sum.items();
+        dump.write_next(kv).with_context(|| name.clone())?;
+        progress.advance(dump.sum.items() - before);
+        if signal::check().is_err() {
+            dump.out.flush().with_context(|| name.clone())?;
+            bail!(
+                "{name} has {} items so far; `dunlin kv dump --resume {name}` goes on",
+                dump.sum.items()
+            );
+        }
+    }
+    let items = dump.sum.items();
+    dump.end().with_context(|| name.clone())?;
+    match is_json {
+        true => line(&json!({ "file": name, "items": items })),
+        false => print(&format!("{items} items are in {name}\n")),
+    }
+}
+
+impl Dump {
+    fn create(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
+        let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                bail!("it exists; --resume goes on with a dump, and another name begins one")
+            }
+            other => other?,
+        };
+        let mut first = Vec::new();
+        Mark::write_first(tag, &mut first);
+        file.write_all(&first)?;
+        Ok(Some(Self::at(file, Sum::default(), Mark::start(tag))))
+    }
+
+    /// Goes on after the last mark of a file, whose later lines it cuts off. `None`: it is whole.
+    fn reopen(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
+        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        let (mut lines, mut reader) = (Lines::new(BufReader::new(&file)), Reader::default());
+        let (mut last, mut is_good) = (None, true);
+        while is_good && let Some(line) = lines.next()? {
+            is_good = reader.on_line(line).is_ok();
+            let is_mark = line.starts_with(b"\t");
+            if is_good && is_mark && lines.is_whole {
+                let at = reader.mark().or(reader.tag().map(Mark::start));
+                last = at.map(|at| (lines.bytes, reader.sum(), at));
+            }
+        }
+        let (end, sum, at) = last.ok_or_else(|| anyhow!("it is no dump"))?;
+        if is_good && reader.may_end() {
+            return Ok(None);
+        }
+        if at.tag != tag {
+            bail!("the server has started anew since, so its items are others; begin another dump");
+        }
+        file.set_len(end)?;
+        file.seek(SeekFrom::Start(end))?;
+        Ok(Some(Self::at(file, sum, at)))
+    }
+
+    fn at(file: File, sum: Sum, at: Mark) -> Self {
+        let out = BufWriter::new(file);
+        Self { out, sum, at }
+    }
+
+    /// Writes the items of the next scan, and a mark.
+    fn write_next<T: Configurable>(&mut self, kv: &mut Connection<T>) -> anyhow::Result<()> {
+        let (keys, next) = kv.scan(self.at.partition, self.at.place)?;
+        if kv.map()?.tag() != self.at.tag {
+            bail!("the server has started anew meanwhile; begin another dump");
+        }
+        let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let items = match asked.is_empty() {
+            true => Vec::new(),
+            false => kv.get_many(&asked)?,
+        };
+        let mut bytes = Vec::new();
+        // A key without an item has left the table since the scan.
+        for (key, item) in keys.into_iter().zip(items) {
+            let Some(item) = item else { continue };
+            let start = bytes.len();
+            let expires = match item.lifetime {
+                0 => 0,
+                seconds => now() + u64::from(seconds),
+            };
+            let (value, flags) = (item.value, item.flags);
+            Item {
+                key,
+                value,
+                flags,
+                expires,
+            }
+            .write(&mut bytes);
+            self.sum.on_line(&bytes[start..bytes.len() - 1]);
+        }
+        self.at = match next {
+            Some(place) => Mark { place, ..self.at },
+            None => Mark {
+                partition: self.at.partition + 1,
+                place: 0,
+                ..self.at
+            },
+        };
+        self.at.write(self.sum, &mut bytes);
+        Ok(self.out.write_all(&bytes)?)
+    }
+
+    fn end(mut self) -> std::io::Result<()> {
+        let mut last = Vec::new();
+        Mark::write_end(self.at.tag, self.sum, &mut last);
+        self.out.write_all(&last)?;
+        self.out.into_inner()?.sync_all()
+    }
+}
+
+/// The lines of a file, of limited length.
+pub(super) struct Lines<R> {
+    input: R,
+    line: Vec<u8>,
+    /// Bytes up to the end of the last line.
+    bytes: u64,
+    /// The last line has ended with a line feed.
+    is_whole: bool,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self {
+            input,
+            line: Vec::new(),
+            bytes: 0,
+            is_whole: true,
+        }
+    }
+
+    /// The next line without its end; of a line that is too long, as much as shows that.
+    pub(super) fn next(&mut self) -> std::io::Result<Option<&[u8]>> {
+        self.line.clear();
+        let most = MAX_LINE as u64 + 2;
+        let mut limited = std::io::Read::take(&mut self.input, most);
+        let len = limited.read_until(b'\n', &mut self.line)?;
+        self.bytes += len as u64;
+        self.is_whole = self.line.last() == Some(&b'\n');
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        Ok((len > 0).then_some(line))
+    }
+}

@@ -1,0 +1,189 @@
+//! `dunlin kv load`: writes the items of a file, or of a running memcached, to a server.
+//!
+//! A file is read twice. The first time, each line is checked and nothing is written, so a dump
+//! that is cut off or changed is refused as a whole; of a list, bad lines are named and left out.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use dunlin::kv::dump::{Item, Reader};
+use dunlin::kv::store::Verb;
+use dunlin::kv::{Connection, Store};
+use dunlin::settings::Configurable;
+use harness::progress::Progress;
+use harness::signal;
+use serde_json::json;
+
+use super::client::{ServerArgs, line, now};
+use super::dump::Lines;
+use super::source::Source;
+use crate::say::print;
+
+/// Bad lines that are named; of further ones only the number is shown.
+const NAMED: u64 = 10;
+
+/// The arguments of `dunlin kv load`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A file of `dunlin kv dump`, or lines with key, tab and value
+    #[arg(value_name = "FILE", required_unless_present = "from")]
+    path: Option<PathBuf>,
+    /// Copies the items of the memcached that runs there
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "path")]
+    from: Option<String>,
+    /// Goes on from this line of the file
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "from")]
+    from_line: u64,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+}
+
+/// Items so far.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    loaded: u64,
+    expired: u64,
+    bad: u64,
+    /// Items of memcached that left it before they were read.
+    gone: u64,
+}
+
+/// Loads the items.
+///
+/// # Errors
+/// The source cannot be read, the server refuses, lines are bad, or a signal has come.
+pub(super) fn run<T: Configurable>(
+    args: &Args,
+    kv: &mut Connection<T>,
+    is_json: bool,
+) -> anyhow::Result<()> {
+    signal::watch()?;
+    let counts = match (&args.path, &args.from) {
+        (Some(file), _) => load_file(file, args.from_line, kv)?,
+        (None, Some(from)) => copy(from, kv).with_context(|| from.clone())?,
+        (None, None) => bail!("a file or --from is needed"),
+    };
+    let Counts {
+        loaded,
+        expired,
+        bad,
+        gone,
+    } = counts;
+    match is_json {
+        true => line(&json!({ "loaded": loaded, "expired": expired, "bad": bad, "gone": gone }))?,
+        false => {
+            let others: String = [(expired, "have expired"), (gone, "were gone")]
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!(", {count} {what}"))
+                .collect();
+            print(&format!("{loaded} items are loaded{others}\n"))?;
+        }
+    }
+    match bad {
+        0 => Ok(()),
+        bad => Err(anyhow!("{bad} bad lines were left out")),
+    }
+}
+
+fn load_file<T: Configurable>(
+    path: &Path,
+    from_line: u64,
+    kv: &mut Connection<T>,
+) -> anyhow::Result<Counts> {
+    let name = path.display().to_string();
+    let (items, bad) = check(path).with_context(|| name.clone())?;
+    let progress = Progress::start(items, 1);
+    let mut lines = Lines::new(BufReader::new(File::open(path)?));
+    let mut counts = Counts {
+        bad,
+        ..Counts::default()
+    };
+    let (mut number, mut reader) = (0, Reader::default());
+    while let Some(line) = lines.next()? {
+        number += 1;
+        let Ok(Some(item)) = reader.on_line(line) else {
+            continue;
+        };
+        progress.advance(1);
+        if number < from_line {
+            continue;
+        }
+        let go_on = || format!("{name}:{number}: --from-line {number} goes on here");
+        signal::check().with_context(go_on)?;
+        store(&item, kv, &mut counts).with_context(go_on)?;
+    }
+    Ok(counts)
+}
+
+/// Reads a whole file. Returns the numbers of items and of bad lines, which it names.
+fn check(path: &Path) -> anyhow::Result<(u64, u64)> {
+    let mut lines = Lines::new(BufReader::new(File::open(path)?));
+    let (mut reader, mut number, mut bad) = (Reader::default(), 0_u64, 0);
+    while let Some(line) = lines.next()? {
+        number += 1;
+        let Err(error) = reader.on_line(line) else {
+            continue;
+        };
+        if reader.tag().is_some() {
+            bail!("line {number}: {error}; the dump is damaged, and nothing was loaded");
+        }
+        bad += 1;
+        if bad <= NAMED {
+            eprintln!("dunlin: {}:{number}: {error}", path.display());
+        }
+    }
+    if !reader.may_end() {
+        bail!(
+            "the dump is cut off after {} items, and nothing was loaded; \
+             `dunlin kv dump --resume` completes it",
+            reader.sum().items()
+        );
+    }
+    Ok((reader.sum().items(), bad))
+}
+
+/// Copies the items of a memcached.
+fn copy<T: Configurable>(from: &str, kv: &mut Connection<T>) -> anyhow::Result<Counts> {
+    let mut source = Source::open(from)?;
+    let progress = Progress::start(source.items()?, 1);
+    let mut counts = Counts::default();
+    while let Some((items, gone)) = source.next_items()? {
+        progress.advance(items.len() as u64);
+        counts.gone += gone;
+        for item in &items {
+            signal::check()?;
+            store(item, kv, &mut counts)?;
+        }
+    }
+    Ok(counts)
+}
+
+/// Writes an item, unless it has expired.
+fn store<T: Configurable>(
+    item: &Item,
+    kv: &mut Connection<T>,
+    counts: &mut Counts,
+) -> anyhow::Result<()> {
+    let lifetime = match item.expires {
+        0 => 0,
+        at if at <= now() => {
+            counts.expired += 1;
+            return Ok(());
+        }
+        at => u32::try_from(at - now()).unwrap_or(u32::MAX),
+    };
+    let written = kv.store(&Store {
+        verb: Verb::Set,
+        key: &item.key,
+        value: &item.value,
+        flags: item.flags,
+        lifetime,
+        if_version: None,
+    });
+    written.with_context(|| format!("`{}`", item.key.escape_ascii()))?;
+    counts.loaded += 1;
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! A running memcached as a source of items: one connection lists its keys, and another one reads
+//! them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use dunlin::kv::dump::Item;
+
+use crate::commands::target::resolve;
+
+/// Keys of one read.
+const KEYS: usize = 100;
+
+/// The longest line of an answer.
+const MAX_LINE: u64 = 4096;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Its two connections.
+pub(super) struct Source {
+    list: BufReader<TcpStream>,
+    read: BufReader<TcpStream>,
+    is_begun: bool,
+    is_over: bool,
+}
+
+impl Source {
+    /// Connects to it.
+    ///
+    /// # Errors
+    /// None listens there.
+    pub(super) fn open(address: &str) -> anyhow::Result<Self> {
+        let address = resolve(address)?;
+        let connect = || -> std::io::Result<_> {
+            let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_nodelay(true)?;
+            Ok(BufReader::new(stream))
+        };
+        Ok(Self {
+            list: connect()?,
+            read: connect()?,
+            is_begun: false,
+            is_over: false,
+        })
+    }
+
+    /// The number of items that it has.
+    ///
+    /// # Errors
+    /// It is no memcached.
+    pub(super) fn items(&mut self) -> anyhow::Result<u64> {
+        self.read.get_mut().write_all(b"stats\r\n")?;
+        let mut items = 0;
+        loop {
+            let line = next_line(&mut self.read)?;
+            match line.strip_prefix("STAT ") {
+                None if line == "END" => return Ok(items),
+                None => return Err(unexpected(&line)),
+                Some(stat) => {
+                    if let Some(number) = stat.strip_prefix("curr_items ") {
+                        items = number.parse().map_err(|_| unexpected(&line))?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next items, and the number of those that left before they were read; `None`: it has no
+    /// more.
+    ///
+    /// # Errors
+    /// It does not list its items, or is no memcached.
+    pub(super) fn next_items(&mut self) -> anyhow::Result<Option<(Vec<Item>, u64)>> {
+        if !std::mem::replace(&mut self.is_begun, true) {
+            let command = b"lru_crawler metadump all\r\n";
+            self.list.get_mut().write_all(command)?;
+        }
+        let mut listed: Vec<(Vec<u8>, u64)> = Vec::new();
+        while !self.is_over && listed.len() < KEYS {
+            let line = next_line(&mut self.list)?;
+            match line.as_str() {
+                "END" => self.is_over = true,
+                line if line.starts_with("key=") => listed.push(listing(line)?),
+                line => bail!("it does not list its items: `{line}`"),
+            }
+        }
+        if listed.is_empty() {
+            return Ok(None);
+        }
+        let items = self.read_items(&listed)?;
+        let gone = (listed.len() - items.len()) as u64;
+        Ok(Some((items, gone)))
+    }
+
+    /// Reads items by `mg`.
+    fn read_items(&mut self, listed: &[(Vec<u8>, u64)]) -> anyhow::Result<Vec<Item>> {
+        let mut commands = Vec::new();
+        for (key, _) in listed {
+            commands.extend_from_slice(b"mg ");
+            match key.iter().all(u8::is_ascii_graphic) {
+                true => commands.extend_from_slice(key),
+                false => bail!(
+                    "the key `{}` has bytes that the text protocol cannot name",
+                    key.escape_ascii()
+                ),
+            }
+            commands.extend_from_slice(b" v f\r\n");
+        }
+        self.read.get_mut().write_all(&commands)?;
+        let mut items = Vec::new();
+        for (key, expires) in listed {
+            let line = next_line(&mut self.read)?;
+            let mut words = line.split(' ');
+            let (Some("VA"), Some(len), Some(flags)) = (words.next(), words.next(), words.next())
+            else {
+                match line.as_str() {
+                    "EN" => continue,
+                    _ => return Err(unexpected(&line)),
+                }
+            };
+            let len: usize = len.parse().map_err(|_| unexpected(&line))?;
+            let flags = flags.strip_prefix('f').and_then(|flags| flags.parse().ok());
+            let flags = flags.ok_or_else(|| unexpected(&line))?;
+            let mut value = Vec::new();
+            let mut limited = self.read.by_ref().take(len as u64 + 2);
+            limited.read_to_end(&mut value)?;
+            if !value.ends_with(b"\r\n") || value.len() != len + 2 {
+                bail!("the connection ended in the middle of a value");
+            }
+            value.truncate(len);
+            items.push(Item {
+                key: key.clone(),
+                value,
+                flags,
+                expires: *expires,
+            });
+        }
+        Ok(items)
+    }
+}
+
+/// Key and expiry of a line of the list.
+fn listing(line: &str) -> anyhow::Result<(Vec<u8>, u64)> {
+    let mut words = line.split(' ');
+    let key = words.next().and_then(|word| word.strip_prefix("key="));
+    let expiry = words.next().and_then(|word| word.strip_prefix("exp="));
+    let (Some(key), Some(expiry)) = (key.and_then(decoded), expiry) else {
+        return Err(unexpected(line));
+    };
+    let expires = match expiry {
+        "-1" => 0,
+        seconds => seconds.parse().map_err(|_| unexpected(line))?,
+    };
+    Ok((key, expires))
+}
+
+/// The bytes of a key in which memcached has written some as `%` and two digits.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? << 4 | digit()?).ok()?
+            }
+            byte => byte,
+        });
+    }
+    Some(bytes)
+}
+
+fn next_line(input: &mut BufReader<TcpStream>) -> anyhow::Result<String> {
+    let mut line = Vec::new();
+    input.take(MAX_LINE).read_until(b'\n', &mut line)?;
+    if line.pop() != Some(b'\n') {
+        bail!("the connection ended in the middle of an answer");
+    }
+    let text = String::from_utf8_lossy(&line);
+    Ok(text.trim_end_matches('\r').to_owned())
+}
+
+fn unexpected(line: &str) -> anyhow::Error {
+    anyhow!(
+        "it is no memcached: it has answered `{}`",
+        line.escape_debug()
+    )
+}
+
+#[cfg(test)]
+mod tests;
