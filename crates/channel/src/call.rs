@@ -41,7 +41,8 @@ pub(crate) struct Call {
     /// The number of attempts that ended before they were transmitted, since the last that was
     /// transmitted.
     unsent: usize,
-    /// The time after which such an attempt ends the call.
+    /// An attempt that ends untransmitted at this time or later ends the call, if `unsent` has
+    /// reached the limit of attempts.
     patient_until: Option<Nanos>,
     live: [Option<AttemptId>; MAX_ATTEMPTS],
     /// Whether the call ran, as far as the ended attempts prove.
@@ -268,7 +269,7 @@ impl Calls {
         Some(attempt)
     }
 
-    /// Notes whether an attempt that has ended ran.
+    /// Records whether the call ran, as far as an ended attempt proves it.
     pub(crate) fn on_ran(&mut self, id: CallId, ran: Ran) {
         if let Some(call) = self.calls.get_mut(id) {
             call.ran = call.ran.join(ran);

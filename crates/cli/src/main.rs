@@ -52,7 +52,7 @@ enum Command {
     Bench(bench::Args),
     /// Draws results as a page, beside what the papers have published
     Report(report::Args),
-    /// The other commands, for which no measurement is needed.
+    /// The commands that a build for measurements alone leaves out.
     #[cfg(feature = "full")]
     #[command(flatten)]
     Other(commands::Command),

@@ -1,6 +1,6 @@
-//! `bandwidth`: bytes of requests per second, with one or four messages in flight, each answered
-//! with 32 bytes. The baselines are the rates of memory copies (shm) or of raw datagrams (udp). The
-//! same messages over one TCP stream have rows of their own.
+//! `bandwidth`: the rate of request bytes, with one or four messages in flight, each answered with
+//! 32 bytes. The baselines are the rates of memory copies (shm) or of raw datagrams (udp). The same
+//! messages over one TCP stream have rows of their own.
 
 pub(crate) mod raw;
 pub(crate) mod tcp;
@@ -57,7 +57,8 @@ const SIZES: [u32; 6] = [32, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 1 << 30];
 /// Messages in flight together.
 const INFLIGHT: [u32; 2] = [1, 4];
 
-/// Most packets in flight. All of them together are small compared with the bytes of a copy.
+/// The maximum number of packets in flight. Together they hold few bytes compared with one copy of
+/// a large message.
 const CREDITS: u32 = 256;
 
 /// Iterations of the event loop between two checks of the time.

@@ -186,8 +186,9 @@ impl Probe for Mixed {
 struct Mixer {
     session: Session,
     beside: Beside,
-    /// The number of the small call that is under way, and, in `large`, that of the large call.
+    /// The number of the small call in flight.
     small: u64,
+    /// The number of the large call in flight, if the case has large calls.
     large: u64,
     recorder: Recorder,
     begin: u64,

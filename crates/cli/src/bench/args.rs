@@ -94,7 +94,8 @@ pub(super) enum Command {
 }
 
 impl Args {
-    /// The arguments for all experiments of `all`, with only a time given.
+    /// The arguments of `dunlin bench all`, with `--seconds` if `seconds` is given, and no other
+    /// option.
     pub(super) fn everything(seconds: Option<Duration>) -> Self {
         let usual = crate::Args::parse_from(["dunlin", "bench", "all"]);
         let crate::Command::Bench(usual) = usual.command else {
@@ -106,7 +107,7 @@ impl Args {
     /// Checks options that depend on each other, which `clap` cannot.
     ///
     /// # Errors
-    /// The option that the experiment does not have.
+    /// An option was given that the experiment does not have.
     pub(super) fn check(&self) -> Result<(), clap::Error> {
         let Some(refusal) = self.experiment.refusal(&self.selection) else {
             return Ok(());
@@ -114,7 +115,8 @@ impl Args {
         Err(crate::Args::command().error(ErrorKind::ArgumentConflict, refusal))
     }
 
-    /// Rounds of an experiment. The seeds of a long simulation give nearly equal results.
+    /// The number of rounds of an experiment. By default, a long simulation has only one, because
+    /// its seeds give nearly equal results.
     pub(super) fn runs(&self, experiment: &Experiment) -> u32 {
         self.runs.unwrap_or(experiment.usual_runs)
     }

@@ -242,8 +242,8 @@ impl<F> Plane<F> {
         })
     }
 
-    /// The peer's side in the form for the endpoint, with its descriptors. Offers with descriptors
-    /// are ignored if their link carries none (rule C3).
+    /// Converts the peer's side to the form that endpoints use, and takes its descriptors from
+    /// `fds`. Offers with descriptors are ignored if their link carries none (rule C3).
     pub(super) fn take_side(
         &self,
         link: LinkId,
@@ -385,8 +385,9 @@ impl<F> Plane<F> {
 }
 
 impl<F> Side<F> {
-    /// Gives `send` this side in the form of messages, and its descriptors. False if `send` returns
-    /// false, or if the numbers or offers exceed the limits of the messages.
+    /// Passes this side, in its wire form, and its descriptors to `send`. False if `send` returns
+    /// false, if a message cannot represent the numbers or offers, or if there are descriptors and
+    /// the link carries none.
     pub(super) fn send_as(
         self,
         endpoint: EndpointUid,

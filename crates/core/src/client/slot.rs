@@ -1,5 +1,5 @@
-//! One slot in which this side issues requests (rule S1): in one word, its request number and
-//! whether it awaits the answer.
+//! One slot in which this side issues requests (rule S1). A single 64-bit word holds the slot's
+//! request number and whether it awaits the answer.
 
 use dunlin_wire::ReqNum;
 
@@ -65,7 +65,7 @@ impl Slot {
         self.call = call;
     }
 
-    /// Notes whether a whole response ends the slot's call, which has changed.
+    /// Updates the slot after its call has changed: if `plain`, a whole response ends the call.
     pub(super) fn settle(&mut self, plain: bool) {
         debug_assert!(!self.is_free());
         self.word = word(self.req(), if plain { PLAIN } else { OTHER });

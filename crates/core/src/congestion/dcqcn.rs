@@ -1,5 +1,5 @@
 //! DCQCN: the rate falls with the share of marked packets and comes back in steps (DCQCN, SIGCOMM
-//! 2015, §3.1). The answers carry the marks (rule W6); in the paper, packets of their own do.
+//! 2015, §3.1). Answers carry the marks (rule W6); the paper has separate packets for them, CNPs.
 //!
 //! Invariant: least ≤ rate ≤ target ≤ line rate. No timer is needed: with each answer, and before a
 //! packet is paced, the scheme makes the steps for which the paper has timers.
@@ -13,8 +13,8 @@ use super::{CongestionControl, Link, Sample};
 use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
-/// Most missed steps of a timer that the scheme makes together: after them, the rate is the line
-/// rate.
+/// The maximum number of missed steps of a timer that one call makes. By then, the rate has doubled
+/// or is the line rate.
 const MOST_STEPS: u64 = 1 << 12;
 
 /// One session's state.
@@ -68,9 +68,8 @@ impl Dcqcn {
         }
     }
 
-    /// Takes a mark (the paper's "CNP"): equation 1. Until the answers to packets that left after
-    /// the last decrease arrive, marks are due to the rate before the decrease, so they count only
-    /// for α.
+    /// Takes a mark (the paper's "CNP"): equation 1. For one round trip after a decrease, marks are
+    /// still due to the rate before it, so they count only for α.
     fn on_mark(&mut self, now: Nanos) {
         let first = self.alpha_due == Nanos::MAX;
         if !first && now.since(self.marked) < CNP_INTERVAL {
@@ -103,7 +102,7 @@ impl Dcqcn {
     /// Makes the timer's steps that are due. A sender whose packets are further apart than the
     /// timer's period makes the steps that it has missed, but stops when its rate has doubled. With
     /// one step for each packet, the sender would stay at the least rate; with all missed steps
-    /// together, one of a thousand senders would exceed its share.
+    /// together, a sender that shares the link with a thousand others would exceed its share.
     fn catch_up(&mut self, now: Nanos) {
         let doubled = 2.0 * self.rate;
         let missed = now.since(self.step_due).0 / RATE_TIMER.0;

@@ -1,4 +1,4 @@
-//! Clients without a channel at a server that drains.
+//! Clients that connect without a channel to a server that drains.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -43,7 +43,7 @@ pub(crate) struct Pipeline {
 /// Chooses the session of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
-    /// The session after the one of the last request.
+    /// The sessions in turn: `next` is the index of the next request's session.
     InTurn { next: usize },
     /// Any session.
     Random(Draws),
@@ -142,7 +142,7 @@ impl Pipeline {
         }
     }
 
-    /// The continuation: checks the answer, and issues the next batch if it is complete.
+    /// The continuation: checks the answer, and issues the next batch if enough buffers are free.
     #[inline]
     pub(crate) fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         let answer = done.response.data();
@@ -217,7 +217,7 @@ impl Choice {
 }
 
 impl Draws {
-    /// Draws, each of one of `count` sessions. They depend only on `seed`, which is not 0.
+    /// A generator of random indices below `count`. They depend only on `seed`, which is not 0.
     pub(crate) fn new(seed: u64, count: usize) -> Self {
         let mut draws = Self {
             state: seed,
@@ -302,7 +302,7 @@ pub(crate) fn stop<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::
     finish(rpc)
 }
 
-/// Completions per second over `span` of a pipeline that issues without end.
+/// Measures a pipeline that issues without end: returns its completions per second during `span`.
 ///
 /// # Errors
 /// An answer is wrong or missing.

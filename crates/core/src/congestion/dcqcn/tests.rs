@@ -50,7 +50,7 @@ fn a_mark_takes_half_of_alpha_and_raises_alpha() {
     assert_close(session.answer(0, true, 1), 0.5);
     assert_close(session.dcqcn.target / LINE, 1.0);
     assert_close(session.dcqcn.alpha, 1.0);
-    // 55 µs later α has fallen once, to 255/256; then a mark takes half of that part from the rate.
+    // 55 µs later α has fallen once, to 255/256, so a mark lowers the rate by 255/512 of it.
     assert_close(session.answer(55, true, 1), 0.5 * (1.0 - 255.0 / 512.0));
     assert_close(session.dcqcn.target / LINE, 0.5);
     // α = (1 − 1/256) × 255/256 + 1/256.

@@ -20,7 +20,7 @@ use crate::time::Nanos;
 use crate::transfer::scoreboard::{Answered, packets_of};
 use crate::transfer::transfers::{Lent, Transfers};
 
-/// Most credits that large messages leave for small ones.
+/// The maximum number of credits that large messages leave for small ones.
 const MOST_RESERVED: u32 = 8;
 /// Credits that only small requests of the session may take.
 fn reserved(limit: u32) -> u32 {
@@ -86,8 +86,8 @@ impl Transfers {
 
     /// Notes that `sent` packets of the message have left in its turn.
     pub(super) fn after_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, sent: u32) {
-        // After a probe, packets that leave do not postpone the next one: a packet that was sent
-        // again may still be on its way.
+        // After a probe, packets that leave do not change the time of the next probe: a packet that
+        // was sent again may still be on its way.
         if sent != 0 && !self.at(transfer).asks() {
             let due = lent.context.moment.now() + self.probe_after(lent, transfer);
             self.expect(lent, transfer, due);

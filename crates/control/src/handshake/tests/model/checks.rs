@@ -3,7 +3,8 @@
 use super::*;
 
 impl Model {
-    /// Gives turns to sessions, as the stages of all sessions allow.
+    /// Lets waiting sessions begin offers, in the order in which they were found: one at a time to
+    /// each peer until a session to it is open, then up to `MAX_OFFERS` together.
     pub(super) fn turns(&mut self) {
         let waiting = std::mem::take(&mut self.found);
         for number in waiting {
