@@ -1,11 +1,11 @@
 //! memcached's text and meta protocols over the table of the key-value service, without sockets,
 //! threads or a clock (design §15).
 //!
-//! A [`Connection`] takes bytes in any cut and gives bytes. It turns each command into an
-//! [`Operation`], and runs the operation at once on the [`Partition`] of its [`Server`]. If another
-//! partition has the key, the command is an [`Errand`], which the connection's owner brings there;
-//! the connection keeps answers in order. The memory of a connection is bounded:
-//! [`Connection::room`] tells how many bytes it still takes.
+//! A [`Connection`] takes the client's bytes, in pieces of any size, and produces the bytes to send
+//! back. It turns each command into an [`Operation`], and runs the operation at once on the
+//! [`Partition`] of its [`Server`]. If another partition has the key, the command is an [`Errand`],
+//! which the connection's owner brings there; the connection keeps answers in order. The memory of
+//! a connection is bounded: [`Connection::room`] tells how many bytes it still takes.
 //!
 //! ```
 //! use dunlin_memcached::{Alone, Connection, Process, Wants};

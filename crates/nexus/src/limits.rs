@@ -4,7 +4,7 @@
 
 use dunlin_control::PlaneConfig;
 
-/// One in this number of descriptors is for connections that have not said hello, up to
+/// Connections that have not said hello get at most one descriptor in this many, and at most
 /// `max_half_open`.
 const HALF_OPEN: usize = 16;
 

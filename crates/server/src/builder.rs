@@ -30,11 +30,12 @@ enum Services {
     None,
     Futures(Vec<Serve>),
     Polls(Arc<Make>),
-    /// Services of both kinds, or two states of the poll API.
+    /// An error: both kinds of services, or a second call of [`ServerBuilder::poll`].
     Mixed,
 }
 
-/// Services on one endpoint a thread, before they start.
+/// A server that has not started: its services, its options and the number of its threads, each of
+/// which gets one endpoint.
 ///
 /// ```no_run
 /// use dunlin_server::Server;
@@ -112,9 +113,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a service of futures: `KvServer(service)`, which the attribute `service` makes. Each
-    /// thread makes its own service with `make`, which can capture an `Arc` with the state that all
-    /// threads share.
+    /// Adds a service whose methods are futures. For a trait `Kv` with the attribute `service`,
+    /// that is a `KvServer`. Each thread makes its own service with `make`, which can capture an
+    /// `Arc` with the state that all threads share.
     pub fn service<S: AsyncService<OwnedRequest>>(
         mut self,
         make: impl Fn(ServerThread) -> S + Send + Sync + 'static,

@@ -1,5 +1,6 @@
-//! Servers for ordinary programs: services on one endpoint a thread, which shut down cleanly when
-//! the process is asked to end (rule C14). Programs name these through `dunlin`.
+//! Servers for ordinary programs. Each thread of a server has one endpoint, on which its services
+//! run. A server shuts down cleanly when the process is asked to end (rule C14). Programs name
+//! these types through `dunlin`.
 //!
 //! | file | what it owns |
 //! |---|---|

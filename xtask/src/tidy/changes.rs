@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// The commit from which on the rules for new lines hold.
+/// The rules for new lines hold for lines written after this commit.
 const BEGIN: &str = "f605fa8fdcce3d27d0f3927b0865cb2590cf01ec";
 
 /// The lines that are old.
@@ -20,8 +20,8 @@ const BEGIN: &str = "f605fa8fdcce3d27d0f3927b0865cb2590cf01ec";
 pub(super) struct Old(HashSet<String>);
 
 impl Old {
-    /// Reads the files of the earlier revision. Also returns the revision's name, if it is not the
-    /// usual one.
+    /// Reads the files of the earlier revision. Also returns a note for the user if `since` is
+    /// `None` and the clone lacks [`BEGIN`].
     pub(super) fn read(root: &Path, since: Option<&str>) -> anyhow::Result<(Self, Option<String>)> {
         let (revision, note) = match since {
             Some(since) => (common(root, since)?, None),

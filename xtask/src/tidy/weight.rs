@@ -1,7 +1,7 @@
 //! The packages that users compile: those of a program that depends on `dunlin`, and those of
 //! README's first command. Compile time differs from machine to machine and from run to run; the
-//! number of packages does not, and its growth is the first sign. `docs/decisions/weight.md` has
-//! the times.
+//! number of packages does not, and a growing number is the first sign that compiling takes longer.
+//! `docs/decisions/weight.md` has the times.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use dunlin_memcached::{Alone, Connection, Process, Users, Wants};
 use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
 
-/// How long a server may stay silent before its whole answer has come. No script takes this long.
+/// How long the test waits for memcached's next bytes. No script takes this long.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// The last command. Its answer shows that a server has read everything.
@@ -49,8 +49,8 @@ impl Pair {
         Some(Self { theirs, ours })
     }
 
-    /// Runs on both servers the script that `write` makes for an attempt. If memcached's clock has
-    /// ticked meanwhile, they get another attempt.
+    /// Runs a script on both servers. If memcached's clock ticks meanwhile, tries again, up to ten
+    /// times in all. `write` makes the script of each attempt.
     pub(crate) fn run(&mut self, write: impl Fn(u32) -> Vec<u8>) -> (Vec<u8>, Answers) {
         for attempt in 0.. {
             let script = write(attempt);
@@ -65,8 +65,8 @@ impl Pair {
         unreachable!("the last attempt returns")
     }
 
-    /// Runs a script on both. Reads their answers only until `is_enough` returns true, because some
-    /// answers never end.
+    /// Runs a script on both. Reads memcached's answers only until `is_enough` returns true,
+    /// because some of them never end.
     pub(crate) fn begin(&mut self, script: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Answers {
         let theirs = self.theirs.ask(script, is_enough);
         let now = self.theirs.now();
@@ -121,8 +121,9 @@ impl Theirs {
         Some(theirs)
     }
 
-    /// memcached's answers to a script, to the end of the connection or of the script, or until
-    /// there are enough.
+    /// Sends a script to memcached and returns the answers. Stops reading when the last command is
+    /// answered, when `is_enough` returns true, or when memcached closes the connection or stays
+    /// silent for [`SILENCE`].
     fn ask(&self, script: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let mut socket = UnixStream::connect(self.folder.join("socket")).unwrap();
         socket.set_read_timeout(Some(SILENCE)).unwrap();

@@ -7,7 +7,7 @@ use crate::Table;
 
 impl Table {
     /// Checks that each entry names an item of the entry's bucket, that no two items overlap or
-    /// have one key, that all of them are below the index, and that the counts are right.
+    /// share a key, that all items are below the index, and that the count of items is right.
     pub(crate) fn audit(&self) -> Result<(), Difference> {
         let mut keys = BTreeSet::new();
         let mut ranges = Vec::new();

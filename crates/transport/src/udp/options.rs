@@ -8,7 +8,8 @@ use dunlin_core::Nanos;
 
 use crate::networks::Networks;
 
-/// Smallest setting for the bytes of a datagram: every IPv4 host must accept as many (RFC 791).
+/// Smallest setting for the bytes of a datagram: every IPv4 host must accept datagrams of this size
+/// (RFC 791).
 pub const MIN_DATAGRAM_BYTES: u32 = 576;
 
 /// Largest setting for the bytes of a datagram: 65 535 less the headers of IPv6 and UDP.
@@ -43,8 +44,9 @@ pub struct Options {
     pub ip: IpAddr,
     /// Port to bind; 0 lets the system choose.
     pub port: u16,
-    /// The address in offers, if it is not the bound one. If the endpoint is bound to the
-    /// unspecified address, an offer has the local address of the peer's control connection.
+    /// The address in offers. `None`: the bound address, or, if that is the unspecified address,
+    /// the address of our end of the control connection with the peer (loopback if the connection
+    /// is a UNIX socket).
     pub advertise: Option<IpAddr>,
     /// Networks in which a peer may offer an address other than the one from which it connects.
     /// Packets go there once the peer has proven that they reach it (rules C12 and C13).
@@ -56,9 +58,10 @@ pub struct Options {
     /// has room for [`WINDOWS_BUFFERED`] default windows of such packets, but not below
     /// `data_size`.
     pub loopback_data_size: u32,
-    /// Bytes of a datagram that holds several packets. `None`: as many as fit an MTU of 1500 (1472
-    /// with IPv4, 1452 with IPv6), or one packet if a peer's packets are larger. A packet is never
-    /// split: a larger one is sent alone, and the kernel fragments it if it must.
+    /// Most bytes of a datagram that holds several packets. `None`: the bytes that fit an MTU of
+    /// 1500 (1472 with IPv4, 1452 with IPv6). For a peer whose full packets are larger, the limit
+    /// is one full packet. A packet is never split: one above the limit is sent alone, and the
+    /// kernel fragments it if it must.
     pub datagram_bytes: Option<u32>,
     /// Whether several packets to one peer share a datagram.
     pub pack: bool,
@@ -72,7 +75,8 @@ pub struct Options {
     /// Microseconds for which the kernel polls the device when the socket is empty
     /// (`SO_BUSY_POLL`); 0: it does not.
     pub busy_poll_us: u32,
-    /// Bytes of the receive buffer to ask for. The kernel may grant less; `rx_queue` follows.
+    /// Bytes of the receive buffer to ask for. The kernel may grant less; the endpoint computes
+    /// its `rx_queue` from the granted bytes.
     pub rcvbuf_bytes: u32,
     /// Bytes of the send buffer to ask for. The kernel may grant less.
     pub sndbuf_bytes: u32,

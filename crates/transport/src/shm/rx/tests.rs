@@ -22,7 +22,7 @@ fn connected() -> (End, End, PeerId) {
     (a, b, peer)
 }
 
-/// A new end with a channel to `b`, and its number for `b`.
+/// A new end with a channel to `b`, and the number by which the new end knows `b`.
 fn connect_to(b: &mut End, n: u8) -> (End, PeerId) {
     let mut a = open();
     let info = |n| PeerInfo {
@@ -67,8 +67,8 @@ fn a_sender_that_settles_wakes_who_parked_just_then() {
     let (mut a, b, peer) = connected();
     a.tx.burst(&[item(peer, 0)]);
     assert_eq!(a.tx.counters().wakeups_sent, 0, "it was awake");
-    // The receiver looked before the packet came, and its mark becomes visible only after the
-    // sender has looked.
+    // A race: the receiver found the ring empty before the packet came, but the mark that it set
+    // becomes visible only after the sender has read the mark.
     b.rx.mark(Parked::Awake, Parked::Awake);
     assert!(b.rx.bell.fall_asleep());
     a.tx.settle();
@@ -130,7 +130,8 @@ fn a_thread_that_was_woken_for_nothing_is_woken_again() {
         }
     };
     sleep_on(&mut b);
-    // The peer takes the mark, and the thread finds the packet before the message.
+    // The sender replaces the mark `Asleep` and sends a wake-up message. The thread sees the
+    // doorbell and receives the packet, but has not read the message yet.
     a.tx.burst(&[item(peer, 7)]);
     a.tx.settle();
     assert_eq!(a.tx.counters().wakeups_sent, 1);
