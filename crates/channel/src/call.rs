@@ -7,8 +7,8 @@
 //! | flying | the end of an attempt | answer: ended; failure: any stage |
 //! | ended | the driver to take its end | end taken: gone |
 //!
-//! In every stage the deadline ends the call. A call is removed when it is cancelled, and its
-//! attempts become orphans.
+//! In every stage before the last, the deadline ends the call. A call is removed when it is
+//! cancelled, and its attempts become orphans.
 //!
 //! Invariant: a call that is flying has a live attempt; a call in another stage has none.
 

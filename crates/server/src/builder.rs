@@ -98,7 +98,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the options of the nexus, except the port.
+    /// Sets the options of the nexus, except its port and [`Self::any_port`].
     pub fn nexus(mut self, nexus: NexusBuilder) -> Self {
         self.nexus = nexus;
         self
