@@ -12,7 +12,7 @@
 use dunlin_store::{Cursor, Seconds};
 
 use crate::command::{Ask, Command, parse};
-use crate::limits::OUTPUT_MARK;
+use crate::limits::{MAX_LINE, OUTPUT_MARK};
 use crate::operation::OperationTicket;
 use crate::partition::Partition;
 use crate::render::render;
@@ -23,6 +23,9 @@ const FIGURES: u8 = 1;
 const DUMP: u8 = 2;
 
 const HEADER: usize = 7;
+
+/// A line is one that the client sent, or name, time and key, of which none is longer than that.
+const _: () = assert!(3 * MAX_LINE <= u16::MAX as usize, "a line's length fits");
 
 /// The next place of a list that has none.
 const AT_END: u64 = u64::MAX;

@@ -4,6 +4,7 @@ use dunlin_store::{MAX_KEY, MAX_VALUE, Seconds, Verb, Version};
 
 use crate::command::ask::{Ask, Change, Update};
 use crate::command::{BAD_FORMAT, Command, ERROR, Keys, Skip, TOO_LARGE, VERSION_LINE, say, stats};
+use crate::limits::MAX_LINE;
 use crate::meta::KeyBytes;
 use crate::words::{Words, each};
 use crate::{expiry, number};
@@ -65,7 +66,9 @@ fn keys<'a>(name: &[u8], line: &'a [u8], now: Seconds) -> Command<'a> {
     let mut touch = None;
     if name.starts_with(b"gat") {
         let time = words.next().unwrap_or_default();
-        let Some(expiry) = expiry::read(time, now) else {
+        // Zeros may precede a number, and the line that takes one key to another thread is short.
+        let expiry = expiry::read(time, now).filter(|_| time.len() <= MAX_LINE);
+        let Some(expiry) = expiry else {
             return Command::Say(BAD_TIME);
         };
         touch = Some(expiry);

@@ -439,6 +439,15 @@ fn a_thread_that_does_not_answer_is_an_error_of_its_commands() {
     }
 }
 
+/// A number may begin with any number of zeros, and a list of keys may have a long line.
+#[test]
+fn a_time_longer_than_a_line_is_refused() {
+    let (mut connection, mut server) = (Connection::new(None), threads());
+    let line = format!("gat {}1 f1\r\nmn\r\n", "0".repeat(70_000));
+    let answer = ask_threads(&mut connection, &mut server, line.as_bytes());
+    assert_eq!(answer, "CLIENT_ERROR invalid exptime argument\r\nMN\r\n");
+}
+
 /// A zero byte ends the line for memcached.
 #[test]
 fn keys_after_a_zero_byte_are_not_read() {
