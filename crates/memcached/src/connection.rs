@@ -167,6 +167,8 @@ impl Connection {
         let mut text = std::mem::take(&mut whole.text);
         match &mut whole.form {
             Form::Text { is_silent: true } if whole.is_lost => {}
+            // The client wants no answer, or has had an error already.
+            Form::Fixed(bytes) if bytes.is_empty() => {}
             Form::List => text = self.on_list(&text, server),
             _ if whole.is_lost => say(LOST, &mut text),
             Form::Text { .. } => {}

@@ -421,6 +421,7 @@ fn a_thread_that_does_not_answer_is_an_error_of_its_commands() {
         ("delete f1 noreply\r\n", String::new()),
         ("set f1 0 0 1\r\nx\r\n", lost.clone()),
         ("flush_all\r\n", lost.clone()),
+        ("flush_all noreply\r\n", String::new()),
         ("stats\r\n", lost.clone()),
         ("lru_crawler metadump all\r\n", lost.clone()),
     ] {
