@@ -243,6 +243,10 @@ impl Lane {
                 self.is_queued[place] = false;
             }
         }
+        // A client that always has more errands must not keep the others from the next burst.
+        if let Some(place) = self.queue.pop_front() {
+            self.queue.push_back(place);
+        }
     }
 
     /// Issues the call of the burst, if there are errands. False: it cannot now.
