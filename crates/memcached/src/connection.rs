@@ -216,7 +216,13 @@ impl Connection {
             return Some(Wants::End);
         }
         if self.output.len() >= OUTPUT_MARK {
-            return Some(Wants::Output);
+            // Bytes after an answer that is due cannot leave yet.
+            let is_due = self.output.ready().is_empty();
+            return Some(if is_due {
+                Wants::Answers
+            } else {
+                Wants::Output
+            });
         }
         let (waiting, bytes) = self.output.waiting();
         let is_full = waiting >= MAX_WAITING || bytes >= INPUT_MARK;

@@ -381,6 +381,19 @@ fn a_connection_waits_for_a_few_answers_at_most() {
     assert!(taken < 4 * 30_100, "{taken} bytes wait for another thread");
 }
 
+/// The client has taken all bytes that it can get, so it cannot help.
+#[test]
+fn bytes_after_an_answer_that_is_due_make_a_connection_wait_for_the_answer() {
+    let (mut connection, mut server) = (Connection::new(None), threads());
+    let write = format!("set c 0 0 70000\r\n{}\r\n", "v".repeat(70_000));
+    ask_threads(&mut connection, &mut server, write.as_bytes());
+    connection.receive(b"get f1\r\nget c\r\n");
+    assert_eq!(connection.run(&mut server, NOW), Wants::Answers);
+    assert!(connection.output().is_empty());
+    server.carry(&mut connection, 1, NOW);
+    assert_eq!(connection.run(&mut server, NOW), Wants::Output);
+}
+
 /// The far partition has large values; the client asks for many and takes nothing.
 #[test]
 fn a_client_that_never_reads_holds_few_values_of_other_threads() {
