@@ -102,7 +102,8 @@ impl Dump {
         let (mut last, mut is_good) = (None, true);
         while is_good && let Some(line) = lines.next()? {
             is_good = reader.on_line(line).is_ok();
-            let is_mark = line.starts_with(b"\t");
+            // The end of a dump that goes on is written anew.
+            let is_mark = line.starts_with(b"\t") && !reader.may_end();
             if is_good && is_mark && lines.is_whole {
                 let at = reader.mark().or(reader.tag().map(Mark::start));
                 last = at.map(|at| (lines.bytes, reader.sum(), at));
