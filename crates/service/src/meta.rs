@@ -31,8 +31,9 @@ const LENGTHS: usize = 3;
 /// Bytes of the entry of a trace.
 const TRACE_ENTRY: usize = LENGTHS + TRACE.len() + trace::LEN;
 
-/// Metadata for a request. There is always room for a [`TraceParent`]: the entries of others are at
-/// most [`MAX_KEYS`]` - 1`, and have at most [`MAX_ENTRIES`]` - 40` bytes.
+/// Metadata for a request. [`Self::add`] keeps room for a [`TraceParent`]: the other entries are at
+/// most [`MAX_KEYS`]` - 1`, and have at most [`MAX_ENTRIES`]` - 40` bytes. Metadata that have
+/// arrived ([`Metadata::to_owned`]) may lack that room.
 ///
 /// ```
 /// use dunlin_service::{Meta, MetaError};
@@ -85,6 +86,7 @@ impl Meta {
             if self.view().trace_parent().is_some() {
                 return Err(MetaError::Twice);
             }
+            self.room_for_trace()?;
             self.put(key, TraceParent::bytes(&trace));
             return Ok(());
         }
@@ -116,10 +118,12 @@ impl Meta {
         Ok(())
     }
 
-    /// Adds the trace of the request that `context` belongs to, unless there is one already.
+    /// Adds the trace of the request that `context` belongs to, unless there is one already, or
+    /// metadata that have arrived without a trace fill its room.
     pub fn under(&mut self, context: &Context<'_>) {
         let trace = context.metadata().trace_parent();
-        if let (Some(trace), None) = (trace, self.view().trace_parent()) {
+        let is_free = self.view().trace_parent().is_none() && self.room_for_trace().is_ok();
+        if let Some(trace) = trace.filter(|_| is_free) {
             self.put(TRACE, trace.bytes());
         }
     }
@@ -142,6 +146,17 @@ impl Meta {
     #[inline]
     pub(crate) fn entries(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Another client's library may keep no room for a trace in the metadata that have arrived.
+    fn room_for_trace(&self) -> Result<(), MetaError> {
+        if self.0.len() + TRACE_ENTRY > MAX_ENTRIES {
+            return Err(MetaError::TooLong);
+        }
+        match self.view().entries().count() < MAX_KEYS {
+            true => Ok(()),
+            false => Err(MetaError::TooMany),
+        }
     }
 
     /// Appends an entry that is valid, and that there is room for.

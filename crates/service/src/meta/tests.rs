@@ -53,6 +53,22 @@ fn metadata_that_are_full_have_room_for_a_trace() {
     assert_eq!(first.entries().len(), MAX_ENTRIES);
 }
 
+/// By [`check`], such metadata may arrive; [`Meta::add`] does not write them.
+#[test]
+fn a_trace_is_not_added_to_arrived_metadata_without_room_for_it() {
+    let mut long = Meta::new();
+    long.put("k", &[b'x'; MAX_ENTRIES - LENGTHS - 1]);
+    let mut many = Meta::new();
+    for entry in 0..MAX_KEYS {
+        many.put(&format!("key{entry}"), b"");
+    }
+    for (full, error) in [(long, MetaError::TooLong), (many, MetaError::TooMany)] {
+        let mut copy = check(full.entries()).unwrap().to_owned();
+        assert_eq!(copy.add(TRACE, TRACE_TEXT), Err(error));
+        assert!(copy == full && arrives(&copy));
+    }
+}
+
 #[test]
 fn keys_and_values_that_cannot_be_sent_are_refused() {
     let longest = "k".repeat(MAX_KEY);
