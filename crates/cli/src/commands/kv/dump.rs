@@ -29,6 +29,10 @@ pub(super) struct Args {
     pub(super) server: ServerArgs,
 }
 
+/// Keys whose items are read and written at once. A scan may bring a thousand keys, and a value has
+/// up to 1 MiB, and four times as many bytes in the file.
+const AT_ONCE: usize = 64;
+
 /// A dump that is being written.
 struct Dump {
     out: BufWriter<File>,
@@ -132,29 +136,8 @@ impl Dump {
         if kv.map()?.tag() != self.at.tag {
             bail!("the server has started anew meanwhile; begin another dump");
         }
-        let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        let items = match asked.is_empty() {
-            true => Vec::new(),
-            false => kv.get_many(&asked)?,
-        };
-        let mut bytes = Vec::new();
-        // A key without an item has left the table since the scan.
-        for (key, item) in keys.into_iter().zip(items) {
-            let Some(item) = item else { continue };
-            let start = bytes.len();
-            let expires = match item.lifetime {
-                0 => 0,
-                seconds => now() + u64::from(seconds),
-            };
-            let (value, flags) = (item.value, item.flags);
-            Item {
-                key,
-                value,
-                flags,
-                expires,
-            }
-            .write(&mut bytes);
-            self.sum.on_line(&bytes[start..bytes.len() - 1]);
+        for keys in keys.chunks(AT_ONCE) {
+            self.write_items(keys, kv)?;
         }
         self.at = match next {
             Some(place) => Mark { place, ..self.at },
@@ -164,7 +147,38 @@ impl Dump {
                 ..self.at
             },
         };
-        self.at.write(self.sum, &mut bytes);
+        let mut mark = Vec::new();
+        self.at.write(self.sum, &mut mark);
+        Ok(self.out.write_all(&mark)?)
+    }
+
+    /// Writes the items of these keys.
+    fn write_items<T: Configurable>(
+        &mut self,
+        keys: &[Vec<u8>],
+        kv: &mut Connection<T>,
+    ) -> anyhow::Result<()> {
+        let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let items = kv.get_many(&asked)?;
+        let mut bytes = Vec::new();
+        // A key without an item has left the table since the scan.
+        for (key, item) in keys.iter().zip(items) {
+            let Some(item) = item else { continue };
+            let start = bytes.len();
+            let expires = match item.lifetime {
+                0 => 0,
+                seconds => now() + u64::from(seconds),
+            };
+            let (value, flags) = (item.value, item.flags);
+            Item {
+                key: key.clone(),
+                value,
+                flags,
+                expires,
+            }
+            .write(&mut bytes);
+            self.sum.on_line(&bytes[start..bytes.len() - 1]);
+        }
         Ok(self.out.write_all(&bytes)?)
     }
 
