@@ -332,6 +332,9 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     let refusal = other.failure(&["load", &damaged]);
     assert!(refusal.contains("the dump is damaged"), "{refusal}");
     assert_eq!(other.run(&["get", "key 17"]).status.code(), Some(1));
+    std::fs::write(&damaged, [&b"x"[..], &whole[1..]].concat()).unwrap();
+    let refusal = other.failure(&["load", &damaged]);
+    assert!(refusal.contains("the dump is damaged"), "{refusal}");
 
     // A dump that was cut off goes on where it was, and only at the same server.
     std::fs::write(&damaged, &whole[..whole.len() * 2 / 3]).unwrap();

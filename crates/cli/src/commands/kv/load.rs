@@ -24,6 +24,10 @@ use crate::say::print;
 /// Bad lines that are named; of further ones only the number is shown.
 const NAMED: u64 = 10;
 
+/// The marks of a dump. A list has none, so a file with one of them is a dump even if its first
+/// line is damaged.
+const MARKS: [&[u8]; 3] = [b"\tdunlin-kv-dump\t", b"\tmark\t", b"\tend\t"];
+
 /// The arguments of `dunlin kv load`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -127,7 +131,8 @@ fn check(path: &Path) -> anyhow::Result<(u64, u64)> {
         let Err(error) = reader.on_line(line) else {
             continue;
         };
-        if reader.tag().is_some() {
+        let is_mark = MARKS.iter().any(|mark| line.starts_with(mark));
+        if is_mark || reader.tag().is_some() {
             bail!("line {number}: {error}; the dump is damaged, and nothing was loaded");
         }
         bad += 1;
