@@ -16,6 +16,9 @@ const KEYS: usize = 100;
 /// The longest line of an answer.
 const MAX_LINE: u64 = 4096;
 
+/// The longest value of a memcached, by `-I`.
+const MAX_VALUE: usize = 1 << 30;
+
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Its two connections.
@@ -121,7 +124,8 @@ impl Source {
                     _ => return Err(unexpected(&line)),
                 }
             };
-            let len: usize = len.parse().map_err(|_| unexpected(&line))?;
+            let len = len.parse::<usize>().ok().filter(|len| *len <= MAX_VALUE);
+            let len = len.ok_or_else(|| unexpected(&line))?;
             let flags = flags.strip_prefix('f').and_then(|flags| flags.parse().ok());
             let flags = flags.ok_or_else(|| unexpected(&line))?;
             let mut value = Vec::new();
