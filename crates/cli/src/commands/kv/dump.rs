@@ -210,7 +210,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line without its end; of a line that is too long, as much as shows that.
+    /// The next line without its end. A line that is too long is cut at a length that shows that.
     pub(super) fn next(&mut self) -> std::io::Result<Option<&[u8]>> {
         self.line.clear();
         let most = MAX_LINE as u64 + 2;
@@ -218,6 +218,10 @@ impl<R: BufRead> Lines<R> {
         let len = limited.read_until(b'\n', &mut self.line)?;
         self.bytes += len as u64;
         self.is_whole = self.line.last() == Some(&b'\n');
+        if len as u64 == most && !self.is_whole {
+            // Its rest is no line of its own.
+            self.bytes += self.input.skip_until(b'\n')? as u64;
+        }
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         Ok((len > 0).then_some(line))
     }
