@@ -135,8 +135,8 @@ impl Server for Serving<'_> {
     }
 }
 
-/// Registers the service on an endpoint: that for native clients, and that for the clients of
-/// memcached which other threads have.
+/// Registers two services on an endpoint: one for native clients, and one for the errands that come
+/// from the memcached clients of other threads.
 pub fn serve<T: Open>(rpc: &mut Rpc<T, Desk>) {
     dunlin_kv::serve(rpc);
     rpc.on(ERRANDS, Desk::on_errands);

@@ -139,8 +139,8 @@ impl Hall {
         }
     }
 
-    /// Posts a client to the thread whose turn it is. Gives it back if that is `own`, or does not
-    /// run.
+    /// Posts a client to the thread whose turn it is. Gives the client back if that thread is
+    /// `own`, or does not run.
     pub(crate) fn post(
         &self,
         own: u16,

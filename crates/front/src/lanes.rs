@@ -189,8 +189,8 @@ impl Lanes {
         }
     }
 
-    /// Takes news, and shows the end of each errand to `see`, those that have not run last and in
-    /// reverse.
+    /// Takes news, and shows the end of each errand to `see`: first those that may have run, in
+    /// order, and then those that have not, in reverse order.
     pub(crate) fn on_news(
         &mut self,
         news: News,
@@ -226,7 +226,7 @@ impl Lanes {
 }
 
 impl Lane {
-    /// Fills the burst from the clients in the queue, unless the last one has not left.
+    /// Fills the burst from the clients in the queue, unless the last burst has not left.
     fn load(&mut self, mut next: impl FnMut(usize) -> Option<(Asker, Errand)>) {
         let mut bytes = match self.burst.is_empty() {
             true => 0,

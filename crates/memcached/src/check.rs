@@ -33,7 +33,7 @@ pub fn server(mode: Mode, memory: usize) -> Alone {
     Alone::new(table, Process::default())
 }
 
-/// Partitions of as many threads. The connection is on the thread of the first.
+/// The partitions of several threads. The connection is on the thread of the first.
 #[derive(Debug)]
 pub struct Threads(Vec<Alone>);
 
@@ -95,8 +95,8 @@ impl Server for Threads {
     }
 }
 
-/// Feeds bytes to a connection in pieces, and returns all answers. As many partitions as
-/// `partitions` have the keys.
+/// Feeds bytes to a connection in pieces, and returns all answers. The keys are spread over as many
+/// partitions as `partitions` says.
 ///
 /// `cut` gives the length of each piece, `take` the number of bytes that the client takes at a
 /// time.

@@ -67,7 +67,7 @@ enum Phase {
     Value { need: usize },
     /// Throws away what is left of a value.
     Skip { left: usize },
-    /// Lists the items of this partition, and then of the later ones, starting here.
+    /// Lists the items of this partition from this place on, and then those of later partitions.
     Dump(u16, Cursor),
     /// Waits for a part of the list of this partition.
     DumpDue(u16),
@@ -137,7 +137,7 @@ impl Connection {
         self.obstacle().unwrap_or(Wants::Turn)
     }
 
-    /// The partitions to which errands have to go. A partition has as many places as errands.
+    /// The partitions to which errands have to go, each once for each of its errands.
     pub fn destinations(&self) -> impl Iterator<Item = u16> {
         self.output.destinations()
     }

@@ -6,8 +6,8 @@
 //! ```
 //! A command goes as the text that the client sent, with a key alone if the client's line has
 //! several, so one parser and one renderer serve near keys and far ones. Numbers are in little
-//! endian. A stranger may send such bytes too: they never panic this thread, and the stranger could
-//! have asked for as much as a native client.
+//! endian. Any client of the endpoint may send such bytes too. They never panic this thread, and
+//! reach no items but those that a native client reaches.
 
 use dunlin_store::{Cursor, Seconds};
 
@@ -27,7 +27,7 @@ const HEADER: usize = 7;
 /// A line is one that the client sent, or name, time and key, of which none is longer than that.
 const _: () = assert!(3 * MAX_LINE <= u16::MAX as usize, "a line's length fits");
 
-/// The next place of a list that has none.
+/// Stands for the next place at the end of a list.
 const AT_END: u64 = u64::MAX;
 
 /// A task for another thread's partition, and the operation that needs its answer.

@@ -1,5 +1,5 @@
-//! The front of a request, before its message (rule T1). It is there if the
-//! highest bit of the request's type is set. Without it, a request is its message and nothing else.
+//! The front of a request, before its message (rule T1). It is there if the highest bit of the
+//! request's type is set. Without it, a request is its message and nothing else.
 
 use dunlin_core::Nanos;
 use dunlin_wire::ReqType;
@@ -13,7 +13,7 @@ pub const META: u16 = 0x8000;
 /// Bytes of a front without metadata.
 const HEAD: usize = 8;
 
-/// The length of a longest front whose first byte is the length.
+/// The length of the longest front whose first byte is its length.
 const SHORT: usize = 255;
 
 /// Bytes of the longest front.

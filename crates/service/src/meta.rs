@@ -1,6 +1,6 @@
-//! Metadata of requests (rule T2): keys with values, from the client to the
-//! server, for tracing, tenants and the like. A [`Meta`] is written, a [`Metadata`] read. Both hold
-//! the entries as they are sent: length of the key (1 byte), length of the value (2), key, value.
+//! Metadata of requests (rule T2): keys with values, from the client to the server, for tracing,
+//! tenants and the like. A [`Meta`] is written, a [`Metadata`] read. Both hold the entries as they
+//! are sent: length of the key (1 byte), length of the value (2), key, value.
 //!
 //! Invariant: the entries of either are valid, since [`Meta::add`] and [`check`] refuse others.
 

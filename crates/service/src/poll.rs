@@ -193,8 +193,8 @@ pub fn read<M: Method, C>(bytes: &[u8]) -> Response<'_, M, C> {
     }
 }
 
-/// Reads a request of this type, which consists of `data`: the message and the facts about it. It
-/// asks for the time only if the request has a deadline.
+/// Reads the bytes `data` of a request of this type: returns the message and the facts about the
+/// request. Calls `now` only if the request has a deadline.
 #[inline]
 pub(crate) fn read_request<M: Method>(
     session: Session,

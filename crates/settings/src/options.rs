@@ -41,7 +41,7 @@ pub(super) struct ServerOptions {
     pub(super) drain_timeout: Duration,
 }
 
-/// Options of the transport `xdp` beside those of its socket, which are `udp.*`.
+/// Options of the transport `xdp`, except those of its socket, which are `udp.*`.
 #[derive(Clone, Debug)]
 pub(super) struct XdpOptions {
     pub(super) interface: Option<String>,

@@ -40,8 +40,8 @@ pub struct Options {
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
     pub partial_sums: bool,
     /// Options of the socket that receives the packets that are not steered. The endpoint takes its
-    /// address, port, sizes and packing from them. An address
-    /// that stands for any address means one of the interface.
+    /// address, port, sizes and packing from them. An address that stands for any address means one
+    /// of the interface.
     pub udp: udp::Options,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn fetch(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(status.success().then_some(folder))
 }
 
-/// The packages with a vulnerability, or without anyone to mend one.
+/// The packages with a published vulnerability, and those that are no longer maintained.
 pub(super) fn faults(database: &Path, packages: &[Package]) -> anyhow::Result<Vec<String>> {
     let pages = database.join("crates");
     ensure!(pages.exists(), "the database has no folder `crates`");

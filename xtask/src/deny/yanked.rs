@@ -1,5 +1,6 @@
 //! Versions that their authors have withdrawn. Cargo keeps the registry's list of versions of each
-//! package that it has resolved; a package without such a file is not judged. Called by `deny`.
+//! package that it has resolved; a package without such a file is not judged, and a file is as old
+//! as cargo's last resolution. Called by `deny`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -42,8 +42,8 @@ impl Over {
         match self {
             Self::Shm => "--transport shm ",
             Self::Udp => "--transport udp ",
-            // These answer clients of any kind but `shm`; the name of a client's interface is its
-            // own affair.
+            // A client with the default transport reaches these. Another host than the server's has
+            // other names for its interfaces.
             Self::Auto | Self::Xdp { .. } => "",
         }
     }

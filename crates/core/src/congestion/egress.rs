@@ -4,8 +4,8 @@
 //! In the NIC's queue they would delay the CRs after them; clients would take that for a queue of
 //! requests, and would leave the way to the server idle. The estimate counts bytes at the line
 //! rate, and therefore only sessions whose transport declares their path use it
-//! (`Line::is_declared`). Answers of one packet are not counted: their path stays as short as it
-//! is.
+//! (`Line::is_declared`). Answers of one packet are not counted, because counting would make each
+//! of them cost more.
 //!
 //! Owned by `server/requests.rs`, which keeps the packets and asks before it sends one.
 
@@ -20,8 +20,8 @@ use crate::transport::Limits;
 pub(crate) struct Egress {
     /// When the NIC will have sent every counted packet.
     free_at: Nanos,
-    /// Packets have waited without a break, so the NIC owes them time that the endpoint lost by
-    /// coming late.
+    /// Packets have waited without a break since the NIC was last full. So the endpoint makes up
+    /// for the time by which it comes late.
     waits: bool,
 }
 

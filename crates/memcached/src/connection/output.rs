@@ -2,8 +2,8 @@
 //!
 //! Bytes are ready if every answer before them has come. After them is a list of answers that are
 //! due, and of the bytes between those. An errand leaves with the next burst to its partition. If
-//! many bytes wait behind the first answer that is due, only the errands of that answer leave, and
-//! none if many bytes are ready.
+//! many bytes follow the first answer that is due, only the errands of that answer leave, and none
+//! if many bytes are ready.
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ struct Due {
     form: Form,
 }
 
-/// The use of the answers that come.
+/// How the answers are used.
 #[derive(Debug)]
 pub(super) enum Form {
     /// They are for the client. A silent command shows no error either.

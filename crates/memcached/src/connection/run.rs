@@ -217,7 +217,8 @@ impl Connection {
         out
     }
 
-    /// Goes on here, or with the next of all partitions, or with the next command.
+    /// Goes on at the next place of this partition, or with the next partition, or, after the last
+    /// one, with the next command.
     fn go_on_with_list(&mut self, partition: u16, next: Option<Cursor>, of: u16) {
         self.phase = match next {
             Some(place) => Phase::Dump(partition, place),

@@ -20,8 +20,8 @@ use crate::time::Nanos;
 /// UDP, sending them takes some 20 µs, and a request that arrives meanwhile has to wait.
 pub(super) const ITERATION_BYTES: usize = 64 << 10;
 
-/// Most bytes that a session sends in one turn, which ends with the response, too; at least one
-/// packet.
+/// Most bytes that a session sends in one turn; at least one packet. A turn also ends with the last
+/// packet of a response.
 const TURN_BYTES: usize = 16 << 10;
 
 /// The same, if the packets wait for the NIC. Messages of this length then end one after the other.
