@@ -66,6 +66,9 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
             let corpus = home.unpack(target)?;
             let found = home.folder("fuzz-found", target)?;
             let small = home.folder("fuzz-small", target)?;
+            // What an earlier run left there, which failed, is no part of the new corpus.
+            std::fs::remove_dir_all(&small)?;
+            std::fs::create_dir_all(&small)?;
             let merge = [PathBuf::from("-merge=1"), small.clone(), corpus, found];
             let is_success = home.target(target, &merge)?;
             if is_success {

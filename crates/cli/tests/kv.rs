@@ -277,6 +277,28 @@ impl Drop for Folder {
     }
 }
 
+/// Loads parts of the dump `whole` and changed copies of it, each in the file `damaged`.
+fn nothing_of_a_damaged_dump_is_loaded(other: &Server, whole: &[u8], damaged: &str) {
+    other.text(&["flush"]);
+    std::fs::write(damaged, &whole[..whole.len() / 2]).unwrap();
+    let refusal = other.failure(&["load", damaged]);
+    assert!(refusal.contains("nothing was loaded"), "{refusal}");
+    let end = whole.windows(5).rposition(|it| it == b"\tend\t").unwrap();
+    std::fs::write(damaged, &whole[..end]).unwrap();
+    let refusal = other.failure(&["load", damaged]);
+    assert!(refusal.contains("cut off after 2002 items"), "{refusal}");
+    let mut changed = whole.to_vec();
+    let at = changed.windows(8).position(|it| it == b"value 17").unwrap();
+    changed[at] = b'V';
+    std::fs::write(damaged, changed).unwrap();
+    let refusal = other.failure(&["load", damaged]);
+    assert!(refusal.contains("the dump is damaged"), "{refusal}");
+    assert_eq!(other.run(&["get", "key 17"]).status.code(), Some(1));
+    std::fs::write(damaged, [&b"x"[..], &whole[1..]].concat()).unwrap();
+    let refusal = other.failure(&["load", damaged]);
+    assert!(refusal.contains("the dump is damaged"), "{refusal}");
+}
+
 #[test]
 fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     let (folder, memory) = (Folder::new("dump"), ["--memory", "8MiB", "--threads", "2"]);
@@ -314,27 +336,8 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     other.text(&["dump", &again]);
     assert!(sorted(&dump) == sorted(&again) && sorted(&dump).len() == 2001);
 
-    // Nothing of a file that is cut off or changed is loaded.
-    other.text(&["flush"]);
-    let whole = std::fs::read(&dump).unwrap();
-    let damaged = folder.path("damaged");
-    std::fs::write(&damaged, &whole[..whole.len() / 2]).unwrap();
-    let refusal = other.failure(&["load", &damaged]);
-    assert!(refusal.contains("nothing was loaded"), "{refusal}");
-    let end = whole.windows(5).rposition(|it| it == b"\tend\t").unwrap();
-    std::fs::write(&damaged, &whole[..end]).unwrap();
-    let refusal = other.failure(&["load", &damaged]);
-    assert!(refusal.contains("cut off after 2002 items"), "{refusal}");
-    let mut changed = whole.clone();
-    let at = changed.windows(8).position(|it| it == b"value 17").unwrap();
-    changed[at] = b'V';
-    std::fs::write(&damaged, changed).unwrap();
-    let refusal = other.failure(&["load", &damaged]);
-    assert!(refusal.contains("the dump is damaged"), "{refusal}");
-    assert_eq!(other.run(&["get", "key 17"]).status.code(), Some(1));
-    std::fs::write(&damaged, [&b"x"[..], &whole[1..]].concat()).unwrap();
-    let refusal = other.failure(&["load", &damaged]);
-    assert!(refusal.contains("the dump is damaged"), "{refusal}");
+    let (whole, damaged) = (std::fs::read(&dump).unwrap(), folder.path("damaged"));
+    nothing_of_a_damaged_dump_is_loaded(&other, &whole, &damaged);
 
     // A dump that was cut off goes on where it was, and only at the same server.
     std::fs::write(&damaged, &whole[..whole.len() * 2 / 3]).unwrap();

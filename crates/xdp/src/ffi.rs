@@ -169,7 +169,9 @@ pub(crate) fn addresses(interface: &CStr) -> io::Result<Vec<IpAddr>> {
     while let Some(entry) = unsafe { next.as_ref() } {
         next = entry.ifa_next;
         // SAFETY: the name of an entry ends with a zero byte.
-        if unsafe { CStr::from_ptr(entry.ifa_name) } == interface {
+        let label = unsafe { CStr::from_ptr(entry.ifa_name) }.to_bytes();
+        // An address may have a label, which begins with the interface's name and a colon.
+        if label.split(|byte| *byte == b':').next() == Some(interface.to_bytes()) {
             // SAFETY: the list has not been freed.
             found.extend(unsafe { address(entry.ifa_addr) });
         }
