@@ -28,6 +28,10 @@ const BURST: usize = 16 * 1024;
 /// The longest answer to a burst: the mark, and an item or a part of a list beyond it.
 const ANSWER: usize = OUTPUT_MARK + MAX_VALUE + OUTPUT_MARK;
 
+/// A server with several threads needs at least this `max_message`: no burst is longer than its
+/// longest answer. If bursts were refused, the clients that wait for them would wait for ever.
+pub const LEAST_MESSAGE: usize = ANSWER;
+
 /// How long a lane stays down.
 const PAUSE: Nanos = Nanos::from_millis(5);
 

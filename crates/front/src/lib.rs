@@ -42,3 +42,4 @@ pub use door::{Door, DoorError, Place};
 pub use dunlin_store::Seconds;
 pub use front::Front;
 pub use hall::{Hall, Options};
+pub use lanes::LEAST_MESSAGE;

@@ -171,6 +171,18 @@ fn users_and_flushes_are_refused_as_the_options_say() {
     std::fs::remove_file(&file).unwrap();
 }
 
+#[test]
+fn messages_too_short_for_bursts_between_threads_are_refused() {
+    let serve = ["kv", "serve", "--memory", "8MiB", "--listen", "127.0.0.1:0"];
+    let front = ["--memcached", "127.0.0.1:0", "--threads", "2"];
+    let short = ["--set", "endpoint.max_message=64KiB"];
+    let output = dunlin(&[&serve[..], &front, &short].concat()).output();
+    let output = output.unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("endpoint.max_message is 65536"), "{errors}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
 /// `kv load --from` takes a running server for a memcached.
 #[test]
 fn the_items_of_a_running_server_are_copied() {

@@ -165,6 +165,13 @@ fn serve_all<T: Configurable>(
     settings: &Settings,
     nexus: &Nexus,
 ) -> anyhow::Result<()> {
+    if doors.is_some() && args.threads > 1 {
+        let mut largest = 0;
+        let _ = settings
+            .endpoint::<T>(nexus)
+            .config(|config| largest = config.max_message);
+        front::check_room(largest)?;
+    }
     let begin = Instant::now();
     let [tag, ..] = random()?;
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits will do")]

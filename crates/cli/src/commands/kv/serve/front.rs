@@ -10,6 +10,7 @@ use dunlin_memcached::Users;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::Args;
+use crate::misuse::Misuse;
 
 /// Descriptors that a server needs beside those of clients.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -88,6 +89,21 @@ pub(super) fn open(args: &Args) -> anyhow::Result<Option<Doors>> {
         places: doors.iter().map(|door| door.place().to_string()).collect(),
         doors: Mutex::new(doors),
     }))
+}
+
+/// Refuses a `max_message` that does not hold the bursts between the threads of a server.
+///
+/// # Errors
+/// It is too small.
+pub(super) fn check_room(max_message: u32) -> Result<(), Misuse> {
+    if max_message as usize >= dunlin_front::LEAST_MESSAGE {
+        return Ok(());
+    }
+    Err(Misuse(format!(
+        "endpoint.max_message is {max_message}; with --memcached and several threads, which pass \
+         commands to each other, it must be at least {}",
+        dunlin_front::LEAST_MESSAGE
+    )))
 }
 
 /// Lines of `stats settings`, with the names that memcached has for them.
