@@ -80,6 +80,9 @@ struct Lane {
     is_queued: Vec<bool>,
     /// The errands under way, in order.
     burst: Vec<(Asker, Errand)>,
+    /// A call has left with the burst and has not ended. It can outlast its session, because it
+    /// ends only when the transport has released the request; the same burst must not leave twice.
+    is_out: bool,
     /// Room for an answer, while no burst is under way.
     room: Option<MsgBuf>,
 }
@@ -111,6 +114,7 @@ impl Lanes {
             queue: VecDeque::new(),
             is_queued: Vec::new(),
             burst: Vec::new(),
+            is_out: false,
             room: None,
         };
         Self {
@@ -186,7 +190,9 @@ impl Lanes {
         self.is_stirred = false;
         for (partition, lane) in self.lanes.iter_mut().enumerate() {
             let number = u16::try_from(partition).expect("as many as partitions");
-            if let State::Idle(session) = lane.state {
+            if let State::Idle(session) = lane.state
+                && !lane.is_out
+            {
                 lane.load(|place| next(place, number));
                 self.is_stirred |= !lane.depart(session, Tag(partition as u64), cx);
             }
@@ -279,6 +285,7 @@ impl Lane {
         match cx.call(session, ERRANDS, request, response, tag) {
             Ok(_) => {
                 self.state = State::Busy(session);
+                self.is_out = true;
                 true
             }
             Err(CallError {
@@ -299,6 +306,7 @@ impl Lane {
         cx: &mut Cx<'_>,
         see: &mut impl FnMut(Asker, Errand, End<'_>),
     ) {
+        self.is_out = false;
         if self.state == State::Busy(done.session) {
             self.state = State::Idle(done.session);
         }
