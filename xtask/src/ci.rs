@@ -113,10 +113,6 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             "cargo fmt --check --manifest-path xtask/outside/Cargo.toml",
         ),
         sh("scripts", 1, step::SCRIPTS),
-        sh("deny", 2, "cargo xtask deny"),
-        // It needs a database from the network. If that cannot be fetched, the step is skipped,
-        // because no change of this tree could help.
-        sh("advisories", 2, "cargo xtask deny --advisories").may_skip(),
     ]);
     for folder in FOLDERS {
         let loom = discover::loom(&workspaces::metadata(root, folder)?)?;
@@ -153,7 +149,6 @@ fn untimed() -> Vec<Step> {
         sh("coverage", 15, "cargo xtask coverage"),
         sh("miri", 15, "cargo +nightly miri test -p gopt --tests").within("gopt"),
         sh("budget", 15, "cargo xtask budget"),
-        sh("build of fuzz", 8, "\"$XTASK\" fuzz build"),
         sh("seeds", 20, "cargo xtask seeds --count 2000"),
         sh(
             "differential",
@@ -226,6 +221,12 @@ fn checks() -> Vec<Step> {
             "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
         ),
         sh("format", 2, "cargo fmt --all --check"),
+        sh(
+            "deny",
+            2,
+            "cargo deny --workspace check bans licenses sources",
+        ),
+        sh("advisories", 2, step::ADVISORIES).may_skip(),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The inputs with which fuzz targets begin: one file for each target, `fuzz/corpus/TARGET.hex`,
 //! with one input per line in hexadecimal, shorter ones first. A fuzzer needs a folder with a file
-//! for each input, so `fuzz` unpacks them, and packs a smaller corpus. A person adds the input of a
-//! crash; `fuzz/README.md` shows how.
+//! for each input, so continuous integration unpacks them. A person adds the input of a crash, or
+//! packs a smaller corpus; `fuzz/README.md` shows how.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ const SEEDS: [(&str, &str); 2] = [
     ("control.txt", "control_message.hex"),
 ];
 
-/// Adds to the inputs with which fuzz targets begin.
+/// Unpacks, packs, or adds to the inputs with which fuzz targets begin.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -27,6 +27,10 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Work {
+    /// Writes each input of a corpus as a file into a folder.
+    Unpack { corpus: PathBuf, folder: PathBuf },
+    /// Takes the files of a folder as all inputs of a corpus.
+    Pack { corpus: PathBuf, folder: PathBuf },
     /// Adds files to the inputs of a corpus.
     Add {
         corpus: PathBuf,
@@ -40,6 +44,8 @@ enum Work {
 /// Carries out the command. The result is true, because any failure is an error.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     match &args.work {
+        Work::Unpack { corpus, folder } => unpack(&read(corpus)?, folder)?,
+        Work::Pack { corpus, folder } => write(corpus, &folder_inputs(folder)?)?,
         Work::Add { corpus, files } => {
             let new = files.iter().map(|file| input(file));
             add(corpus, new.collect::<anyhow::Result<_>>()?)?;
@@ -83,17 +89,8 @@ fn write(file: &Path, inputs: &Inputs) -> anyhow::Result<()> {
     fs::write(file, text).with_context(|| format!("{}", file.display()))
 }
 
-/// Writes each input of a corpus as a file into a folder, and removes the files of an earlier one.
-pub(crate) fn unpack(corpus: &Path, folder: &Path) -> anyhow::Result<()> {
-    unpack_inputs(&read(corpus)?, folder)
-}
-
-/// Takes the files of a folder as all inputs of a corpus.
-pub(crate) fn pack(corpus: &Path, folder: &Path) -> anyhow::Result<()> {
-    write(corpus, &folder_inputs(folder)?)
-}
-
-fn unpack_inputs(inputs: &Inputs, folder: &Path) -> anyhow::Result<()> {
+/// Writes a file for each input, and removes the files of an earlier corpus.
+fn unpack(inputs: &Inputs, folder: &Path) -> anyhow::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).context("cannot remove an earlier corpus")?;
     }

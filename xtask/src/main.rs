@@ -1,17 +1,15 @@
 //! Chores of the workspaces: `cargo xtask tidy` checks the conventions of `STYLE.md`, `seeds` runs
 //! the simulator, `hostile` attacks a server, `budget` counts what an RPC costs, `coverage` finds
-//! code that no test reaches, `fuzz` runs fuzz targets, `corpus` adds to their inputs, `deny`
-//! checks libraries, `expect` compares the output of an example, and `ci` runs every step of
-//! continuous integration. `.ci/run` installs the tools that these need and calls `ci`.
+//! code that no test reaches, `corpus` packs the inputs of fuzz targets, `expect` compares the
+//! output of an example, and `ci` runs every step of continuous integration. `.ci/run` installs the
+//! tools that these need and calls `ci`.
 #![forbid(unsafe_code)]
 
 mod budget;
 mod ci;
 mod corpus;
 mod coverage;
-mod deny;
 mod expect;
-mod fuzz;
 mod hostile;
 mod seeds;
 mod tidy;
@@ -50,8 +48,6 @@ enum Chore {
     Ci(ci::Args),
     Expect(expect::Args),
     Corpus(corpus::Args),
-    Fuzz(fuzz::Args),
-    Deny(deny::Args),
 }
 
 fn main() -> ExitCode {
@@ -71,12 +67,10 @@ fn run(root: &Path, chore: Chore) -> anyhow::Result<ExitCode> {
         Chore::Seeds(args) => seeds::run(root, &args),
         Chore::Budget(args) => budget::run(root, &args),
         Chore::Hostile(args) => return Ok(hostile::run(root, &args)?.into()),
-        Chore::Deny(args) => return deny::run(root, &args),
         Chore::Coverage => coverage::run(root),
         Chore::Ci(args) => ci::run(root, &args),
         Chore::Expect(args) => expect::run(&args),
         Chore::Corpus(args) => corpus::run(root, &args),
-        Chore::Fuzz(args) => fuzz::run(root, &args),
     }?;
     Ok(match is_well {
         true => ExitCode::SUCCESS,

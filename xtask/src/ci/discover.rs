@@ -8,10 +8,10 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::step::{Step, sh};
-use crate::fuzz;
+use crate::workspaces::FOLDERS;
 
 /// How long each fuzz target runs.
-const FUZZ_SECONDS: u32 = 20;
+const FUZZ_SECONDS: u32 = 30;
 
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
 /// prints the content of the file `NAME.out` next to it. Only `x_server` may run for ever, if there
@@ -78,13 +78,68 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The fuzz targets. Each uses one processor.
+/// The fuzz targets in `fuzz/fuzz_targets` of every workspace and every crate: for each folder a
+/// step that builds them, and then a step for each target, which uses one processor. A run begins
+/// with the committed corpus, which it does not change, and puts new inputs under `target`.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
-    let step = |name| {
-        let script = format!("\"$XTASK\" fuzz run {name} --seconds {FUZZ_SECONDS}");
-        sh(format!("fuzz {name}"), 10, script)
+    let mut homes = Vec::new();
+    for workspace in FOLDERS.map(|folder| root.join(folder)) {
+        homes.push(workspace.clone());
+        // A workspace without a folder `crates` has no targets there.
+        for entry in std::fs::read_dir(workspace.join("crates"))
+            .into_iter()
+            .flatten()
+        {
+            homes.push(entry?.path());
+        }
+    }
+    homes.sort();
+    let mut steps = Vec::new();
+    for fuzz in homes.iter().map(|home| home.join("fuzz")) {
+        let names = fuzz_targets(&fuzz)?;
+        if names.is_empty() {
+            continue;
+        }
+        let folder = fuzz.strip_prefix(root)?.display();
+        let build = format!("cargo +nightly fuzz build --fuzz-dir {folder}");
+        steps.push(sh(format!("build {folder}"), 8, build));
+        let run = |name: &String| sh(format!("fuzz {name}"), 10, fuzzing(&folder, name));
+        steps.extend(names.iter().map(run));
+    }
+    Ok(steps)
+}
+
+/// Runs one fuzz target.
+fn fuzzing(folder: &impl Display, name: &str) -> String {
+    let (found, corpus) = (
+        format!("target/fuzz-found/{name}"),
+        format!("target/fuzz-corpus/{name}"),
+    );
+    format!(
+        "\"$XTASK\" corpus unpack {folder}/corpus/{name}.hex {corpus} && mkdir -p {found} && \
+         cargo +nightly fuzz run --fuzz-dir {folder} {name} {found} {corpus} \
+         -- -max_total_time={FUZZ_SECONDS}"
+    )
+}
+
+/// The sorted names of the targets in one fuzz folder; none if there is no such folder.
+fn fuzz_targets(fuzz: &Path) -> anyhow::Result<Vec<String>> {
+    let Ok(entries) = std::fs::read_dir(fuzz.join("fuzz_targets")) else {
+        return Ok(Vec::new());
     };
-    Ok(fuzz::targets(root)?.into_iter().map(step).collect())
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(
+                path.file_stem()
+                    .and_then(|stem| stem.to_str())
+                    .map(str::to_owned),
+            );
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// The commands of the README: every line of its `sh` blocks, except comments and the commands that

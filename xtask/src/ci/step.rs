@@ -15,6 +15,11 @@ use anyhow::Context;
 /// The exit code of a step that cannot run here, the same as automake's.
 const CANNOT_RUN: i32 = 77;
 
+/// The check for known vulnerabilities needs a database from the network. If the database cannot be
+/// fetched, the step is skipped, because no change of this tree could help.
+pub(super) const ADVISORIES: &str =
+    "cargo deny fetch db || exit 77; cargo deny --workspace check advisories";
+
 /// Checks that scripts can be parsed. It does not run them, because some need programs that are not
 /// installed here.
 pub(super) const SCRIPTS: &str =

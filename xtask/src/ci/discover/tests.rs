@@ -51,23 +51,49 @@ fn a_client_runs_beside_its_server_and_the_server_alone_does_not() {
 }
 
 #[test]
-fn each_fuzz_target_is_a_step() {
+fn fuzz_targets_are_found_in_the_root_and_in_crates() {
     let folder = format!("xtask-discover-{}", std::process::id());
     let root = std::env::temp_dir().join(folder);
-    let targets = root.join("fuzz/fuzz_targets");
-    std::fs::create_dir_all(&targets).unwrap();
-    for name in ["ring.rs", "endpoint.rs", "notes.md"] {
+    for (folder, name) in [
+        ("fuzz", "endpoint.rs"),
+        ("crates/wire/fuzz", "header.rs"),
+        ("crates/wire/fuzz", "message.rs"),
+        ("crates/wire/fuzz", "notes.md"),
+    ] {
+        let targets = root.join(folder).join("fuzz_targets");
+        std::fs::create_dir_all(&targets).unwrap();
         std::fs::write(targets.join(name), "").unwrap();
     }
     let steps = fuzz(&root).unwrap();
     std::fs::remove_dir_all(&root).unwrap();
+    let names: Vec<&str> = steps.iter().map(|step| &*step.name).collect();
     assert_eq!(
-        scripts(steps),
+        names,
         [
-            "\"$XTASK\" fuzz run endpoint --seconds 20",
-            "\"$XTASK\" fuzz run ring --seconds 20"
+            "build fuzz",
+            "fuzz endpoint",
+            "build crates/wire/fuzz",
+            "fuzz header",
+            "fuzz message"
         ]
     );
+    let scripts = scripts(steps);
+    let has = |index: usize, part: &str| assert!(scripts[index].contains(part), "{scripts:?}");
+    has(0, "build --fuzz-dir fuzz");
+    has(
+        1,
+        "unpack fuzz/corpus/endpoint.hex target/fuzz-corpus/endpoint && ",
+    );
+    has(
+        1,
+        "target/fuzz-found/endpoint target/fuzz-corpus/endpoint -- -max",
+    );
+    has(2, "build --fuzz-dir crates/wire/fuzz");
+    has(
+        3,
+        "unpack crates/wire/fuzz/corpus/header.hex target/fuzz-corpus/header ",
+    );
+    has(4, "fuzz run --fuzz-dir crates/wire/fuzz message ");
 }
 
 #[test]
