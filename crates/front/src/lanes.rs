@@ -334,3 +334,6 @@ impl Lane {
         cx.recycle([done.request]);
     }
 }
+
+#[cfg(test)]
+mod tests;

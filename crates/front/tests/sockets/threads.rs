@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use dunlin_front::Options;
 use dunlin_kv::{Connection, Options as NativeOptions};
@@ -155,30 +153,6 @@ fn counters_of_many_clients_lose_nothing() {
             &format!("VALUE n{key} 0 3\r\n200\r\nEND\r\n"),
         );
     }
-}
-
-/// The first and the third client have the same thread, and half of the keys are elsewhere.
-#[test]
-fn a_client_that_writes_without_a_pause_leaves_bursts_to_others() {
-    let server = start(2);
-    let [mut greedy, _other, mut patient] = [server.call(), server.call(), server.call()];
-    let is_over = Arc::new(AtomicBool::new(false));
-    let writer = std::thread::spawn({
-        let is_over = Arc::clone(&is_over);
-        let value = "x".repeat(8000);
-        let write = |key| format!("set g{key} 0 0 8000 noreply\r\n{value}\r\n");
-        let writes: String = (0..8).map(write).collect();
-        move || {
-            while !is_over.load(Ordering::Relaxed) {
-                greedy.0.write_all(writes.as_bytes()).unwrap();
-            }
-        }
-    });
-    for key in 0..50 {
-        patient.says(&format!("set p{key} 0 0 1\r\nx\r\n"), "STORED\r\n");
-    }
-    is_over.store(true, Ordering::Relaxed);
-    writer.join().unwrap();
 }
 
 #[test]

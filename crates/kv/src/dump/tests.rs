@@ -88,6 +88,9 @@ fn bad_lines_have_reasons() {
     let mut whole = dump_of(&[]);
     whole.extend(b"a\tb\n");
     assert_eq!(read(&whole), Err(BadLine::AfterEnd));
+    // A list does not become a dump after its first line.
+    let list = [&b"a\tb\n"[..], &dump_of(&[])].concat();
+    assert_eq!(read(&list), Err(BadLine::Mark));
 }
 
 fn any_item() -> impl Strategy<Value = Item> {
