@@ -49,6 +49,20 @@ impl Over {
     }
 }
 
+/// Calls a function over the transport, as its first type argument.
+macro_rules! over {
+    ($over:expr, $function:ident($($argument:expr),*)) => {
+        match &$over {
+            $crate::commands::echo::Over::Auto => $function::<dunlin::Auto>($($argument),*),
+            $crate::commands::echo::Over::Shm => $function::<dunlin::Shm>($($argument),*),
+            $crate::commands::echo::Over::Udp => $function::<dunlin::Udp>($($argument),*),
+            $crate::commands::echo::Over::Xdp { .. } => $function::<dunlin::Xdp>($($argument),*),
+        }
+    };
+}
+
+pub(crate) use over;
+
 impl FromStr for Over {
     type Err = String;
 

@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use dunlin::settings::Configurable;
-use dunlin::{Auto, Nexus, NexusError, Rpc, SessionEvent, Settings, Shm, Udp, Xdp};
+use dunlin::{Nexus, NexusError, Rpc, SessionEvent, Settings};
 use serde_json::json;
 
-use crate::commands::echo::{ECHO, EndpointArgs, Over};
+use crate::commands::echo::{ECHO, EndpointArgs, over};
 use crate::say::print;
 use harness::signal;
 
@@ -71,12 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     signal::watch()?;
     let nexus = bind(&settings)?;
-    match &args.endpoint.transport {
-        Over::Auto => serve::<Auto>(args, &settings, &nexus),
-        Over::Shm => serve::<Shm>(args, &settings, &nexus),
-        Over::Udp => serve::<Udp>(args, &settings, &nexus),
-        Over::Xdp { .. } => serve::<Xdp>(args, &settings, &nexus),
-    }
+    over!(args.endpoint.transport, serve(args, &settings, &nexus))
 }
 
 /// Clients must know the port, so it is the requested one or none.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use dunlin::settings::Configurable;
-use dunlin::{Auto, ConnectOptions, Settings, Shm, Udp, Xdp};
+use dunlin::{ConnectOptions, Settings};
 
-use crate::commands::echo::{EndpointArgs, Over, span};
+use crate::commands::echo::{EndpointArgs, over, span};
 use crate::commands::target::resolve;
 use harness::signal;
 use tally::Tally;
@@ -72,12 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.options.settings()?;
     signal::watch()?;
     let to = resolve(&args.address)?;
-    match &args.options.transport {
-        Over::Auto => ping::<Auto>(args, &settings, to),
-        Over::Shm => ping::<Shm>(args, &settings, to),
-        Over::Udp => ping::<Udp>(args, &settings, to),
-        Over::Xdp { .. } => ping::<Xdp>(args, &settings, to),
-    }
+    over!(args.options.transport, ping(args, &settings, to))
 }
 
 fn ping<T: Configurable>(args: &Args, settings: &Settings, to: SocketAddr) -> anyhow::Result<()> {

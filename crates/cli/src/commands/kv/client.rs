@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
+use dunlin::Settings;
 use dunlin::kv::store::{Delta, Verb};
 use dunlin::kv::{Connection, Error, Item, Options, Store};
 use dunlin::settings::Configurable;
-use dunlin::{Auto, Settings, Shm, Udp, Xdp};
 use serde_json::{Value, json};
 
 use super::{dump, load, show};
-use crate::commands::echo::{EndpointArgs, Over, span};
+use crate::commands::echo::{EndpointArgs, over, span};
 use crate::commands::target::{bind_ip, resolve};
 use crate::say::{print, print_bytes, with_causes};
 
@@ -178,12 +178,10 @@ pub(super) struct FlushArgs {
 pub(super) fn run(command: &Command) -> anyhow::Result<()> {
     let server = command.server();
     let settings = server.endpoint.settings()?;
-    match &server.endpoint.transport {
-        Over::Auto => run_over::<Auto>(command, server, &settings),
-        Over::Shm => run_over::<Shm>(command, server, &settings),
-        Over::Udp => run_over::<Udp>(command, server, &settings),
-        Over::Xdp { .. } => run_over::<Xdp>(command, server, &settings),
-    }
+    over!(
+        server.endpoint.transport,
+        run_over(command, server, &settings)
+    )
 }
 
 impl Command {

@@ -12,14 +12,14 @@ use clap::ValueEnum;
 use dunlin::kv::store::{Config, Mode, Region, Seed, Table};
 use dunlin::kv::{Figures, MAX_PARTITIONS, Map, Partition};
 use dunlin::settings::Configurable;
-use dunlin::{Auto, Nexus, Rpc, Settings, Shm, Udp, Xdp};
+use dunlin::{Nexus, Rpc, Settings};
 use dunlin_front::Desk;
 use harness::progress::Progress;
 use harness::signal::{self, Interrupted};
 use serde_json::json;
 
 use super::show;
-use crate::commands::echo::{EndpointArgs, Over};
+use crate::commands::echo::{EndpointArgs, over};
 use crate::misuse::Misuse;
 use crate::say::print;
 
@@ -107,12 +107,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let nexus = bound.with_context(|| {
         format!("cannot serve at {listen}; --listen 127.0.0.1:0 takes a port that is free")
     })?;
-    match &args.endpoint.transport {
-        Over::Auto => serve_all::<Auto>(args, doors, &settings, &nexus),
-        Over::Shm => serve_all::<Shm>(args, doors, &settings, &nexus),
-        Over::Udp => serve_all::<Udp>(args, doors, &settings, &nexus),
-        Over::Xdp { .. } => serve_all::<Xdp>(args, doors, &settings, &nexus),
-    }
+    over!(
+        args.endpoint.transport,
+        serve_all(args, doors, &settings, &nexus)
+    )
 }
 
 /// Refuses a memory that no table can have, or that the machine has not.
