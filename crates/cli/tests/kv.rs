@@ -8,6 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
+use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
 fn dunlin(args: &[&str]) -> Command {
@@ -254,27 +255,6 @@ fn a_signal_ends_a_client_that_waits_and_a_server_that_starts() {
     // The server may have begun to serve before the signal came.
     let expected = if out.is_empty() { 130 } else { 0 };
     assert_eq!(starting.wait().unwrap().code(), Some(expected), "{rest}");
-}
-
-/// A folder for files, which goes away.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("dunlin-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Loads parts of the dump `whole` and changed copies of it, each in the file `damaged`.

@@ -14,6 +14,7 @@
 //! | [`random`] | numbers from a seed |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
 //! | [`descriptors`] | as many open files as a test needs |
+//! | [`folder`] | a folder for files, which goes away with its test |
 //! | [`user`] | a thread whose sockets are those of another user |
 //!
 //! Invariant: nothing here reads a clock or draws a number that its caller did not seed.
@@ -23,6 +24,7 @@ pub mod clock;
 pub mod corpus;
 pub mod counting;
 pub mod descriptors;
+pub mod folder;
 pub mod forger;
 pub mod life;
 pub mod network;

@@ -2,9 +2,11 @@
 //! answers are those that they get from Debian's `memcached`.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use dunlin_testkit::folder::Folder;
 
 use crate::Server;
 
@@ -22,27 +24,6 @@ fn run(program: &str, args: &[&str]) -> Option<Output> {
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// A folder that goes away.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("dunlin-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]

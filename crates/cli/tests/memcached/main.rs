@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
 fn dunlin(args: &[&str]) -> Command {
@@ -91,10 +92,8 @@ fn tcp(address: &str) -> TcpStream {
 
 #[test]
 fn memcacheds_clients_and_native_ones_have_the_same_items() {
-    let folder = std::env::temp_dir().join(format!("dunlin-memcached-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("socket");
-    let path = path.to_str().unwrap();
+    let folder = Folder::new("memcached");
+    let path = &*folder.path("socket");
     let server = Server::start(&[
         "memcached",
         "-m",
@@ -137,7 +136,6 @@ fn memcacheds_clients_and_native_ones_have_the_same_items() {
     let report = server.end();
     assert!(report["figures"]["gets"].as_u64().unwrap() >= 3, "{report}");
     assert!(!std::path::Path::new(path).exists());
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
@@ -176,11 +174,25 @@ fn messages_too_short_for_bursts_between_threads_are_refused() {
     let serve = ["kv", "serve", "--memory", "8MiB", "--listen", "127.0.0.1:0"];
     let front = ["--memcached", "127.0.0.1:0", "--threads", "2"];
     let short = ["--set", "endpoint.max_message=64KiB"];
-    let output = dunlin(&[&serve[..], &front, &short].concat()).output();
-    let output = output.unwrap();
+    let mut refused = dunlin(&[&serve[..], &front, &short].concat())
+        .spawn()
+        .unwrap();
+    // A server that starts says so on its standard output, and would never end.
+    let mut greeting = [0];
+    if refused
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read(&mut greeting)
+        .unwrap()
+        != 0
+    {
+        refused.kill().unwrap();
+    }
+    let output = refused.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "it serves");
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("endpoint.max_message is 65536"), "{errors}");
-    assert_eq!(output.status.code(), Some(2));
 }
 
 /// `kv load --from` takes a running server for a memcached.

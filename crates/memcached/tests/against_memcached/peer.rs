@@ -3,12 +3,12 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dunlin_memcached::{Alone, Connection, Process, Users, Wants};
 use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
+use dunlin_testkit::folder::Folder;
 
 /// How long the test waits for memcached's next bytes. No script takes this long.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ pub(crate) struct Answers {
 
 struct Theirs {
     child: Child,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Pair {
@@ -95,9 +95,7 @@ fn ask(server: &mut Alone, script: &[u8], now: Seconds) -> Vec<u8> {
 
 impl Theirs {
     fn start(name: &str) -> Option<Self> {
-        let number = std::process::id();
-        let folder = std::env::temp_dir().join(format!("dunlin-{name}-{number}"));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = Folder::new(name);
         let child = Command::new("memcached")
             .args(["-p", "0", "-U", "0", "-u", "root", "-t", "1", "-s"])
             .arg(folder.join("socket"))
@@ -165,6 +163,5 @@ impl Drop for Theirs {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

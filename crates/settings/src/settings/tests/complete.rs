@@ -149,8 +149,12 @@ fn every_field_has_a_row_and_every_row_a_field() {
 }
 
 #[test]
-fn rows_of_channels_and_servers_have_the_defaults_of_their_builders() {
+fn rows_of_features_have_the_defaults_of_their_builders() {
     let settings = Settings::default();
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let own: EndpointBuilder<Xdp> = settings.endpoint(&nexus);
+    let other: EndpointBuilder<Xdp> = nexus.endpoint_builder();
+    assert_eq!(fields("xdp", &own), fields("xdp", &other));
     let [hub, other] = [settings.hub(), dunlin_hub::Hub::builder()];
     assert_eq!(fields("channel", &hub), fields("channel", &other));
     let [server, other] = [settings.server(), dunlin_server::Server::builder()];
