@@ -97,7 +97,7 @@ pub use dunlin_transport::udp::Udp;
 pub use dunlin_wire::control::RefuseCode;
 pub use dunlin_wire::{ErrorCode, Ran, ReqType};
 #[cfg(feature = "xdp")]
-pub use dunlin_xdp::Xdp;
+pub use dunlin_xdp::{AutoXdp, Xdp};
 
 /// Parts of the options and of the states of a [`Channel`].
 #[cfg(feature = "channel")]
@@ -115,5 +115,5 @@ pub mod transport {
     pub use dunlin_transport::shm::{OpenError as ShmOpenError, Options as ShmOptions};
     pub use dunlin_transport::udp::{Ecn, Options as UdpOptions};
     #[cfg(feature = "xdp")]
-    pub use dunlin_xdp::{Mode as XdpMode, Options as XdpOptions};
+    pub use dunlin_xdp::{AutoOptions as AutoXdpOptions, Mode as XdpMode, Options as XdpOptions};
 }

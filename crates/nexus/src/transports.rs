@@ -92,6 +92,24 @@ impl Open for Auto {
 }
 
 #[cfg(feature = "xdp")]
+impl Open for dunlin_xdp::AutoXdp {
+    type Options = dunlin_xdp::AutoOptions;
+    const LABEL: &'static str = "auto+xdp";
+
+    /// The options lack the interface, which has no default.
+    fn defaults(nexus: &Reach) -> dunlin_xdp::AutoOptions {
+        dunlin_xdp::AutoOptions {
+            shm: Shm::defaults(nexus),
+            xdp: dunlin_xdp::Xdp::defaults(nexus),
+        }
+    }
+
+    fn open_halves(options: dunlin_xdp::AutoOptions) -> Opened<Self> {
+        Ok(dunlin_xdp::open_auto(&options)?)
+    }
+}
+
+#[cfg(feature = "xdp")]
 impl Open for dunlin_xdp::Xdp {
     type Options = dunlin_xdp::Options;
     const LABEL: &'static str = "xdp";

@@ -52,6 +52,14 @@ impl Configurable for Auto {
 }
 
 #[cfg(feature = "xdp")]
+impl Configurable for dunlin_xdp::AutoXdp {
+    fn configure(settings: &Settings, options: &mut dunlin_xdp::AutoOptions) {
+        Shm::configure(settings, &mut options.shm);
+        dunlin_xdp::Xdp::configure(settings, &mut options.xdp);
+    }
+}
+
+#[cfg(feature = "xdp")]
 impl Configurable for dunlin_xdp::Xdp {
     fn configure(settings: &Settings, options: &mut dunlin_xdp::Options) {
         let mut own = XdpOptions::default();

@@ -10,6 +10,9 @@
 //!   up the budget, because then the latency of UDP counts;
 //! - if no peer uses UDP and none knows our address, the budget is never used up.
 //!
+//! If a look costs no system call ([`Turns::with_cheap_looks`]), every other burst looks first at
+//! the socket's place, and so does every burst that finds nothing.
+//!
 //! Pure; called for each burst, and when peers come and go, by `auto` and by `dunlin-xdp`.
 
 /// Idle bursts between two looks at the socket.
@@ -39,6 +42,7 @@ pub struct Turns {
     recent: u32,
     shm_used: bool,
     udp_used: bool,
+    looks_are_cheap: bool,
 }
 
 impl Default for Turns {
@@ -58,7 +62,16 @@ impl Turns {
             recent: 0,
             shm_used,
             udp_used,
+            looks_are_cheap: false,
         }
+    }
+
+    /// The turns of an endpoint without peers, for a transport in the socket's place whose looks
+    /// cost no system call.
+    pub const fn with_cheap_looks() -> Self {
+        let mut turns = Self::new();
+        turns.looks_are_cheap = true;
+        turns
     }
 
     /// Notes that peers have come or gone. Each argument is true if a peer may use the transport to
@@ -108,9 +121,13 @@ impl Turns {
     }
 
     fn set_costs(&mut self) {
-        self.busy_cost = if self.udp_used { BUSY_COST } else { 0 };
+        self.busy_cost = match self.udp_used {
+            true if self.looks_are_cheap => BUDGET,
+            true => BUSY_COST,
+            false => 0,
+        };
         self.idle_cost = match self.udp_used {
-            true if self.recent > 0 || !self.shm_used => BUDGET,
+            true if self.recent > 0 || !self.shm_used || self.looks_are_cheap => BUDGET,
             true => 1,
             false => 0,
         };

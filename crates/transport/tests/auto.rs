@@ -416,17 +416,17 @@ fn an_offer_has_a_part_for_each_transport_and_one_part_will_do() {
     let (mut a, mut b) = (Endpoint::new(1), Endpoint::new(2));
     for (kind, over_udp) in [(TransportKind::SHM, false), (TransportKind::UDP, true)] {
         let (pending, offer) = a.offer(&b.info(true));
-        let mut parts = Auto::parts(offer);
+        let mut parts = <Auto>::parts(offer);
         let kinds: Vec<_> = parts.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, [TransportKind::SHM, TransportKind::UDP]);
         parts.retain(|(part, _)| *part == kind);
         parts.push((TransportKind::SIM, Offer::default()));
-        let (to_a, answer) = b.accept(&a.info(true), Auto::whole(parts).unwrap());
-        let mut answer = Auto::parts(answer);
+        let (to_a, answer) = b.accept(&a.info(true), <Auto>::whole(parts).unwrap());
+        let mut answer = <Auto>::parts(answer);
         assert_eq!(answer.len(), 1);
         assert_eq!(answer[0].0, kind);
         answer.insert(0, (TransportKind(0), Offer::default()));
-        let answer = Auto::whole(answer).unwrap();
+        let answer = <Auto>::whole(answer).unwrap();
         let to_b = a.complete(pending, answer).unwrap();
         assert_eq!([is_udp(to_a), is_udp(to_b)], [over_udp; 2]);
         a.send(to_b, 7);
@@ -436,11 +436,11 @@ fn an_offer_has_a_part_for_each_transport_and_one_part_will_do() {
     }
     let unknown = vec![(TransportKind::SIM, Offer::default())];
     assert!(matches!(
-        Auto::whole(unknown),
+        <Auto>::whole(unknown),
         Err(ConnectError::Unreachable)
     ));
     assert!(matches!(
-        Auto::whole(Vec::new()),
+        <Auto>::whole(Vec::new()),
         Err(ConnectError::Unreachable)
     ));
 }

@@ -7,6 +7,8 @@
 //! `ffi`, `mapping`, `ring`, `umem` and `steering`.
 
 #[cfg(not(loom))]
+mod auto;
+#[cfg(not(loom))]
 mod connect;
 #[cfg(not(loom))]
 pub mod device;
@@ -37,6 +39,8 @@ pub mod umem;
 #[cfg(not(loom))]
 mod ways;
 
+#[cfg(not(loom))]
+pub use auto::{AutoOptions, AutoXdp, open_auto};
 #[cfg(not(loom))]
 pub use open::{Options, Xdp};
 #[cfg(not(loom))]

@@ -126,6 +126,16 @@ impl XdpTx {
         details
     }
 
+    /// Sends some of the packets of a lane, in order.
+    #[inline]
+    pub(crate) fn send_staged(&mut self, lane: &Lane, staged: &[LanePacket]) -> TxSeq {
+        self.send_all(Burst {
+            lane: Some(lane),
+            staged,
+            items: &[],
+        })
+    }
+
     fn send_all(&mut self, burst: Burst<'_>) -> TxSeq {
         for first in (0..burst.len()).step_by(WINDOW) {
             let end = burst.len().min(first + WINDOW);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dunlin_core::transport::PeerId;
-use dunlin_transport::udp::{Reach, place_of};
+use dunlin_transport::udp::{Reach, is_same, place_of};
 
 use crate::packet::{Header, Home, Mac};
 use crate::roads::{Change, Link, Neighbour, Road, Roads};
@@ -225,7 +225,7 @@ impl Ways {
     #[inline]
     fn way_mut(&mut self, peer: PeerId) -> Option<&mut Way> {
         let way = self.ways.get_mut(place_of(peer))?.as_mut()?;
-        (way.peer == peer).then_some(way)
+        is_same(way.peer, peer).then_some(way)
     }
 }
 

@@ -20,11 +20,17 @@ pub(crate) enum Over {
     Shm,
     Udp,
     /// AF_XDP, past the kernel's network stack.
-    Xdp {
-        interface: String,
-        /// `None`: as the option `xdp.queue` says.
-        queue: Option<String>,
-    },
+    Xdp(Place),
+    /// Shared memory on one host, AF_XDP otherwise.
+    AutoXdp(Place),
+}
+
+/// An interface, by the flag.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    interface: String,
+    /// `None`: as the option `xdp.queue` says.
+    queue: Option<String>,
 }
 
 impl Over {
@@ -33,7 +39,8 @@ impl Over {
             Self::Auto => "auto",
             Self::Shm => "shm",
             Self::Udp => "udp",
-            Self::Xdp { .. } => "xdp",
+            Self::Xdp(_) => "xdp",
+            Self::AutoXdp(_) => "auto+xdp",
         }
     }
 
@@ -44,7 +51,7 @@ impl Over {
             Self::Udp => "--transport udp ",
             // A client with the default transport reaches these. Another host than the server's has
             // other names for its interfaces.
-            Self::Auto | Self::Xdp { .. } => "",
+            Self::Auto | Self::Xdp(_) | Self::AutoXdp(_) => "",
         }
     }
 }
@@ -56,7 +63,10 @@ macro_rules! over {
             $crate::commands::echo::Over::Auto => $function::<dunlin::Auto>($($argument),*),
             $crate::commands::echo::Over::Shm => $function::<dunlin::Shm>($($argument),*),
             $crate::commands::echo::Over::Udp => $function::<dunlin::Udp>($($argument),*),
-            $crate::commands::echo::Over::Xdp { .. } => $function::<dunlin::Xdp>($($argument),*),
+            $crate::commands::echo::Over::Xdp(_) => $function::<dunlin::Xdp>($($argument),*),
+            $crate::commands::echo::Over::AutoXdp(_) => {
+                $function::<dunlin::AutoXdp>($($argument),*)
+            }
         }
     };
 }
@@ -73,19 +83,32 @@ impl FromStr for Over {
             "udp" => return Ok(Self::Udp),
             _ => {}
         }
-        let Some(place) = text.strip_prefix("xdp:") else {
-            return Err(
-                "use auto, shm, udp, or xdp:INTERFACE[:QUEUE], such as xdp:eth0".to_owned(),
-            );
-        };
-        let (interface, queue) = match place.split_once(':') {
-            None => (place, None),
+        if let Some(place) = text.strip_prefix("xdp:") {
+            return place.parse().map(Self::Xdp);
+        }
+        if let Some(place) = text.strip_prefix("auto+xdp:") {
+            return place.parse().map(Self::AutoXdp);
+        }
+        Err(
+            "use auto, shm, udp, xdp:INTERFACE[:QUEUE], such as xdp:eth0, or \
+             auto+xdp:INTERFACE[:QUEUE]"
+                .to_owned(),
+        )
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (interface, queue) = match text.split_once(':') {
+            None => (text, None),
             Some((interface, queue)) => (interface, Some(queue)),
         };
         if interface.is_empty() {
             return Err("the interface is missing: xdp:INTERFACE[:QUEUE]".to_owned());
         }
-        Ok(Self::Xdp {
+        Ok(Self {
             interface: interface.to_owned(),
             queue: queue.map(str::to_owned),
         })
@@ -96,7 +119,8 @@ impl FromStr for Over {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
     /// Transport of packets: `auto` (shared memory on one host, UDP otherwise; for peers of either
-    /// kind), `shm`, `udp`, or `xdp:INTERFACE[:QUEUE]` (AF_XDP, for peers of `xdp` and `udp`)
+    /// kind), `shm`, `udp`, `xdp:INTERFACE[:QUEUE]` (AF_XDP, for peers of `xdp` and `udp`), or
+    /// `auto+xdp:INTERFACE[:QUEUE]` (`auto` with AF_XDP in UDP's place)
     #[arg(long, value_name = "T", default_value = "auto")]
     pub(crate) transport: Over,
     /// How long a thread looks for packets before it blocks, such as `50 us`; `spin`: for ever
@@ -119,7 +143,9 @@ impl EndpointArgs {
         if let Some(idle) = &self.idle {
             settings = settings.with_from("--idle", "endpoint.idle", idle)?;
         }
-        if let Over::Xdp { interface, queue } = &self.transport {
+        if let Over::Xdp(Place { interface, queue }) | Over::AutoXdp(Place { interface, queue }) =
+            &self.transport
+        {
             settings = settings.with_from("--transport", "xdp.interface", interface)?;
             if let Some(queue) = queue {
                 settings = settings.with_from("--transport", "xdp.queue", queue)?;

@@ -35,6 +35,9 @@ fn echoes_between_xdp_and_udp() {
         ("xdp:link0:0", "udp"),
         ("udp", "xdp:link0"),
         ("auto", "xdp:link0"),
+        ("auto+xdp:link0", "auto+xdp:link0:0"),
+        ("auto+xdp:link0", "udp"),
+        ("udp", "auto+xdp:link0"),
     ] {
         let before = datagrams(&network.right);
         let (server, address) = serve(&network.right, far);
@@ -53,7 +56,7 @@ fn echoes_between_xdp_and_udp() {
         let through_kernel = datagrams(&network.right) - before;
         // Only the first packets, whose Ethernet address is not known yet, may come through the
         // kernel. Five large requests are some hundred packets.
-        match (near.starts_with("xdp"), far.starts_with("xdp")) {
+        match (near.contains("xdp:"), far.contains("xdp:")) {
             (_, true) => assert!(through_kernel < 20, "{near} to {far}: {through_kernel}"),
             _ => assert!(through_kernel >= 20, "{near} to {far}: {through_kernel}"),
         }
@@ -63,10 +66,30 @@ fn echoes_between_xdp_and_udp() {
 }
 
 #[test]
+fn auto_over_xdp_shares_memory_with_peers_of_its_host() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let (server, address) = serve(host, "auto+xdp:link0");
+    let before = datagrams(host);
+    // The server's shared memory is the only transport that this client has.
+    let ping = ["ping", "-c", "5", "-i", "10ms", "-s", "100000", "--json"];
+    let args = [&ping[..], &["--transport", "shm", &address]].concat();
+    let out = host.run(|| run(&args));
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert_eq!(objects(&out.stdout).pop().unwrap()["answered"], 5);
+    assert_eq!(datagrams(host), before);
+    assert_eq!(server.end("-INT").1, Some(0));
+}
+
+#[test]
 fn an_interface_that_cannot_be_used_is_named() {
     for (transport, said) in [
         ("xdp", "xdp:INTERFACE[:QUEUE]"),
         ("xdp:", "the interface is missing"),
+        ("auto+xdp", "auto+xdp:INTERFACE[:QUEUE]"),
+        ("auto+xdp::0", "the interface is missing"),
         ("xdp:no/name", "an interface's name"),
         ("xdp:lo:4096", "4095"),
         ("xdp:nothing0", "nothing0"),

@@ -7,17 +7,17 @@ use dunlin_core::transport::PeerId;
 use dunlin_wire::control::TransportKind;
 
 use super::offer::{Parts, Waiting};
-use super::uses::{is_udp, over_udp};
+use super::remote::Remote;
+use super::uses::{is_remote, over_remote};
 use super::{Auto, AutoRx, AutoTx};
 use crate::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
 use crate::counters::Counters;
 use crate::shm::{Shm, ShmRx, ShmTx};
-use crate::udp::Udp;
 
-impl Connect for Auto {
+impl<R: Remote> Connect for Auto<R> {
     fn offer(
-        rx: &mut AutoRx,
-        tx: &mut AutoTx,
+        rx: &mut AutoRx<R>,
+        tx: &mut AutoTx<R>,
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError> {
         if !tx.offered.has_room() {
@@ -26,7 +26,7 @@ impl Connect for Auto {
         if peer.same_host {
             tx.offered.on_neighbour();
         }
-        let (udp_pending, udp) = Udp::offer(&mut rx.udp, &mut tx.udp, peer)?;
+        let (udp_pending, udp) = R::offer(&mut rx.remote, &mut tx.remote, peer)?;
         let (shm_pending, shm) = offer_shm(rx, tx, peer).unzip();
         let waiting = Waiting {
             endpoint: peer.endpoint,
@@ -52,8 +52,8 @@ impl Connect for Auto {
     }
 
     fn accept(
-        rx: &mut AutoRx,
-        tx: &mut AutoTx,
+        rx: &mut AutoRx<R>,
+        tx: &mut AutoTx<R>,
         peer: &PeerInfo,
         offer: Offer,
     ) -> Result<(PeerId, Offer), ConnectError> {
@@ -67,7 +67,7 @@ impl Connect for Auto {
                 // The peer offered a channel that is gone, and will offer a new one.
                 Err(ConnectError::Gone) => return Err(ConnectError::Gone),
                 Err(why) => {
-                    let accepted = accept_udp(rx, tx, peer, udp)?;
+                    let accepted = accept_remote(rx, tx, peer, udp)?;
                     // A peer on another host may offer shared memory, too. It must not use up the
                     // warning, which is given only once.
                     if peer.same_host {
@@ -77,7 +77,7 @@ impl Connect for Auto {
                 }
             },
             (Some(shm), None) => accept_shm(rx, tx, peer, shm)?,
-            (None, Some(udp)) => accept_udp(rx, tx, peer, udp)?,
+            (None, Some(udp)) => accept_remote(rx, tx, peer, udp)?,
             (None, None) => return Err(ConnectError::Malformed),
         };
         let answer = answer.encode().inspect_err(|_| release_part(rx, tx, id))?;
@@ -86,8 +86,8 @@ impl Connect for Auto {
     }
 
     fn complete(
-        rx: &mut AutoRx,
-        tx: &mut AutoTx,
+        rx: &mut AutoRx<R>,
+        tx: &mut AutoTx<R>,
         pending: Pending,
         answer: Offer,
     ) -> Result<PeerId, ConnectError> {
@@ -100,7 +100,7 @@ impl Connect for Auto {
             Ok(Parts {
                 shm: None,
                 udp: Some(udp),
-            }) => complete_udp(rx, tx, waiting, udp),
+            }) => complete_remote(rx, tx, waiting, udp),
             _ => {
                 abandon_parts(rx, tx, waiting);
                 Err(ConnectError::Malformed)
@@ -122,34 +122,34 @@ impl Connect for Auto {
         Parts::from_kinds(parts)?.encode()
     }
 
-    fn data_size(rx: &AutoRx, tx: &AutoTx, peer: PeerId) -> u32 {
-        if is_udp(peer) {
-            return Udp::data_size(&rx.udp, &tx.udp, peer);
+    fn data_size(rx: &AutoRx<R>, tx: &AutoTx<R>, peer: PeerId) -> u32 {
+        if is_remote(peer) {
+            return R::data_size(&rx.remote, &tx.remote, peer);
         }
         let shm = rx.shm.as_ref().zip(tx.shm.as_ref());
         shm.map_or(u32::MAX, |(rx, tx)| Shm::data_size(rx, tx, peer))
     }
 
-    fn must_prove(rx: &AutoRx, tx: &AutoTx, peer: PeerId) -> bool {
-        is_udp(peer) && Udp::must_prove(&rx.udp, &tx.udp, peer)
+    fn must_prove(rx: &AutoRx<R>, tx: &AutoTx<R>, peer: PeerId) -> bool {
+        is_remote(peer) && R::must_prove(&rx.remote, &tx.remote, peer)
     }
 
-    fn abandon(rx: &mut AutoRx, tx: &mut AutoTx, pending: Pending) {
+    fn abandon(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>, pending: Pending) {
         if let Some(waiting) = tx.offered.remove(&pending) {
             abandon_parts(rx, tx, waiting);
             count_transports(rx, tx);
         }
     }
 
-    fn release(rx: &mut AutoRx, tx: &mut AutoTx, peer: PeerId) {
+    fn release(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>, peer: PeerId) {
         release_part(rx, tx, peer);
         tx.uses.release(peer);
         count_transports(rx, tx);
     }
 
-    fn remove(rx: &mut AutoRx, tx: &mut AutoTx, peer: PeerId) {
-        if is_udp(peer) {
-            Udp::remove(&mut rx.udp, &mut tx.udp, peer);
+    fn remove(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>, peer: PeerId) {
+        if is_remote(peer) {
+            R::remove(&mut rx.remote, &mut tx.remote, peer);
         } else if let Some((shm_rx, shm_tx)) = shm_halves(rx, tx) {
             Shm::remove(shm_rx, shm_tx, peer);
         }
@@ -157,35 +157,35 @@ impl Connect for Auto {
         count_transports(rx, tx);
     }
 
-    fn fds(rx: &AutoRx, tx: &AutoTx, out: &mut Vec<RawFd>) {
+    fn fds(rx: &AutoRx<R>, tx: &AutoTx<R>, out: &mut Vec<RawFd>) {
         if let (Some(shm_rx), Some(shm_tx)) = (&rx.shm, &tx.shm) {
             Shm::fds(shm_rx, shm_tx, out);
         }
-        Udp::fds(&rx.udp, &tx.udp, out);
+        R::fds(&rx.remote, &tx.remote, out);
     }
 
-    fn arm(rx: &mut AutoRx, tx: &mut AutoTx) -> Arm {
-        if Udp::arm(&mut rx.udp, &mut tx.udp) == Arm::Ready {
+    fn arm(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>) -> Arm {
+        if R::arm(&mut rx.remote, &mut tx.remote) == Arm::Ready {
             return Arm::Ready;
         }
         shm_halves(rx, tx).map_or(Arm::Wait, |(shm_rx, shm_tx)| Shm::arm(shm_rx, shm_tx))
     }
 
-    fn disarm(rx: &mut AutoRx, tx: &mut AutoTx) {
+    fn disarm(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>) {
         // The endpoint does not know which transport woke it or kept it awake.
         rx.turns.on_doubt();
-        Udp::disarm(&mut rx.udp, &mut tx.udp);
+        R::disarm(&mut rx.remote, &mut tx.remote);
         if let Some((shm_rx, shm_tx)) = shm_halves(rx, tx) {
             Shm::disarm(shm_rx, shm_tx);
         }
     }
 
-    fn take_fallback(tx: &mut AutoTx) -> Option<ConnectError> {
+    fn take_fallback(tx: &mut AutoTx<R>) -> Option<ConnectError> {
         tx.offered.take_fallback()
     }
 
-    fn counters(rx: &AutoRx, tx: &AutoTx) -> Counters {
-        let udp = Udp::counters(&rx.udp, &tx.udp);
+    fn counters(rx: &AutoRx<R>, tx: &AutoTx<R>) -> Counters {
+        let udp = R::counters(&rx.remote, &tx.remote);
         match (&rx.shm, &tx.shm) {
             (Some(shm_rx), Some(shm_tx)) => udp.plus(&Shm::counters(shm_rx, shm_tx)),
             _ => udp,
@@ -193,15 +193,19 @@ impl Connect for Auto {
     }
 }
 
-fn shm_halves<'a>(
-    rx: &'a mut AutoRx,
-    tx: &'a mut AutoTx,
+fn shm_halves<'a, R: Remote>(
+    rx: &'a mut AutoRx<R>,
+    tx: &'a mut AutoTx<R>,
 ) -> Option<(&'a mut ShmRx, &'a mut ShmTx)> {
     rx.shm.as_mut().zip(tx.shm.as_mut())
 }
 
 /// The offer of shared memory to `peer`; none if that cannot work, or if it has failed before.
-fn offer_shm(rx: &mut AutoRx, tx: &mut AutoTx, peer: &PeerInfo) -> Option<(Pending, Offer)> {
+fn offer_shm<R: Remote>(
+    rx: &mut AutoRx<R>,
+    tx: &mut AutoTx<R>,
+    peer: &PeerInfo,
+) -> Option<(Pending, Offer)> {
     if !peer.same_host || !tx.offered.may_use_shm(peer.endpoint) {
         return None;
     }
@@ -215,9 +219,9 @@ fn offer_shm(rx: &mut AutoRx, tx: &mut AutoTx, peer: &PeerInfo) -> Option<(Pendi
     }
 }
 
-fn accept_shm(
-    rx: &mut AutoRx,
-    tx: &mut AutoTx,
+fn accept_shm<R: Remote>(
+    rx: &mut AutoRx<R>,
+    tx: &mut AutoTx<R>,
     peer: &PeerInfo,
     offer: Offer,
 ) -> Result<(PeerId, Parts), ConnectError> {
@@ -235,15 +239,15 @@ fn accept_shm(
     ))
 }
 
-fn accept_udp(
-    rx: &mut AutoRx,
-    tx: &mut AutoTx,
+fn accept_remote<R: Remote>(
+    rx: &mut AutoRx<R>,
+    tx: &mut AutoTx<R>,
     peer: &PeerInfo,
     offer: Offer,
 ) -> Result<(PeerId, Parts), ConnectError> {
-    let (id, answer) = Udp::accept(&mut rx.udp, &mut tx.udp, peer, offer)?;
+    let (id, answer) = R::accept(&mut rx.remote, &mut tx.remote, peer, offer)?;
     Ok((
-        over_udp(id),
+        over_remote(id),
         Parts {
             shm: None,
             udp: Some(answer),
@@ -251,13 +255,13 @@ fn accept_udp(
     ))
 }
 
-fn complete_shm(
-    rx: &mut AutoRx,
-    tx: &mut AutoTx,
+fn complete_shm<R: Remote>(
+    rx: &mut AutoRx<R>,
+    tx: &mut AutoTx<R>,
     waiting: Waiting,
     answer: Offer,
 ) -> Result<PeerId, ConnectError> {
-    Udp::abandon(&mut rx.udp, &mut tx.udp, waiting.udp);
+    R::abandon(&mut rx.remote, &mut tx.remote, waiting.udp);
     let offered = waiting.shm.zip(shm_halves(rx, tx));
     let (pending, (shm_rx, shm_tx)) = offered.ok_or(ConnectError::Malformed)?;
     Shm::complete(shm_rx, shm_tx, pending, answer).map_err(|error| {
@@ -271,44 +275,44 @@ fn complete_shm(
     })
 }
 
-fn complete_udp(
-    rx: &mut AutoRx,
-    tx: &mut AutoTx,
+fn complete_remote<R: Remote>(
+    rx: &mut AutoRx<R>,
+    tx: &mut AutoTx<R>,
     waiting: Waiting,
     answer: Offer,
 ) -> Result<PeerId, ConnectError> {
     abandon_shm(rx, tx, waiting.shm);
-    let id = Udp::complete(&mut rx.udp, &mut tx.udp, waiting.udp, answer)?;
-    Ok(over_udp(id))
+    let id = R::complete(&mut rx.remote, &mut tx.remote, waiting.udp, answer)?;
+    Ok(over_remote(id))
 }
 
-fn abandon_parts(rx: &mut AutoRx, tx: &mut AutoTx, waiting: Waiting) {
-    Udp::abandon(&mut rx.udp, &mut tx.udp, waiting.udp);
+fn abandon_parts<R: Remote>(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>, waiting: Waiting) {
+    R::abandon(&mut rx.remote, &mut tx.remote, waiting.udp);
     abandon_shm(rx, tx, waiting.shm);
 }
 
-fn abandon_shm(rx: &mut AutoRx, tx: &mut AutoTx, pending: Option<Pending>) {
+fn abandon_shm<R: Remote>(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>, pending: Option<Pending>) {
     if let (Some(pending), Some((shm_rx, shm_tx))) = (pending, shm_halves(rx, tx)) {
         Shm::abandon(shm_rx, shm_tx, pending);
     }
 }
 
-fn release_part(rx: &mut AutoRx, tx: &mut AutoTx, peer: PeerId) {
-    if is_udp(peer) {
-        Udp::release(&mut rx.udp, &mut tx.udp, peer);
+fn release_part<R: Remote>(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>, peer: PeerId) {
+    if is_remote(peer) {
+        R::release(&mut rx.remote, &mut tx.remote, peer);
     } else if let Some((shm_rx, shm_tx)) = shm_halves(rx, tx) {
         Shm::release(shm_rx, shm_tx, peer);
     }
 }
 
-fn count_use(rx: &mut AutoRx, tx: &mut AutoTx, peer: PeerId) {
+fn count_use<R: Remote>(rx: &mut AutoRx<R>, tx: &mut AutoTx<R>, peer: PeerId) {
     tx.uses.add(peer);
     count_transports(rx, tx);
 }
 
 /// Informs `turns` which transports may bring packets now. While an offer waits, either may bring
 /// its answer.
-fn count_transports(rx: &mut AutoRx, tx: &AutoTx) {
-    let udp_used = tx.uses.udp_peers() > 0 || !tx.offered.is_empty();
-    rx.turns.on_peers(tx.uses.shm_peers() > 0, udp_used);
+fn count_transports<R: Remote>(rx: &mut AutoRx<R>, tx: &AutoTx<R>) {
+    let remote_used = tx.uses.remote_peers() > 0 || !tx.offered.is_empty();
+    rx.turns.on_peers(tx.uses.shm_peers() > 0, remote_used);
 }

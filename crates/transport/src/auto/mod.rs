@@ -1,4 +1,5 @@
 //! The `auto` transport: shared memory and UDP in one endpoint, chosen for each peer (design §12).
+//! "UDP" stands for the [`Remote`] transport, which may be another one that meets peers of UDP.
 //!
 //! An offer has a part for each transport. The side that accepts chooses shared memory if the peer
 //! is on this host and every step of the set-up works, and UDP otherwise; the answer names the
@@ -14,14 +15,17 @@
 
 mod connect;
 mod offer;
+mod remote;
 mod rx;
 mod tx;
 mod uses;
 
 use std::io;
+use std::marker::PhantomData;
 
 use dunlin_core::transport::{Halves, Limits, Transport};
 
+pub use self::remote::Remote;
 pub use self::rx::AutoRx;
 pub use self::tx::AutoTx;
 use crate::shm::{self, Shm};
@@ -36,17 +40,34 @@ pub struct Options {
     pub udp: udp::Options,
 }
 
-/// Shared memory and UDP as one transport.
+/// Shared memory and UDP as one transport; or shared memory and another transport that meets peers
+/// of UDP.
 #[derive(Clone, Copy, Debug)]
-pub struct Auto;
+pub struct Auto<R = Udp>(PhantomData<fn() -> R>);
 
-impl Transport for Auto {
-    type Rx = AutoRx;
-    type Tx = AutoTx;
+impl<R: Remote> Transport for Auto<R> {
+    type Rx = AutoRx<R>;
+    type Tx = AutoTx<R>;
 }
 
 impl Auto {
-    /// Opens an endpoint on both transports.
+    /// Opens an endpoint on both transports, as [`Auto::over`] does.
+    ///
+    /// # Errors
+    /// As [`Udp::open`]; and `InvalidInput` for options of shared memory outside their limits.
+    pub fn open(options: &Options) -> io::Result<HalvesOver<Udp>> {
+        Self::over(options.shm, |most| {
+            Udp::open(&options.udp.clone().with_data_up_to(most))
+        })
+    }
+}
+
+/// Both halves of an `auto` endpoint.
+pub type HalvesOver<R> = Halves<AutoRx<R>, AutoTx<R>>;
+
+impl<R: Remote> Auto<R> {
+    /// Opens an endpoint on shared memory, and on the transport that `open` opens. `open` gets the
+    /// most data that a packet may have, in bytes.
     ///
     /// Packets have the data size of the transport that carries them ([`Connect::data_size`]). The
     /// endpoint's limit is that of shared memory, even for packets over UDP: under a larger limit,
@@ -55,38 +76,35 @@ impl Auto {
     /// [`Connect::data_size`]: crate::connect::Connect::data_size
     ///
     /// # Errors
-    /// As [`Udp::open`]; and `InvalidInput` for options of shared memory outside their limits.
-    pub fn open(options: &Options) -> io::Result<Halves<AutoRx, AutoTx>> {
-        let shm = match Shm::open(options.shm) {
+    /// Those of `open`; and `InvalidInput` for options of shared memory outside their limits. If
+    /// the system refuses shared memory, the endpoint uses the other transport alone.
+    pub fn over(
+        shm: shm::Options,
+        open: impl FnOnce(u32) -> io::Result<Halves<R::Rx, R::Tx>>,
+    ) -> io::Result<HalvesOver<R>> {
+        let shm = match Shm::open(shm) {
             Ok(shm) => shm,
-            Err(shm::OpenError::Os(why)) => return Self::open_without_shm(&options.udp, why),
+            Err(shm::OpenError::Os(why)) => return Ok(Self::without_shm(open(u32::MAX)?, why)),
             Err(wrong) => return Err(io::Error::new(io::ErrorKind::InvalidInput, wrong)),
         };
-        let udp = Udp::open(&udp::Options {
-            data_size: options.udp.data_size.min(shm.limits.data_size),
-            loopback_data_size: options.udp.loopback_data_size.min(shm.limits.data_size),
-            ..options.udp.clone()
-        })?;
+        let remote = open(shm.limits.data_size)?;
         Ok(Halves {
-            rx: AutoRx::new(Some(shm.rx), udp.rx),
-            tx: AutoTx::new(Some(shm.tx), udp.tx),
+            rx: AutoRx::new(Some(shm.rx), remote.rx),
+            tx: AutoTx::new(Some(shm.tx), remote.tx),
             limits: Limits {
                 data_size: shm.limits.data_size,
-                rx_queue: udp.limits.rx_queue.min(shm.limits.rx_queue),
+                rx_queue: remote.limits.rx_queue.min(shm.limits.rx_queue),
                 // Over shared memory only credits limit packets; rates are for the network.
-                line_rate: udp.limits.line_rate,
+                line_rate: remote.limits.line_rate,
             },
         })
     }
 
-    fn open_without_shm(
-        options: &udp::Options,
-        why: io::Error,
-    ) -> io::Result<Halves<AutoRx, AutoTx>> {
-        let Halves { rx, tx, limits } = Udp::open(options)?;
+    fn without_shm(remote: Halves<R::Rx, R::Tx>, why: io::Error) -> HalvesOver<R> {
+        let Halves { rx, tx, limits } = remote;
         let (rx, mut tx) = (AutoRx::new(None, rx), AutoTx::new(None, tx));
         tx.offered.on_not_opened(why.into());
-        Ok(Halves { rx, tx, limits })
+        Halves { rx, tx, limits }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The receiving half: shared memory, and from time to time the socket.
+//! The receiving half: shared memory, and from time to time the remote transport.
 //!
 //! Invariant: the frames of a burst come from the transport that `source` names; the other
 //! transport has not been polled since, so its frames wait for a later burst. Called by the event
@@ -6,16 +6,17 @@
 
 use dunlin_core::transport::{Frame, Rx};
 
+use super::remote::Remote;
 use crate::shm::ShmRx;
 use crate::turns::Turns;
-use crate::udp::UdpRx;
+use crate::udp::Udp;
 
 /// The receiving half of an `auto` endpoint.
 #[derive(Debug)]
-pub struct AutoRx {
+pub struct AutoRx<R: Remote = Udp> {
     /// `None` if the system refused to open shared memory.
     pub(super) shm: Option<ShmRx>,
-    pub(super) udp: UdpRx,
+    pub(super) remote: R::Rx,
     pub(super) turns: Turns,
     source: Source,
 }
@@ -24,34 +25,43 @@ pub struct AutoRx {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
     Shm,
-    Udp,
+    Remote,
 }
 
-impl AutoRx {
-    pub(super) fn new(shm: Option<ShmRx>, udp: UdpRx) -> Self {
+impl<R: Remote> AutoRx<R> {
+    pub(super) fn new(shm: Option<ShmRx>, remote: R::Rx) -> Self {
         Self {
             shm,
-            udp,
-            turns: Turns::new(),
-            source: Source::Udp,
+            remote,
+            turns: if R::LOOKS_ARE_CHEAP {
+                Turns::with_cheap_looks()
+            } else {
+                Turns::new()
+            },
+            source: Source::Remote,
         }
     }
 
-    /// Looks at the socket. It is not inlined, so that the path through shared memory stays short.
+    /// The half of the transport for peers of other hosts.
+    pub fn remote(&self) -> &R::Rx {
+        &self.remote
+    }
+
+    /// Looks at the remote transport. It is not inlined, so that the path through shared memory stays short.
     #[inline(never)]
-    fn look_at_socket(&mut self) -> usize {
-        let count = self.udp.burst();
+    fn look_at_remote(&mut self) -> usize {
+        let count = self.remote.burst();
         self.turns.on_look(count > 0);
-        self.source = Source::Udp;
+        self.source = Source::Remote;
         count
     }
 }
 
-impl Rx for AutoRx {
+impl<R: Remote> Rx for AutoRx<R> {
     #[inline]
     fn burst(&mut self) -> usize {
         if self.turns.is_due() {
-            let count = self.look_at_socket();
+            let count = self.look_at_remote();
             if count > 0 {
                 return count;
             }
@@ -74,7 +84,7 @@ impl Rx for AutoRx {
     fn frame(&self, index: usize) -> Frame<'_> {
         match (&self.shm, self.source) {
             (Some(shm), Source::Shm) => shm.frame(index),
-            _ => self.udp.frame(index),
+            _ => self.remote.frame(index),
         }
     }
 }

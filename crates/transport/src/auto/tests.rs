@@ -19,7 +19,7 @@ fn peer(same_host: bool) -> PeerInfo {
 
 fn without_shm() -> Halves<AutoRx, AutoTx> {
     let why = io::Error::other("no memory");
-    Auto::open_without_shm(&udp::Options::default(), why).unwrap()
+    Auto::without_shm(Udp::open(&udp::Options::default()).unwrap(), why)
 }
 
 #[test]

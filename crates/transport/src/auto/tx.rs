@@ -7,19 +7,20 @@
 use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
 
 use super::offer::Offered;
-use super::uses::{Uses, is_udp};
+use super::remote::Remote;
+use super::uses::{Uses, is_remote};
 use crate::shm::ShmTx;
-use crate::udp::UdpTx;
+use crate::udp::Udp;
 
 /// Room for the packets over UDP that a mixed burst contains.
 const MIXED: usize = 128;
 
 /// The sending half of an `auto` endpoint.
 #[derive(Debug)]
-pub struct AutoTx {
+pub struct AutoTx<R: Remote = Udp> {
     /// `None` if the system refused to open shared memory.
     pub(super) shm: Option<ShmTx>,
-    pub(super) udp: UdpTx,
+    pub(super) remote: R::Tx,
     pub(super) offered: Offered,
     pub(super) uses: Uses,
     mixed: Vec<TxItem>,
@@ -29,14 +30,14 @@ pub struct AutoTx {
     done: TxSeq,
     /// The position of each transport in its sequence after its last burst.
     shm_given: TxSeq,
-    udp_given: TxSeq,
+    remote_given: TxSeq,
 }
 
-impl AutoTx {
-    pub(super) fn new(shm: Option<ShmTx>, udp: UdpTx) -> Self {
+impl<R: Remote> AutoTx<R> {
+    pub(super) fn new(shm: Option<ShmTx>, remote: R::Tx) -> Self {
         Self {
             shm,
-            udp,
+            remote,
             offered: Offered::default(),
             uses: Uses::default(),
             mixed: Vec::with_capacity(MIXED),
@@ -44,56 +45,61 @@ impl AutoTx {
             given: TxSeq(0),
             done: TxSeq(0),
             shm_given: TxSeq(0),
-            udp_given: TxSeq(0),
+            remote_given: TxSeq(0),
         }
+    }
+
+    /// The half of the transport for peers of other hosts.
+    pub fn remote(&self) -> &R::Tx {
+        &self.remote
     }
 
     /// Sends a burst whose packets may be for peers on both transports.
     fn send_mixed(&mut self, items: &[TxItem]) {
         for part in items.chunks(MIXED) {
             self.mixed.clear();
-            for run in part.chunk_by(|a, b| is_udp(a.peer) == is_udp(b.peer)) {
-                if is_udp(run[0].peer) {
+            for run in part.chunk_by(|a, b| is_remote(a.peer) == is_remote(b.peer)) {
+                if is_remote(run[0].peer) {
                     self.mixed.extend_from_slice(run);
                 } else if let Some(shm) = &mut self.shm {
                     self.shm_given = shm.burst(run);
                 }
             }
-            self.udp_given = self.udp.burst(&self.mixed);
+            self.remote_given = self.remote.burst(&self.mixed);
         }
     }
 }
 
-impl AutoTx {
+impl<R: Remote> AutoTx<R> {
     /// Sends a lane whose packets may be for peers on both transports, and the items after it.
     fn send_mixed_lane(&mut self, lane: &Lane, items: &[TxItem]) {
         self.mixed_staged.clear();
         let runs = lane.packets();
-        for run in runs.chunk_by(|a, b| is_udp(a.peer()) == is_udp(b.peer())) {
-            if is_udp(run[0].peer()) {
+        for run in runs.chunk_by(|a, b| is_remote(a.peer()) == is_remote(b.peer())) {
+            if is_remote(run[0].peer()) {
                 self.mixed_staged.extend_from_slice(run);
             } else if let Some(shm) = &mut self.shm {
                 self.shm_given = shm.send_staged(lane, run, &[]);
             }
         }
         if !self.mixed_staged.is_empty() {
-            self.udp_given = self.udp.send_staged(lane, &self.mixed_staged, &[]);
+            self.remote_given = R::send_staged(&mut self.remote, lane, &self.mixed_staged);
         }
         self.send_mixed(items);
     }
 }
 
-impl Tx for AutoTx {
+impl<R: Remote> Tx for AutoTx<R> {
     #[inline]
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
         self.given.0 += items.len() as u64;
         match &mut self.shm {
-            Some(shm) if items.iter().all(|item| !is_udp(item.peer)) => {
+            Some(shm) if items.iter().all(|item| !is_remote(item.peer)) => {
                 self.shm_given = shm.burst(items);
             }
             // Without shared memory, `udp` gets its packets too, and counts them as packets for
             // unknown peers.
-            None => self.udp_given = self.udp.burst(items),
+            None => self.remote_given = self.remote.burst(items),
             Some(_) => self.send_mixed(items),
         }
         self.given
@@ -105,7 +111,7 @@ impl Tx for AutoTx {
             .shm
             .as_mut()
             .is_none_or(|shm| shm.done() >= self.shm_given);
-        if shm_done && self.udp.done() >= self.udp_given {
+        if shm_done && self.remote.done() >= self.remote_given {
             self.done = self.given;
         }
         self.done
@@ -113,19 +119,19 @@ impl Tx for AutoTx {
 
     fn lane(&self) -> usize {
         let shm = self.shm.as_ref().map_or(usize::MAX, Tx::lane);
-        self.udp.lane().min(shm)
+        self.remote.lane().min(shm)
     }
 
     #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         self.given.0 += (lane.len() + items.len()) as u64;
         let mut peers = lane.packets().iter().map(|packet| packet.peer());
-        let others = items.iter().any(|item| is_udp(item.peer));
+        let others = items.iter().any(|item| is_remote(item.peer));
         match &mut self.shm {
-            Some(shm) if !others && !peers.any(is_udp) => {
+            Some(shm) if !others && !peers.any(is_remote) => {
                 self.shm_given = shm.send(lane, items);
             }
-            None => self.udp_given = self.udp.send(lane, items),
+            None => self.remote_given = self.remote.send(lane, items),
             Some(_) => self.send_mixed_lane(lane, items),
         }
         self.given
@@ -134,8 +140,8 @@ impl Tx for AutoTx {
     /// The path of the transport that was chosen for the peer.
     fn path(&self, peer: PeerId) -> Option<Path> {
         match &self.shm {
-            Some(shm) if !is_udp(peer) => shm.path(peer),
-            _ => self.udp.path(peer),
+            Some(shm) if !is_remote(peer) => shm.path(peer),
+            _ => self.remote.path(peer),
         }
     }
 
@@ -144,12 +150,13 @@ impl Tx for AutoTx {
         if let Some(shm) = &mut self.shm {
             shm.settle();
         }
+        self.remote.settle();
     }
 
     fn flush(&mut self) {
         if let Some(shm) = &mut self.shm {
             shm.flush();
         }
-        self.udp.flush();
+        self.remote.flush();
     }
 }

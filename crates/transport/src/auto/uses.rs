@@ -7,27 +7,27 @@ use std::collections::HashMap;
 
 use dunlin_core::transport::PeerId;
 
-/// Set in the id of a peer that is reached over UDP. Neither transport uses this bit itself; `udp`
-/// ignores it.
-const UDP_BIT: u32 = 1 << 31;
+/// Set in the id of a peer that is reached over the remote transport. Neither transport uses this
+/// bit itself; the remote one ignores it.
+const REMOTE_BIT: u32 = 1 << 31;
 
 /// Uses of all peers.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     by_peer: HashMap<PeerId, u32>,
     shm_peers: usize,
-    udp_peers: usize,
+    remote_peers: usize,
 }
 
-/// True if the peer is reached over UDP.
+/// True if the peer is reached over the remote transport.
 #[inline]
-pub(super) fn is_udp(peer: PeerId) -> bool {
-    peer.0 & UDP_BIT != 0
+pub(super) fn is_remote(peer: PeerId) -> bool {
+    peer.0 & REMOTE_BIT != 0
 }
 
 /// The id under which `auto` knows a peer of `udp`.
-pub(super) fn over_udp(peer: PeerId) -> PeerId {
-    PeerId(peer.0 | UDP_BIT)
+pub(super) fn over_remote(peer: PeerId) -> PeerId {
+    PeerId(peer.0 | REMOTE_BIT)
 }
 
 impl Uses {
@@ -60,14 +60,14 @@ impl Uses {
         self.shm_peers
     }
 
-    /// The number of peers over UDP.
-    pub(super) fn udp_peers(&self) -> usize {
-        self.udp_peers
+    /// The number of peers over the remote transport.
+    pub(super) fn remote_peers(&self) -> usize {
+        self.remote_peers
     }
 
     fn peers(&mut self, peer: PeerId) -> &mut usize {
-        if is_udp(peer) {
-            &mut self.udp_peers
+        if is_remote(peer) {
+            &mut self.remote_peers
         } else {
             &mut self.shm_peers
         }

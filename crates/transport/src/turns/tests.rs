@@ -97,3 +97,18 @@ fn the_last_peer_takes_the_looks_with_it() {
     turns.on_peers(true, true);
     assert_eq!(interval(&mut turns, false), 1, "datagrams are still recent");
 }
+
+#[test]
+fn cheap_looks_come_every_other_burst_and_only_for_peers() {
+    let mut turns = Turns::with_cheap_looks();
+    assert_eq!(interval(&mut turns, true), u32::MAX);
+    turns.on_peers(true, true);
+    // A look that finds packets ends its burst, so shared memory has the next one.
+    for busy in [true, false, true] {
+        turns.on_look(true);
+        assert_eq!(interval(&mut turns, busy), 1);
+    }
+    turns.on_peers(true, false);
+    turns.on_look(false);
+    assert_eq!(interval(&mut turns, false), u32::MAX);
+}

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use dunlin_core::transport::{Halves, Limits, MAX_INLINE, Transport};
 
 pub use self::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options, WINDOWS_BUFFERED};
-pub use self::peers::{Reach, place_of};
+pub use self::peers::{Reach, is_same, place_of};
 pub use self::rx::UdpRx;
 use self::socket::Socket;
 pub use self::tx::UdpTx;

@@ -116,3 +116,15 @@ impl Default for Options {
         }
     }
 }
+
+impl Options {
+    /// These options with at most `most` bytes of data in a packet, to any peer.
+    #[must_use]
+    pub fn with_data_up_to(self, most: u32) -> Self {
+        Self {
+            data_size: self.data_size.min(most),
+            loopback_data_size: self.loopback_data_size.min(most),
+            ..self
+        }
+    }
+}

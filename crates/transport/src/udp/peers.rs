@@ -274,6 +274,12 @@ pub fn place_of(peer: PeerId) -> usize {
     index_of(peer)
 }
 
+/// Whether two ids name the same peer. `auto` marks ids of this transport by their top bit.
+#[inline]
+pub fn is_same(one: PeerId, other: PeerId) -> bool {
+    (one.0 ^ other.0) & !TOP_BIT == 0
+}
+
 #[inline]
 fn index_of(peer: PeerId) -> usize {
     (peer.0 & ((1 << INDEX_BITS) - 1)) as usize

@@ -17,8 +17,9 @@ use std::io::ErrorKind;
 use std::sync::{Mutex, PoisonError};
 
 use dunlin_core::transport::Halves;
-use dunlin_transport::udp;
-use dunlin_xdp::{Mode, Options, Xdp, XdpRx, XdpTx};
+use dunlin_transport::auto::HalvesOver;
+use dunlin_transport::{shm, udp};
+use dunlin_xdp::{AutoOptions, AutoXdp, Mode, Options, Xdp, XdpRx, XdpTx, open_auto};
 
 use harness::Harness;
 use lan::Lan;
@@ -31,7 +32,7 @@ static NOW: Mutex<Option<Lan>> = Mutex::new(None);
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Opens an endpoint on a host that has none.
-fn open(mode: Mode) -> Halves<XdpRx, XdpTx> {
+fn open<H: Send>(mode: Mode, open: impl Fn(Options) -> std::io::Result<H> + Sync) -> H {
     let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
     let lan = now.as_mut().unwrap();
     loop {
@@ -47,7 +48,7 @@ fn open(mode: Mode) -> Halves<XdpRx, XdpTx> {
             },
             ..Options::default()
         };
-        match host.run(|| Xdp::open(&options)) {
+        match host.run(|| open(options)) {
             Ok(halves) => return halves,
             Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
             Err(error) => panic!("{error}"),
@@ -63,7 +64,7 @@ impl Harness for Generic {
     const QUIET_POLLS: u32 = QUIET;
 
     fn open() -> Halves<XdpRx, XdpTx> {
-        open(Mode::Generic)
+        open(Mode::Generic, |options| Xdp::open(&options))
     }
 }
 
@@ -75,7 +76,24 @@ impl Harness for Native {
     const QUIET_POLLS: u32 = QUIET;
 
     fn open() -> Halves<XdpRx, XdpTx> {
-        open(Mode::Native)
+        open(Mode::Native, |options| Xdp::open(&options))
+    }
+}
+
+/// `auto`, whose peers are on other hosts.
+struct Auto;
+
+impl Harness for Auto {
+    type T = AutoXdp;
+    const COUNTS_FULL: bool = false;
+    const QUIET_POLLS: u32 = QUIET;
+    const SAME_HOST: bool = false;
+
+    fn open() -> HalvesOver<Xdp> {
+        open(Mode::Generic, |xdp| {
+            let shm = shm::Options::default();
+            open_auto(&AutoOptions { shm, xdp })
+        })
     }
 }
 
@@ -110,6 +128,11 @@ fn queued<H: Harness>() {
 #[test]
 fn xdp_conforms() {
     run(staged::<Generic>);
+}
+
+#[test]
+fn auto_over_xdp_conforms() {
+    run(staged::<Auto>);
 }
 
 #[test]

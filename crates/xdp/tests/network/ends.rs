@@ -9,9 +9,10 @@ use dunlin_testkit::clock::WallClock;
 use dunlin_testkit::network::Host;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::counters::Counters;
+use dunlin_transport::shm;
 use dunlin_transport::udp::{self, Udp};
 use dunlin_wire::ReqType;
-use dunlin_xdp::{Mode, Options, Xdp};
+use dunlin_xdp::{AutoOptions, AutoXdp, Mode, Options, Xdp, open_auto};
 
 const ECHO: ReqType = ReqType(1);
 /// Longest time that a round of RPCs may take.
@@ -31,6 +32,17 @@ impl Side for Xdp {
 
     fn details(rx: &Self::Rx, tx: &Self::Tx) -> Vec<(&'static str, u64)> {
         [rx.details(), tx.details()].concat()
+    }
+}
+
+impl Side for AutoXdp {
+    fn open(options: &Options) -> Halves<Self::Rx, Self::Tx> {
+        let (shm, xdp) = (shm::Options::default(), options.clone());
+        open_auto(&AutoOptions { shm, xdp }).unwrap()
+    }
+
+    fn details(rx: &Self::Rx, tx: &Self::Tx) -> Vec<(&'static str, u64)> {
+        Xdp::details(rx.remote(), tx.remote())
     }
 }
 
@@ -128,7 +140,10 @@ where
     let (info_a, info_b) = (a.info(), b.info());
     let (a, b) = (&mut a.halves, &mut b.halves);
     let (pending, offer) = A::offer(&mut a.rx, &mut a.tx, &info_b).unwrap();
+    // As the control plane does, which carries the parts of an offer separately.
+    let offer = B::whole(A::parts(offer)).unwrap();
     let (to_a, answer) = B::accept(&mut b.rx, &mut b.tx, &info_a, offer).unwrap();
+    let answer = A::whole(B::parts(answer)).unwrap();
     let to_b = A::complete(&mut a.rx, &mut a.tx, pending, answer).unwrap();
     [to_b, to_a]
 }

@@ -3,7 +3,7 @@
 use dunlin_core::transport::Transport;
 use dunlin_testkit::network::Network;
 use dunlin_transport::udp::Udp;
-use dunlin_xdp::{Mode, Options, Xdp};
+use dunlin_xdp::{AutoXdp, Mode, Options, Xdp};
 
 use crate::ends::{Echo, End, Side, at};
 
@@ -101,6 +101,35 @@ fn xdp_talks_to_udp_and_udp_to_xdp() {
             assert_eq!(from_udp.far("rx_joined") > 0, arrive_whole);
         });
     }
+}
+
+#[test]
+fn auto_over_xdp_talks_to_udp_and_xdp_and_itself() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    each_form(|_, is_v6, change| {
+        let mut to_udp = echo::<AutoXdp, Udp>(&network, is_v6, change);
+        used(&[to_udp.near("tx_datagrams"), to_udp.near("rx_datagrams")]);
+        drop(to_udp);
+        let mut from_udp = echo::<Udp, AutoXdp>(&network, is_v6, change);
+        used(&[from_udp.far("tx_datagrams"), from_udp.far("rx_datagrams")]);
+        drop(from_udp);
+        let mut to_xdp = echo::<AutoXdp, Xdp>(&network, is_v6, change);
+        used(&[to_xdp.near("tx_datagrams"), to_xdp.far("tx_datagrams")]);
+        drop(to_xdp);
+        let mut from_xdp = echo::<Xdp, AutoXdp>(&network, is_v6, change);
+        used(&[from_xdp.near("tx_datagrams"), from_xdp.far("tx_datagrams")]);
+        drop(from_xdp);
+        let mut both = echo::<AutoXdp, AutoXdp>(&network, is_v6, change);
+        used(&[both.near("tx_datagrams"), both.far("tx_datagrams")]);
+        assert!(both.near("tx_kernel_no_neighbour") < 10);
+    });
+}
+
+/// Whether frames carried the messages: 166 calls, of which four may share a datagram.
+fn used(counts: &[u64]) {
+    assert!(counts.iter().all(|count| *count > 40), "{counts:?}");
 }
 
 #[test]

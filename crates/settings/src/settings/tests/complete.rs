@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use dunlin_nexus::{EndpointBuilder, Nexus};
 use dunlin_transport::auto::Auto;
-use dunlin_xdp::Xdp;
+use dunlin_xdp::{AutoXdp, Xdp};
 
 use crate::setting::{Setting, Unit};
 use crate::value::Value;
@@ -99,7 +99,21 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     all.retain(|name, _| !name.starts_with("builder.nexus"));
     let past_kernel: EndpointBuilder<Xdp> = settings.endpoint(nexus);
     let own = |name: &str| name.starts_with("xdp.") && !name.starts_with("xdp.udp.");
-    let past_kernel = fields("past_kernel", &past_kernel).into_iter();
+    let past_kernel = fields("past_kernel", &past_kernel);
+    // `auto` over `xdp` has the options of `auto` and those of `xdp`.
+    let of_both: EndpointBuilder<AutoXdp> = settings.endpoint(nexus);
+    for (name, value) in fields("both", &of_both) {
+        if let Some(option) = name.strip_prefix("both.transport.xdp.") {
+            assert_eq!(
+                past_kernel.get(&format!("xdp.{option}")),
+                Some(&value),
+                "{name}"
+            );
+        } else if let Some(option) = name.strip_prefix("both.transport.shm.") {
+            assert_eq!(all.get(&format!("shm.{option}")), Some(&value), "{name}");
+        }
+    }
+    let past_kernel = past_kernel.into_iter();
     all.extend(past_kernel.filter(|(name, _)| own(name)));
     all.extend(fields("nexus", &settings.nexus()));
     all.extend(fields("connect", &settings.connect_options()));
@@ -155,6 +169,9 @@ fn rows_of_features_have_the_defaults_of_their_builders() {
     let own: EndpointBuilder<Xdp> = settings.endpoint(&nexus);
     let other: EndpointBuilder<Xdp> = nexus.endpoint_builder();
     assert_eq!(fields("xdp", &own), fields("xdp", &other));
+    let own: EndpointBuilder<AutoXdp> = settings.endpoint(&nexus);
+    let other: EndpointBuilder<AutoXdp> = nexus.endpoint_builder();
+    assert_eq!(fields("auto", &own), fields("auto", &other));
     let [hub, other] = [settings.hub(), dunlin_hub::Hub::builder()];
     assert_eq!(fields("channel", &hub), fields("channel", &other));
     let [server, other] = [settings.server(), dunlin_server::Server::builder()];

@@ -1,0 +1,47 @@
+//! `auto` over `xdp`: shared memory for peers of this host, AF_XDP for the others, and the kernel's
+//! socket where AF_XDP does not reach.
+//!
+//! Peers see an `auto` endpoint over UDP. Called by programs, and by the nexus.
+
+use std::io;
+
+use dunlin_core::transport::{Lane, LanePacket, TxSeq};
+use dunlin_transport::auto::{Auto, HalvesOver, Remote};
+use dunlin_transport::shm;
+
+use crate::open::{Options, Xdp};
+use crate::transmit::XdpTx;
+
+/// Shared memory and AF_XDP as one transport.
+pub type AutoXdp = Auto<Xdp>;
+
+/// Options of both transports.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AutoOptions {
+    /// Shared memory. If it cannot be opened, the endpoint uses AF_XDP alone.
+    pub shm: shm::Options,
+    /// AF_XDP.
+    pub xdp: Options,
+}
+
+impl Remote for Xdp {
+    const LOOKS_ARE_CHEAP: bool = true;
+
+    #[inline]
+    fn send_staged(tx: &mut XdpTx, lane: &Lane, packets: &[LanePacket]) -> TxSeq {
+        tx.send_staged(lane, packets)
+    }
+}
+
+/// Opens an `auto` endpoint over `xdp` in the network namespace of the caller.
+///
+/// # Errors
+/// As [`Xdp::open`]; and `InvalidInput` for options of shared memory outside their limits.
+pub fn open_auto(options: &AutoOptions) -> io::Result<HalvesOver<Xdp>> {
+    AutoXdp::over(options.shm, |most| {
+        Xdp::open(&Options {
+            udp: options.xdp.udp.clone().with_data_up_to(most),
+            ..options.xdp.clone()
+        })
+    })
+}
