@@ -12,6 +12,8 @@ pub mod sys;
 pub(crate) mod udp_rate;
 pub(crate) mod udp_rtt;
 pub(crate) mod wake;
+#[cfg(feature = "full")]
+pub(crate) mod xdp;
 
 use harness::process::Role;
 

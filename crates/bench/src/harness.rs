@@ -4,6 +4,8 @@
 pub mod case;
 pub mod experiment;
 #[cfg(feature = "full")]
+pub mod link;
+#[cfg(feature = "full")]
 pub(crate) mod lossy;
 pub mod plan;
 pub mod probe;

@@ -1,10 +1,12 @@
 //! System calls that neither the standard library nor `harness` offers: shared memory, many
-//! datagrams in one system call, and futexes. Every unsafe block of this crate that calls the
+//! datagrams in one system call, futexes, and AF_XDP. Every unsafe block of this crate that calls the
 //! system is in the folder `sys`.
 
 mod datagrams;
 pub(crate) mod futex;
 mod shared;
+#[cfg(feature = "full")]
+pub(crate) mod xdp;
 
 #[cfg(feature = "full")]
 pub(crate) use datagrams::set_buffers;

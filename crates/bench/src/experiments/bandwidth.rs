@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use dunlin::{ConnectOptions, Cx, Done, MsgBuf, Rpc, Session, Tag};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::baselines::xdp::{bulk, exchange, rtt};
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
+use crate::harness::link::Mode;
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::subject::client::{self, Caller, Errand};
 use crate::harness::subject::side::Side;
@@ -30,12 +33,25 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     about: "Messages of 32 bytes to 1 GiB, one and four at a time, beside copies, datagrams \
             and TCP",
     cases: |sweep| Ok(cases(sweep.transports)),
-    roles: &[server::ROLE, SEND, tcp::SEND, tcp::RECEIVE],
+    roles: &[
+        server::ROLE,
+        SEND,
+        tcp::SEND,
+        tcp::RECEIVE,
+        rtt::PING,
+        rtt::ECHO,
+        exchange::ROLE,
+        bulk::SEND,
+        bulk::RECEIVE,
+    ],
+    allowed: &Transport::WITH_XDP,
     section: Some(Section {
         title: "Bandwidth",
         text: "Large requests with small responses over one session. The baseline of shared memory \
                is one copy of the same bytes, that of UDP bare datagrams; TCP is measured beside \
-               them. Every cache line is checked at the receiver.",
+               them. Over AF_XDP, the link has an MTU of 9000, and the baseline is a transfer of bare \
+               packets that the receiver copies and checks. Every cache line is checked at the \
+               receiver.",
     }),
     charts,
     published: PUBLISHED,
@@ -125,7 +141,11 @@ pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
 }
 
 fn case(transport: Transport, messages: Messages) -> Case {
-    let params = [("size", messages.size), ("inflight", messages.inflight)];
+    let mut params: Vec<(&str, Value)> = vec![
+        ("size", messages.size.into()),
+        ("inflight", messages.inflight.into()),
+    ];
+    params.extend(transport.params().map(|(name, mode)| (name, mode.into())));
     let subject = Bandwidth {
         transport,
         messages,
@@ -135,6 +155,8 @@ fn case(transport: Transport, messages: Messages) -> Case {
     match transport {
         Transport::Shm | Transport::Auto => case.against(raw::Memory(messages)),
         Transport::Udp => case.against(raw::Datagrams),
+        Transport::Xdp => case.against(raw::packets(Mode::Generic)),
+        Transport::XdpNative => case.against(raw::packets(Mode::Native)),
     }
 }
 
@@ -170,7 +192,8 @@ impl Probe for Bandwidth {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let (mut client, mut server) = subject::spinning_pair(self.transport);
+        let (mut client, mut server) = subject::linked_pair(self.transport)?;
+        (client.jumbo, server.jumbo) = (true, true);
         client.largest = self.messages.size;
         server.largest = self.messages.size;
         client.loss = self.loss;

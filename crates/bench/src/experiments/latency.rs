@@ -5,11 +5,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use dunlin::{Cx, Done, MsgBuf, Session, Tag};
+use serde_json::Value;
 
 use crate::baselines::shm_rtt::ShmRtt;
 use crate::baselines::udp_rtt::UdpRtt;
+#[cfg(feature = "full")]
+use crate::baselines::xdp::rtt::XdpRtt;
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
+#[cfg(feature = "full")]
+use crate::harness::link::Mode;
 use crate::harness::probe::{Measurement, Metric, Probe, patience};
 use crate::harness::rtt::Recorder;
 use crate::harness::subject::client::{self, Caller, Errand};
@@ -29,6 +34,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     cases: |sweep| Ok(cases(sweep.transports, sweep.sizes)),
     roles: &[server::ROLE, PING],
     transports: &Transport::ALL,
+    allowed: &Transport::WITH_XDP,
     sizes: &SIZES,
     usual_time: Duration::from_secs(30),
     section: Some(Section {
@@ -84,10 +90,22 @@ pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
 /// One size over one transport.
 pub(crate) fn case(transport: Transport, size: u32) -> Case {
     let subject = Latency { transport, size };
-    let case = Case::new("latency", transport.name(), &[("size", size)], subject);
+    let mut params: Vec<(&str, Value)> = vec![("size", size.into())];
+    params.extend(transport.params().map(|(name, mode)| (name, mode.into())));
+    let case = Case::new("latency", transport.name(), &params, subject);
     match transport {
         Transport::Shm | Transport::Auto => case.against(ShmRtt { size }),
         Transport::Udp => case.against(UdpRtt { size }),
+        #[cfg(feature = "full")]
+        Transport::Xdp => case.against(XdpRtt {
+            size,
+            mode: Mode::Generic,
+        }),
+        #[cfg(feature = "full")]
+        Transport::XdpNative => case.against(XdpRtt {
+            size,
+            mode: Mode::Native,
+        }),
     }
 }
 
@@ -105,7 +123,7 @@ impl Probe for Latency {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let pair = subject::spinning_pair(self.transport);
+        let pair = subject::linked_pair(self.transport)?;
         let (report, server) = client::report(PING, pair, self.size, span, patience(span))?;
         Ok(report.measurement(&server))
     }

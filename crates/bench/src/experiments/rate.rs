@@ -12,8 +12,12 @@ use serde_json::Value;
 use crate::baselines::exchange::Exchange;
 use crate::baselines::udp_rate;
 use crate::baselines::udp_rate::UdpRate;
+#[cfg(feature = "full")]
+use crate::baselines::xdp::exchange::XdpExchange;
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
+#[cfg(feature = "full")]
+use crate::harness::link::Mode;
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::subject;
 pub(crate) use crate::harness::subject::pipeline::SIZE as USUAL_SIZE;
@@ -34,12 +38,15 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     cases: |sweep| Ok(cases(sweep.transports, sweep.sizes)),
     roles: &[server::ROLE, ISSUE],
     transports: &Transport::ALL,
+    allowed: &Transport::WITH_XDP,
     sizes: &[USUAL_SIZE],
     section: Some(Section {
         title: "Rate against batch",
         text: "60 RPCs of 32 bytes in flight over 8 sessions, issued in batches, by one thread. \
                The baseline of shared memory exchanges the same messages over bare rings, that of \
-               UDP sends datagrams in one direction. The paper's threads each call ten others and \
+               UDP sends datagrams in one direction. Over AF_XDP, the baseline is an exchange of \
+               bare packets if each packet leaves alone, and the rate of UDP over the same link \
+               if packets share datagrams. The paper's threads each call ten others and \
                serve them.",
     }),
     charts,
@@ -92,6 +99,8 @@ pub(crate) struct Rate {
     /// Bytes of a request and of its response.
     size: u16,
     packing: bool,
+    /// udp: whether the processes are at the ends of the link that `xdp` uses.
+    is_on_link: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -105,7 +114,8 @@ struct Params {
     span: Duration,
 }
 
-/// Every pattern, batch and size over these transports; over udp also `one_way` without packing.
+/// Every pattern, batch and size over these transports; over udp also `one_way` without packing,
+/// and over xdp each without packing.
 pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
     let mut cases = Vec::new();
     for &size in sizes {
@@ -115,7 +125,8 @@ pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
                     let usual = Rate::usual(transport, pattern, batch);
                     let rate = Rate { size, ..usual };
                     cases.push(case(rate));
-                    if transport == Transport::Udp && pattern == Pattern::OneWay {
+                    let is_udp = transport == Transport::Udp;
+                    if is_udp && pattern == Pattern::OneWay || rate.is_over_xdp() {
                         let packing = false;
                         cases.push(case(Rate { packing, ..rate }));
                     }
@@ -134,7 +145,12 @@ pub(crate) fn case(rate: Rate) -> Case {
         ("inflight", INFLIGHT.into()),
         ("size", rate.size.into()),
     ];
-    if rate.transport == Transport::Udp {
+    params.extend(
+        rate.transport
+            .params()
+            .map(|(name, mode)| (name, mode.into())),
+    );
+    if rate.transport == Transport::Udp || rate.is_over_xdp() {
         params.push(("packing", rate.packing.into()));
     }
     let case = Case::new("rate", rate.transport.name(), &params, rate);
@@ -148,6 +164,16 @@ pub(crate) fn case(rate: Rate) -> Case {
             segments: 1,
             size: udp_rate::datagram(rate.size),
         }),
+        #[cfg(feature = "full")]
+        Transport::Xdp | Transport::XdpNative if rate.packing => case.against(Rate {
+            transport: Transport::Udp,
+            is_on_link: true,
+            ..rate
+        }),
+        #[cfg(feature = "full")]
+        Transport::Xdp => case.against(rate.exchange(Mode::Generic)),
+        #[cfg(feature = "full")]
+        Transport::XdpNative => case.against(rate.exchange(Mode::Native)),
     }
 }
 
@@ -169,17 +195,39 @@ impl Rate {
             batch,
             size: USUAL_SIZE,
             packing: true,
+            is_on_link: false,
         }
     }
 
-    fn settings(&self) -> (Setting, Setting) {
-        let (client, server) = subject::spinning_pair(self.transport);
+    fn is_over_xdp(&self) -> bool {
+        self.transport.params().is_some()
+    }
+
+    /// The same exchange of bare packets.
+    #[cfg(feature = "full")]
+    fn exchange(&self, mode: Mode) -> XdpExchange {
+        XdpExchange {
+            size: self.size,
+            batch: self.batch,
+            symmetric: self.pattern == Pattern::Symmetric,
+            mode,
+        }
+    }
+
+    fn settings(&self) -> anyhow::Result<(Setting, Setting)> {
+        let pair = subject::linked_pair(self.transport)?;
+        #[cfg(feature = "full")]
+        let pair = match self.is_on_link {
+            true => subject::at_link(pair, None)?,
+            false => pair,
+        };
+        let (client, server) = pair;
         let packing = self.packing;
-        (Setting { packing, ..client }, Setting { packing, ..server })
+        Ok((Setting { packing, ..client }, Setting { packing, ..server }))
     }
 
     fn one_way(&self, span: Duration) -> anyhow::Result<Measurement> {
-        let (setting, server) = self.settings();
+        let (setting, server) = self.settings()?;
         let mut server = Server::start(&server::Params::prompt(server))?;
         let params = Params {
             setting,
@@ -194,7 +242,7 @@ impl Rate {
     }
 
     fn symmetric(&self, span: Duration) -> anyhow::Result<Measurement> {
-        let (first, second) = self.settings();
+        let (first, second) = self.settings()?;
         let mut params = Params {
             setting: second,
             server: None,
@@ -217,7 +265,11 @@ impl Rate {
 
 impl Probe for Rate {
     fn name(&self) -> &'static str {
-        "RPC rate"
+        if self.is_on_link {
+            "RPC rate over udp, same link"
+        } else {
+            "RPC rate"
+        }
     }
 
     fn metrics(&self) -> &'static [Metric] {

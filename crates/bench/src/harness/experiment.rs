@@ -108,6 +108,7 @@ impl Experiment {
     /// # Errors
     /// [`harness::signal::Interrupted`]; or a count that must be made beforehand failed.
     pub fn cases(&self, selection: &Selection) -> anyhow::Result<Vec<Case>> {
+        selection.use_ends()?;
         let sweep = Sweep {
             transports: &selection.transports(self.transports),
             sizes: selection.sizes().unwrap_or(self.sizes),

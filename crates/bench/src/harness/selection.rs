@@ -5,6 +5,8 @@ use clap::Args;
 use serde_json::Value;
 
 use super::case::Case;
+#[cfg(feature = "full")]
+use super::link::EndName;
 use super::transport::Transport;
 
 /// Bytes of the largest message in experiments whose sizes can be chosen.
@@ -22,6 +24,11 @@ pub struct Selection {
     /// Keep, of the cases with this parameter, only those with these values; can be repeated
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]
     only: Vec<Only>,
+    /// The two ends of the link for `xdp`, each as NAMESPACE/INTERFACE/ADDRESS; without them, a
+    /// link is made, which needs root
+    #[cfg(feature = "full")]
+    #[arg(long, num_args = 2, value_names = ["NEAR", "FAR"])]
+    ends: Vec<EndName>,
 }
 
 /// A parameter, and those of its values to keep.
@@ -38,7 +45,21 @@ impl Selection {
             transport: transport.into_iter().collect(),
             size: size.into_iter().collect(),
             only: Vec::new(),
+            #[cfg(feature = "full")]
+            ends: Vec::new(),
         }
+    }
+
+    /// Makes experiments over `xdp` use the chosen ends.
+    ///
+    /// # Errors
+    /// There is no such namespace.
+    pub(crate) fn use_ends(&self) -> anyhow::Result<()> {
+        #[cfg(feature = "full")]
+        if let [near, far] = &self.ends[..] {
+            super::link::use_ends(near, far)?;
+        }
+        Ok(())
     }
 
     /// The chosen transports, or else the `usual` ones, without duplicates.

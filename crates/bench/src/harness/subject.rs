@@ -8,14 +8,20 @@ pub(crate) mod pipeline;
 pub(crate) mod server;
 pub(crate) mod side;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+#[cfg(feature = "full")]
+use dunlin::Xdp;
 use dunlin::transport::{AutoOptions, ShmOptions, UdpOptions};
+#[cfg(feature = "full")]
+use dunlin::transport::{XdpMode, XdpOptions};
 use dunlin::{Auto, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "full")]
+use super::link::{self, Mode, Place};
 #[cfg(feature = "full")]
 use super::lossy::{LossyOptions, LossyUdp};
 use super::probe::{Measurement, patience};
@@ -48,6 +54,14 @@ pub(crate) const ANSWER: usize = 32;
 /// Bytes of a large response.
 pub(crate) const LARGE: u32 = 8 << 20;
 
+/// Data of a packet on the link of an experiment, whose MTU is 9000.
+#[cfg(feature = "full")]
+pub(crate) const JUMBO: u32 = 8900;
+
+/// Bytes of a packet before its data, and of an extension.
+#[cfg(feature = "full")]
+const FRAMING: u32 = 72;
+
 /// Time to start two processes with an endpoint each, and to connect them.
 pub(crate) const SET_UP: Duration = Duration::from_millis(60);
 
@@ -76,6 +90,11 @@ pub(crate) struct Setting {
     pub(crate) largest: u32,
     /// udp: some of the incoming frames are dropped on purpose.
     pub(crate) loss: Option<Loss>,
+    /// The end of a link at which the endpoint is; `None`: at the loopback device.
+    #[cfg(feature = "full")]
+    pub(crate) place: Option<Place>,
+    /// xdp: packets as long as the link of an experiment permits, not as long as Ethernet's.
+    pub(crate) jumbo: bool,
 }
 
 /// How many frames are lost, and which.
@@ -111,6 +130,10 @@ pub(crate) trait Medium: Open {
 
     /// Makes it lose frames, if it can.
     fn lose(_options: &mut Self::Options, _loss: Loss) {}
+
+    /// Makes it use the interface of an end, if it uses one.
+    #[cfg(feature = "full")]
+    fn at(_options: &mut Self::Options, _place: &Place, _jumbo: bool) {}
 }
 
 impl Medium for Shm {
@@ -140,6 +163,24 @@ impl Medium for Auto {
     }
 }
 
+#[cfg(feature = "full")]
+impl Medium for Xdp {
+    fn pack(options: &mut XdpOptions, on: bool) {
+        Udp::pack(&mut options.udp, on);
+    }
+
+    fn at(options: &mut XdpOptions, place: &Place, jumbo: bool) {
+        options.interface = place.interface().to_owned();
+        if place.is_native() {
+            options.mode = XdpMode::Native;
+        }
+        if jumbo {
+            options.udp.data_size = JUMBO;
+            options.udp.datagram_bytes = Some(JUMBO + FRAMING);
+        }
+    }
+}
+
 /// Calls a function that is generic over the [`Medium`] for a [`Setting`] that loses no frames.
 #[cfg(not(test))]
 macro_rules! over {
@@ -149,6 +190,8 @@ macro_rules! over {
             Transport::Shm => $function::<dunlin::Shm>($($argument),*),
             Transport::Udp => $function::<dunlin::Udp>($($argument),*),
             Transport::Auto => $function::<dunlin::Auto>($($argument),*),
+            #[cfg(feature = "full")]
+            Transport::Xdp | Transport::XdpNative => $function::<dunlin::Xdp>($($argument),*),
         }
     }};
 }
@@ -206,6 +249,9 @@ impl Setting {
             workers: 0,
             largest: 0,
             loss: None,
+            #[cfg(feature = "full")]
+            place: None,
+            jumbo: false,
         }
     }
 
@@ -222,12 +268,16 @@ impl Setting {
             // a short time.
             nexus = nexus.failure_timeout(Duration::from_secs(60));
         }
-        let nexus = nexus.bind((Ipv4Addr::LOCALHOST, 0))?;
+        let nexus = nexus.bind((self.enter()?, 0))?;
         self.seat.take()?;
         let mut builder = nexus
             .endpoint_builder::<T>()
             .transport(|options| {
                 T::pack(options, self.packing);
+                #[cfg(feature = "full")]
+                if let Some(place) = &self.place {
+                    T::at(options, place, self.jumbo);
+                }
                 if let Some(loss) = self.loss {
                     T::lose(options, loss);
                 }
@@ -248,6 +298,16 @@ impl Setting {
             builder = builder.idle(Idle::Spin);
         }
         Ok(builder.build(app)?)
+    }
+
+    /// Moves the calling thread to its place. Returns the address there.
+    fn enter(&self) -> anyhow::Result<IpAddr> {
+        #[cfg(feature = "full")]
+        if let Some(place) = &self.place {
+            place.enter()?;
+            return Ok(place.ip());
+        }
+        Ok(Ipv4Addr::LOCALHOST.into())
     }
 }
 
@@ -284,6 +344,33 @@ pub(crate) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
     let seats = Seats::pick();
     let on = |seat| Setting::spinning(transport, seat);
     (on(seats.client), on(seats.server))
+}
+
+/// As [`spinning_pair`]; for `xdp`, at the two ends of a link.
+///
+/// # Errors
+/// There is no link, and this process may not make one.
+pub(crate) fn linked_pair(transport: Transport) -> anyhow::Result<(Setting, Setting)> {
+    let pair = spinning_pair(transport);
+    #[cfg(feature = "full")]
+    if let Some(mode) = transport.mode() {
+        return at_link(pair, Some(mode));
+    }
+    Ok(pair)
+}
+
+/// Settings at the two ends of a link.
+///
+/// # Errors
+/// There is no link, and this process may not make one.
+#[cfg(feature = "full")]
+pub(crate) fn at_link(
+    (client, server): (Setting, Setting),
+    mode: Option<Mode>,
+) -> anyhow::Result<(Setting, Setting)> {
+    let [near, far] = link::places(mode)?.map(Some);
+    let at = |setting, place| Setting { place, ..setting };
+    Ok((at(client, near), at(server, far)))
 }
 
 /// Connects `count` sessions with the endpoint at `server`, many at the same time.

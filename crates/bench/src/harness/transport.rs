@@ -3,6 +3,9 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "full")]
+use super::link::Mode;
+
 /// Transports that packets travel over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -13,11 +16,26 @@ pub enum Transport {
     Auto,
     /// Kernel UDP over loopback
     Udp,
+    /// AF_XDP between two network namespaces, after the driver
+    #[cfg(feature = "full")]
+    Xdp,
+    /// AF_XDP between two network namespaces, in the driver
+    #[cfg(feature = "full")]
+    #[value(name = "xdp:native")]
+    XdpNative,
 }
 
 impl Transport {
-    /// All of them.
+    /// Those that need no interface.
     pub const ALL: [Self; 3] = [Self::Shm, Self::Auto, Self::Udp];
+
+    /// Those that `latency`, `rate` and `bandwidth` can measure.
+    #[cfg(feature = "full")]
+    pub(crate) const WITH_XDP: [Self; 5] =
+        [Self::Shm, Self::Auto, Self::Udp, Self::Xdp, Self::XdpNative];
+    /// Those that `latency` and `rate` can measure.
+    #[cfg(not(feature = "full"))]
+    pub(crate) const WITH_XDP: [Self; 3] = Self::ALL;
 
     /// Its name in rows.
     pub const fn name(self) -> &'static str {
@@ -25,6 +43,28 @@ impl Transport {
             Self::Shm => "shm",
             Self::Auto => "auto",
             Self::Udp => "udp",
+            #[cfg(feature = "full")]
+            Self::Xdp => "xdp",
+            #[cfg(feature = "full")]
+            Self::XdpNative => "xdp:native",
         }
+    }
+
+    /// Where the kernel runs the program of `xdp`; `None` for the other transports.
+    #[cfg(feature = "full")]
+    pub(crate) const fn mode(self) -> Option<Mode> {
+        match self {
+            Self::Shm | Self::Auto | Self::Udp => None,
+            Self::Xdp => Some(Mode::Generic),
+            Self::XdpNative => Some(Mode::Native),
+        }
+    }
+
+    /// The parameter of rows that says where the program runs.
+    pub(crate) fn params(self) -> Option<(&'static str, &'static str)> {
+        #[cfg(feature = "full")]
+        return self.mode().map(|mode| ("mode", mode.name()));
+        #[cfg(not(feature = "full"))]
+        None
     }
 }

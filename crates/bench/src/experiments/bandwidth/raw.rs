@@ -1,11 +1,15 @@
-//! Baselines of bandwidth, in the same unit: a copy of the same bytes, and full datagrams.
+//! Baselines of bandwidth, in the same unit: a copy of the same bytes, full datagrams, and bare
+//! packets over AF_XDP.
 
 use std::time::Duration;
 
 use super::{METRICS, Messages};
 use crate::baselines::copy::Copy;
 use crate::baselines::udp_rate::UdpRate;
+use crate::baselines::xdp::bulk::XdpBulk;
+use crate::harness::link::Mode;
 use crate::harness::probe::{Measurement, Metric, Probe};
+use crate::harness::subject::JUMBO;
 
 /// Bytes of a datagram: as much data as a packet of the library has over UDP.
 const DATAGRAM: u16 = 1440;
@@ -16,6 +20,11 @@ const SEGMENTS: u32 = 45;
 /// Copies of messages, with one buffer for each message in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) Messages);
+
+/// Bare packets over AF_XDP, with as much data in each as the library's.
+pub(super) const fn packets(mode: Mode) -> XdpBulk {
+    XdpBulk { data: JUMBO, mode }
+}
 
 /// Full datagrams one way, with segmentation by the kernel.
 #[derive(Clone, Copy, Debug)]

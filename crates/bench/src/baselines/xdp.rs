@@ -1,0 +1,169 @@
+//! Baselines over AF_XDP without the library: packets of the same length as those of the library,
+//! over the same link, whose checksums are written and checked.
+//!
+//! [`Side`] writes and reads such packets; `rtt`, `exchange` and `bulk` measure. Addresses are made
+//! up, because the program takes every packet.
+
+pub(crate) mod bulk;
+pub(crate) mod exchange;
+pub(crate) mod rtt;
+
+use std::io;
+
+use super::sys::xdp::Port;
+use crate::harness::link::Place;
+
+/// Bytes of the headers of Ethernet, IPv4 and UDP.
+const HEADERS: usize = 14 + 20 + 8;
+/// Where the headers of IP and UDP, and the payload's sum begin.
+const IP: usize = 14;
+const UDP: usize = IP + 20;
+/// The library's header, which the payload has too.
+pub(crate) const LIBRARY_HEADER: usize = 24;
+/// The port of both sides. The link carries other packets as well, such as those of IPv6.
+const PORT: u16 = 7_771;
+
+/// One side of a link.
+#[derive(Debug)]
+struct Side {
+    port: Port,
+    /// The packets that it sends, and those that it receives.
+    out: Form,
+    into: Form,
+}
+
+/// Packets of one length.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    /// The headers, without the sum of UDP.
+    headers: [u8; HEADERS],
+    /// The part of the sum of UDP that is the same for all packets.
+    pseudo: u64,
+    /// Bytes of the payload.
+    payload: usize,
+}
+
+impl Form {
+    /// Packets with a payload of `payload` bytes.
+    fn new(payload: usize) -> io::Result<Self> {
+        let mut headers = [0; HEADERS];
+        headers[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+        let udp_len = u16::try_from(8 + payload).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let ip = &mut headers[IP..UDP];
+        ip[0] = 0x45;
+        ip[2..4].copy_from_slice(&(20 + udp_len).to_be_bytes());
+        (ip[8], ip[9]) = (64, 17);
+        ip[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        let own = finish(sum(ip));
+        ip[10..12].copy_from_slice(&own.to_ne_bytes());
+        let udp = &mut headers[UDP..];
+        udp[..2].copy_from_slice(&PORT.to_be_bytes());
+        udp[2..4].copy_from_slice(&PORT.to_be_bytes());
+        udp[4..6].copy_from_slice(&udp_len.to_be_bytes());
+        let [high, low] = udp_len.to_be_bytes();
+        Ok(Self {
+            pseudo: sum(&headers[IP + 12..UDP]) + sum(&[0, 17, high, low]),
+            headers,
+            payload,
+        })
+    }
+
+    /// Writes a packet into a frame.
+    #[inline]
+    fn write(&self, packet: &mut [u8], write: impl FnOnce(&mut [u8])) {
+        let (head, payload) = packet.split_at_mut(HEADERS);
+        head.copy_from_slice(&self.headers);
+        write(payload);
+        let all = finish(self.pseudo + sum(&head[UDP..UDP + 6]) + sum(payload));
+        head[UDP + 6..].copy_from_slice(&all.to_ne_bytes());
+    }
+
+    /// The payload of a packet in one piece; `None` if a sum or the length is wrong, or if the
+    /// packet is not one of the other side.
+    #[inline]
+    fn read<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]> {
+        let is_right = packet.len() == HEADERS + self.payload
+            && is_ours(packet)
+            && is_right(self.pseudo + sum(&packet[UDP..]));
+        is_right.then(|| &packet[HEADERS..])
+    }
+}
+
+impl Side {
+    /// Opens a side that sends and receives payloads of these numbers of bytes.
+    fn open(place: &Place, out: usize, into: usize) -> io::Result<Self> {
+        let longest = HEADERS + out.max(into);
+        Ok(Self {
+            port: Port::open(place.interface(), place.is_native(), longest)?,
+            out: Form::new(out)?,
+            into: Form::new(into)?,
+        })
+    }
+
+    /// Writes a packet. False if no frame is free.
+    #[inline]
+    fn push(&mut self, write: impl FnOnce(&mut [u8])) -> bool {
+        let form = &self.out;
+        self.port
+            .push(HEADERS + form.payload, |packet| form.write(packet, write))
+    }
+
+    /// Writes a packet and sends it.
+    #[inline]
+    fn send(&mut self, write: impl FnOnce(&mut [u8])) -> bool {
+        let is_written = self.push(write);
+        self.port.kick();
+        is_written
+    }
+
+    /// Shows the payloads of up to `most` packets in one piece, without those that are wrong.
+    /// Returns how many came.
+    #[inline]
+    fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
+        let form = &self.into;
+        self.port.receive(most, |packet, _| {
+            if let Some(payload) = form.read(packet) {
+                take(payload);
+            }
+        })
+    }
+}
+
+/// Whether a packet, or its first piece, is one of the other side.
+#[inline]
+fn is_ours(packet: &[u8]) -> bool {
+    packet.get(IP + 9) == Some(&17)
+        && packet.get(UDP + 2..UDP + 4) == Some(&PORT.to_be_bytes())
+        && is_right(sum(&packet[IP..IP + 20]))
+}
+
+/// The sum of 32-bit words, not yet folded (RFC 1071); bytes after the last word count as one.
+#[inline]
+fn sum(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(4);
+    let mut last = [0; 4];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    let word = |word: &[u8]| u64::from(u32::from_ne_bytes(word.try_into().expect("four bytes")));
+    words.map(word).sum::<u64>() + u64::from(u32::from_ne_bytes(last))
+}
+
+#[inline]
+fn fold(mut sum: u64) -> u16 {
+    while sum >> 16 != 0 {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    u16::try_from(sum).expect("it was folded")
+}
+
+#[inline]
+fn finish(sum: u64) -> u16 {
+    !fold(sum)
+}
+
+#[inline]
+fn is_right(sum: u64) -> bool {
+    fold(sum) == 0xFFFF
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! Large packets one way over AF_XDP: the receiver copies each to its place in a buffer, checks its
+//! number and its sum, and acknowledges every few packets, so that none is lost.
+
+use std::hint;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+use super::{Form, HEADERS, LIBRARY_HEADER, Side, UDP, is_ours, is_right, sum};
+use crate::harness::link::{self, Mode, Place};
+use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
+use harness::process::{Parent, Process, Role};
+use harness::seat::Seats;
+
+/// Sends.
+pub(crate) const SEND: Role = Role::new("xdp-send", send);
+
+/// Receives and acknowledges.
+pub(crate) const RECEIVE: Role = Role::new("xdp-receive", receive);
+
+/// Packets that may be under way.
+const WINDOW: u64 = 128;
+
+/// Packets between two acknowledgements.
+const EVERY: u64 = 16;
+
+/// Packets for which the receiver's buffer has room.
+const PLACES: usize = 128;
+
+/// Bytes of the payload of an acknowledgement.
+const ACK: usize = 32;
+
+/// Most pieces that are taken from the ring together.
+const BURST: u32 = 64;
+
+/// A sender without an acknowledgement for so long has lost packets.
+const LOST: Duration = Duration::from_secs(2);
+
+/// Packets before the first that counts.
+const WARM_UP: u64 = 2_000;
+
+const METRICS: [Metric; 1] = [Metric {
+    name: "gbps",
+    unit: "Gbit/s",
+    against: Against::Baseline(0),
+}];
+
+/// The rate of data in packets with the library's header and `data` bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct XdpBulk {
+    pub(crate) data: u32,
+    pub(crate) mode: Mode,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Params {
+    place: Place,
+    data: u32,
+    span: Duration,
+}
+
+impl Probe for XdpBulk {
+    fn name(&self) -> &'static str {
+        "raw AF_XDP transfer"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let seats = Seats::pick();
+        let [near, far] = link::places(Some(self.mode))?;
+        let params = |place| Params {
+            place,
+            data: self.data,
+            span,
+        };
+        let mut receiver = Process::spawn(RECEIVE, seats.server, &params(far))?;
+        receiver.receive::<()>(patience(Duration::ZERO))?;
+        let mut sender = Process::spawn(SEND, seats.client, &params(near))?;
+        Ok(vec![sender.receive::<f64>(patience(span))?].into())
+    }
+}
+
+/// The number in the payload of a packet.
+#[inline]
+fn number(payload: &[u8]) -> Option<u64> {
+    payload.first_chunk().copied().map(u64::from_le_bytes)
+}
+
+/// The sender.
+///
+/// # Errors
+/// Packets are lost, or the kernel refuses the socket.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    params.place.enter()?;
+    let data = params.data as usize;
+    let side = Side::open(&params.place, LIBRARY_HEADER + data, ACK)?;
+    let mut sender = Sender {
+        side,
+        message: vec![0xA5; data],
+        sent: 0,
+        acknowledged: 0,
+    };
+    sender.run_until(|sender, _| sender.acknowledged >= WARM_UP)?;
+    let (begin, before) = (Instant::now(), sender.acknowledged);
+    sender.run_until(|_, elapsed| elapsed >= params.span)?;
+    let bytes = (sender.acknowledged - before) as f64 * data as f64;
+    parent.say(&(bytes * 8.0 / begin.elapsed().as_secs_f64() / 1e9))
+}
+
+struct Sender {
+    side: Side,
+    message: Vec<u8>,
+    sent: u64,
+    acknowledged: u64,
+}
+
+impl Sender {
+    fn run_until(&mut self, is_over: impl Fn(&Self, Duration) -> bool) -> anyhow::Result<()> {
+        let (begin, mut last) = (Instant::now(), (self.acknowledged, Instant::now()));
+        while !is_over(self, begin.elapsed()) {
+            self.turn();
+            if self.acknowledged != last.0 {
+                last = (self.acknowledged, Instant::now());
+            }
+            ensure!(last.1.elapsed() < LOST, "packets were lost");
+        }
+        Ok(())
+    }
+
+    /// Sends what the window allows, and takes acknowledgements.
+    #[inline]
+    fn turn(&mut self) {
+        let before = self.sent;
+        while self.sent < self.acknowledged + WINDOW && self.push() {
+            self.sent += 1;
+        }
+        if self.sent > before {
+            self.side.port.kick();
+        }
+        let acknowledged = &mut self.acknowledged;
+        self.side.receive(BURST, |payload| {
+            *acknowledged = number(payload).unwrap_or(0).max(*acknowledged);
+        });
+    }
+
+    #[inline]
+    fn push(&mut self) -> bool {
+        let (message, number) = (&self.message, self.sent);
+        self.side.push(|payload| {
+            payload[..8].copy_from_slice(&number.to_le_bytes());
+            let data = &mut payload[LIBRARY_HEADER..];
+            data.copy_from_slice(message);
+            data[..8].copy_from_slice(&number.to_le_bytes());
+        })
+    }
+}
+
+/// The receiver; runs until the parent kills it.
+///
+/// # Errors
+/// A packet is wrong, or the kernel refuses the socket.
+pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    params.place.enter()?;
+    let data = params.data as usize;
+    let mut side = Side::open(&params.place, ACK, LIBRARY_HEADER + data)?;
+    parent.say(&())?;
+    let mut receiver = Receiver {
+        form: side.into,
+        packet: Packet::default(),
+        buffer: vec![0; PLACES * data],
+        data,
+        taken: 0,
+        wrong: false,
+    };
+    let mut acknowledged = 0;
+    loop {
+        if side
+            .port
+            .receive(BURST, |piece, ends| receiver.take(piece, ends))
+            == 0
+        {
+            hint::spin_loop();
+        }
+        ensure!(!receiver.wrong, "packet {} is wrong", receiver.taken);
+        if receiver.taken >= acknowledged + EVERY {
+            acknowledged = receiver.taken;
+            side.send(|payload| payload[..8].copy_from_slice(&acknowledged.to_le_bytes()));
+        }
+    }
+}
+
+/// The packet of which pieces arrive.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packet {
+    /// Bytes so far; 0 before the first piece.
+    len: usize,
+    sum: u64,
+    number: u64,
+    /// Whether it is one of the sender's.
+    is_ours: bool,
+}
+
+struct Receiver {
+    form: Form,
+    packet: Packet,
+    buffer: Vec<u8>,
+    data: usize,
+    taken: u64,
+    wrong: bool,
+}
+
+impl Receiver {
+    /// Copies a piece to its place in the buffer.
+    #[inline]
+    fn take(&mut self, piece: &[u8], ends: bool) {
+        const START: usize = HEADERS + LIBRARY_HEADER;
+        let at = self.packet.len;
+        if at == 0 {
+            self.packet.is_ours = piece.len() >= START && is_ours(piece);
+            self.packet.number = piece.get(HEADERS..).and_then(number).unwrap_or(0);
+        }
+        self.packet.len += piece.len();
+        if self.packet.is_ours && self.packet.len <= START + self.data {
+            let (skip, sum_from) = if at == 0 { (START, UDP) } else { (0, 0) };
+            self.packet.sum += sum(&piece[sum_from..]);
+            let place = self.place() + (at + skip).saturating_sub(START);
+            let bytes = &piece[skip..];
+            self.buffer[place..place + bytes.len()].copy_from_slice(bytes);
+        }
+        if ends {
+            self.on_end();
+        }
+    }
+
+    /// Where the data of the packet begin in the buffer.
+    #[inline]
+    fn place(&self) -> usize {
+        usize::try_from(self.packet.number).unwrap_or(0) % PLACES * self.data
+    }
+
+    fn on_end(&mut self) {
+        let place = self.place();
+        let packet = std::mem::take(&mut self.packet);
+        if packet.is_ours {
+            let is_whole = packet.len == HEADERS + LIBRARY_HEADER + self.data
+                && packet.number == self.taken
+                && is_right(self.form.pseudo + packet.sum)
+                && number(&self.buffer[place..]) == Some(packet.number);
+            self.wrong |= !is_whole;
+            self.taken += 1;
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A link between two network namespaces, for transports that need an interface: the ends that the
+//! command names, or else a pair of virtual interfaces that this process makes as root.
+//!
+//! Invariant: a link that was made ends with this process, and its namespaces have no name. An end
+//! is a [`Place`]: a child enters it before it opens anything. Called by experiments in the parent,
+//! and by the roles of its children.
+
+mod namespace;
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+/// The interfaces of a link that was made, in each of its namespaces, and the longest packet on it.
+const INTERFACE: &str = "link0";
+const MTU: u32 = 9000;
+
+/// Bytes of the longest name of an interface, and a zero.
+const NAME: usize = 16;
+
+/// Where the kernel runs the program that steers packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Mode {
+    /// After the driver.
+    Generic,
+    /// In the driver.
+    Native,
+}
+
+impl Mode {
+    /// Its name in rows.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Generic => "generic",
+            Self::Native => "native",
+        }
+    }
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The namespace, as a descriptor of the process that holds the link.
+    process: u32,
+    descriptor: i32,
+    interface: [u8; NAME],
+    ip: IpAddr,
+    /// `None`: the process leaves the interface to the kernel.
+    mode: Option<Mode>,
+}
+
+/// An end as the command names it: `NAMESPACE/INTERFACE/ADDRESS`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndName {
+    namespace: String,
+    interface: String,
+    ip: IpAddr,
+}
+
+impl FromStr for EndName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let [namespace, interface, ip] = parts[..] else {
+            return Err("write an end as NAMESPACE/INTERFACE/ADDRESS".to_owned());
+        };
+        if namespace.is_empty() || interface.is_empty() || interface.len() >= NAME {
+            return Err("an interface's name has 1 to 15 bytes".to_owned());
+        }
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            interface: interface.to_owned(),
+            ip: ip.parse().map_err(|_| format!("{ip} is no address"))?,
+        })
+    }
+}
+
+/// The ends of the link, and the namespaces, which live as long as their files are open.
+#[derive(Debug)]
+struct Link {
+    ends: [Place; 2],
+    _namespaces: [File; 2],
+}
+
+/// The link of this process.
+static LINK: Mutex<Option<Link>> = Mutex::new(None);
+
+/// Uses these ends instead of making a link.
+///
+/// # Errors
+/// There is no such namespace.
+pub(crate) fn use_ends(near: &EndName, far: &EndName) -> anyhow::Result<()> {
+    let open = |end: &EndName| {
+        let path = format!("/run/netns/{}", end.namespace);
+        let file = File::open(&path).with_context(|| path.clone())?;
+        let place = Place::of(&file, &end.interface, end.ip);
+        anyhow::Ok((place, file))
+    };
+    let ((near, near_file), (far, far_file)) = (open(near)?, open(far)?);
+    *LINK.lock().unwrap_or_else(PoisonError::into_inner) = Some(Link {
+        ends: [near, far],
+        _namespaces: [near_file, far_file],
+    });
+    Ok(())
+}
+
+/// Both ends of the link, for a program that runs in this mode. The first call makes the link if
+/// the command names no ends.
+///
+/// # Errors
+/// This process may not make namespaces.
+pub(crate) fn places(mode: Option<Mode>) -> anyhow::Result<[Place; 2]> {
+    let mut link = LINK.lock().unwrap_or_else(PoisonError::into_inner);
+    let link = match &mut *link {
+        Some(link) => link,
+        none => none.insert(make().context("a link needs root, or name its ends by --ends")?),
+    };
+    Ok(link.ends.map(|place| Place { mode, ..place }))
+}
+
+fn make() -> anyhow::Result<Link> {
+    let namespaces = [namespace::make()?, namespace::make()?];
+    let ips = [[10, 79, 1, 1], [10, 79, 1, 2]].map(Ipv4Addr::from);
+    let [near, far] = &namespaces;
+    let there = path_of(std::process::id(), far.as_raw_fd());
+    ip(
+        near,
+        &format!(
+            "link add {INTERFACE} mtu {MTU} type veth peer name {INTERFACE} mtu {MTU} netns {there}"
+        ),
+    )?;
+    for (namespace, address) in namespaces.iter().zip(ips) {
+        // Without IPv6, the link carries no packets but those of the experiment.
+        ip(namespace, &format!("link set {INTERFACE} addrgenmode none"))?;
+        ip(namespace, &format!("addr add {address}/24 dev {INTERFACE}"))?;
+        ip(namespace, &format!("link set {INTERFACE} up"))?;
+        ip(namespace, "link set lo up")?;
+    }
+    let ends = [
+        Place::of(near, INTERFACE, ips[0].into()),
+        Place::of(far, INTERFACE, ips[1].into()),
+    ];
+    Ok(Link {
+        ends,
+        _namespaces: namespaces,
+    })
+}
+
+/// Runs a command of `ip` in a namespace.
+fn ip(namespace: &File, arguments: &str) -> anyhow::Result<()> {
+    let output = namespace::within(namespace, || {
+        Command::new("ip").args(arguments.split(' ')).output()
+    })?
+    .context("ip")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "ip {arguments}: {}", said.trim());
+    Ok(())
+}
+
+fn path_of(process: u32, descriptor: i32) -> String {
+    format!("/proc/{process}/fd/{descriptor}")
+}
+
+impl Place {
+    fn of(namespace: &File, interface: &str, ip: IpAddr) -> Self {
+        let mut name = [0; NAME];
+        name[..interface.len()].copy_from_slice(interface.as_bytes());
+        Self {
+            process: std::process::id(),
+            descriptor: namespace.as_raw_fd(),
+            interface: name,
+            ip,
+            mode: None,
+        }
+    }
+
+    /// Moves the calling thread, and all threads that it starts from now on, to this end.
+    ///
+    /// # Errors
+    /// The parent has ended, or this process may not enter its namespace.
+    pub(crate) fn enter(&self) -> anyhow::Result<()> {
+        let path = path_of(self.process, self.descriptor);
+        let Ok(file) = File::open(&path) else {
+            bail!("{path} is gone");
+        };
+        namespace::enter(&file).with_context(|| format!("cannot enter {path}"))
+    }
+
+    /// The name of its interface.
+    pub(crate) fn interface(&self) -> &str {
+        let name = self.interface.split(|byte| *byte == 0).next();
+        std::str::from_utf8(name.unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Its address.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
+    /// Whether the program runs in the driver.
+    pub(crate) fn is_native(&self) -> bool {
+        self.mode == Some(Mode::Native)
+    }
+}
+
+#[cfg(test)]
+mod tests;
