@@ -74,6 +74,7 @@ impl Configurable for dunlin_xdp::Xdp {
             XdpMode::Native => dunlin_xdp::Mode::Native,
         };
         options.umem_bytes = own.umem_bytes;
+        options.endpoints = own.endpoints;
         options.partial_sums = own.partial_sums;
         Udp::configure(settings, &mut options.udp);
     }

@@ -48,6 +48,7 @@ pub(super) struct XdpOptions {
     pub(super) queue: u32,
     pub(super) mode: XdpMode,
     pub(super) umem_bytes: u64,
+    pub(super) endpoints: u32,
     pub(super) partial_sums: bool,
 }
 
@@ -65,6 +66,7 @@ impl Default for XdpOptions {
             queue: 0,
             mode: XdpMode::Generic,
             umem_bytes: 64 << 20,
+            endpoints: 4,
             partial_sums: true,
         }
     }

@@ -145,6 +145,25 @@ pub(crate) fn own(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The device and the number of the calling thread's network namespace.
+pub(crate) fn network_namespace() -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::metadata("/proc/thread-self/ns/net")?;
+    Ok((file.dev(), file.ino()))
+}
+
+/// Returns after every program of the kernel that began before the call has ended (`membarrier(2)`).
+pub(crate) fn await_programs() {
+    /// `MEMBARRIER_CMD_GLOBAL`.
+    const GLOBAL: c_int = 1;
+    // SAFETY: takes numbers.
+    let rc = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+    if rc != 0 {
+        // Programs run for microseconds.
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 /// The number of an interface in the caller's network namespace.
 pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
     // SAFETY: the name ends with a zero byte.

@@ -20,10 +20,13 @@ mod open;
 #[cfg(not(loom))]
 pub mod packet;
 #[cfg(not(loom))]
+mod queue;
+#[cfg(not(loom))]
 mod receive;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod roads;
+mod shared;
 #[cfg(not(loom))]
 pub mod socket;
 #[cfg(not(loom))]

@@ -1,4 +1,5 @@
-//! Opens an endpoint: the socket of the kernel, the region and the rings, the program that steers.
+//! Opens an endpoint: the socket of the kernel with its share of a queue, and its place in the map
+//! of the program that steers.
 //!
 //! Invariant: if a step fails, everything that earlier steps made is removed, and the interface is
 //! as it was. The error names what is missing.
@@ -14,14 +15,15 @@ use dunlin_transport::udp::{self, Udp};
 use crate::device::Device;
 use crate::ffi;
 use crate::packet::Home;
+use crate::queue::{Interface, Queue, Share};
 use crate::receive::XdpRx;
 use crate::receive::arrivals::Arrivals;
+use crate::ring::{Consumer, Desc, Memory};
 use crate::roads::Tables;
 use crate::socket::{Rings, Socket, explain};
-use crate::steering::{Mode, Steering};
+use crate::steering::Mode;
 use crate::transmit::XdpTx;
 use crate::transmit::frames::Frames;
-use crate::umem::{FRAME, MIN_FRAMES, Umem};
 use crate::ways::{OwnMac, Ways};
 
 /// Options of one `xdp` endpoint.
@@ -34,8 +36,12 @@ pub struct Options {
     /// Where the kernel runs the program that steers.
     pub mode: Mode,
     /// Bytes of the region of frames, which the kernel pins; half is for receiving. If
-    /// `RLIMIT_MEMLOCK` permits less, the region is smaller; [`XdpRx::details`] has its size.
+    /// `RLIMIT_MEMLOCK` permits less, the region is smaller; [`XdpRx::details`] has its size. The
+    /// endpoints of a queue share one region, and the first of them decides about its size.
     pub umem_bytes: u64,
+    /// Most endpoints of this process at the queue. Each has the same share of the region, also
+    /// while there are fewer; the first of them decides about their number.
+    pub endpoints: u32,
     /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
     pub partial_sums: bool,
@@ -52,6 +58,7 @@ impl Default for Options {
             queue: 0,
             mode: Mode::Generic,
             umem_bytes: 64 << 20,
+            endpoints: 4,
             partial_sums: true,
             udp: udp::Options::default(),
         }
@@ -67,12 +74,17 @@ impl Transport for Xdp {
     type Tx = XdpTx;
 }
 
-/// An open socket of the kernel, with the program that steers to it. Both halves share it: when the
-/// second of them goes, link, maps and socket go too.
+/// An open socket of the kernel, and its place at its queue and its interface. Both halves share it.
 #[derive(Debug)]
 struct Opened {
     socket: Socket,
-    steering: Steering,
+    /// Where received packets stand.
+    received: Memory<Desc>,
+    queue: Arc<Queue>,
+    share: Share,
+    interface: Arc<Interface>,
+    /// The socket's number in the map of sockets.
+    number: u32,
     home: Home,
 }
 
@@ -80,7 +92,60 @@ impl Drop for Opened {
     fn drop(&mut self) {
         // From now on, the program finds no socket for arriving packets and passes them to the
         // kernel.
-        self.steering.release(&self.home);
+        let steering = self.interface.steering();
+        steering.release(&self.home);
+        steering.forget_socket(self.number);
+        self.interface.give_number_back(self.number);
+        if Arc::strong_count(&self.queue) > 1 {
+            self.leave_frames();
+        }
+        self.queue.give_share_back(self.share);
+    }
+}
+
+impl Opened {
+    /// A socket with a share of the queue and a number, to which nothing is steered yet.
+    fn new(interface: Arc<Interface>, queue: Arc<Queue>, home: Home) -> io::Result<(Self, Rings)> {
+        let count = queue.share_frames();
+        let (socket, rings) = Socket::open(queue.host(), count)?;
+        let share = queue.take_share().ok_or_else(|| {
+            busy("the queue has as many endpoints as the option xdp.endpoints allows")
+        })?;
+        let Some(number) = interface.take_number() else {
+            queue.give_share_back(share);
+            return Err(busy(
+                "the interface has as many endpoints as one program serves",
+            ));
+        };
+        let opened = Self {
+            socket,
+            received: rings.received.clone(),
+            queue,
+            share,
+            interface,
+            number,
+            home,
+        };
+        let fd = opened.socket.fd().expect("a socket has a descriptor");
+        opened.interface.steering().set_socket(number, fd)?;
+        Ok((opened, rings))
+    }
+
+    /// Gives the frames of packets that nothing will read any more to the other endpoints.
+    fn leave_frames(&self) {
+        ffi::await_programs();
+        let mut part = self.queue.receiving().shared();
+        let mut rx = Consumer::new(self.received.clone());
+        rx.available(u32::MAX);
+        // The ring still has the entries of packets that were shown last, whose frames are ours.
+        let mut next = || {
+            let addr = rx.pop()?.addr;
+            let _ = part.take_back(addr);
+            Some(part.frame_of(addr).and_then(|frame| part.lend(frame)))
+        };
+        self.queue
+            .rings()
+            .fill(|| std::iter::from_fn(&mut next).flatten().next());
     }
 }
 
@@ -113,8 +178,8 @@ impl Xdp {
     ///
     /// # Errors
     /// `InvalidInput` for options outside their limits; `NotFound` if there is no such interface;
-    /// `ResourceBusy` if its queue is taken, or it has an XDP program; otherwise the kernel's error
-    /// with the step that failed and the capability that permits it.
+    /// `ResourceBusy` if its queue is taken, or it has an XDP program of another process; otherwise
+    /// the kernel's error with the step that failed and the capability that permits it.
     pub fn open(options: &Options) -> io::Result<Halves<XdpRx, XdpTx>> {
         let name = name_of(&options.interface)?;
         let index = index_of(&name)?;
@@ -131,25 +196,28 @@ impl Xdp {
                 .mac
                 .ok_or_else(|| invalid("the interface has no Ethernet address"))?,
         };
-        let umem = region(options.umem_bytes)?;
-        let (for_rx, for_tx) = umem.halves();
-        let (socket, rings) = Socket::open(index, options.queue, umem)?;
-        let steering = steer(&socket, &home, options.queue)?;
-        let opened = Arc::new(Opened {
-            socket,
-            steering,
-            home,
-        });
-        let Rings {
-            rx,
-            fill,
-            tx,
-            completion,
-        } = rings;
-        let arrivals = Arrivals::new(for_rx, rx, fill, opened.clone());
-        let frames = Frames::new(for_tx, tx, completion, opened.clone());
+        let interface = Interface::get(index, options.mode)?;
+        let queue = interface.queue(options.queue, options.umem_bytes, options.endpoints)?;
+        let (opened, rings) = Opened::new(interface, queue, home)?;
+        let opened = Arc::new(opened);
+        let (queue, share) = (&opened.queue, opened.share);
+        let arrivals = Arrivals::new(
+            queue.receiving().shared(),
+            share.is_first,
+            rings.rx,
+            queue.rings(),
+            opened.clone(),
+        );
+        let frames = Frames::new(
+            queue.sending(share).own(),
+            share.number as usize,
+            rings.tx,
+            queue.rings(),
+            opened.clone(),
+        );
         // Last, because a packet may be steered from now on, and needs an empty frame.
-        opened.steering.attach(index, options.mode)?;
+        let steering = opened.interface.steering();
+        steering.steer(&home, opened.number, options.queue)?;
         let mac = OwnMac::new(home.mac);
         let ways = Ways::new(home, mac.clone(), &link, Box::new(tables));
         let limits = Limits {
@@ -197,24 +265,8 @@ fn ip_on(name: &CStr, given: IpAddr) -> io::Result<IpAddr> {
     })
 }
 
-/// The region: of the size that the options ask for, or less if the process may pin less.
-fn region(bytes: u64) -> io::Result<Arc<Umem>> {
-    let frames = |bytes: u64| u32::try_from(bytes / FRAME as u64).unwrap_or(u32::MAX);
-    let least = u64::from(MIN_FRAMES) * FRAME as u64;
-    let permitted = match ffi::pinnable() {
-        Some(limit) if limit < bytes && limit >= least => limit,
-        _ => bytes,
-    };
-    Umem::new(frames(permitted))
-}
-
-/// The program, not attached, with one socket and one endpoint.
-fn steer(socket: &Socket, home: &Home, queue: u32) -> io::Result<Steering> {
-    let steering = Steering::load()?;
-    let fd = socket.fd().expect("a socket has a descriptor");
-    steering.set_socket(0, fd)?;
-    steering.steer(home, 0, queue)?;
-    Ok(steering)
+fn busy(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, what)
 }
 
 fn invalid(what: &'static str) -> io::Error {

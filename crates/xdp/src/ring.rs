@@ -130,6 +130,8 @@ pub(crate) struct Memory<E> {
 
 // SAFETY: all that the pointers lead to is atomic, and the mapping is kept.
 unsafe impl<E> Send for Memory<E> {}
+// SAFETY: as above.
+unsafe impl<E> Sync for Memory<E> {}
 
 impl<E: Entry> Memory<E> {
     /// A ring in a mapping. `None` if a part does not lie inside, or `count` is no power of two.
@@ -289,6 +291,14 @@ impl<E: Entry> Producer<E> {
         self.memory.count - self.look()
     }
 
+    /// The entries that the consumer has not taken yet. It takes them as long as the ring is open.
+    pub(crate) fn left(&mut self) -> impl Iterator<Item = E> + '_ {
+        let waiting = self.waiting();
+        let waiting = if self.broken { 0 } else { waiting };
+        let first = self.at.wrapping_sub(waiting);
+        (0..waiting).map(move |ahead| self.memory.read(first.wrapping_add(ahead)))
+    }
+
     /// The other side has moved to an impossible position.
     pub fn is_broken(&self) -> bool {
         self.broken
@@ -353,6 +363,11 @@ impl<E: Entry> Consumer<E> {
         filled
     }
 
+    /// Entries that the ring holds at most.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.memory.count
+    }
+
     /// The entry `ahead` places after the next one, if [`Self::available`] has shown it.
     #[inline]
     pub fn peek(&self, ahead: u32) -> Option<E> {
@@ -396,6 +411,8 @@ impl<E: Entry> Consumer<E> {
     }
 }
 
+#[cfg(all(test, loom))]
+pub(crate) mod loom_rings;
 #[cfg(all(test, loom))]
 mod loom_tests;
 #[cfg(test)]

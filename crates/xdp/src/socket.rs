@@ -1,13 +1,15 @@
-//! An `AF_XDP` socket: opened, given a region and four rings, and bound to a queue of an interface
-//! (`Documentation/networking/af_xdp.rst`).
+//! `AF_XDP` sockets of a queue (`Documentation/networking/af_xdp.rst`): one that has the region and
+//! the rings which all endpoints of the queue share, and one for each endpoint, with two rings of
+//! its own.
 //!
-//! Invariant: all that the socket changes in the kernel ends with its descriptor. It is bound in
-//! copy mode, which every driver has, with frames of several pieces (`XDP_USE_SG`, Linux 6.6):
-//! between neighbours in one kernel, a message that `udp` leaves to be segmented later arrives
-//! whole, with up to 64 KB. Called by `open`; its rings go to `receive` and `transmit`.
+//! Invariant: all that a socket changes in the kernel ends with its descriptor and with the mappings
+//! of its rings. The first socket is bound in copy mode, which every driver has, with frames of
+//! several pieces (`XDP_USE_SG`, Linux 6.6): between neighbours in one kernel, a message that `udp`
+//! leaves to be segmented later arrives whole, with up to 64 KB. The others inherit that. Called by
+//! `queue` and `open`; the rings go to `receive`, `transmit` and `shared`.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,20 +29,78 @@ const OFFSETS: usize = 16;
 const ATTEMPTS: u32 = 40;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
 
-/// The rings of a socket, from our side.
+/// The rings of an endpoint's socket, from our side.
 #[derive(Debug)]
 pub struct Rings {
     /// Received packets.
     pub rx: Consumer<Desc>,
-    /// Empty frames for them.
-    pub fill: Producer<u64>,
     /// Packets to send.
     pub tx: Producer<Desc>,
-    /// Frames of packets that have left.
-    pub completion: Consumer<u64>,
+    /// Where the received packets stand, for the end of the socket.
+    pub(crate) received: Memory<Desc>,
 }
 
-/// A bound socket.
+/// The rings that the endpoints of a queue share, from our side.
+#[derive(Debug)]
+pub(crate) struct QueueRings {
+    /// Empty frames for received packets.
+    pub(crate) fill: Producer<u64>,
+    /// Frames of packets that have left.
+    pub(crate) completion: Consumer<u64>,
+}
+
+/// The socket of a queue, which has its region and receives nothing.
+#[derive(Debug)]
+pub(crate) struct Host {
+    fd: OwnedFd,
+    index: u32,
+    queue: u32,
+    /// The kernel reads and writes it as long as a socket is open.
+    umem: Arc<Umem>,
+}
+
+impl Host {
+    /// Opens the socket of queue `queue` of interface `index`, with rings that hold each half of the
+    /// region's frames.
+    ///
+    /// # Errors
+    /// The kernel's, with a sentence that names the failed step and says what would permit it.
+    pub(crate) fn open(index: u32, queue: u32, umem: Arc<Umem>) -> io::Result<(Self, QueueRings)> {
+        let fd = new()?;
+        register(fd.as_fd(), &umem)?;
+        let count = (umem.frames() / 2).next_power_of_two();
+        let [fill, completion] = [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING];
+        for (name, count) in [
+            (fill, count),
+            (completion, count),
+            // The kernel binds no socket without a ring of its own.
+            (libc::XDP_RX_RING, 1),
+        ] {
+            make_ring(fd.as_fd(), name, count)?;
+        }
+        let at = places(fd.as_fd())?;
+        // 32-bit constants of the kernel's interface, which are offsets here.
+        let offset = |number: u64| i64::try_from(number).expect("the offsets have 33 bits");
+        let [fill, completion] = [
+            offset(libc::XDP_UMEM_PGOFF_FILL_RING),
+            offset(libc::XDP_UMEM_PGOFF_COMPLETION_RING),
+        ];
+        let rings = QueueRings {
+            fill: Producer::new(map_ring(fd.as_fd(), at[2], count, fill)?),
+            completion: Consumer::new(map_ring(fd.as_fd(), at[3], count, completion)?),
+        };
+        bind(fd.as_fd(), index, queue, None)?;
+        let host = Self {
+            fd,
+            index,
+            queue,
+            umem,
+        };
+        Ok((host, rings))
+    }
+}
+
+/// The socket of an endpoint.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
@@ -49,34 +109,41 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket on queue `queue` of interface `index`, with a ring of each kind that holds
-    /// half of the region's frames.
+    /// Opens a socket on the queue of `host`, with rings of up to `count` entries.
     ///
     /// # Errors
-    /// The kernel's, with a sentence that names the failed step and says what would permit it.
-    pub fn open(index: u32, queue: u32, umem: Arc<Umem>) -> io::Result<(Self, Rings)> {
-        let fd = ffi::socket(libc::AF_XDP, libc::SOCK_RAW, 0).map_err(|error| {
-            explain(
-                error,
-                "the kernel opens no AF_XDP socket; it needs CAP_NET_RAW",
-            )
-        })?;
-        register(fd.as_fd(), &umem)?;
-        // A power of two, at most the number of frames that can be in a ring.
-        let count = 1 << (umem.frames() / 2).ilog2();
-        for name in [
-            libc::XDP_UMEM_FILL_RING,
-            libc::XDP_UMEM_COMPLETION_RING,
-            libc::XDP_RX_RING,
-            libc::XDP_TX_RING,
-        ] {
-            ffi::set_option(fd.as_fd(), libc::SOL_XDP, name, &count)
-                .map_err(|error| explain(error, "the kernel refuses a ring"))?;
+    /// The kernel's, with a sentence that names the failed step.
+    pub(crate) fn open(host: &Host, count: u32) -> io::Result<(Self, Rings)> {
+        let fd = new()?;
+        let count = 1 << count.ilog2();
+        for name in [libc::XDP_RX_RING, libc::XDP_TX_RING] {
+            make_ring(fd.as_fd(), name, count)?;
         }
-        let rings = map_rings(fd.as_fd(), count)?;
-        bind(fd.as_fd(), index, queue)?;
+        let at = places(fd.as_fd())?;
+        let received = map_ring(fd.as_fd(), at[0], count, libc::XDP_PGOFF_RX_RING)?;
+        let rings = Rings {
+            rx: Consumer::new(received.clone()),
+            tx: Producer::new(map_ring(fd.as_fd(), at[1], count, libc::XDP_PGOFF_TX_RING)?),
+            received,
+        };
+        bind(fd.as_fd(), host.index, host.queue, Some(host.fd.as_fd()))?;
+        let umem = host.umem.clone();
         Ok((Self { fd, _umem: umem }, rings))
     }
+}
+
+fn new() -> io::Result<OwnedFd> {
+    ffi::socket(libc::AF_XDP, libc::SOCK_RAW, 0).map_err(|error| {
+        explain(
+            error,
+            "the kernel opens no AF_XDP socket; it needs CAP_NET_RAW",
+        )
+    })
+}
+
+fn make_ring(fd: BorrowedFd<'_>, name: c_int, count: u32) -> io::Result<()> {
+    ffi::set_option(fd, libc::SOL_XDP, name, &count)
+        .map_err(|error| explain(error, "the kernel refuses a ring"))
 }
 
 impl Device for Socket {
@@ -140,7 +207,9 @@ fn register(fd: BorrowedFd<'_>, umem: &Umem) -> io::Result<()> {
     })
 }
 
-fn map_rings(fd: BorrowedFd<'_>, count: u32) -> io::Result<Rings> {
+/// Where the parts of the four rings lie: received packets, packets to send, empty frames, completed
+/// frames.
+fn places(fd: BorrowedFd<'_>) -> io::Result<[Option<Offsets>; 4]> {
     let numbers = ffi::numbers::<OFFSETS>(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)
         .map_err(|error| explain(error, "the kernel does not say where its rings lie"))?;
     let at = |ring: usize| -> Option<Offsets> {
@@ -152,16 +221,7 @@ fn map_rings(fd: BorrowedFd<'_>, count: u32) -> io::Result<Rings> {
             flags: number(3)?,
         })
     };
-    // 32-bit constants of the kernel's interface, which are offsets here.
-    let offset = |number: u64| i64::try_from(number).expect("the offsets have 33 bits");
-    let fill = offset(libc::XDP_UMEM_PGOFF_FILL_RING);
-    let completion = offset(libc::XDP_UMEM_PGOFF_COMPLETION_RING);
-    Ok(Rings {
-        rx: Consumer::new(map_ring(fd, at(0), count, libc::XDP_PGOFF_RX_RING)?),
-        tx: Producer::new(map_ring(fd, at(1), count, libc::XDP_PGOFF_TX_RING)?),
-        fill: Producer::new(map_ring(fd, at(2), count, fill)?),
-        completion: Consumer::new(map_ring(fd, at(3), count, completion)?),
-    })
+    Ok([at(0), at(1), at(2), at(3)])
 }
 
 fn map_ring<E: Entry>(
@@ -177,17 +237,28 @@ fn map_ring<E: Entry>(
     Memory::of(Arc::new(mapping), &at, count).ok_or_else(strange)
 }
 
-fn bind(fd: BorrowedFd<'_>, index: u32, queue: u32) -> io::Result<()> {
+/// Binds a socket to a queue. With `host`, it uses the region and the rings of that socket.
+fn bind(
+    fd: BorrowedFd<'_>,
+    index: u32,
+    queue: u32,
+    host: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    // A socket that shares inherits all else.
+    let flags = match host {
+        Some(_) => libc::XDP_SHARED_UMEM,
+        None => libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP | libc::XDP_USE_SG,
+    };
     let address = libc::sockaddr_xdp {
         sxdp_family: u16::try_from(libc::AF_XDP).expect("a small number"),
-        sxdp_flags: libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP | libc::XDP_USE_SG,
+        sxdp_flags: flags,
         sxdp_ifindex: index,
         sxdp_queue_id: queue,
-        sxdp_shared_umem_fd: 0,
+        sxdp_shared_umem_fd: host.map_or(0, |host| host.as_raw_fd().cast_unsigned()),
     };
     patiently(|| ffi::bind_xdp(fd, &address)).map_err(|error| {
         let what = match error.raw_os_error() {
-            Some(libc::EBUSY) => format!("another AF_XDP socket has queue {queue}"),
+            Some(libc::EBUSY) => format!("an AF_XDP socket of another process has queue {queue}"),
             Some(libc::EINVAL) => format!(
                 "the interface has no queue {queue}, or the kernel is older than 6.6, which first \
                  passes frames of several pieces"

@@ -39,7 +39,7 @@ const HAS_FRAGMENTS: u32 = 1 << 5;
 /// Endpoints that an interface can have.
 const MAX_HOMES: u32 = 4096;
 /// Sockets that an interface can have.
-const MAX_SOCKETS: u32 = 256;
+pub(crate) const MAX_SOCKETS: u32 = 256;
 
 /// Bytes for the complaints of the kernel's verifier.
 const LOG: usize = 1 << 16;
@@ -139,6 +139,20 @@ impl Steering {
         let mut attributes = [pair(number(&self.homes), 0), key.as_ptr() as u64, 0, 0];
         // SAFETY: the map's keys have the length of `key`, which is only read.
         unsafe { ffi::bpf(MAP_DELETE, &mut attributes) }.is_ok()
+    }
+
+    /// Takes the number of a socket away.
+    pub(crate) fn forget_socket(&self, number: u32) {
+        let key = number.to_ne_bytes();
+        let mut attributes = [
+            pair(self.sockets.as_raw_fd().cast_unsigned(), 0),
+            key.as_ptr() as u64,
+            0,
+            0,
+        ];
+        // SAFETY: the map's keys have the length of `key`, which is only read. If the number has no
+        // socket, the call does nothing.
+        let _ = unsafe { ffi::bpf(MAP_DELETE, &mut attributes) };
     }
 
     /// Assigns a number to a socket.

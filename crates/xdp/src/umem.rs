@@ -1,7 +1,8 @@
 //! The region of frames that we share with the kernel (UMEM), and the ledger of their owners.
 //!
-//! A region is cut into frames of [`FRAME`] bytes. One part of them is for received packets, the
-//! other for packets to send, and each half of an endpoint owns its part.
+//! A region is cut into frames of [`FRAME`] bytes. One half of them is for received packets and
+//! belongs to all endpoints of a queue; the other half is for packets to send, and each endpoint has
+//! a share of it.
 //!
 //! Invariants:
 //! - A frame is either ours or lent to the kernel. We read and write only frames that are ours,
@@ -13,6 +14,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::mapping::Mapping;
 use crate::ring::Desc;
@@ -64,15 +66,59 @@ impl Umem {
         self.mapping.base().as_ptr()
     }
 
-    /// Its two parts, of the same size: for receiving and for sending. Call this once.
-    pub(crate) fn halves(self: &Arc<Self>) -> (Part, Part) {
-        let count = self.frames / 2;
-        let part = |first| Part {
+    /// The ledger of the half for receiving, and those of `shares` equal shares of the half for
+    /// sending. Call this once.
+    pub(crate) fn split(self: &Arc<Self>, shares: u32) -> (Ledger, Vec<Ledger>) {
+        let half = self.frames / 2;
+        let share = half / shares;
+        let ledger = |first, count| Ledger {
             umem: self.clone(),
             first,
-            lent: vec![false; count as usize],
+            lent: (0..count).map(|_| AtomicBool::new(false)).collect(),
         };
-        (part(0), part(count))
+        let sending = (0..shares).map(|index| ledger(half + index * share, share));
+        (ledger(0, half), sending.collect())
+    }
+}
+
+/// The record of some frames: which of them the kernel has. It outlives the endpoints that use the
+/// frames.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    umem: Arc<Umem>,
+    /// The number of its first frame in the region.
+    first: u32,
+    /// For each frame, whether the kernel has it. The rings order the accesses: a frame is marked
+    /// before its entry is published, and the mark is removed after the kernel's entry was read.
+    lent: Arc<[AtomicBool]>,
+}
+
+impl Ledger {
+    /// These frames, for one endpoint alone. Call this again only after that endpoint has ended.
+    pub(crate) fn own(&self) -> Part {
+        self.part(false)
+    }
+
+    /// These frames, for several endpoints: a frame belongs to the endpoint that takes it back.
+    pub(crate) fn shared(&self) -> Part {
+        self.part(true)
+    }
+
+    /// Its frames.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.lent.len()).expect("a region has at most MAX_FRAMES frames")
+    }
+
+    /// The address of its first frame.
+    pub(crate) fn start(&self) -> u64 {
+        u64::from(self.first) * FRAME as u64
+    }
+
+    fn part(&self, is_shared: bool) -> Part {
+        Part {
+            ledger: self.clone(),
+            is_shared,
+        }
     }
 }
 
@@ -113,36 +159,40 @@ impl Piece {
     }
 }
 
-/// One half of the frames of a region.
+/// Some frames of a region, as an endpoint uses them.
 #[derive(Debug)]
 pub struct Part {
-    umem: Arc<Umem>,
-    /// The number of its first frame in the region.
-    first: u32,
-    /// For each frame, whether the kernel has it.
-    lent: Vec<bool>,
+    ledger: Ledger,
+    /// Whether other endpoints use these frames too. Such frames are only read.
+    is_shared: bool,
 }
 
 impl Part {
     /// Its frames.
     pub(crate) fn count(&self) -> u32 {
-        u32::try_from(self.lent.len()).expect("a region has at most MAX_FRAMES frames")
+        self.ledger.count()
+    }
+
+    /// The frames that the kernel does not have.
+    pub(crate) fn kept(&self) -> Vec<u32> {
+        let is_kept = |frame: &u32| !self.is_lent(*frame);
+        (0..self.count()).filter(is_kept).collect()
     }
 
     /// Lends a frame of ours. Returns its address; `None` if the kernel has it already.
     #[inline]
     pub(crate) fn lend(&mut self, frame: u32) -> Option<u64> {
-        let lent = self.lent.get_mut(frame as usize)?;
-        if *lent {
+        let lent = self.ledger.lent.get(frame as usize)?;
+        if lent.load(Ordering::Relaxed) {
             return None;
         }
-        *lent = true;
-        Some(u64::from(self.first + frame) * FRAME as u64)
+        lent.store(true, Ordering::Relaxed);
+        Some(u64::from(self.ledger.first + frame) * FRAME as u64)
     }
 
     /// Bytes of the whole region.
     pub(crate) fn region_bytes(&self) -> usize {
-        self.umem.bytes()
+        self.ledger.umem.bytes()
     }
 
     /// Takes back a frame, which the kernel may name by any address within it.
@@ -152,11 +202,13 @@ impl Part {
     #[inline]
     pub(crate) fn take_back(&mut self, addr: u64) -> Result<u32, Bad> {
         let frame = self.frame_of(addr).ok_or(Bad::Outside)?;
-        let lent = &mut self.lent[frame as usize];
-        if !*lent {
+        let lent = &self.ledger.lent[frame as usize];
+        // If the kernel gives one frame to two endpoints, both may pass here, and both only read
+        // it.
+        if !lent.load(Ordering::Relaxed) {
             return Err(Bad::NotLent);
         }
-        *lent = false;
+        lent.store(false, Ordering::Relaxed);
         Ok(frame)
     }
 
@@ -180,8 +232,8 @@ impl Part {
     #[inline]
     pub(crate) fn frame_of(&self, addr: u64) -> Option<u32> {
         let frame = u32::try_from(addr / FRAME as u64).ok()?;
-        let frame = frame.checked_sub(self.first)?;
-        ((frame as usize) < self.lent.len()).then_some(frame)
+        let frame = frame.checked_sub(self.ledger.first)?;
+        ((frame as usize) < self.ledger.lent.len()).then_some(frame)
     }
 
     /// The bytes of a piece.
@@ -190,25 +242,34 @@ impl Part {
         let range = self.range(piece.frame, piece.at as usize, piece.len as usize);
         // SAFETY: the range is within the region, which is initialised (zeroed, then written by the
         // kernel). The frame is ours, so the kernel does not write to it, and neither do we while
-        // `self` is borrowed.
-        unsafe { std::slice::from_raw_parts(self.umem.base().add(range), piece.len as usize) }
+        // `self` is borrowed: frames of our own are written through `self` alone, and shared ones not
+        // at all.
+        unsafe {
+            std::slice::from_raw_parts(self.ledger.umem.base().add(range), piece.len as usize)
+        }
     }
 
     /// `len` bytes of a frame from byte `at` on, to be written.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, frame: u32, at: usize, len: usize) -> &mut [u8] {
+        assert!(!self.is_shared, "shared frames are only read");
         let range = self.range(frame, at, len);
-        // SAFETY: as in `bytes`, and `self`, which alone has this part, is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(self.umem.base().add(range), len) }
+        // SAFETY: as in `bytes`, and `self`, which alone has these frames, is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.ledger.umem.base().add(range), len) }
     }
 
     /// Where bytes of a frame begin in the region, after the checks.
     #[inline]
     fn range(&self, frame: u32, at: usize, len: usize) -> usize {
-        assert!(!self.lent[frame as usize], "the kernel has this frame");
+        assert!(!self.is_lent(frame), "the kernel has this frame");
         let is_inside = at.checked_add(len).is_some_and(|end| end <= FRAME);
         assert!(is_inside, "a piece lies within its frame");
-        (self.first + frame) as usize * FRAME + at
+        (self.ledger.first + frame) as usize * FRAME + at
+    }
+
+    #[inline]
+    fn is_lent(&self, frame: u32) -> bool {
+        self.ledger.lent[frame as usize].load(Ordering::Relaxed)
     }
 }
 

@@ -236,9 +236,17 @@ pub(super) const XDP: &[Setting] = &[
         "xdp.umem",
         Unit::Bytes,
         |xdp| &mut xdp.umem_bytes,
-        "memory for frames, which the kernel pins; less if `ulimit -l` permits less",
+        "memory for the frames of a queue, which the kernel pins; less if `ulimit -l` permits less",
     )
     .within(1 << 20..=1 << 32),
+    xdp(
+        "xdp.endpoints",
+        Unit::Count,
+        |xdp| &mut xdp.endpoints,
+        "most endpoints of a process at one queue; each has the same share of the memory for \
+         frames, at least 512 KiB",
+    )
+    .within(1..=64),
     xdp(
         "xdp.partial_sums",
         Unit::Switch,

@@ -4,14 +4,16 @@
 //! it lies in one place; it is a large packet, or several datagrams that their sender left to be
 //! segmented later.
 //!
-//! Invariants: a frame of our part is spare, or shown in this burst, or lent to the kernel. An
+//! Invariants: a frame of the part is spare, or shown in this burst, or lent to the kernel, or
+//! another endpoint of the queue has it. An
 //! entry is counted and dropped if the kernel does not have its frame, or if its bytes lie outside
 //! of a frame. Called by `receive`, which decides what is accepted.
 
 use std::sync::Arc;
 
 use crate::device::Device;
-use crate::ring::{Consumer, Desc, Producer};
+use crate::ring::{Consumer, Desc};
+use crate::shared::SharedRings;
 use crate::umem::{Bad, FRAME, Part, Piece};
 
 /// Most pieces of a packet: 64 KB, and one piece more.
@@ -28,13 +30,13 @@ pub(crate) enum Arrival {
     Whole(usize),
 }
 
-/// The frames for receiving, and their two rings.
+/// The frames for receiving, and their two rings, of which the endpoints of a queue share one.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     part: Part,
     spare: Vec<u32>,
     rx: Consumer<Desc>,
-    fill: Producer<u64>,
+    shared: Arc<SharedRings>,
     device: Arc<dyn Device>,
     /// Whether entries were taken, whose places and frames can be given back.
     taken: bool,
@@ -42,19 +44,21 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// All frames of `part`, of which as many as the ring holds go to the kernel at once.
+    /// Packets of `rx`. The kernel gets the frames of `part` that it does not have at once, as many
+    /// as the ring holds; `is_first` says that no other endpoint has any of them.
     pub(crate) fn new(
         part: Part,
+        is_first: bool,
         rx: Consumer<Desc>,
-        fill: Producer<u64>,
+        shared: Arc<SharedRings>,
         device: Arc<dyn Device>,
     ) -> Self {
-        let spare = (0..part.count()).collect();
+        let spare = if is_first { part.kept() } else { Vec::new() };
         let mut arrivals = Self {
             part,
             spare,
             rx,
-            fill,
+            shared,
             device,
             taken: false,
             bad: 0,
@@ -63,9 +67,9 @@ impl Arrivals {
         arrivals
     }
 
-    /// Most packets that the kernel can keep for us: one in each frame.
+    /// Most packets that the kernel can keep for us.
     pub(crate) fn capacity(&self) -> u32 {
-        self.part.count()
+        self.rx.capacity().min(self.part.count())
     }
 
     /// Bytes of the region of frames.
@@ -182,23 +186,19 @@ impl Arrivals {
     fn refill(&mut self) {
         self.taken = false;
         self.rx.release();
-        while self.fill.room(1) > 0 {
-            let Some(frame) = self.spare.pop() else {
-                break;
-            };
-            if let Some(addr) = self.part.lend(frame) {
-                self.fill.push(addr);
-            }
-        }
-        self.fill.publish();
-        if self.fill.wants_wakeup() {
+        let (part, spare) = (&mut self.part, &mut self.spare);
+        let wants_wakeup = self
+            .shared
+            .fill(|| std::iter::from_fn(|| spare.pop()).find_map(|frame| part.lend(frame)));
+        if wants_wakeup {
             self.device.kick_fill();
         }
     }
 
     /// The number of entries that no honest kernel writes, and of rings that the kernel broke.
     pub(crate) fn bad(&self) -> u64 {
-        self.bad + u64::from(self.rx.is_broken()) + u64::from(self.fill.is_broken())
+        let [fill, _] = self.shared.broken();
+        self.bad + u64::from(self.rx.is_broken()) + u64::from(fill)
     }
 
     /// The other end of the rings.

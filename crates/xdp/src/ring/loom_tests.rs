@@ -4,34 +4,10 @@
 //! RUSTFLAGS="--cfg loom" cargo test -p dunlin-xdp --lib loom
 //! ```
 
-use loom::sync::Arc;
 use loom::thread;
 
+use super::loom_rings::{COUNT, Shared};
 use super::*;
-
-const COUNT: u32 = 2;
-
-/// The memory of a ring with two entries.
-struct Shared {
-    positions: [AtomicU32; 3],
-    words: Vec<AtomicU64>,
-}
-
-fn shared() -> Arc<Shared> {
-    Arc::new(Shared {
-        positions: [0; 3].map(AtomicU32::new),
-        words: (0..2 * COUNT).map(|_| AtomicU64::new(0)).collect(),
-    })
-}
-
-impl Shared {
-    fn memory<E: Entry>(&self) -> Memory<E> {
-        let [producer, consumer, flags] = &self.positions;
-        // SAFETY: every thread that uses the ring holds the `Arc`, and an entry has two words or
-        // one.
-        unsafe { Memory::over([producer, consumer, flags], &self.words, COUNT) }
-    }
-}
 
 /// An entry whose two words belong together.
 fn entry(number: u32) -> Desc {
@@ -45,7 +21,7 @@ fn entry(number: u32) -> Desc {
 #[test]
 fn entries_arrive_whole_and_in_order_and_are_not_overwritten() {
     loom::model(|| {
-        let shared = shared();
+        let shared = Shared::new();
         let other = shared.clone();
         let sending = thread::spawn(move || {
             let mut producer = Producer::<Desc>::new(other.memory());
@@ -84,7 +60,7 @@ fn entries_arrive_whole_and_in_order_and_are_not_overwritten() {
 #[test]
 fn a_consumer_that_falls_asleep_is_woken_or_has_seen_the_entry() {
     loom::model(|| {
-        let shared = shared();
+        let shared = Shared::new();
         let other = shared.clone();
         let sending = thread::spawn(move || {
             let mut producer = Producer::<u64>::new(other.memory());

@@ -8,7 +8,7 @@ use dunlin_testkit::network::Network;
 use super::*;
 use crate::device::Device;
 use crate::packet::check::{homes, peer_of, written};
-use crate::socket::Socket;
+use crate::socket::{Host, Socket};
 use crate::umem::{MIN_FRAMES, Umem};
 
 const PASS: u32 = 2;
@@ -17,8 +17,15 @@ const REDIRECT: u32 = 4;
 /// A program that steers the first endpoints to a socket, in a network of their own.
 struct Steered {
     steering: Steering,
-    _socket: Socket,
+    _socket: (Host, Socket),
     _network: Network,
+}
+
+/// A socket at a queue that has no other.
+fn open(index: u32, queue: u32) -> io::Result<(Host, Socket)> {
+    let (host, _) = Host::open(index, queue, Umem::new(MIN_FRAMES).unwrap())?;
+    let (socket, _) = Socket::open(&host, MIN_FRAMES / 2)?;
+    Ok((host, socket))
 }
 
 fn steered(homes: &[Home], queue: u32) -> Option<Steered> {
@@ -26,8 +33,8 @@ fn steered(homes: &[Home], queue: u32) -> Option<Steered> {
     let (steering, socket) = network.left.run(|| {
         let steering = Steering::load().unwrap();
         let index = ffi::interface_index(c"link0").unwrap();
-        let (socket, _) = Socket::open(index, 0, Umem::new(MIN_FRAMES).unwrap()).unwrap();
-        steering.set_socket(3, socket.fd().unwrap()).unwrap();
+        let socket = open(index, 0).unwrap();
+        steering.set_socket(3, socket.1.fd().unwrap()).unwrap();
         (steering, socket)
     });
     for home in homes {
@@ -155,10 +162,9 @@ fn released_endpoints_and_gone_sockets_get_nothing() {
         _network,
     } = steered;
     drop(_socket);
-    let umem = Umem::new(MIN_FRAMES).unwrap();
     let other = _network.left.run(|| {
         let index = ffi::interface_index(c"link0").unwrap();
-        Socket::open(index, 0, umem).unwrap().0
+        open(index, 0).unwrap()
     });
     let steered = Steered {
         steering,
@@ -208,11 +214,10 @@ fn a_missing_interface_and_a_missing_queue_are_named() {
     network.left.run(|| {
         assert!(ffi::interface_index(c"link7").is_err());
         let index = ffi::interface_index(c"link0").unwrap();
-        let umem = || Umem::new(MIN_FRAMES).unwrap();
-        let missing = Socket::open(index, 900, umem()).unwrap_err().to_string();
+        let missing = open(index, 900).unwrap_err().to_string();
         assert!(missing.contains("no queue 900"), "{missing}");
-        let (first, _) = Socket::open(index, 0, umem()).unwrap();
-        let taken = Socket::open(index, 0, umem()).unwrap_err();
+        let (_host, first) = open(index, 0).unwrap();
+        let taken = open(index, 0).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::ResourceBusy, "{taken}");
         assert!(first.fd().unwrap().as_fd().as_raw_fd() > 0);
     });

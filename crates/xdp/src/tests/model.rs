@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::device::{Device, Kicked, Statistics};
 use crate::mapping::Mapping;
 use crate::ring::{Consumer, Desc, Entry, Memory, Offsets, Producer};
+use crate::shared::{SharedRings, Shares};
 use crate::socket::Rings;
-use crate::umem::{FRAME, Umem};
+use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
 
 /// Bytes that the kernel leaves free in front of a received packet.
 pub(crate) const HEADROOM: u64 = 256;
@@ -28,6 +29,8 @@ pub(crate) struct Ends {
     pub(crate) rx: Producer<Desc>,
     pub(crate) fill: Consumer<u64>,
     pub(crate) tx: Consumer<Desc>,
+    /// The transmit rings of further sockets.
+    pub(crate) more: Vec<Consumer<Desc>>,
     pub(crate) completion: Producer<u64>,
     /// The whole frames that it has sent.
     pub(crate) sent: Vec<Vec<u8>>,
@@ -44,8 +47,21 @@ pub(crate) struct Kernel {
     ends: Mutex<Ends>,
 }
 
-/// Rings with as many entries as a half of the region has frames, and their kernel.
-pub(crate) fn model(umem: Arc<Umem>) -> (Rings, Arc<Kernel>) {
+/// The rings of a socket, and those that it shares with other sockets.
+#[derive(Debug)]
+pub(crate) struct Modelled {
+    pub(crate) rings: Rings,
+    pub(crate) shared: Arc<SharedRings>,
+    pub(crate) receiving: Ledger,
+    pub(crate) sending: Vec<Ledger>,
+    pub(crate) kernel: Arc<Kernel>,
+}
+
+/// A region of as few frames as possible, in as many shares, with rings of as many entries as a
+/// half of it has frames, and their kernel.
+pub(crate) fn model(shares: u32) -> Modelled {
+    let umem = Umem::new(MIN_FRAMES).unwrap();
+    let (receiving, sending) = umem.split(shares);
     let count = umem.frames() / 2;
     let (rx, rx_end) = ring(count);
     let (fill, fill_end) = ring(count);
@@ -55,6 +71,7 @@ pub(crate) fn model(umem: Arc<Umem>) -> (Rings, Arc<Kernel>) {
         rx: Producer::new(rx_end),
         fill: Consumer::new(fill_end),
         tx: Consumer::new(tx_end),
+        more: Vec::new(),
         completion: Producer::new(completion_end),
         sent: Vec::new(),
         uncompleted: Vec::new(),
@@ -63,13 +80,34 @@ pub(crate) fn model(umem: Arc<Umem>) -> (Rings, Arc<Kernel>) {
     // As in copy mode: it sends when it is asked to.
     ends.tx.ask_for_wakeup(true);
     let rings = Rings {
-        rx: Consumer::new(rx),
-        fill: Producer::new(fill),
+        rx: Consumer::new(rx.clone()),
         tx: Producer::new(tx),
-        completion: Consumer::new(completion),
+        received: rx,
     };
+    let shape = Shares {
+        start: sending[0].start(),
+        bytes: u64::from(sending[0].count()) * FRAME as u64,
+        count: sending.len(),
+        frames: sending[0].count() as usize,
+    };
+    let (fill, completion) = (Producer::new(fill), Consumer::new(completion));
     let ends = Mutex::new(ends);
-    (rings, Arc::new(Kernel { umem, ends }))
+    Modelled {
+        rings,
+        shared: Arc::new(SharedRings::new(fill, completion, shape)),
+        receiving,
+        sending,
+        kernel: Arc::new(Kernel { umem, ends }),
+    }
+}
+
+/// The transmit ring of another socket at the same queue.
+pub(crate) fn transmit_ring(kernel: &Kernel) -> Producer<Desc> {
+    let (tx, end) = ring(kernel.umem.frames() / 2);
+    let end = Consumer::new(end);
+    end.ask_for_wakeup(true);
+    kernel.ends().more.push(end);
+    Producer::new(tx)
 }
 
 fn ring<E: Entry>(count: u32) -> (Memory<E>, Memory<E>) {
@@ -155,17 +193,26 @@ impl Device for Kernel {
         if let Some(answer) = ends.refuses {
             return answer;
         }
-        let mut frame = Vec::new();
-        ends.tx.available(u32::MAX);
-        while let Some(desc) = ends.tx.pop() {
-            frame.extend(self.read(desc));
-            ends.uncompleted.push(desc.addr);
-            if !desc.continues() {
-                ends.sent.push(std::mem::take(&mut frame));
+        let Ends {
+            tx,
+            more,
+            sent,
+            uncompleted,
+            ..
+        } = &mut *ends;
+        for tx in std::iter::once(tx).chain(more) {
+            let mut frame = Vec::new();
+            tx.available(u32::MAX);
+            while let Some(desc) = tx.pop() {
+                frame.extend(self.read(desc));
+                uncompleted.push(desc.addr);
+                if !desc.continues() {
+                    sent.push(std::mem::take(&mut frame));
+                }
             }
+            assert!(frame.is_empty(), "a datagram is whole in the ring");
+            tx.release();
         }
-        assert!(frame.is_empty(), "a datagram is whole in the ring");
-        ends.tx.release();
         Kicked::Done
     }
 

@@ -1,5 +1,5 @@
 //! Frames on their way out: filled from packets, put into the transmit ring, and taken back when
-//! the kernel has sent them.
+//! the kernel has sent them. The endpoints of a queue share the ring in which it says so.
 //!
 //! Invariants: a frame of our part is free, or in an [`Open`] datagram, or lent to the kernel. A
 //! datagram is in the ring whole or not at all. A frame that the kernel gives back without having
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use crate::device::{Device, Kicked};
 use crate::packet::{Header, Sum};
-use crate::ring::{Consumer, Desc, Producer};
+use crate::ring::{Desc, Producer};
+use crate::shared::SharedRings;
 use crate::umem::{FRAME, Part};
 
 /// Most frames of one datagram.
@@ -58,7 +59,9 @@ pub(crate) struct Frames {
     part: Part,
     free: Vec<u32>,
     tx: Producer<Desc>,
-    completion: Consumer<u64>,
+    shared: Arc<SharedRings>,
+    /// The number of our share of the frames.
+    share: usize,
     device: Arc<dyn Device>,
     /// Whether frames were published that the kernel may not have seen.
     pending: bool,
@@ -66,19 +69,23 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// All frames of `part`, free.
+    /// The frames of `part`, which is share number `share`. Those that the kernel does not have are
+    /// free.
     pub(crate) fn new(
         part: Part,
+        share: usize,
         tx: Producer<Desc>,
-        completion: Consumer<u64>,
+        shared: Arc<SharedRings>,
         device: Arc<dyn Device>,
     ) -> Self {
-        let free = (0..part.count()).rev().collect();
+        let mut free = Vec::with_capacity(part.count() as usize);
+        free.extend(part.kept().into_iter().rev());
         Self {
             part,
             free,
             tx,
-            completion,
+            shared,
+            share,
             device,
             pending: false,
             met: Met::default(),
@@ -206,7 +213,8 @@ impl Frames {
 
     /// Whether the kernel has moved a ring's position to an impossible place.
     pub(crate) fn is_broken(&self) -> bool {
-        self.tx.is_broken() || self.completion.is_broken()
+        let [_, completion] = self.shared.broken();
+        self.tx.is_broken() || completion
     }
 
     /// The other end of the rings.
@@ -230,16 +238,23 @@ impl Frames {
 
     /// Takes back the frames that the kernel has sent.
     fn reclaim(&mut self) {
-        if self.completion.available(1) == 0 {
-            return;
+        let (part, free, met) = (&mut self.part, &mut self.free, &mut self.met);
+        self.shared
+            .take_completed(self.share, |addr| match part.take_back(addr) {
+                Ok(frame) => free.push(frame),
+                Err(_) => met.bad += 1,
+            });
+    }
+}
+
+impl Drop for Frames {
+    /// Takes back the frames that the kernel will never send, for the next endpoint with this share.
+    fn drop(&mut self) {
+        self.kick();
+        for desc in self.tx.left() {
+            // A frame that the kernel does not have is free already.
+            let _ = self.part.take_back(desc.addr);
         }
-        while let Some(addr) = self.completion.pop() {
-            match self.part.take_back(addr) {
-                Ok(frame) => self.free.push(frame),
-                Err(_) => self.met.bad += 1,
-            }
-        }
-        self.completion.release();
     }
 }
 

@@ -4,7 +4,8 @@
 use super::*;
 
 fn parts() -> (Part, Part) {
-    Umem::new(MIN_FRAMES).unwrap().halves()
+    let (receiving, sending) = Umem::new(MIN_FRAMES).unwrap().split(1);
+    (receiving.own(), sending[0].own())
 }
 
 fn desc(addr: u64, len: u32) -> Desc {
@@ -95,6 +96,40 @@ fn a_frame_that_the_kernel_has_is_not_read() {
     assert_eq!(part.bytes(piece), [0]);
     part.lend(0).unwrap();
     part.bytes(piece);
+}
+
+#[test]
+fn a_shared_frame_belongs_to_the_endpoint_that_takes_it_back() {
+    let (receiving, shares) = Umem::new(MIN_FRAMES).unwrap().split(4);
+    let (mut one, mut other) = (receiving.shared(), receiving.shared());
+    let addr = one.lend(5).unwrap();
+    assert_eq!(other.lend(5), None);
+    let piece = other.take_back_piece(desc(addr + 7, 3)).unwrap();
+    assert_eq!(other.bytes(piece), [0; 3]);
+    assert_eq!(one.take_back(addr), Err(Bad::NotLent));
+    assert_eq!(one.kept().len(), MIN_FRAMES as usize / 2);
+    let starts: Vec<u64> = shares.iter().map(Ledger::start).collect();
+    let share = u64::from(MIN_FRAMES / 8) * FRAME as u64;
+    assert_eq!(starts, [4, 5, 6, 7].map(|number| number * share));
+}
+
+#[test]
+#[should_panic(expected = "only read")]
+fn a_shared_frame_is_not_written() {
+    let (receiving, _) = Umem::new(MIN_FRAMES).unwrap().split(1);
+    receiving.shared().bytes_mut(0, 0, 1);
+}
+
+#[test]
+fn an_endpoint_keeps_the_frames_that_the_last_one_left() {
+    let (_, shares) = Umem::new(MIN_FRAMES).unwrap().split(2);
+    let mut first = shares[1].own();
+    let addr = first.lend(3).unwrap();
+    drop(first);
+    let mut second = shares[1].own();
+    assert!(!second.kept().contains(&3));
+    assert_eq!(second.take_back(addr), Ok(3));
+    assert_eq!(second.kept().len(), MIN_FRAMES as usize / 4);
 }
 
 #[test]

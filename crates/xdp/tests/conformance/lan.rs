@@ -61,10 +61,10 @@ impl Lan {
         }
     }
 
-    /// The next host, each in turn.
-    pub(crate) fn next(&mut self) -> &Host {
+    /// The next of the first `count` hosts, each in turn.
+    pub(crate) fn next_of(&mut self, count: usize) -> &Host {
         self.next += 1;
-        &self.hosts[self.next % self.hosts.len()]
+        &self.hosts[self.next % count.min(self.hosts.len())]
     }
 
     fn build(&self) -> Result<(), String> {

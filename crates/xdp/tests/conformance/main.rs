@@ -33,14 +33,25 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// Opens an endpoint on a host that has none.
 fn open<H: Send>(mode: Mode, open: impl Fn(Options) -> std::io::Result<H> + Sync) -> H {
+    open_on(usize::MAX, 1, mode, open)
+}
+
+/// Opens an endpoint on one of the first hosts, which has fewer than `endpoints` of them.
+fn open_on<H: Send>(
+    hosts: usize,
+    endpoints: u32,
+    mode: Mode,
+    open: impl Fn(Options) -> std::io::Result<H> + Sync,
+) -> H {
     let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
     let lan = now.as_mut().unwrap();
     loop {
-        let host = lan.next();
+        let host = lan.next_of(hosts);
         let options = Options {
             interface: "link0".to_owned(),
             mode,
-            umem_bytes: 2 << 20,
+            umem_bytes: u64::from(endpoints) << 20,
+            endpoints,
             udp: udp::Options {
                 ip: host.address,
                 allow_peers: "0.0.0.0/0, ::/0".parse().unwrap(),
@@ -77,6 +88,19 @@ impl Harness for Native {
 
     fn open() -> Halves<XdpRx, XdpTx> {
         open(Mode::Native, |options| Xdp::open(&options))
+    }
+}
+
+/// Endpoints that share queues: on few hosts, and some reach each other only through the kernel.
+struct Shared;
+
+impl Harness for Shared {
+    type T = Xdp;
+    const COUNTS_FULL: bool = false;
+    const QUIET_POLLS: u32 = QUIET;
+
+    fn open() -> Halves<XdpRx, XdpTx> {
+        open_on(5, 16, Mode::Generic, |options| Xdp::open(&options))
     }
 }
 
@@ -133,6 +157,11 @@ fn xdp_conforms() {
 #[test]
 fn auto_over_xdp_conforms() {
     run(staged::<Auto>);
+}
+
+#[test]
+fn xdp_with_shared_queues_conforms() {
+    run(staged::<Shared>);
 }
 
 #[test]

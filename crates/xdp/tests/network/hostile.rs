@@ -119,7 +119,8 @@ fn a_flood_drops_packets_and_nothing_else() {
         socket.send_to(&number.to_le_bytes(), to).unwrap();
     }
     let got = b.frames();
-    assert!(got.len() >= 500 && got.len() < 3000, "{}", got.len());
+    // Its share of the queue has 128 frames.
+    assert!(got.len() >= 120 && got.len() < 3000, "{}", got.len());
     assert!(b.detail("rx_kernel_dropped") + b.detail("rx_kernel_unfilled") > 0);
     let item = dunlin_core::transport::TxItem {
         peer: to_b,

@@ -8,3 +8,4 @@ mod ends;
 mod hostile;
 mod life;
 mod rpc;
+mod shared;

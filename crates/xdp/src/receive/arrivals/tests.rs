@@ -4,16 +4,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::tests::model::{HEADROOM, Kernel, model};
-use crate::umem::{MIN_FRAMES, Umem};
+use crate::umem::MIN_FRAMES;
 
 const HALF: usize = MIN_FRAMES as usize / 2;
 
 fn arrivals() -> (Arrivals, Arc<Kernel>) {
-    let umem = Umem::new(MIN_FRAMES).unwrap();
-    let (part, _) = umem.halves();
-    let (rings, kernel) = model(umem);
-    let arrivals = Arrivals::new(part, rings.rx, rings.fill, kernel.clone());
-    (arrivals, kernel)
+    let it = model(1);
+    let part = it.receiving.shared();
+    let arrivals = Arrivals::new(part, true, it.rings.rx, it.shared, it.kernel.clone());
+    (arrivals, it.kernel)
 }
 
 /// The bytes of the next packet, which goes back to the kernel.

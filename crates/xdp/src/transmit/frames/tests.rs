@@ -4,16 +4,15 @@ use super::*;
 use crate::packet::check::{homes, peer_of, written};
 use crate::packet::{Home, parse};
 use crate::tests::model::{Kernel, model};
-use crate::umem::{MIN_FRAMES, Umem};
+use crate::umem::MIN_FRAMES;
 
 const HALF: usize = MIN_FRAMES as usize / 2;
 
 fn frames() -> (Frames, Arc<Kernel>) {
-    let umem = Umem::new(MIN_FRAMES).unwrap();
-    let (_, part) = umem.halves();
-    let (rings, kernel) = model(umem);
-    let frames = Frames::new(part, rings.tx, rings.completion, kernel.clone());
-    (frames, kernel)
+    let it = model(1);
+    let part = it.sending[0].own();
+    let frames = Frames::new(part, 0, it.rings.tx, it.shared, it.kernel.clone());
+    (frames, it.kernel)
 }
 
 /// The sender of the tests, the receiver, and the headers from one to the other.

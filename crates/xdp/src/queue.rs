@@ -1,0 +1,231 @@
+//! A queue of an interface, and the interface itself, as the endpoints of this process share them.
+//!
+//! A queue has one region, in which each of its endpoints has a share of the frames to send, and one
+//! pair of rings for empty and completed frames. An interface has one program, whose map leads from
+//! the address of each endpoint to the endpoint's socket.
+//!
+//! Invariants: a share has one endpoint at a time, and a number of the program's map one socket. The
+//! last endpoint of a queue takes the queue with it, and the last one of an interface the program.
+//! Called by `open`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::ffi;
+use crate::shared::{SharedRings, Shares};
+use crate::socket::Host;
+use crate::steering::{MAX_SOCKETS, Mode, Steering};
+use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
+
+/// An interface of a network namespace: the namespace's device and number, and its own number.
+type Key = (u64, u64, u32);
+
+/// The interfaces that endpoints of this process use.
+static INTERFACES: Mutex<BTreeMap<Key, Weak<Interface>>> = Mutex::new(BTreeMap::new());
+
+/// An interface with our program.
+#[derive(Debug)]
+pub(crate) struct Interface {
+    steering: Steering,
+    index: u32,
+    mode: Mode,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queues: BTreeMap<u32, Weak<Queue>>,
+    /// For each number of the map of sockets, whether it is in use.
+    numbers: Vec<bool>,
+}
+
+impl Interface {
+    /// Interface `index` of the calling thread's namespace, with a program that runs in this mode.
+    ///
+    /// # Errors
+    /// The kernel's; `InvalidInput` if another endpoint of this process uses the other mode.
+    pub(crate) fn get(index: u32, mode: Mode) -> io::Result<Arc<Self>> {
+        let (device, inode) = ffi::network_namespace()?;
+        let key = (device, inode, index);
+        let mut interfaces = INTERFACES.lock().unwrap_or_else(PoisonError::into_inner);
+        interfaces.retain(|_, interface| interface.strong_count() > 0);
+        if let Some(interface) = interfaces.get(&key).and_then(Weak::upgrade) {
+            return match interface.mode == mode {
+                true => Ok(interface),
+                false => Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "other endpoints of this process use the interface in the other mode",
+                )),
+            };
+        }
+        let steering = Steering::load()?;
+        // Its maps are empty, so all packets pass to the kernel at first.
+        steering.attach(index, mode)?;
+        let interface = Arc::new(Self {
+            steering,
+            index,
+            mode,
+            state: Mutex::default(),
+        });
+        interfaces.insert(key, Arc::downgrade(&interface));
+        Ok(interface)
+    }
+
+    /// Its queue of this number. The first endpoint of the queue decides about the region.
+    ///
+    /// # Errors
+    /// The kernel's; `ResourceBusy` if another process has the queue.
+    pub(crate) fn queue(
+        &self,
+        number: u32,
+        umem_bytes: u64,
+        shares: u32,
+    ) -> io::Result<Arc<Queue>> {
+        let mut state = self.state();
+        if let Some(queue) = state.queues.get(&number).and_then(Weak::upgrade) {
+            return Ok(queue);
+        }
+        let queue = Arc::new(Queue::open(self.index, number, umem_bytes, shares)?);
+        state.queues.insert(number, Arc::downgrade(&queue));
+        Ok(queue)
+    }
+
+    /// The program.
+    pub(crate) fn steering(&self) -> &Steering {
+        &self.steering
+    }
+
+    /// Reserves a number for a socket. `None` if all are in use.
+    pub(crate) fn take_number(&self) -> Option<u32> {
+        take_free(&mut self.state().numbers, MAX_SOCKETS as usize)
+    }
+
+    /// Lets another socket have the number.
+    pub(crate) fn give_number_back(&self, number: u32) {
+        self.state().numbers[number as usize] = false;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A queue with our region.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    host: Host,
+    rings: Arc<SharedRings>,
+    receiving: Ledger,
+    /// Frames to send, by share.
+    sending: Vec<Ledger>,
+    state: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    /// For each share, whether an endpoint has it.
+    shares: Vec<bool>,
+    /// Whether the kernel has got the empty frames.
+    is_filled: bool,
+}
+
+/// The part of a queue that one endpoint has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Share {
+    /// Its number.
+    pub(crate) number: u32,
+    /// Whether its endpoint is the first of the queue, which gives the kernel all empty frames.
+    pub(crate) is_first: bool,
+}
+
+impl Queue {
+    fn open(index: u32, number: u32, umem_bytes: u64, shares: u32) -> io::Result<Self> {
+        let umem = region(umem_bytes, shares)?;
+        let (receiving, sending) = umem.split(shares);
+        let (host, rings) = Host::open(index, number, umem)?;
+        let first = &sending[0];
+        let shape = Shares {
+            start: first.start(),
+            bytes: u64::from(first.count()) * FRAME as u64,
+            count: sending.len(),
+            frames: first.count() as usize,
+        };
+        Ok(Self {
+            host,
+            rings: Arc::new(SharedRings::new(rings.fill, rings.completion, shape)),
+            receiving,
+            sending,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Reserves a share. `None` if endpoints have them all.
+    pub(crate) fn take_share(&self) -> Option<Share> {
+        let mut state = self.state();
+        let number = take_free(&mut state.shares, self.sending.len())?;
+        let is_first = !std::mem::replace(&mut state.is_filled, true);
+        Some(Share { number, is_first })
+    }
+
+    /// Lets another endpoint have a share.
+    pub(crate) fn give_share_back(&self, share: Share) {
+        self.state().shares[share.number as usize] = false;
+    }
+
+    /// The socket that has the region.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Frames that an endpoint has to send, and packets that may wait for it. All waiting packets
+    /// together need no more frames than there are.
+    pub(crate) fn share_frames(&self) -> u32 {
+        self.sending[0].count()
+    }
+
+    /// The rings that its endpoints share.
+    pub(crate) fn rings(&self) -> Arc<SharedRings> {
+        self.rings.clone()
+    }
+
+    /// The frames for received packets.
+    pub(crate) fn receiving(&self) -> &Ledger {
+        &self.receiving
+    }
+
+    /// The frames of a share.
+    pub(crate) fn sending(&self, share: Share) -> &Ledger {
+        &self.sending[share.number as usize]
+    }
+
+    fn state(&self) -> MutexGuard<'_, Taken> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first number below `count` that is not taken, which is taken from now on.
+fn take_free(taken: &mut Vec<bool>, count: usize) -> Option<u32> {
+    taken.resize(count, false);
+    let number = taken.iter().position(|taken| !taken)?;
+    taken[number] = true;
+    u32::try_from(number).ok()
+}
+
+/// The region: of the size that the options ask for, or less if the process may pin less.
+fn region(bytes: u64, shares: u32) -> io::Result<Arc<Umem>> {
+    let least = u64::from(MIN_FRAMES) * u64::from(shares) * FRAME as u64;
+    if bytes < least {
+        let why = format!("a region of frames for {shares} endpoints has {least} bytes or more");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let frames = |bytes: u64| u32::try_from(bytes / FRAME as u64).unwrap_or(u32::MAX);
+    let permitted = match ffi::pinnable() {
+        Some(limit) if limit < bytes && limit >= least => limit,
+        _ => bytes,
+    };
+    Umem::new(frames(permitted))
+}
+
+#[cfg(test)]
+mod tests;

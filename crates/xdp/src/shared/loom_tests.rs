@@ -1,0 +1,73 @@
+//! The shared rings under loom: two endpoints that fill and complete at the same time, and a kernel.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::*;
+use crate::ring::loom_rings::Shared;
+
+const SHARES: Shares = Shares {
+    start: 0,
+    bytes: 100,
+    count: 2,
+    frames: 2,
+};
+
+#[test]
+fn each_completion_reaches_its_endpoint_once() {
+    loom::model(|| {
+        let (fill, completion) = (Shared::new(), Shared::new());
+        let rings = Arc::new(SharedRings::new(
+            Producer::new(fill.memory()),
+            Consumer::new(completion.memory()),
+            SHARES,
+        ));
+        let mut kernel = Producer::<u64>::new(completion.memory());
+        assert!(kernel.push(7) && kernel.push(107));
+        let (other, ring) = (rings.clone(), completion.clone());
+        let second = thread::spawn(move || {
+            let _keeps = ring;
+            let mut taken = Vec::new();
+            other.take_completed(1, |addr| taken.push(addr));
+            taken
+        });
+        kernel.publish();
+        let mut of_first = Vec::new();
+        rings.take_completed(0, |addr| of_first.push(addr));
+        let mut of_second = second.join().expect("a model that panics has failed");
+        // What came after a look comes with the next one.
+        rings.take_completed(0, |addr| of_first.push(addr));
+        rings.take_completed(1, |addr| of_second.push(addr));
+        assert_eq!((of_first, of_second), (vec![7], vec![107]));
+    });
+}
+
+#[test]
+fn frames_of_two_endpoints_reach_the_kernel_whole_and_once() {
+    loom::model(|| {
+        let (fill, completion) = (Shared::new(), Shared::new());
+        let rings = Arc::new(SharedRings::new(
+            Producer::new(fill.memory()),
+            Consumer::new(completion.memory()),
+            SHARES,
+        ));
+        let (other, ring) = (rings.clone(), fill.clone());
+        let second = thread::spawn(move || {
+            let _keeps = ring;
+            let mut one = Some(2);
+            other.fill(|| one.take());
+        });
+        let mut kernel = Consumer::<u64>::new(fill.memory());
+        let mut seen = Vec::new();
+        let mut one = Some(1);
+        rings.fill(|| one.take());
+        kernel.available(1);
+        seen.extend(kernel.pop());
+        second.join().expect("a model that panics has failed");
+        kernel.available(2);
+        seen.extend(std::iter::from_fn(|| kernel.pop()));
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2]);
+        assert!(!kernel.is_broken());
+    });
+}
