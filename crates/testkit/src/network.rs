@@ -32,6 +32,12 @@ pub struct Network {
 impl Network {
     /// Makes the network. Prints the reason and returns `None` if this machine does not permit it.
     pub fn new() -> Option<Self> {
+        Self::with_queues(1)
+    }
+
+    /// As [`Self::new`], with this number of queues at the right end. All packets from the left
+    /// come to the first of them.
+    pub fn with_queues(queues: u32) -> Option<Self> {
         // SAFETY: asks for a number.
         if unsafe { libc::geteuid() } != 0 {
             skip("network namespaces need root");
@@ -48,7 +54,7 @@ impl Network {
             left: host("l", "10.79.0.1", "fd79::1"),
             right: host("r", "10.79.0.2", "fd79::2"),
         };
-        match network.build() {
+        match network.build(queues) {
             Ok(()) => Some(network),
             Err(why) => {
                 skip(&why);
@@ -57,12 +63,13 @@ impl Network {
         }
     }
 
-    fn build(&self) -> Result<(), String> {
+    fn build(&self, queues: u32) -> Result<(), String> {
         let (left, right) = (&self.left.name, &self.right.name);
         ip(&format!("netns add {left}"))?;
         ip(&format!("netns add {right}"))?;
         ip(&format!(
-            "-n {left} link add link0 type veth peer name link0 netns {right}"
+            "-n {right} link add link0 numrxqueues {queues} numtxqueues {queues} type veth peer \
+             name link0 netns {left}"
         ))?;
         for host in [&self.left, &self.right] {
             host.ip(&format!("addr add {}/24 dev link0", host.address))?;

@@ -3,6 +3,8 @@
 //! Owns every call to the kernel but those of `mapping`. Called by `open`, `socket`, `steering` and
 //! `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
 
+pub(crate) mod descriptors;
+
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -150,6 +152,38 @@ pub(crate) fn network_namespace() -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let file = std::fs::metadata("/proc/thread-self/ns/net")?;
     Ok((file.dev(), file.ino()))
+}
+
+/// The number of a descriptor's file, which no other open file has.
+pub(crate) fn number_of_file(fd: RawFd) -> io::Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    Ok(std::fs::metadata(format!("/proc/thread-self/fd/{fd}"))?.ino())
+}
+
+/// The file numbers of all UDP sockets of the calling thread's network namespace.
+pub(crate) fn udp_sockets() -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for table in ["udp", "udp6"] {
+        let path = format!("/proc/thread-self/net/{table}");
+        let text = match std::fs::read_to_string(path) {
+            // The kernel may lack IPv6.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            text => text?,
+        };
+        let of_line = |line: &str| line.split_whitespace().nth(9)?.parse::<u64>().ok();
+        numbers.extend(text.lines().filter_map(of_line));
+    }
+    Ok(numbers)
+}
+
+/// The abstract names of UNIX sockets in the calling thread's network namespace.
+pub(crate) fn abstract_names() -> io::Result<Vec<String>> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/unix")?;
+    let of_line = |line: &str| {
+        let name = line.split_whitespace().nth(7)?;
+        name.strip_prefix('@').map(str::to_owned)
+    };
+    Ok(text.lines().filter_map(of_line).collect())
 }
 
 /// Returns after every program of the kernel that began before the call has ended (`membarrier(2)`).

@@ -28,6 +28,8 @@ pub mod ring;
 pub mod roads;
 mod shared;
 #[cfg(not(loom))]
+mod sharing;
+#[cfg(not(loom))]
 pub mod socket;
 #[cfg(not(loom))]
 pub mod steering;

@@ -10,7 +10,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use dunlin_core::transport::{Halves, Limits, Transport};
-use dunlin_transport::udp::{self, Udp};
+use dunlin_transport::connect::Connect;
+use dunlin_transport::udp::{self, Udp, UdpRx, UdpTx};
 
 use crate::device::Device;
 use crate::ffi;
@@ -95,7 +96,6 @@ impl Drop for Opened {
         let steering = self.interface.steering();
         steering.release(&self.home);
         steering.forget_socket(self.number);
-        self.interface.give_number_back(self.number);
         if Arc::strong_count(&self.queue) > 1 {
             self.leave_frames();
         }
@@ -111,12 +111,11 @@ impl Opened {
         let share = queue.take_share().ok_or_else(|| {
             busy("the queue has as many endpoints as the option xdp.endpoints allows")
         })?;
-        let Some(number) = interface.take_number() else {
-            queue.give_share_back(share);
-            return Err(busy(
-                "the interface has as many endpoints as one program serves",
-            ));
-        };
+        let fd = socket.fd().expect("a socket has a descriptor");
+        let number = interface
+            .steering()
+            .add_socket(fd)
+            .inspect_err(|_| queue.give_share_back(share))?;
         let opened = Self {
             socket,
             received: rings.received.clone(),
@@ -126,8 +125,6 @@ impl Opened {
             number,
             home,
         };
-        let fd = opened.socket.fd().expect("a socket has a descriptor");
-        opened.interface.steering().set_socket(number, fd)?;
         Ok((opened, rings))
     }
 
@@ -217,7 +214,8 @@ impl Xdp {
         );
         // Last, because a packet may be steered from now on, and needs an empty frame.
         let steering = opened.interface.steering();
-        steering.steer(&home, opened.number, options.queue)?;
+        let owner = owner_of(&udp)?;
+        steering.steer(&home, opened.number, options.queue, owner)?;
         let mac = OwnMac::new(home.mac);
         let ways = Ways::new(home, mac.clone(), &link, Box::new(tables));
         let limits = Limits {
@@ -263,6 +261,14 @@ fn ip_on(name: &CStr, given: IpAddr) -> io::Result<IpAddr> {
         let what = format!("xdp needs an address for {name:?} that other hosts reach, not {given}");
         io::Error::new(io::ErrorKind::InvalidInput, what)
     })
+}
+
+/// The file number of the socket that has the endpoint's address.
+fn owner_of(udp: &Halves<UdpRx, UdpTx>) -> io::Result<u64> {
+    let mut fds = Vec::new();
+    Udp::fds(&udp.rx, &udp.tx, &mut fds);
+    let fd = *fds.first().ok_or(io::ErrorKind::NotFound)?;
+    ffi::number_of_file(fd)
 }
 
 fn busy(what: &'static str) -> io::Error {

@@ -4,9 +4,9 @@
 //! pair of rings for empty and completed frames. An interface has one program, whose map leads from
 //! the address of each endpoint to the endpoint's socket.
 //!
-//! Invariants: a share has one endpoint at a time, and a number of the program's map one socket. The
-//! last endpoint of a queue takes the queue with it, and the last one of an interface the program.
-//! Called by `open`.
+//! Invariants: a share has one endpoint at a time. The last endpoint of a queue takes the queue with
+//! it, and the last one of an interface the program, unless another process has it too. Called by
+//! `open`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::ffi;
 use crate::shared::{SharedRings, Shares};
-use crate::socket::Host;
-use crate::steering::{MAX_SOCKETS, Mode, Steering};
+use crate::sharing::{self, Offer};
+use crate::socket::{Host, patiently};
+use crate::steering::{Mode, Steering};
 use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
 
 /// An interface of a network namespace: the namespace's device and number, and its own number.
@@ -27,46 +28,36 @@ static INTERFACES: Mutex<BTreeMap<Key, Weak<Interface>>> = Mutex::new(BTreeMap::
 /// An interface with our program.
 #[derive(Debug)]
 pub(crate) struct Interface {
-    steering: Steering,
+    // Fields are dropped in this order: the offer ends before the program.
+    _offer: Offer,
+    steering: Arc<Steering>,
     index: u32,
     mode: Mode,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    queues: BTreeMap<u32, Weak<Queue>>,
-    /// For each number of the map of sockets, whether it is in use.
-    numbers: Vec<bool>,
+    queues: Mutex<BTreeMap<u32, Weak<Queue>>>,
 }
 
 impl Interface {
     /// Interface `index` of the calling thread's namespace, with a program that runs in this mode.
     ///
     /// # Errors
-    /// The kernel's; `InvalidInput` if another endpoint of this process uses the other mode.
+    /// The kernel's; `InvalidInput` if other endpoints of this user use the other mode;
+    /// `ResourceBusy` if another user's program is there.
     pub(crate) fn get(index: u32, mode: Mode) -> io::Result<Arc<Self>> {
         let (device, inode) = ffi::network_namespace()?;
         let key = (device, inode, index);
         let mut interfaces = INTERFACES.lock().unwrap_or_else(PoisonError::into_inner);
         interfaces.retain(|_, interface| interface.strong_count() > 0);
         if let Some(interface) = interfaces.get(&key).and_then(Weak::upgrade) {
-            return match interface.mode == mode {
-                true => Ok(interface),
-                false => Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    "other endpoints of this process use the interface in the other mode",
-                )),
-            };
+            check_mode(interface.mode, mode)?;
+            return Ok(interface);
         }
-        let steering = Steering::load()?;
-        // Its maps are empty, so all packets pass to the kernel at first.
-        steering.attach(index, mode)?;
+        let steering = Arc::new(adopt_or_attach(index, mode)?);
         let interface = Arc::new(Self {
+            _offer: Offer::make(index, mode, &steering)?,
             steering,
             index,
             mode,
-            state: Mutex::default(),
+            queues: Mutex::default(),
         });
         interfaces.insert(key, Arc::downgrade(&interface));
         Ok(interface)
@@ -82,12 +73,12 @@ impl Interface {
         umem_bytes: u64,
         shares: u32,
     ) -> io::Result<Arc<Queue>> {
-        let mut state = self.state();
-        if let Some(queue) = state.queues.get(&number).and_then(Weak::upgrade) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = queues.get(&number).and_then(Weak::upgrade) {
             return Ok(queue);
         }
         let queue = Arc::new(Queue::open(self.index, number, umem_bytes, shares)?);
-        state.queues.insert(number, Arc::downgrade(&queue));
+        queues.insert(number, Arc::downgrade(&queue));
         Ok(queue)
     }
 
@@ -95,20 +86,32 @@ impl Interface {
     pub(crate) fn steering(&self) -> &Steering {
         &self.steering
     }
+}
 
-    /// Reserves a number for a socket. `None` if all are in use.
-    pub(crate) fn take_number(&self) -> Option<u32> {
-        take_free(&mut self.state().numbers, MAX_SOCKETS as usize)
-    }
+/// The program that another process of this user has at the interface; or a new one, which is
+/// attached.
+fn adopt_or_attach(index: u32, mode: Mode) -> io::Result<Steering> {
+    let new = Steering::load()?;
+    // Another process may attach its program at the same time and not offer it yet, or may be
+    // ending.
+    let found = patiently(|| match sharing::adopt(index) {
+        Some((steering, its_mode)) => check_mode(its_mode, mode).map(|()| Some(steering)),
+        // The new program's maps are empty, so all packets pass to the kernel at first.
+        None => new.try_attach(index, mode).map(|()| None),
+    })?;
+    let Some(steering) = found else {
+        return Ok(new);
+    };
+    steering.forget_dead(ffi::udp_sockets)?;
+    Ok(steering)
+}
 
-    /// Lets another socket have the number.
-    pub(crate) fn give_number_back(&self, number: u32) {
-        self.state().numbers[number as usize] = false;
+fn check_mode(has: Mode, wanted: Mode) -> io::Result<()> {
+    if has == wanted {
+        return Ok(());
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    let why = "other endpoints of this user use the interface in the other mode";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
 /// A queue with our region.

@@ -96,6 +96,7 @@ impl SharedRings {
     }
 
     /// Whether the kernel broke the fill ring, and the completion ring.
+    #[cfg(not(loom))]
     pub(crate) fn broken(&self) -> [bool; 2] {
         let inner = self.lock();
         [inner.fill.is_broken(), inner.completion.is_broken()]

@@ -274,7 +274,7 @@ fn bind(
 pub(crate) fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     for _ in 0..ATTEMPTS {
         match attempt() {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 std::thread::sleep(BETWEEN_ATTEMPTS);
             }
             other => return other,

@@ -10,7 +10,7 @@ mod program;
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use libc::c_int;
@@ -22,8 +22,10 @@ use program::{KEY, VALUE};
 
 /// Commands of `bpf(2)`.
 const MAP_CREATE: c_int = 0;
+const MAP_LOOKUP: c_int = 1;
 const MAP_UPDATE: c_int = 2;
 const MAP_DELETE: c_int = 3;
+const MAP_NEXT: c_int = 4;
 const PROGRAM_LOAD: c_int = 5;
 const LINK_CREATE: c_int = 28;
 
@@ -39,7 +41,7 @@ const HAS_FRAGMENTS: u32 = 1 << 5;
 /// Endpoints that an interface can have.
 const MAX_HOMES: u32 = 4096;
 /// Sockets that an interface can have.
-pub(crate) const MAX_SOCKETS: u32 = 256;
+const MAX_SOCKETS: u32 = 256;
 
 /// Bytes for the complaints of the kernel's verifier.
 const LOG: usize = 1 << 16;
@@ -82,11 +84,37 @@ impl Steering {
         })
     }
 
+    /// The program of another process, from its [`Self::descriptors`].
+    pub(crate) fn of([homes, sockets, program, link]: [OwnedFd; 4]) -> Self {
+        let link = OnceLock::from(link);
+        Self {
+            homes,
+            sockets,
+            program,
+            link,
+        }
+    }
+
+    /// Its descriptors, for another process; `None` if it is not attached.
+    pub(crate) fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
+        let link = self.link.get()?;
+        Some([&self.homes, &self.sockets, &self.program, link].map(AsFd::as_fd))
+    }
+
+    /// Attaches the program to interface `index`. If the interface has one, this waits for a while
+    /// until it goes.
+    ///
+    /// # Errors
+    /// As [`Self::try_attach`].
+    pub fn attach(&self, index: u32, mode: Mode) -> io::Result<()> {
+        patiently(|| self.try_attach(index, mode))
+    }
+
     /// Attaches the program to interface `index`.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if the interface has a program, this one included.
-    pub fn attach(&self, index: u32, mode: Mode) -> io::Result<()> {
+    pub(crate) fn try_attach(&self, index: u32, mode: Mode) -> io::Result<()> {
         let flags = match mode {
             Mode::Generic => 1 << 1,
             Mode::Native => 1 << 2,
@@ -98,7 +126,7 @@ impl Steering {
             0,
         ];
         // SAFETY: the command reads numbers alone.
-        let link = patiently(|| unsafe { ffi::bpf(LINK_CREATE, &mut attributes) });
+        let link = unsafe { ffi::bpf(LINK_CREATE, &mut attributes) };
         let link = link.map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY | libc::EEXIST) => {
                 explain(error, "the interface has an XDP program of another process")
@@ -120,36 +148,80 @@ impl Steering {
         Ok(())
     }
 
-    /// Steers packets to `home` that come to `queue` to socket number `socket`.
+    /// Steers packets to `home` that come to `queue` to socket number `socket`. `owner` is the file
+    /// number of the UDP socket that has the address.
     ///
     /// # Errors
     /// The kernel's, for example if the map is full.
-    pub fn steer(&self, home: &Home, socket: u32, queue: u32) -> io::Result<()> {
+    pub fn steer(&self, home: &Home, socket: u32, queue: u32, owner: u64) -> io::Result<()> {
         let key = key_of(home);
         let mut value = [0; VALUE];
         value[..4].copy_from_slice(&socket.to_ne_bytes());
-        value[4..].copy_from_slice(&queue.to_ne_bytes());
-        update(&self.homes, &key, &value)
+        value[4..8].copy_from_slice(&queue.to_ne_bytes());
+        value[8..].copy_from_slice(&owner.to_ne_bytes());
+        update(&self.homes, &key, &value, ANY)
             .map_err(|error| explain(error, "the address cannot be steered"))
     }
 
     /// Lets packets to `home` pass to the kernel again. False if they already did.
     pub fn release(&self, home: &Home) -> bool {
-        let key = key_of(home);
+        self.remove(&key_of(home))
+    }
+
+    /// Removes the addresses of endpoints that have ended without doing so: those whose owner is not
+    /// in `living`, which is read after the addresses. Returns how many.
+    ///
+    /// # Errors
+    /// Those of `living`.
+    pub(crate) fn forget_dead(
+        &self,
+        living: impl FnOnce() -> io::Result<Vec<u64>>,
+    ) -> io::Result<usize> {
+        let homes = self.homes();
+        if homes.is_empty() {
+            return Ok(0);
+        }
+        let living = living()?;
+        let dead = homes.iter().filter(|(_, owner)| !living.contains(owner));
+        Ok(dead.filter(|(key, _)| self.remove(key)).count())
+    }
+
+    /// All addresses in the map, with their owners.
+    fn homes(&self) -> Vec<([u8; KEY], u64)> {
+        let mut homes: Vec<([u8; KEY], u64)> = Vec::new();
+        // The map cannot have more, but may change meanwhile.
+        for _ in 0..MAX_HOMES {
+            let last = homes
+                .last()
+                .map_or(std::ptr::null(), |(key, _)| key.as_ptr());
+            let (mut key, mut value) = ([0; KEY], [0; VALUE]);
+            let map = pair(number(&self.homes), 0);
+            let mut attributes = [map, last as u64, key.as_mut_ptr() as u64, 0];
+            // SAFETY: the last key is null or live, and the map's keys have the length of `key`.
+            if unsafe { ffi::bpf(MAP_NEXT, &mut attributes) }.is_err() {
+                break;
+            }
+            let mut attributes = [map, key.as_ptr() as u64, value.as_mut_ptr() as u64, 0];
+            // SAFETY: the map's keys and values have the lengths of `key` and `value`.
+            if unsafe { ffi::bpf(MAP_LOOKUP, &mut attributes) }.is_err() {
+                break;
+            }
+            let [.., a, b, c, d, e, f, g, h] = value;
+            homes.push((key, u64::from_ne_bytes([a, b, c, d, e, f, g, h])));
+        }
+        homes
+    }
+
+    fn remove(&self, key: &[u8; KEY]) -> bool {
         let mut attributes = [pair(number(&self.homes), 0), key.as_ptr() as u64, 0, 0];
         // SAFETY: the map's keys have the length of `key`, which is only read.
         unsafe { ffi::bpf(MAP_DELETE, &mut attributes) }.is_ok()
     }
 
     /// Takes the number of a socket away.
-    pub(crate) fn forget_socket(&self, number: u32) {
-        let key = number.to_ne_bytes();
-        let mut attributes = [
-            pair(self.sockets.as_raw_fd().cast_unsigned(), 0),
-            key.as_ptr() as u64,
-            0,
-            0,
-        ];
+    pub(crate) fn forget_socket(&self, socket: u32) {
+        let key = socket.to_ne_bytes();
+        let mut attributes = [pair(number(&self.sockets), 0), key.as_ptr() as u64, 0, 0];
         // SAFETY: the map's keys have the length of `key`, which is only read. If the number has no
         // socket, the call does nothing.
         let _ = unsafe { ffi::bpf(MAP_DELETE, &mut attributes) };
@@ -161,8 +233,26 @@ impl Steering {
     /// The kernel's.
     pub fn set_socket(&self, number: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let fd = socket.as_raw_fd();
-        update(&self.sockets, &number.to_ne_bytes(), &fd.to_ne_bytes())
+        update(&self.sockets, &number.to_ne_bytes(), &fd.to_ne_bytes(), ANY)
             .map_err(|error| explain(error, "the socket cannot be steered to"))
+    }
+
+    /// Assigns the first free number to a socket, also if other processes do so at the same time.
+    /// The number is free again when the socket ends.
+    ///
+    /// # Errors
+    /// The kernel's; `ResourceBusy` if no number is free.
+    pub(crate) fn add_socket(&self, socket: BorrowedFd<'_>) -> io::Result<u32> {
+        let fd = socket.as_raw_fd();
+        for number in 0..MAX_SOCKETS {
+            match update(&self.sockets, &number.to_ne_bytes(), &fd.to_ne_bytes(), NEW) {
+                Ok(()) => return Ok(number),
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
+                Err(error) => return Err(explain(error, "the socket cannot be steered to")),
+            }
+        }
+        let why = "the interface has as many endpoints as one program serves";
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 }
 
@@ -219,14 +309,18 @@ fn load_program(code: &[u64]) -> io::Result<OwnedFd> {
     ffi::own(program)
 }
 
-fn update(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
+/// Whether an update may replace a value.
+const ANY: u64 = 0;
+const NEW: u64 = 1;
+
+fn update(map: &OwnedFd, key: &[u8], value: &[u8], flags: u64) -> io::Result<()> {
     let mut attributes = [
         pair(number(map), 0),
         key.as_ptr() as u64,
         value.as_ptr() as u64,
-        0,
+        flags,
     ];
-    // SAFETY: both callers pass a key and a value of the lengths with which the map was made; they
+    // SAFETY: all callers pass a key and a value of the lengths with which the map was made; they
     // are only read.
     unsafe { ffi::bpf(MAP_UPDATE, &mut attributes) }.map(|_| ())
 }

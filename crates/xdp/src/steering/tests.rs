@@ -1,8 +1,6 @@
 //! The program, run by the kernel on packets that we hand to it (`BPF_PROG_TEST_RUN`). Needs root.
 //! Without it, these tests say so and pass; with `DUNLIN_NO_SKIP=1` they fail instead.
 
-use std::os::fd::AsFd;
-
 use dunlin_testkit::network::Network;
 
 use super::*;
@@ -38,7 +36,7 @@ fn steered(homes: &[Home], queue: u32) -> Option<Steered> {
         (steering, socket)
     });
     for home in homes {
-        steering.steer(home, 3, queue).unwrap();
+        steering.steer(home, 3, queue, 0).unwrap();
     }
     Some(Steered {
         steering,

@@ -8,7 +8,7 @@ use dunlin_xdp::{Mode, Options, Xdp};
 use crate::ends::{End, at};
 
 /// XDP programs at the interface of a host.
-fn programs(host: &Host) -> usize {
+pub(crate) fn programs(host: &Host) -> usize {
     host.run(|| {
         let shown = std::process::Command::new("ip")
             .args(["-d", "link", "show", "link0"])
@@ -191,7 +191,7 @@ fn a_killed_process_leaves_no_program() {
 }
 
 /// Waits for up to ten seconds.
-fn until(is_so: impl Fn() -> bool) {
+pub(crate) fn until(is_so: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
         assert!(start.elapsed() < std::time::Duration::from_secs(10));

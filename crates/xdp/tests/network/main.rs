@@ -7,5 +7,6 @@ mod changes;
 mod ends;
 mod hostile;
 mod life;
+mod processes;
 mod rpc;
 mod shared;
