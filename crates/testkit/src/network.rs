@@ -32,12 +32,17 @@ pub struct Network {
 impl Network {
     /// Makes the network. Prints the reason and returns `None` if this machine does not permit it.
     pub fn new() -> Option<Self> {
-        Self::with_queues(1)
+        Self::made("")
     }
 
     /// As [`Self::new`], with this number of queues at the right end. All packets from the left
     /// come to the first of them.
     pub fn with_queues(queues: u32) -> Option<Self> {
+        Self::made(&format!("numrxqueues {queues} numtxqueues {queues} "))
+    }
+
+    /// Makes the network. `queues` are arguments for the right end.
+    fn made(queues: &str) -> Option<Self> {
         // SAFETY: asks for a number.
         if unsafe { libc::geteuid() } != 0 {
             skip("network namespaces need root");
@@ -63,13 +68,12 @@ impl Network {
         }
     }
 
-    fn build(&self, queues: u32) -> Result<(), String> {
+    fn build(&self, queues: &str) -> Result<(), String> {
         let (left, right) = (&self.left.name, &self.right.name);
         ip(&format!("netns add {left}"))?;
         ip(&format!("netns add {right}"))?;
         ip(&format!(
-            "-n {right} link add link0 numrxqueues {queues} numtxqueues {queues} type veth peer \
-             name link0 netns {left}"
+            "-n {right} link add link0 {queues}type veth peer name link0 netns {left}"
         ))?;
         for host in [&self.left, &self.right] {
             host.ip(&format!("addr add {}/24 dev link0", host.address))?;

@@ -83,6 +83,49 @@ fn auto_over_xdp_shares_memory_with_peers_of_its_host() {
     assert_eq!(server.end("-INT").1, Some(0));
 }
 
+/// XDP programs at the interface of the namespace.
+fn programs(host: &Host) -> usize {
+    let args = ["-d", "link", "show", "link0"];
+    let shown = host.run(|| std::process::Command::new("ip").args(args).output());
+    text(&shown.unwrap().stdout).matches("prog/xdp").count()
+}
+
+/// A ping of a server, which lasts a second.
+fn ping(host: &Host, address: &str) -> Running {
+    let ping = ["ping", "-c", "200", "-i", "5ms", "--json", address];
+    host.run(|| Running::start(&ping))
+}
+
+#[test]
+fn processes_share_an_interface_and_one_that_is_killed_costs_the_others_no_call() {
+    let Some(network) = Network::with_queues(3) else {
+        return;
+    };
+    let host = &network.right;
+    let serve = |queue| serve(host, &format!("xdp:link0:{queue}"));
+    // The packets come to the first queue. The process that makes the program has another one.
+    let [(first, _), (second, at_second), (third, at_third)] = [1, 0, 2].map(serve);
+    assert_eq!(programs(host), 1);
+    let before = datagrams(host);
+    let to_second = ping(&network.left, &at_second);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(first.end("-KILL").1, None);
+    let summary = to_second.last();
+    assert_eq!(summary["answered"], 200, "{summary}");
+    // They came past the kernel.
+    assert!(datagrams(host) - before < 20);
+    let summary = ping(&network.left, &at_third).last();
+    assert_eq!(summary["answered"], 200, "{summary}");
+    assert_eq!(programs(host), 1);
+    second.end("-KILL");
+    third.end("-KILL");
+    let begin = std::time::Instant::now();
+    while programs(host) > 0 {
+        assert!(begin.elapsed() < LIMIT, "the program is still there");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn an_interface_that_cannot_be_used_is_named() {
     for (transport, said) in [
