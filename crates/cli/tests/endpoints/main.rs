@@ -91,6 +91,14 @@ impl Running {
         );
     }
 
+    /// Waits until the command ends by itself; returns the last line.
+    fn last(mut self) -> Value {
+        let mut rest = Vec::new();
+        self.out.read_to_end(&mut rest).unwrap();
+        self.child.wait().unwrap();
+        objects(&rest).pop().unwrap()
+    }
+
     /// Sends a signal; returns the command's further output, and its exit code.
     fn end(mut self, name: &str) -> (Vec<Value>, Option<i32>) {
         self.signal(name);
