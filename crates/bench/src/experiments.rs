@@ -1,6 +1,7 @@
 //! The experiments: one list, and a file for each experiment or for two similar ones. A new
 //! experiment is a file here and a line in [`ALL`]; if its roles are long, they go into a folder of
-//! the same name. Experiments outside the summary belong to the feature `full`.
+//! the same name. Experiments outside the summary belong to the feature `full`, and those with the
+//! key-value service to `kv`.
 
 #[cfg(feature = "full")]
 mod bandwidth;
@@ -13,9 +14,13 @@ mod factors;
 mod idle;
 #[cfg(feature = "full")]
 mod incast;
+#[cfg(feature = "kv")]
+mod kv;
 mod latency;
 #[cfg(feature = "full")]
 mod loss;
+#[cfg(feature = "kv")]
+mod memcached;
 #[cfg(feature = "full")]
 mod mixed;
 #[cfg(feature = "full")]
@@ -26,6 +31,8 @@ mod raw;
 mod sessions;
 #[cfg(feature = "full")]
 mod slow_handler;
+#[cfg(feature = "kv")]
+mod store;
 mod summary;
 
 use harness::draw;
@@ -66,6 +73,12 @@ pub static ALL: &[Experiment] = &[
     slow_handler::EXPERIMENT,
     #[cfg(feature = "full")]
     faces::EXPERIMENT,
+    #[cfg(feature = "kv")]
+    store::EXPERIMENT,
+    #[cfg(feature = "kv")]
+    kv::EXPERIMENT,
+    #[cfg(feature = "kv")]
+    memcached::EXPERIMENT,
 ];
 
 /// The experiment that has this name in commands or in rows.

@@ -3,12 +3,16 @@
 
 pub mod case;
 pub mod experiment;
+#[cfg(feature = "kv")]
+pub(crate) mod items;
 #[cfg(feature = "full")]
 pub mod link;
 #[cfg(feature = "full")]
 pub(crate) mod lossy;
 pub mod plan;
 pub mod probe;
+#[cfg(feature = "kv")]
+pub(crate) mod resident;
 pub(crate) mod rtt;
 #[cfg(feature = "full")]
 pub(crate) mod scenario;

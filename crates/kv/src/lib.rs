@@ -37,7 +37,7 @@ pub use client::{Client, End, Found, Item, Options, Reply, Token};
 pub use connection::{Connection, ConnectionError};
 pub use error::Error;
 pub use partition::Partition;
-pub use service::{Host, INLINE, serve};
+pub use service::{Host, INLINE, serve, serve_singly};
 pub use wire::{
     Answer, Figures, FoundItem, KEYED, Keys, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, Map,
     MapError, Place, Records, Request, Scanned, Status, Store, VERSION, WHOLE, Whole,

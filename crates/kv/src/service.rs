@@ -39,8 +39,29 @@ impl Host for Partition {
 /// }
 /// ```
 pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
-    endpoint.register(MAP, on_map::<App>);
     endpoint.register_batch(KEYED, INLINE, on_keyed::<App>);
+    serve_others(endpoint);
+}
+
+/// Like [`serve`], but runs each operation by itself, and fetches nothing ahead. This is slower; it
+/// is there so that the gain of batches can be measured (HERD figure 7).
+///
+/// ```
+/// use dunlin_core::Register;
+/// use dunlin_kv::{Partition, serve_singly};
+///
+/// fn set_up(endpoint: &mut impl Register<Partition>) {
+///     serve_singly(endpoint);
+/// }
+/// ```
+pub fn serve_singly<App: Host>(endpoint: &mut impl Register<App>) {
+    endpoint.register(KEYED, on_single::<App>);
+    serve_others(endpoint);
+}
+
+/// Registers the handlers of requests that are no operation on one key.
+fn serve_others<App: Host>(endpoint: &mut impl Register<App>) {
+    endpoint.register(MAP, on_map::<App>);
     endpoint.register(MULTI, on_multi::<App>);
     endpoint.register(WHOLE, on_whole::<App>);
 }
@@ -119,6 +140,19 @@ fn answer(item: BatchItem<'_>, reply: &Reply<'_>, cx: &mut Cx<'_>) {
     } else {
         item.defer(cx).reply(cx, size, |out| reply.write(out));
     }
+}
+
+fn on_single<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
+    let (partition, now) = (app.partition(), cx.now());
+    partition.on_batch(1, now);
+    let Ok((tag, operation)) = Request::decode(request.data()) else {
+        partition.on_malformed();
+        return request.refuse(cx, ErrorCode::UNDECODABLE);
+    };
+    let key = partition.key(operation.key());
+    partition.run((tag, &operation), &key, now, |reply| {
+        request.reply(cx, reply.size(), |out| reply.write(out));
+    });
 }
 
 fn on_multi<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {

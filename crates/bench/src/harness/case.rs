@@ -137,7 +137,7 @@ impl Case {
             transport: self.transport.into(),
             params: self.params.clone(),
             runs: rounds.len(),
-            valid: counted.is_steady && judge.is_plausible(rounds),
+            valid: counted.is_steady && judge.is_plausible(rounds) && !self.is_overloaded(rounds),
             state: counted.state,
             ..Row::new(self.experiment, (metric.name, metric.unit), spread)
         };
@@ -145,6 +145,13 @@ impl Case {
             Some((baseline, name)) => row.against(baseline, name),
             None => row,
         })
+    }
+
+    /// True if what measured the subject or the baseline was itself what limited the figures.
+    fn is_overloaded(&self, rounds: &[usize]) -> bool {
+        let baseline = self.baseline.iter();
+        let mut both = baseline.chain([&self.subject]);
+        both.any(|it| it.is_overloaded(rounds))
     }
 
     /// The median of a figure's baseline, and the name of that baseline.
@@ -260,11 +267,19 @@ impl Measured {
     }
 
     fn is_plausible(&self, rounds: &[usize]) -> bool {
+        let medians = self.medians(rounds);
+        medians.is_some_and(|it| self.probe.is_plausible(&it))
+    }
+
+    fn is_overloaded(&self, rounds: &[usize]) -> bool {
+        let medians = self.medians(rounds);
+        medians.is_some_and(|it| self.probe.is_overloaded(&it))
+    }
+
+    fn medians(&self, rounds: &[usize]) -> Option<Vec<f64>> {
         let metrics = 0..self.probe.metrics().len();
         let medians = metrics.map(|index| self.spread(index, rounds).map(|it| it.median));
-        medians
-            .collect::<Option<Vec<f64>>>()
-            .is_some_and(|it| self.probe.is_plausible(&it))
+        medians.collect()
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Experiment {
     pub(crate) allowed: &'static [Transport],
     /// Sizes of messages unless the command names others; empty if sizes cannot be chosen.
     pub(crate) sizes: &'static [u16],
+    /// MiB of items in its tables unless the command names another size; `None` if it has no tables.
+    #[cfg(feature = "kv")]
+    pub(crate) items_mib: Option<u32>,
     /// How long all rounds take by default. For long simulations, the time of all cases in one
     /// round.
     pub usual_time: Duration,
@@ -65,6 +68,9 @@ pub struct Section {
 pub(crate) struct Sweep<'a> {
     pub(crate) transports: &'a [Transport],
     pub(crate) sizes: &'a [u16],
+    /// 0 for an experiment without tables.
+    #[cfg(feature = "kv")]
+    pub(crate) items_mib: u32,
 }
 
 impl Experiment {
@@ -78,6 +84,8 @@ impl Experiment {
         transports: &[Transport::Shm, Transport::Udp],
         allowed: &Transport::ALL,
         sizes: &[],
+        #[cfg(feature = "kv")]
+        items_mib: None,
         usual_time: Duration::from_secs(60),
         usual_runs: 5,
         is_in_all: true,
@@ -103,6 +111,12 @@ impl Experiment {
         !self.sizes.is_empty()
     }
 
+    /// True if the size of its tables can be chosen.
+    #[cfg(feature = "kv")]
+    pub const fn has_tables(&self) -> bool {
+        self.items_mib.is_some()
+    }
+
     /// Its cases, over the chosen transports and with the chosen sizes.
     ///
     /// # Errors
@@ -112,6 +126,8 @@ impl Experiment {
         let sweep = Sweep {
             transports: &selection.transports(self.transports),
             sizes: selection.sizes().unwrap_or(self.sizes),
+            #[cfg(feature = "kv")]
+            items_mib: selection.items_mib().or(self.items_mib).unwrap_or(0),
         };
         let mut cases = (self.cases)(&sweep)?;
         selection.keep(&mut cases);
@@ -123,7 +139,10 @@ impl Experiment {
         let transports = selection.transports(self.transports);
         let names: Vec<&str> = self.allowed.iter().map(|it| it.name()).collect();
         let is_refused = transports.iter().any(|it| !self.allowed.contains(it));
-        is_refused.then(|| format!("{} is measured over {}", self.name, names.join(" and ")))
+        is_refused.then(|| match &names[..] {
+            [] => format!("{} is measured without a transport", self.name),
+            names => format!("{} is measured over {}", self.name, names.join(" and ")),
+        })
     }
 
     /// Its charts of these rows, without empty charts.

@@ -90,6 +90,12 @@ pub(crate) trait Probe {
     fn is_plausible(&self, _medians: &[f64]) -> bool {
         true
     }
+
+    /// True if these medians show that what measured them was itself the limit. The values then
+    /// tell nothing about the subject.
+    fn is_overloaded(&self, _medians: &[f64]) -> bool {
+        false
+    }
 }
 
 /// Approximate time to start and end two processes.

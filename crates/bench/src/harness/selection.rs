@@ -12,6 +12,10 @@ use super::transport::Transport;
 /// Bytes of the largest message in experiments whose sizes can be chosen.
 const LARGEST_SIZE: u16 = 8192;
 
+/// MiB of items in the largest table: numbers of items have 32 bits.
+#[cfg(feature = "kv")]
+const LARGEST_ITEMS: i64 = 64 << 10;
+
 /// The command-line options that choose.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Selection {
@@ -21,6 +25,10 @@ pub struct Selection {
     /// Bytes of request and response in `latency` and `rate`, multiples of 8
     #[arg(long, value_delimiter = ',', value_name = "N,...", value_parser = size)]
     size: Vec<u16>,
+    /// MiB of keys and values in the tables of `store`, `kv` and `memcached`
+    #[cfg(feature = "kv")]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=LARGEST_ITEMS))]
+    items_mib: Option<u32>,
     /// Keep, of the cases with this parameter, only those with these values; can be repeated
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]
     only: Vec<Only>,
@@ -44,9 +52,7 @@ impl Selection {
         Self {
             transport: transport.into_iter().collect(),
             size: size.into_iter().collect(),
-            only: Vec::new(),
-            #[cfg(feature = "full")]
-            ends: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -76,6 +82,12 @@ impl Selection {
     /// The chosen sizes, if there are any.
     pub fn sizes(&self) -> Option<&[u16]> {
         (!self.size.is_empty()).then_some(&self.size[..])
+    }
+
+    /// The chosen size of tables, in MiB of items, if there is one.
+    #[cfg(feature = "kv")]
+    pub const fn items_mib(&self) -> Option<u32> {
+        self.items_mib
     }
 
     /// Removes the cases that were not chosen.

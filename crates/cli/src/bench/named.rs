@@ -45,6 +45,15 @@ impl Named {
             let sized: Vec<&str> = sized.map(|it| it.name).collect();
             return Some(format!("--size belongs to {}", sized.join(" and ")));
         }
+        #[cfg(feature = "kv")]
+        if selection.items_mib().is_some() && !self.experiments().any(Experiment::has_tables) {
+            let with_tables = experiments::ALL.iter().filter(|it| it.has_tables());
+            let with_tables: Vec<&str> = with_tables.map(|it| it.name).collect();
+            return Some(format!(
+                "--items-mib belongs to {}",
+                with_tables.join(" and ")
+            ));
+        }
         self.experiments().find_map(|it| it.refusal(selection))
     }
 }

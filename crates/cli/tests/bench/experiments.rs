@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{FIELDS, run, text};
 
 /// The rows of a run, and its other output. The form of every row is checked.
-fn rows(args: &[&str]) -> (Vec<Value>, String) {
+pub(super) fn rows(args: &[&str]) -> (Vec<Value>, String) {
     let fixed = ["--runs", "1", "--json", "-"];
     let out = run(&[&["bench"], args, &fixed].concat());
     let said = text(&out.stderr).to_owned();
@@ -30,12 +30,12 @@ fn rows(args: &[&str]) -> (Vec<Value>, String) {
 }
 
 /// The parameters of all rows of a metric, in order.
-fn params<'a>(rows: &'a [Value], transport: &str, metric: &str) -> Vec<&'a Value> {
+pub(super) fn params<'a>(rows: &'a [Value], transport: &str, metric: &str) -> Vec<&'a Value> {
     let of = |row: &&Value| row["transport"] == transport && row["metric"] == metric;
     rows.iter().filter(of).map(|row| &row["params"]).collect()
 }
 
-fn values<'a>(rows: &'a [Value], metric: &'a str) -> impl Iterator<Item = f64> + 'a {
+pub(super) fn values<'a>(rows: &'a [Value], metric: &'a str) -> impl Iterator<Item = f64> + 'a {
     let of = move |row: &&Value| row["metric"] == metric;
     rows.iter()
         .filter(of)

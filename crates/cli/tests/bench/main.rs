@@ -5,6 +5,8 @@
 mod command;
 mod compare;
 mod experiments;
+#[cfg(feature = "kv")]
+mod kv;
 mod report;
 mod simulated;
 mod traced;

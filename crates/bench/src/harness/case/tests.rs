@@ -110,6 +110,38 @@ fn the_baseline_decides_whether_a_row_is_valid() {
     );
 }
 
+/// A probe that was itself the limit if its first value is 90 or more.
+struct Busy(Script);
+
+impl Probe for Busy {
+    fn name(&self) -> &'static str {
+        "busy"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        self.0.metrics()
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        self.0.measure(span)
+    }
+
+    fn is_overloaded(&self, medians: &[f64]) -> bool {
+        medians[0] >= 90.0
+    }
+}
+
+#[test]
+fn a_row_is_invalid_if_subject_or_baseline_was_limited_by_its_own_client() {
+    for (subject, baseline, valid) in [(89.0, 89.0, true), (90.0, 1.0, false), (1.0, 90.0, false)] {
+        let busy = |value| Busy(Script(vec![value], true));
+        let case = Case::new::<u32>("test", "shm", &[], busy(subject)).against(busy(baseline));
+        let mut cases = [case];
+        run(&mut cases, rounds(1)).unwrap();
+        assert!(cases[0].rows().iter().all(|row| row.valid == valid));
+    }
+}
+
 #[test]
 fn what_was_measured_before_a_failure_stays() {
     let mut cases = [

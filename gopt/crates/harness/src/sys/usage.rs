@@ -14,6 +14,20 @@ pub fn processor_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Processor time of all threads of another process of this user.
+///
+/// # Errors
+/// There is no such process, or the system does not report it.
+pub fn processor_time_of(process: u32) -> io::Result<Duration> {
+    let process = libc::pid_t::try_from(process).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut clock = 0;
+    // SAFETY: `clock` is valid for writes.
+    match unsafe { libc::clock_getcpuclockid(process, &raw mut clock) } {
+        0 => read_clock(clock),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
 /// Processor time of the calling thread.
 ///
 /// # Errors

@@ -1,0 +1,403 @@
+//! `kv`: the key-value service between two processes, as HERD measures its own (HERD §5): the rate
+//! under each mix of operations (figure 9), by length of values (figure 10), and without batches
+//! (figure 7), and the latency under a given load (figure 11).
+//!
+//! In the same measurement, the same processes exchange echoes of the same lengths with as many
+//! under way, and the server's thread gets items from its table alone. A service that does both,
+//! one after the other, has the rate 1 / (1 / echo + 1 / gets alone).
+
+pub(super) mod client;
+mod server;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::case::Case;
+use crate::harness::experiment::{Experiment, Section, Sweep};
+use crate::harness::items::{Items, Mix, VALUE};
+use crate::harness::probe::{Against, Measurement, Metric, Probe};
+use crate::harness::resident::Resident;
+use crate::harness::subject;
+use crate::harness::transport::Transport;
+use crate::output::chart::{Wanted, by_transport, chart, word};
+use crate::output::papers::{Beside, Param, Published};
+use harness::draw::{Axis, Picture, Scale};
+use harness::row::Row;
+
+use client::{Outcome, Pace, Step, WARM_UP, What};
+use server::Server;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "kv",
+    about: "The key-value service between two processes, beside echoes, 6 GiB of memory; not part \
+            of `all`",
+    cases: |sweep| Ok(cases(sweep)),
+    roles: &[server::ROLE, client::ROLE],
+    items_mib: Some(1024),
+    usual_time: Duration::from_secs(180),
+    is_in_all: false,
+    is_compared: false,
+    section: Some(Section {
+        title: "The key-value service",
+        text: "One client and one thread that serves; 60 operations under way, begun in batches of \
+               16, on items of 16-byte keys. The baseline exchanges echoes of the same lengths \
+               between the same processes. bound_ratio compares with a service that does both an \
+               echo and a get from the same table alone, one after the other. Under load, \
+               operations begin at random times (Poisson), whether or not others have ended; load \
+               is the percentage of the rate that the same client reached before, and the baseline \
+               has echoes at that rate. HERD has up to 51 client processes and 6 or more cores \
+               that serve.",
+    }),
+    charts,
+    published: PUBLISHED,
+    findings,
+    ..Experiment::BASE
+};
+
+/// Figures of the paper.
+const PUBLISHED: &[Published] = &[
+    published(26e6, 95.0, "HERD, 6 cores", "HERD, §5.3, figure 9"),
+    published(6.3e6, 95.0, "HERD, 1 core", "HERD, §5.7, figure 13"),
+    published(4.32e6, 95.0, "HERD, each of 6 cores", "HERD, §5.7"),
+    published(26e6, 50.0, "HERD, 6 cores", "HERD, §5.3, figure 9"),
+    Published {
+        metric: "latency_mean",
+        params: [Some(("load", Param::Number(90.0))), None, None],
+        beside: Beside::Median,
+        value: 5_000.0,
+        what: "HERD, 6 cores at 26 M/s",
+        source: "HERD, §5.4, figure 11",
+    },
+];
+
+/// Operations under way.
+const WINDOW: usize = 60;
+
+/// Operations that are begun together.
+const BATCH: usize = 16;
+
+/// Lengths of values beside the usual one (HERD, figure 10).
+const LENGTHS: [usize; 8] = [4, 8, 16, 64, 128, 256, 512, 1024];
+
+/// Tables with values of other lengths are smaller by this factor, because all of them stay in
+/// memory.
+const SMALLER: u32 = 8;
+
+/// Percentages of the largest rate.
+const LOADS: [u8; 5] = [10, 30, 50, 70, 90];
+
+/// The values of [`Closed`], and behind them the rate of echoes.
+const CLOSED: [Metric; 2] = [
+    Metric {
+        name: "ops_per_s",
+        unit: "1/s",
+        against: Against::Own {
+            index: 2,
+            name: "echoes",
+        },
+    },
+    Metric::alone("bound_ratio", ""),
+];
+
+/// The values of [`Open`], and behind them those of echoes.
+const OPEN: [Metric; 4] = [
+    under_load("latency_p50", 4),
+    under_load("latency_p99", 5),
+    under_load("latency_mean", 6),
+    Metric::alone("ops_per_s", "1/s"),
+];
+
+const fn under_load(name: &'static str, index: usize) -> Metric {
+    Metric {
+        name,
+        unit: "ns",
+        against: Against::Own {
+            index,
+            name: "echoes at this rate",
+        },
+    }
+}
+
+/// The service as a case has it.
+#[derive(Clone, Debug)]
+struct Service {
+    server: Resident<Server>,
+    items: Items,
+    transport: Transport,
+    mix: Mix,
+    /// Whether requests of a burst are served together.
+    batched: bool,
+}
+
+/// The largest rate.
+struct Closed(Service);
+
+/// Latencies at a percentage of the largest rate.
+struct Open(Service, u8);
+
+fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
+    let items_mib = sweep.items_mib;
+    let mut cases = Vec::new();
+    let usual = Table::new(items_mib, VALUE);
+    for &transport in sweep.transports {
+        for mix in Mix::all() {
+            cases.push(usual.closed(transport, mix, true));
+        }
+        cases.push(usual.closed(transport, Mix::USUAL, false));
+        cases.extend(LOADS.map(|load| usual.open(transport, load)));
+    }
+    for value in LENGTHS {
+        let table = Table::new((items_mib / SMALLER).max(1), value);
+        let of = |&transport| table.closed(transport, Mix::USUAL, true);
+        cases.extend(sweep.transports.iter().map(of));
+    }
+    cases
+}
+
+/// A table, which the cases share that use the same items.
+struct Table {
+    server: Resident<Server>,
+    items: Items,
+    items_mib: u32,
+}
+
+impl Table {
+    fn new(items_mib: u32, value: usize) -> Self {
+        Self {
+            server: Resident::new(),
+            items: Items::of_mib(items_mib, value),
+            items_mib,
+        }
+    }
+
+    fn service(&self, transport: Transport, mix: Mix, batched: bool) -> Service {
+        Service {
+            server: self.server.clone(),
+            items: self.items,
+            transport,
+            mix,
+            batched,
+        }
+    }
+
+    fn params(&self, mix: Mix) -> Vec<(&'static str, Value)> {
+        vec![
+            ("popularity", mix.popularity.name().into()),
+            ("gets", mix.gets.into()),
+            ("value", self.items.value.into()),
+            ("items_mib", self.items_mib.into()),
+        ]
+    }
+
+    fn closed(&self, transport: Transport, mix: Mix, batched: bool) -> Case {
+        let mut params = self.params(mix);
+        params.extend([("batched", batched.into()), ("inflight", WINDOW.into())]);
+        let service = self.service(transport, mix, batched);
+        Case::new("kv", transport.name(), &params, Closed(service))
+    }
+
+    fn open(&self, transport: Transport, load: u8) -> Case {
+        let mut params = self.params(Mix::USUAL);
+        params.push(("load", load.into()));
+        let service = self.service(transport, Mix::USUAL, true);
+        Case::new("kv", transport.name(), &params, Open(service, load))
+    }
+}
+
+impl Service {
+    /// Has a client do these steps, and returns their outcomes. Before, the server gets items from
+    /// its table alone, for the time of `alone`, if that is not zero.
+    fn run(&self, steps: Vec<Step>, alone: Duration) -> anyhow::Result<(Run, Measurement)> {
+        let start = || Server::start(self.items);
+        self.server.with(start, |server| {
+            let mut gets_per_s = 0.0;
+            if !alone.is_zero() {
+                let mix = Mix {
+                    gets: 100,
+                    ..self.mix
+                };
+                gets_per_s = server.alone(mix, alone)?;
+            }
+            let (client, setting) = subject::spinning_pair(self.transport);
+            let address = server.serve(setting, self.batched)?;
+            let params = client::Params {
+                setting: client,
+                server: address,
+                items: self.items,
+                mix: self.mix,
+                steps,
+            };
+            let (outcomes, measurement) = client::run(&params, || server.side())?;
+            server.rest()?;
+            let run = Run {
+                outcomes,
+                gets_per_s,
+            };
+            Ok((run, measurement))
+        })
+    }
+
+    fn overhead(steps: u32) -> Duration {
+        subject::SET_UP + steps * (WARM_UP + Duration::from_millis(10))
+    }
+}
+
+/// The outcomes of a client's steps, and the rate of the table alone.
+struct Run {
+    outcomes: Vec<Outcome>,
+    gets_per_s: f64,
+}
+
+fn closed(what: What, span: Duration) -> Step {
+    Step {
+        what,
+        pace: Pace::Closed {
+            window: WINDOW,
+            batch: BATCH,
+        },
+        keys: 1,
+        is_timed: false,
+        span,
+    }
+}
+
+impl Probe for Closed {
+    fn name(&self) -> &'static str {
+        "key-value service"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &CLOSED
+    }
+
+    fn overhead(&self) -> Duration {
+        Service::overhead(2)
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let step = |what| closed(what, span * 2 / 5);
+        let (run, mut measurement) = self
+            .0
+            .run(vec![step(What::Echo), step(What::Kv)], span / 5)?;
+        let [echo, kv] = [0, 1].map(|index: usize| run.outcomes[index].per_s);
+        let bound = 1.0 / (1.0 / echo + 1.0 / run.gets_per_s);
+        measurement.values = vec![kv, kv / bound, echo];
+        measurement.details.push(format!(
+            "{echo:.0} echoes/s, {:.0} gets/s from the table alone",
+            run.gets_per_s
+        ));
+        Ok(measurement)
+    }
+}
+
+impl Probe for Open {
+    fn name(&self) -> &'static str {
+        "key-value service under load"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &OPEN
+    }
+
+    fn overhead(&self) -> Duration {
+        Service::overhead(3)
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let open = |what| Step {
+            pace: Pace::Open {
+                percent: self.1.into(),
+            },
+            is_timed: true,
+            ..closed(what, span * 2 / 5)
+        };
+        let steps = vec![closed(What::Kv, span / 5), open(What::Echo), open(What::Kv)];
+        let (run, mut measurement) = self.0.run(steps, Duration::ZERO)?;
+        let times = |index: usize| {
+            let it = &run.outcomes[index];
+            [it.p50, it.p99, it.mean]
+        };
+        measurement.values = times(2).to_vec();
+        measurement.values.push(run.outcomes[2].per_s);
+        measurement.values.extend(times(1));
+        Ok(measurement)
+    }
+}
+
+/// What serving the requests of a burst together gains.
+fn findings(rows: &[Row]) -> Vec<String> {
+    let rates = || {
+        let is = |row: &&Row| EXPERIMENT.owns(row) && row.metric == "ops_per_s";
+        rows.iter().filter(is)
+    };
+    let is = |row: &&Row, batched: &str| word(row, "batched").as_deref() == Some(batched);
+    let others = |row: &Row| {
+        let mut params = row.params.clone();
+        params.remove("batched");
+        (row.transport.clone(), params)
+    };
+    let single = rates().filter(|row| is(row, "false"));
+    let gain = |single: &Row| {
+        let mut batched = rates().filter(|row| is(row, "true"));
+        let batched = batched.find(|row| others(row) == others(single))?;
+        let ratio = batched.median / single.median;
+        Some(format!(
+            "with batches / without: {ratio:.2}  kv {}",
+            single.transport
+        ))
+    };
+    single.filter_map(gain).collect()
+}
+
+fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let usual = [("popularity", "uniform"), ("gets", "95")];
+    let lengths = Wanted {
+        metric: "ops_per_s",
+        x: "value",
+        params: &[usual[0], usual[1], ("batched", "true")],
+    };
+    let mut lines = by_transport(rows, lengths);
+    lines.extend(lengths.published(PUBLISHED, Beside::Median));
+    let mut charts = vec![chart(
+        "Rate of gets and sets, 95 to 5, against the length of values",
+        Axis::new("bytes of a value", "B", Scale::Each),
+        Axis::new("operations per second and thread", "1/s", Scale::Log),
+        lines,
+    )];
+    for (metric, title) in [
+        ("latency_p50", "Latency of the service under load, median"),
+        (
+            "latency_p99",
+            "Latency of the service under load, 99th percentile",
+        ),
+    ] {
+        let wanted = Wanted {
+            metric,
+            x: "load",
+            params: &[],
+        };
+        charts.push(chart(
+            title,
+            Axis::new("percent of the largest rate", "", Scale::Each),
+            Axis::new("from the moment that it was due", "ns", Scale::Log),
+            by_transport(rows, wanted),
+        ));
+    }
+    charts
+}
+
+const fn published(per_s: f64, gets: f64, what: &'static str, source: &'static str) -> Published {
+    Published {
+        metric: "ops_per_s",
+        params: [
+            Some(("gets", Param::Number(gets))),
+            Some(("value", Param::Number(32.0))),
+            Some(("popularity", Param::Word("uniform"))),
+        ],
+        beside: Beside::Median,
+        value: per_s,
+        what,
+        source,
+    }
+}

@@ -1,0 +1,308 @@
+//! `memcached`: Dunlin's memcached front end against Debian's memcached, in turns, over TCP from
+//! one load generator, and the native client of the same server beside both. Both servers have one
+//! thread, the same `-m`, room for all items, and the same processor.
+
+mod generator;
+mod server;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::case::Case;
+use crate::harness::experiment::{Experiment, Section, Sweep};
+use crate::harness::items::{Items, Mix, VALUE};
+use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::harness::resident::Resident;
+use crate::harness::subject;
+use crate::harness::subject::side::Side;
+use crate::harness::transport::Transport;
+use crate::output::chart::{bar, bars, colour, word};
+use harness::draw::{Picture, zero_based};
+use harness::process::Process;
+use harness::row::Row;
+use harness::seat::Seats;
+
+use super::kv::client::{self, Pace, Step, What};
+use generator::{Report, Way};
+use server::{Kind, Running};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "memcached",
+    about: "memcached's clients of Dunlin beside Debian's memcached, and native clients; not part \
+            of `all`",
+    cases: |sweep| Ok(cases(sweep)),
+    roles: &[server::ROLE, generator::LOAD, generator::GET],
+    transports: &[Transport::Auto, Transport::Udp],
+    allowed: &[Transport::Auto, Transport::Udp],
+    items_mib: Some(128),
+    usual_time: Duration::from_secs(90),
+    is_in_all: false,
+    is_compared: false,
+    section: Some(Section {
+        title: "memcached's clients",
+        text: "Gets of items of 16 + 32 bytes: from dunlin memcached over TCP, and by Dunlin's \
+               native client from the same command. The baseline is Debian's memcached, asked over \
+               TCP in the same way. Both servers have one thread and the same -m. A row is invalid \
+               if the load generator used 90 % of its processor or more.",
+    }),
+    charts,
+    ..Experiment::BASE
+};
+
+/// Gets that are sent together, in commands of their own or as keys of one command.
+const TOGETHER: u32 = 100;
+
+/// Percentage of its processor from which on the load generator may be what limits the rate.
+const BUSY: f64 = 90.0;
+
+/// The ways of asking over TCP, each with the number of connections.
+const WAYS: [(Way, u32); 4] = [
+    (Way::Single, 1),
+    (Way::Single, 16),
+    (Way::Pipelined(TOGETHER), 4),
+    (Way::Many(TOGETHER), 4),
+];
+
+const METRICS: [Metric; 5] = [
+    against("gets_per_s", "1/s", 0),
+    against("gets_per_cpu_s", "1/s", 1),
+    against("rtt_p50", "ns", 2),
+    against("rtt_p99", "ns", 3),
+    Metric::alone("generator_percent", "%"),
+];
+
+/// The native client has its processor for itself, and spins.
+const NATIVE_METRICS: [Metric; 3] = [
+    against("gets_per_s", "1/s", 0),
+    against("rtt_p50", "ns", 2),
+    against("rtt_p99", "ns", 3),
+];
+
+const fn against(name: &'static str, unit: &'static str, index: usize) -> Metric {
+    Metric {
+        name,
+        unit,
+        against: Against::Baseline(index),
+    }
+}
+
+/// A server with its items.
+#[derive(Clone, Debug)]
+struct Stocked {
+    running: Resident<Running>,
+    kind: Kind,
+    items: Items,
+    items_mib: u32,
+}
+
+/// Gets over TCP.
+struct Tcp {
+    server: Stocked,
+    way: Way,
+    connections: u32,
+}
+
+/// Gets by the native client.
+struct Native {
+    server: Stocked,
+    transport: Transport,
+    way: Way,
+    connections: u32,
+}
+
+fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
+    let stocked = |kind| Stocked {
+        running: Resident::new(),
+        kind,
+        items: Items::of_mib(sweep.items_mib, VALUE),
+        items_mib: sweep.items_mib,
+    };
+    let debian = server::is_installed().then(|| stocked(Kind::Memcached));
+    let mut servers = Vec::new();
+    for &transport in sweep.transports {
+        servers.push((transport, stocked(Kind::Dunlin(transport))));
+    }
+    let mut cases = Vec::new();
+    if let Some((_, ours)) = servers.first() {
+        cases.extend(WAYS.map(|(way, connections)| {
+            let server = ours.clone();
+            let tcp = Tcp {
+                server,
+                way,
+                connections,
+            };
+            let case = Case::new(
+                "memcached",
+                "tcp",
+                &ours.params("text", way, connections),
+                tcp,
+            );
+            beside(case, debian.as_ref(), way, connections)
+        }));
+    }
+    for (transport, server) in servers {
+        cases.extend(WAYS.map(|(way, connections)| {
+            let params = server.params("native", way, connections);
+            let native = Native {
+                server: server.clone(),
+                transport,
+                way,
+                connections,
+            };
+            let case = Case::new("memcached", transport.name(), &params, native);
+            beside(case, debian.as_ref(), way, connections)
+        }));
+    }
+    if let (None, Some(case)) = (debian, cases.first_mut()) {
+        case.note(
+            "memcached is not installed here, so the rows have no baseline; Debian's package \
+             memcached has it"
+                .to_owned(),
+        );
+    }
+    cases
+}
+
+/// The case with its baseline, if that is installed.
+fn beside(case: Case, debian: Option<&Stocked>, way: Way, connections: u32) -> Case {
+    let Some(server) = debian.cloned() else {
+        return case;
+    };
+    case.against(Tcp {
+        server,
+        way,
+        connections,
+    })
+}
+
+impl Stocked {
+    fn params(&self, client: &str, way: Way, connections: u32) -> [(&'static str, Value); 4] {
+        [
+            ("client", client.into()),
+            ("way", way.name().into()),
+            ("connections", connections.into()),
+            ("items_mib", self.items_mib.into()),
+        ]
+    }
+
+    /// Passes the server to `work`; before, starts it and writes its items, if it does not run.
+    fn with<R>(&self, work: impl FnOnce(&mut Running) -> anyhow::Result<R>) -> anyhow::Result<R> {
+        let start = || {
+            let running = Running::start(self.kind, self.items_mib)?;
+            let params = (running.door(), self.items);
+            let mut load = Process::spawn(generator::LOAD, Seats::pick().client, &params)?;
+            load.receive::<()>(server::STARTING)?;
+            Ok(running)
+        };
+        self.running.with(start, work)
+    }
+}
+
+impl Probe for Tcp {
+    fn name(&self) -> &'static str {
+        match self.server.kind {
+            Kind::Memcached => "memcached over TCP",
+            Kind::Dunlin(_) => "Dunlin over TCP",
+        }
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let report: Report = self.server.with(|running| {
+            let params = generator::Params {
+                server: running.door(),
+                process: running.id(),
+                items: self.server.items,
+                way: self.way,
+                connections: self.connections,
+                span,
+            };
+            let seat = Seats::pick().client;
+            let mut generator = Process::spawn(generator::GET, seat, &params)?;
+            generator.receive(patience(span))
+        })?;
+        Ok(report.values().to_vec().into())
+    }
+
+    fn is_overloaded(&self, medians: &[f64]) -> bool {
+        medians.last().is_some_and(|percent| *percent >= BUSY)
+    }
+}
+
+impl Native {
+    /// As many gets under way as over TCP with a client of each connection.
+    fn step(&self, span: Duration) -> Step {
+        let (gets, keys) = match self.way {
+            Way::Single => (self.connections, 1),
+            Way::Pipelined(gets) => (gets, 1),
+            Way::Many(keys) => (1, keys),
+        };
+        Step {
+            what: What::Kv,
+            pace: Pace::Closed {
+                window: gets as usize,
+                batch: gets as usize,
+            },
+            keys: keys as usize,
+            is_timed: true,
+            span,
+        }
+    }
+}
+
+impl Probe for Native {
+    fn name(&self) -> &'static str {
+        "native client"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &NATIVE_METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        subject::SET_UP + client::WARM_UP
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        self.server.with(|running| {
+            let (setting, _) = subject::spinning_pair(self.transport);
+            let params = client::Params {
+                setting,
+                server: running.native(),
+                items: self.server.items,
+                mix: Mix::ALL_GETS,
+                steps: vec![self.step(span)],
+            };
+            let (outcomes, mut measurement) = client::run(&params, || Ok(Side::default()))?;
+            let outcome = outcomes[0];
+            measurement.values = vec![outcome.per_s, outcome.p50, outcome.p99];
+            Ok(measurement)
+        })
+    }
+}
+
+fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let of = |metric: &str, title: &str, what: &str| {
+        let wanted = rows.iter().filter(|row| row.metric == metric);
+        let all = wanted.map(|row| {
+            let of = |name| word(row, name).unwrap_or_default();
+            let (client, way, connections) = (of("client"), of("way"), of("connections"));
+            let name = format!("{}, {client}, {way}, {connections}", row.transport);
+            bar(row, name, colour(&row.transport))
+        });
+        let baseline = "memcached over TCP in the same round";
+        bars(title, zero_based(what, "1/s"), baseline, all.collect())
+    };
+    vec![
+        of(
+            "gets_per_cpu_s",
+            "Gets for a second of the server's processor time",
+            "gets per second of processor time",
+        ),
+        of("gets_per_s", "Gets per second", "gets per second"),
+    ]
+}

@@ -1,0 +1,136 @@
+//! The servers: Debian's memcached and `dunlin memcached`, which this program starts with the same
+//! flags. Each runs in place of a process of its role, so that it is on the server's processor and
+//! ends with its parent.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use crate::harness::transport::Transport;
+use harness::process::{Parent, Process, Role};
+use harness::seat::Seats;
+use harness::{signal, sys};
+
+/// Becomes a server.
+pub(super) const ROLE: Role = Role::new("memcached-serve", serve);
+
+/// How long a server may take until it listens, and until its items are written.
+pub(super) const STARTING: Duration = Duration::from_secs(120);
+
+/// Which server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Debian's.
+    Memcached,
+    /// `dunlin memcached`, whose native clients come over this transport.
+    Dunlin(Transport),
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub(super) struct Running {
+    process: Process,
+    door: SocketAddr,
+    native: SocketAddr,
+}
+
+/// True if there is a memcached on the path.
+pub(super) fn is_installed() -> bool {
+    let version = Command::new("memcached")
+        .arg("-V")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    version.is_ok_and(|status| status.success())
+}
+
+impl Running {
+    /// Starts a server with room for items of `items_mib` MiB, and waits until it listens.
+    ///
+    /// # Errors
+    /// It does not start, or does not listen in time.
+    pub(super) fn start(kind: Kind, items_mib: u32) -> anyhow::Result<Self> {
+        let (door, native) = (free_address()?, free_address()?);
+        // memcached takes about 120 bytes for an item of 48.
+        let megabytes = 4 * items_mib + 64;
+        let (program, flags) = match kind {
+            // Debian's memcached refuses to run as root without a user.
+            Kind::Memcached => ("memcached".into(), vec!["-u".to_owned(), "root".to_owned()]),
+            Kind::Dunlin(transport) => {
+                let program = std::env::current_exe()?;
+                let native = native.to_string();
+                let over = [
+                    "memcached",
+                    "--transport",
+                    transport.name(),
+                    "--native",
+                    &native,
+                ];
+                (program, over.map(str::to_owned).to_vec())
+            }
+        };
+        let common = format!(
+            "-m {megabytes} -t 1 -U 0 -c 1024 -l {} -p {}",
+            door.ip(),
+            door.port()
+        );
+        let common = common.split(' ').map(str::to_owned);
+        let flags: Vec<String> = flags.into_iter().chain(common).collect();
+        let mut process = Process::spawn(ROLE, Seats::pick().server, &(program, flags))?;
+        let begin = Instant::now();
+        while TcpStream::connect(door).is_err() {
+            signal::check()?;
+            // A server that has ended has said nothing, or why the program cannot be started.
+            process.try_receive::<()>()?;
+            ensure!(begin.elapsed() < STARTING, "{kind:?} does not listen");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Self {
+            process,
+            door,
+            native,
+        })
+    }
+
+    /// Where memcached's clients connect.
+    pub(super) const fn door(&self) -> SocketAddr {
+        self.door
+    }
+
+    /// Where native clients connect.
+    pub(super) const fn native(&self) -> SocketAddr {
+        self.native
+    }
+
+    /// The number of its process.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+/// An address that was free a moment ago.
+fn free_address() -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?)
+}
+
+/// Becomes the server that the parent names, with its flags.
+///
+/// # Errors
+/// There is no such program.
+fn serve(parent: &Parent) -> anyhow::Result<()> {
+    let (program, flags): (std::path::PathBuf, Vec<String>) = parent.receive()?;
+    sys::die_with_parent()?;
+    let error = Command::new(&program)
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .exec();
+    Err(error).with_context(|| format!("cannot start {}", program.display()))
+}

@@ -1,0 +1,102 @@
+//! The processes of `store`: one has a table, another one reads random cache lines.
+
+use std::time::Duration;
+
+use dunlin_store::{Mode, Region};
+use serde::{Deserialize, Serialize};
+
+use crate::harness::items::{self, Draws, Items, Mix};
+use harness::process::{Parent, Role};
+use harness::sys;
+
+/// Holds a table, and operates on it.
+pub(super) const HOLD: Role = Role::new("store-hold", hold);
+
+/// Reads random lines of a memory of the same size.
+pub(super) const LINES: Role = Role::new("store-lines", lines);
+
+/// How long to wait until a table is filled. Slow machines fill more than 10 MiB a second.
+pub(super) const FILLING: Duration = Duration::from_secs(300);
+
+/// Lines that are fetched together. The best rate counts.
+const GROUPS: [usize; 4] = [8, 16, 32, 64];
+
+/// Groups between two looks at the clock.
+const BLOCK: usize = 1 << 10;
+
+/// A measurement of a table.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) mix: Mix,
+    pub(super) batch: usize,
+    pub(super) span: Duration,
+}
+
+/// Fills a table, and then answers each order with operations per second.
+///
+/// # Errors
+/// There is no memory, or the parent has ended.
+fn hold(parent: &Parent) -> anyhow::Result<()> {
+    let (items, is_cache): (Items, bool) = parent.receive()?;
+    let mode = if is_cache { Mode::Cache } else { Mode::Store };
+    let mut table = items::make(items, mode)?;
+    parent.say(&())?;
+    loop {
+        let Order { mix, batch, span } = parent.receive()?;
+        parent.say(&items::rate(&mut table, items, mix, batch, span)?)?;
+    }
+}
+
+/// Answers each span with lines per second.
+///
+/// # Errors
+/// There is no memory, or the parent has ended.
+fn lines(parent: &Parent) -> anyhow::Result<()> {
+    let bytes: usize = parent.receive()?;
+    let mut memory = Region::new(bytes)?;
+    // A hypervisor might store equal pages only once.
+    for (number, page) in memory.chunks_mut(4096).enumerate() {
+        page[..8].copy_from_slice(&number.to_le_bytes());
+    }
+    parent.say(&())?;
+    let places = u32::try_from(memory.len() / 64)?;
+    let mut draws = Draws::new(Mix::ALL_GETS, places, 3);
+    loop {
+        let span: Duration = parent.receive()?;
+        let mut best: f64 = 0.0;
+        for group in GROUPS {
+            let span = span / u32::try_from(GROUPS.len())?;
+            best = best.max(rate(&memory, &mut draws, places, group, span)?);
+        }
+        parent.say(&best)?;
+    }
+}
+
+/// Lines per second of processor time, which are fetched in groups.
+fn rate(
+    memory: &Region,
+    draws: &mut Draws,
+    places: u32,
+    group: usize,
+    span: Duration,
+) -> anyhow::Result<f64> {
+    let (mut sum, mut lines, mut took) = (0_u64, 0, Duration::ZERO);
+    let mut at = [0_usize; GROUPS[GROUPS.len() - 1]];
+    let start = sys::thread_time()?;
+    while took < span {
+        for _ in 0..BLOCK {
+            for at in &mut at[..group] {
+                *at = draws.below(places) as usize * 64;
+                gopt::prefetch_now(&raw const memory[*at], gopt::T0);
+            }
+            for at in &at[..group] {
+                sum = sum.wrapping_add(u64::from(memory[*at]));
+            }
+        }
+        lines += BLOCK * group;
+        took = sys::thread_time()?.saturating_sub(start);
+    }
+    std::hint::black_box(sum);
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
+    Ok(lines as f64 / took.as_secs_f64())
+}

@@ -1,0 +1,223 @@
+//! Draws of operations: which item, and whether to get or to set it.
+
+use serde::{Deserialize, Serialize};
+
+/// The skew of a Zipf distribution, as HERD §5.2 has it.
+const THETA: f64 = 0.99;
+
+/// How often items are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Popularity {
+    /// All equally often.
+    Uniform,
+    /// As a Zipf distribution with 0.99 says.
+    Zipf,
+}
+
+impl Popularity {
+    /// Both, in the order of rows.
+    pub(crate) const ALL: [Self; 2] = [Self::Uniform, Self::Zipf];
+
+    /// Its name in rows.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Zipf => "zipf",
+        }
+    }
+}
+
+/// A mix of operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Mix {
+    pub(crate) popularity: Popularity,
+    /// Percentage of gets. The other operations are sets.
+    pub(crate) gets: u8,
+}
+
+impl Mix {
+    /// The percentages of gets in the rows: gets alone, and HERD's two workloads (HERD §5.2).
+    pub(crate) const GETS: [u8; 3] = [100, 95, 50];
+
+    /// HERD's read-intensive workload without skew.
+    pub(crate) const USUAL: Self = Self {
+        popularity: Popularity::Uniform,
+        gets: 95,
+    };
+
+    /// Gets alone, equally popular.
+    pub(crate) const ALL_GETS: Self = Self {
+        gets: 100,
+        ..Self::USUAL
+    };
+
+    /// Every popularity with every percentage.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let with = |popularity| Self::GETS.map(|gets| Self { popularity, gets });
+        Popularity::ALL.into_iter().flat_map(with)
+    }
+}
+
+/// An operation on one item.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Operation {
+    pub(crate) number: u32,
+    pub(crate) is_get: bool,
+}
+
+/// A generator of operations. They depend only on the seed.
+#[derive(Debug)]
+pub(crate) struct Draws {
+    random: Random,
+    gets: u8,
+    items: u32,
+    zipf: Option<Zipf>,
+}
+
+impl Draws {
+    /// Operations on items with numbers below `items`.
+    pub(crate) fn new(mix: Mix, items: u32, seed: u64) -> Self {
+        Self {
+            random: Random(seed),
+            gets: mix.gets,
+            items,
+            zipf: (mix.popularity == Popularity::Zipf).then(|| Zipf::new(items)),
+        }
+    }
+
+    /// The next operation.
+    #[inline]
+    pub(crate) fn draw(&mut self) -> Operation {
+        let number = match &self.zipf {
+            None => self.random.below(self.items),
+            // Items of similar popularity are far apart in the table.
+            Some(zipf) => scatter(zipf.draw(&mut self.random), self.items),
+        };
+        Operation {
+            number,
+            is_get: self.random.below(100) < u32::from(self.gets),
+        }
+    }
+
+    /// A number below `end`, for another purpose than an operation.
+    #[inline]
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
+        self.random.below(end)
+    }
+
+    /// An even draw from 0 to 1.
+    #[inline]
+    pub(crate) fn unit(&mut self) -> f64 {
+        self.random.unit()
+    }
+}
+
+/// Spreads 64 bits evenly, without a collision (the last step of `SplitMix64`).
+#[inline]
+pub(super) const fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// The number of the item with a rank, which is below `items`.
+#[inline]
+fn scatter(rank: u32, items: u32) -> u32 {
+    let wide = mix(rank.into()) >> 32;
+    high(wide * u64::from(items))
+}
+
+/// The upper half of a product of two numbers of 32 bits.
+#[inline]
+fn high(product: u64) -> u32 {
+    u32::try_from(product >> 32).expect("it has 32 bits")
+}
+
+/// `SplitMix64` (Steele et al., 2014).
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    #[inline]
+    fn next(&mut self) -> u64 {
+        let word = mix(self.0);
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        word
+    }
+
+    /// An even draw below `end`.
+    #[inline]
+    fn below(&mut self, end: u32) -> u32 {
+        high((self.next() >> 32) * u64::from(end))
+    }
+
+    /// An even draw from 0 to 1.
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Ranks with a Zipf distribution, by the method of Gray et al. (SIGMOD 1994), as YCSB draws them.
+#[derive(Debug)]
+struct Zipf {
+    items: u32,
+    zeta: f64,
+    eta: f64,
+}
+
+impl Zipf {
+    fn new(items: u32) -> Self {
+        let zeta = zeta(items);
+        let share = 2.0 / f64::from(items);
+        Self {
+            items,
+            zeta,
+            eta: (1.0 - share.powf(1.0 - THETA)) / (1.0 - zeta_of_two() / zeta),
+        }
+    }
+
+    /// A rank: 0 is the most popular.
+    fn draw(&self, random: &mut Random) -> u32 {
+        let unit = random.unit();
+        let scaled = unit * self.zeta;
+        if scaled < 1.0 {
+            return 0;
+        }
+        if scaled < zeta_of_two() {
+            return 1;
+        }
+        let base = self.eta.mul_add(unit, 1.0 - self.eta);
+        let rank = f64::from(self.items) * base.powf(1.0 / (1.0 - THETA));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rank is not negative, and cut to a whole number"
+        )]
+        let rank = rank as u32;
+        rank.min(self.items - 1)
+    }
+}
+
+fn weight(rank: u32) -> f64 {
+    f64::from(rank).powf(-THETA)
+}
+
+fn zeta_of_two() -> f64 {
+    1.0 + weight(2)
+}
+
+/// The sum of the weights of all ranks from 1 on. From the thousandth on it is an integral with its
+/// first correction (Euler and Maclaurin), whose error is below 10⁻⁷: the sum of millions of powers
+/// would take a second.
+fn zeta(items: u32) -> f64 {
+    let head = items.min(1000);
+    let sum: f64 = (1..=head).map(weight).sum();
+    let area = |rank: u32| f64::from(rank).powf(1.0 - THETA) / (1.0 - THETA);
+    sum + area(items) - area(head) + f64::midpoint(weight(items), -weight(head))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! A table that holds the items, and the rate of operations on it in this thread.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use dunlin_store::{BATCH, Config, Key, Mode, Region, Seconds, Seed, Table, Write};
+
+use super::{Draws, Items, KEY, Mix, Operation, fill, key};
+use harness::{signal, sys};
+
+/// Operations that are drawn together, between the stretches that are timed.
+const DRAWN: usize = 1 << 14;
+
+/// Makes a table and writes all items into it.
+///
+/// # Errors
+/// [`signal::Interrupted`]; or there is no memory.
+pub(crate) fn make(items: Items, mode: Mode) -> anyhow::Result<Table> {
+    let bytes = items.table_bytes();
+    let mut region =
+        Region::new(bytes).with_context(|| format!("cannot get {bytes} bytes of memory"))?;
+    region.touch(|_| true);
+    let config = Config {
+        mode,
+        seed: Seed::new([0x5eed, 1]),
+        first_version: 1,
+    };
+    let mut table = Table::new(region, config)?;
+    let mut value = vec![0; items.value];
+    for number in 0..items.count {
+        if number.is_multiple_of(1 << 20) {
+            signal::check()?;
+        }
+        let bytes = key(number);
+        let key = table.key(&bytes).context("a key of 16 bytes is allowed")?;
+        fill(&mut value, number);
+        let written = table.write(&key, &Write::set(&value), Seconds(1));
+        written.map_err(|error| anyhow::anyhow!("item {number}: {error:?}"))?;
+    }
+    Ok(table)
+}
+
+/// Operations a second over `span`, in batches of up to [`BATCH`]: with a batch of one, nothing is
+/// fetched ahead. Each value that is found is copied, as into a response. The time is processor
+/// time of this thread, because nothing here waits for another one; time for draws does not count.
+///
+/// # Errors
+/// The system does not report processor time; or most gets found nothing.
+pub(crate) fn rate(
+    table: &mut Table,
+    items: Items,
+    mix: Mix,
+    batch: usize,
+    span: Duration,
+) -> anyhow::Result<f64> {
+    let begin = Instant::now();
+    let mut draws = Draws::new(mix, items.count, 7);
+    let mut value = vec![0; items.value];
+    let before = table.stats();
+    let (mut operations, mut took) = (0, Duration::ZERO);
+    let mut drawn = Vec::with_capacity(DRAWN);
+    while took < span {
+        drawn.clear();
+        drawn.extend((0..DRAWN).map(|_| {
+            let operation = draws.draw();
+            (key(operation.number), operation)
+        }));
+        // A service's clock goes on, too: the first get of an item in each second writes to it.
+        let now = Seconds(1 + u32::try_from(begin.elapsed().as_secs())?);
+        let start = sys::thread_time()?;
+        for batch in drawn.chunks(batch.clamp(1, BATCH)) {
+            run(table, batch, &mut value, now)?;
+        }
+        took += sys::thread_time()?.saturating_sub(start);
+        operations += DRAWN;
+    }
+    let stats = table.stats();
+    let (gets, hits) = (stats.gets - before.gets, stats.hits - before.hits);
+    // A cache drops items while it is written to, so a get may miss.
+    ensure!(hits * 4 > gets, "{hits} of {gets} gets found an item");
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
+    Ok(operations as f64 / took.as_secs_f64())
+}
+
+#[inline]
+fn run(
+    table: &mut Table,
+    batch: &[([u8; KEY], Operation)],
+    value: &mut [u8],
+    now: Seconds,
+) -> anyhow::Result<()> {
+    let Some((first, _)) = batch.first() else {
+        return Ok(());
+    };
+    let mut keys: [Key<'_>; BATCH] = [hashed(table, first); BATCH];
+    for (place, (bytes, _)) in keys.iter_mut().zip(batch).skip(1) {
+        *place = hashed(table, bytes);
+    }
+    let keys = &keys[..batch.len()];
+    if batch.len() > 1 {
+        table.ahead(keys);
+    }
+    for (key, (_, operation)) in keys.iter().zip(batch) {
+        if operation.is_get {
+            if let Some(item) = table.get(key, now) {
+                item.value().copy_from(0, value);
+            }
+        } else {
+            fill(value, operation.number);
+            let written = table.write(key, &Write::set(value), now);
+            written.map_err(|error| anyhow::anyhow!("a set: {error:?}"))?;
+        }
+    }
+    std::hint::black_box(value);
+    Ok(())
+}
+
+#[inline]
+fn hashed<'a>(table: &Table, bytes: &'a [u8; KEY]) -> Key<'a> {
+    table.key(bytes).expect("16 bytes are allowed")
+}

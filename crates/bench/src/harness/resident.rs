@@ -1,0 +1,42 @@
+//! Processes that stay for many measurements, because starting them takes seconds: tables that
+//! must be filled. The first probe that needs one starts it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A process, or several, that the probes of several cases share.
+#[derive(Debug)]
+pub(crate) struct Resident<S>(Rc<RefCell<Option<S>>>);
+
+impl<S> Clone for Resident<S> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<S> Resident<S> {
+    /// Nothing is started yet.
+    pub(crate) fn new() -> Self {
+        Self(Rc::new(RefCell::new(None)))
+    }
+
+    /// Passes it to `work`, and starts it before if there is none. After an error, the next call
+    /// starts it anew.
+    ///
+    /// # Errors
+    /// Those of `start` and `work`.
+    pub(crate) fn with<R>(
+        &self,
+        start: impl FnOnce() -> anyhow::Result<S>,
+        work: impl FnOnce(&mut S) -> anyhow::Result<R>,
+    ) -> anyhow::Result<R> {
+        let taken = self.0.borrow_mut().take();
+        let mut process = taken.map_or_else(start, Ok)?;
+        let result = work(&mut process)?;
+        *self.0.borrow_mut() = Some(process);
+        Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The experiments of the key-value service make the rows that they promise, with small tables.
+
+use serde_json::{Value, json};
+
+use super::experiments::{params, rows, values};
+
+/// Rows of an experiment with tables of 1 MiB of items.
+fn small(args: &[&str]) -> (Vec<Value>, String) {
+    rows(&[args, &["--items-mib", "1"]].concat())
+}
+
+#[test]
+fn the_table_is_measured_against_random_lines() {
+    let (rows, said) = small(&["store", "--only", "batch=1,32", "--seconds", "2"]);
+    let mut wanted = Vec::new();
+    for mode in ["store", "cache"] {
+        for popularity in ["uniform", "zipf"] {
+            for gets in [100, 95, 50] {
+                wanted.extend([1, 32].map(|batch| {
+                    json!({
+                        "mode": mode, "popularity": popularity, "gets": gets, "batch": batch,
+                        "items_mib": 1
+                    })
+                }));
+            }
+        }
+    }
+    assert_eq!(
+        params(&rows, "none", "ops_per_s"),
+        wanted.iter().collect::<Vec<_>>()
+    );
+    for row in &rows {
+        assert_eq!(row["baseline_name"], "two random lines", "{row}");
+        assert!(row["ratio"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    assert_eq!(said.matches("/ single: ").count(), 12, "{said}");
+}
+
+#[test]
+fn the_service_is_measured_against_echoes() {
+    let (rows, said) = small(&["kv", "--transport", "shm", "--seconds", "4"]);
+    let closed = params(&rows, "shm", "ops_per_s");
+    let closed: Vec<&&Value> = closed.iter().filter(|it| it["load"].is_null()).collect();
+    let mixes = closed.iter().filter(|it| it["value"] == 32).count();
+    assert_eq!(
+        mixes, 7,
+        "two popularities, three mixes, and one without batches"
+    );
+    let mut lengths: Vec<u64> = closed
+        .iter()
+        .map(|it| it["value"].as_u64().unwrap())
+        .collect();
+    lengths.dedup();
+    assert_eq!(lengths, [32, 4, 8, 16, 64, 128, 256, 512, 1024]);
+    assert!(values(&rows, "ops_per_s").all(|rate| rate > 0.0));
+    assert!(values(&rows, "bound_ratio").all(|ratio| ratio > 0.0));
+    for metric in ["latency_p50", "latency_p99", "latency_mean"] {
+        let loads = params(&rows, "shm", metric);
+        let loads: Vec<u64> = loads
+            .iter()
+            .map(|it| it["load"].as_u64().unwrap())
+            .collect();
+        assert_eq!(loads, [10, 30, 50, 70, 90]);
+        assert!(values(&rows, metric).all(|ns| ns > 0.0));
+    }
+    for row in rows.iter().filter(|row| row["unit"] == "ns") {
+        assert_eq!(row["baseline_name"], "echoes at this rate", "{row}");
+    }
+    assert!(said.contains("with batches / without: "), "{said}");
+}
+
+#[test]
+fn the_service_is_measured_over_udp() {
+    let (rows, _) = small(&[
+        "kv",
+        "--transport",
+        "udp",
+        "--only",
+        "value=64",
+        "--seconds",
+        "1",
+    ]);
+    let found = params(&rows, "udp", "bound_ratio");
+    let usual = json!({
+        "popularity": "uniform", "gets": 95, "value": 64, "batched": true, "inflight": 60,
+        "items_mib": 1
+    });
+    assert_eq!(found, [&usual]);
+}
+
+#[test]
+fn memcacheds_clients_are_measured_against_memcached() {
+    let (rows, said) = small(&["memcached", "--seconds", "3"]);
+    let ways = [
+        ("single", 1),
+        ("single", 16),
+        ("pipelined", 4),
+        ("many_keys", 4),
+    ];
+    let of = |client: &str| {
+        ways.map(|(way, connections)| {
+            json!({"client": client, "way": way, "connections": connections, "items_mib": 1})
+        })
+    };
+    let text = of("text");
+    for metric in [
+        "gets_per_s",
+        "gets_per_cpu_s",
+        "rtt_p50",
+        "generator_percent",
+    ] {
+        let found = params(&rows, "tcp", metric);
+        assert_eq!(found, text.iter().collect::<Vec<_>>(), "{metric}");
+    }
+    let native = of("native");
+    for transport in ["auto", "udp"] {
+        let found = params(&rows, transport, "gets_per_s");
+        assert_eq!(found, native.iter().collect::<Vec<_>>());
+    }
+    assert!(values(&rows, "gets_per_s").all(|rate| rate > 0.0));
+    let is_installed = !said.contains("memcached is not installed");
+    for row in rows.iter().filter(|row| row["unit"] != "%") {
+        assert_eq!(row["baseline"].is_null(), !is_installed, "{row}");
+        let is_theirs = row["baseline_name"] == "memcached over TCP";
+        assert_eq!(is_theirs, is_installed, "{row}");
+        assert!(!row["valid"].as_bool().unwrap() || row["median"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn without_memcached_there_is_no_baseline_and_a_note() {
+    let out = super::dunlin(&[
+        "bench",
+        "memcached",
+        "--items-mib",
+        "1",
+        "--only",
+        "way=single",
+        "--only",
+        "connections=1",
+        "--transport",
+        "auto",
+        "--seconds",
+        "0.5",
+        "--runs",
+        "1",
+        "--json",
+        "-",
+    ])
+    .env("PATH", "/nowhere")
+    .output()
+    .unwrap();
+    let said = super::text(&out.stderr);
+    assert!(out.status.success(), "{said}");
+    assert!(said.contains("memcached is not installed here"), "{said}");
+    for line in super::text(&out.stdout).lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        assert!(row["baseline"].is_null(), "{row}");
+    }
+}
+
+#[test]
+fn tables_have_a_size_only_where_there_are_any() {
+    let refused = |args: &[&str], why: &str| {
+        let out = super::run(&[&["bench"], args].concat());
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        let said = super::text(&out.stderr);
+        assert!(said.contains(why), "{said}");
+    };
+    let belongs = "--items-mib belongs to store and kv and memcached";
+    refused(&["latency", "--items-mib", "1"], belongs);
+    refused(
+        &["store", "--transport", "udp"],
+        "store is measured without a transport",
+    );
+    refused(&["store", "--items-mib", "0"], "0 is not in");
+}
