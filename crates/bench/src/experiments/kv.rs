@@ -30,7 +30,7 @@ use server::Server;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "kv",
-    about: "The key-value service between two processes, beside echoes, 6 GiB of memory; not part \
+    about: "The key-value service between two processes, against echoes, 6 GiB of memory; not part \
             of `all`",
     cases: |sweep| Ok(cases(sweep)),
     roles: &[server::ROLE, client::ROLE],
@@ -77,7 +77,7 @@ const WINDOW: usize = 60;
 /// Operations that are begun together.
 const BATCH: usize = 16;
 
-/// Lengths of values beside the usual one (HERD, figure 10).
+/// Lengths of values other than the usual one (HERD, figure 10).
 const LENGTHS: [usize; 8] = [4, 8, 16, 64, 128, 256, 512, 1024];
 
 /// Tables with values of other lengths are smaller by this factor, because all of them stay in
@@ -87,7 +87,7 @@ const SMALLER: u32 = 8;
 /// Percentages of the largest rate.
 const LOADS: [u8; 5] = [10, 30, 50, 70, 90];
 
-/// The values of [`Closed`], and behind them the rate of echoes.
+/// The values of [`Closed`], after which comes the rate of echoes.
 const CLOSED: [Metric; 2] = [
     Metric {
         name: "ops_per_s",
@@ -100,7 +100,7 @@ const CLOSED: [Metric; 2] = [
     Metric::alone("bound_ratio", ""),
 ];
 
-/// The values of [`Open`], and behind them those of echoes.
+/// The values of [`Open`], after which come those of echoes.
 const OPEN: [Metric; 4] = [
     under_load("latency_p50", 4),
     under_load("latency_p99", 5),
@@ -325,7 +325,7 @@ impl Probe for Open {
     }
 }
 
-/// What serving the requests of a burst together gains.
+/// The gain of serving the requests of a burst together.
 fn findings(rows: &[Row]) -> Vec<String> {
     let rates = || {
         let is = |row: &&Row| EXPERIMENT.owns(row) && row.metric == "ops_per_s";

@@ -1,5 +1,5 @@
 //! `memcached`: Dunlin's memcached front end against Debian's memcached, in turns, over TCP from
-//! one load generator, and the native client of the same server beside both. Both servers have one
+//! one load generator, and the native client of the same server. Both servers have one
 //! thread, the same `-m`, room for all items, and the same processor.
 
 mod generator;
@@ -29,7 +29,7 @@ use server::{Kind, Running};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "memcached",
-    about: "memcached's clients of Dunlin beside Debian's memcached, and native clients; not part \
+    about: "memcached's clients of Dunlin and of Debian's memcached, and native clients; not part \
             of `all`",
     cases: |sweep| Ok(cases(sweep)),
     roles: &[server::ROLE, generator::LOAD, generator::GET],
@@ -138,7 +138,7 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
                 &ours.params("text", way, connections),
                 tcp,
             );
-            beside(case, debian.as_ref(), way, connections)
+            against_debian(case, debian.as_ref(), way, connections)
         }));
     }
     for (transport, server) in servers {
@@ -151,7 +151,7 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
                 connections,
             };
             let case = Case::new("memcached", transport.name(), &params, native);
-            beside(case, debian.as_ref(), way, connections)
+            against_debian(case, debian.as_ref(), way, connections)
         }));
     }
     if let (None, Some(case)) = (debian, cases.first_mut()) {
@@ -165,7 +165,7 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
 }
 
 /// The case with its baseline, if that is installed.
-fn beside(case: Case, debian: Option<&Stocked>, way: Way, connections: u32) -> Case {
+fn against_debian(case: Case, debian: Option<&Stocked>, way: Way, connections: u32) -> Case {
     let Some(server) = debian.cloned() else {
         return case;
     };

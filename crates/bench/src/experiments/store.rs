@@ -23,7 +23,7 @@ use roles::{FILLING, Order};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "store",
-    about: "The key-value table by itself, beside random cache lines, 8 GiB of memory; not part \
+    about: "The key-value table by itself, against random cache lines, 8 GiB of memory; not part \
             of `all`",
     cases: |sweep| Ok(cases(sweep.items_mib)),
     roles: &[roles::HOLD, roles::LINES],

@@ -30,7 +30,7 @@ Examples:
   dunlin bench factors                  gains of optimisations, cost of control; a minute
   dunlin bench incast --json -          congestion control in the simulator; some minutes
   dunlin bench kv --items-mib 64        the key-value service with small tables
-  dunlin bench memcached                memcached's clients beside Debian's memcached
+  dunlin bench memcached                memcached's clients, of Dunlin and of Debian
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs

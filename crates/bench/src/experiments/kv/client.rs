@@ -27,7 +27,7 @@ pub(in crate::experiments) const ROLE: Role = Role::new("kv-call", call);
 /// Time of each step before the first operation that counts.
 pub(in crate::experiments) const WARM_UP: Duration = Duration::from_millis(20);
 
-/// The largest window of a session.
+/// The largest window of a session, with a credit for each of its calls.
 const WINDOW: u32 = 64;
 
 /// A step fails if nothing ends for this long.
@@ -137,7 +137,9 @@ fn steps<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 fn connect<T: Medium>(rpc: &mut Rpc<T, App>, params: &Params) -> anyhow::Result<()> {
     let options = |endpoint| ConnectOptions {
         endpoint: Some(endpoint),
-        session: SessionOptions::DEFAULT.with_window(WINDOW),
+        session: SessionOptions::DEFAULT
+            .with_window(WINDOW)
+            .with_credits(WINDOW),
         ..ConnectOptions::default()
     };
     let begin = Instant::now();

@@ -39,9 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) enum Way {
     /// One get at a time.
     Single,
-    /// So many gets are sent before their answers are read.
+    /// This number of gets is sent before their answers are read.
     Pipelined(u32),
-    /// One get with so many keys at a time.
+    /// One get with this number of keys at a time.
     Many(u32),
 }
 

@@ -3,6 +3,7 @@
 //! ends with its parent.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -85,7 +86,7 @@ impl Running {
         let begin = Instant::now();
         while TcpStream::connect(door).is_err() {
             signal::check()?;
-            // A server that has ended has said nothing, or why the program cannot be started.
+            // If the server has ended, this is an error.
             process.try_receive::<()>()?;
             ensure!(begin.elapsed() < STARTING, "{kind:?} does not listen");
             thread::sleep(Duration::from_millis(5));
@@ -126,9 +127,12 @@ fn free_address() -> anyhow::Result<SocketAddr> {
 fn serve(parent: &Parent) -> anyhow::Result<()> {
     let (program, flags): (std::path::PathBuf, Vec<String>) = parent.receive()?;
     sys::die_with_parent()?;
+    // No server uses its standard input. Here it is the pipe to the parent, which stays open with
+    // it, so the parent sees when the server ends.
+    let pipe = std::io::stdout().as_fd().try_clone_to_owned()?;
     let error = Command::new(&program)
         .args(flags)
-        .stdin(Stdio::null())
+        .stdin(pipe)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .exec();

@@ -13,12 +13,12 @@ use crate::harness::items::{Draws, Items, Mix, Operation};
 use crate::harness::rtt::Recorder;
 use crate::harness::ticks::{self, Stretch};
 
-/// Operations that are drawn beforehand: more than a step has, or so many that their items fit into
+/// Operations that are drawn beforehand: more than a step has, or enough that their items fit into
 /// no cache.
 const DRAWN: usize = 1 << 21;
 
-/// The most operations under way, a power of two.
-pub(super) const MOST: usize = 4096;
+/// The most operations under way, a power of two: as many as a session lets wait.
+pub(super) const MOST: usize = 1024;
 
 /// Which operations follow, and those under way.
 #[derive(Debug)]
