@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod lease;
 mod places;
 mod slots;
 mod sync;
@@ -35,8 +36,10 @@ use std::task::{Context, Poll};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use slots::{NONE, Slots};
 
+pub use lease::Lease;
 pub use places::{Place, Places, Waiter};
 pub use slots::Slot;
+pub use wakeup::Wakeup;
 
 /// A bell that wakes the owner.
 pub trait Bell {
@@ -167,6 +170,11 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
 
     // The owner's side.
 
+    /// The bell, on which an owner that is a task registers its waker.
+    pub const fn bell(&self) -> &B {
+        &self.bell
+    }
+
     /// True if there is nothing to take.
     pub fn is_empty(&self) -> bool {
         self.head.load(Ordering::Acquire) == NONE
@@ -270,6 +278,12 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
             (before, from) = (from, after);
         }
         before
+    }
+}
+
+impl Bell for Wakeup {
+    fn ring(&self) {
+        self.wake();
     }
 }
 

@@ -1,5 +1,5 @@
-//! The waker of a task that waits for its call. One thread at a time registers it, any thread wakes
-//! it, and neither waits for the other.
+//! The waker of a task: one that waits for its call, or one that owns a mailbox and waits for
+//! calls. One thread at a time registers it, any thread wakes it, and neither waits for the other.
 //!
 //! Invariant: a wake that comes while a waker is being registered is not lost; the registering
 //! thread then wakes the task itself.
@@ -12,8 +12,11 @@ use crate::sync::{AtomicU32, Mutex, Ordering};
 const LEAVING: u32 = 1;
 const WAKING: u32 = 2;
 
+/// The waker of a task, which any thread may wake. As the [`Bell`](crate::Bell) of a mailbox, it
+/// wakes an owner that is a task: once for a burst of calls, because a wake removes the waker until
+/// the task registers it again.
 #[derive(Debug, Default)]
-pub(super) struct Wakeup {
+pub struct Wakeup {
     /// The thread that uses the waker: the registering one, a waking one, or none.
     busy: AtomicU32,
     /// The thread that `busy` names finds this lock free.
@@ -24,7 +27,7 @@ const ALONE: &str = "one thread has it";
 
 impl Wakeup {
     /// Registers a waker in place of the earlier one.
-    pub(super) fn register(&self, waker: &Waker) {
+    pub fn register(&self, waker: &Waker) {
         let alone = self
             .busy
             .compare_exchange(0, LEAVING, Ordering::Acquire, Ordering::Acquire);
@@ -52,7 +55,7 @@ impl Wakeup {
     }
 
     /// Wakes the task, if there is one.
-    pub(super) fn wake(&self) {
+    pub fn wake(&self) {
         if self.busy.fetch_or(WAKING, Ordering::AcqRel) != 0 {
             return;
         }
