@@ -1,4 +1,7 @@
 //! Writes the code of a service: marker types, two server traits, their glue, and two clients.
+//! `expand/send.rs` writes the third server trait, of services with the option `send`.
+
+mod send;
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -10,12 +13,14 @@ use crate::parse::{Method, Output, Service};
 pub(crate) fn code(service: &Service) -> TokenStream {
     let markers = service.methods.iter().map(|method| marker(service, method));
     let asynchronous = async_server(service);
+    let send = service.is_send.then(|| send::server(service));
     let poll = poll_server(service);
     let client = client(service);
     let stub = stub(service);
     quote! {
         #(#markers)*
         #asynchronous
+        #send
         #poll
         #client
         #stub
@@ -69,6 +74,7 @@ fn async_server(service: &Service) -> TokenStream {
         visibility,
         name,
         methods,
+        ..
     } = service;
     let server = format_ident!("{name}Server");
     let doc = format!("Serves what implements [`{name}`]: give it to `Local::serve_typed`.");

@@ -24,6 +24,8 @@ pub(crate) struct Service {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) visibility: Visibility,
     pub(crate) name: Ident,
+    /// The service also has a server whose futures are `Send`.
+    pub(crate) is_send: bool,
     pub(crate) methods: Vec<Method>,
 }
 
@@ -52,6 +54,8 @@ pub(crate) struct Output {
 struct Options {
     codec: Option<Type>,
     base: Option<Base>,
+    /// The word `send`, if it is there.
+    send: Option<Ident>,
     krate: Path,
 }
 
@@ -84,7 +88,7 @@ impl Service {
         let mut wrong: Option<Error> = None;
         for it in item.items {
             let method = Method::parse(&item.ident, it, &options);
-            match method.and_then(|it| it.beside(&item.ident, &methods)) {
+            match method.and_then(|it| it.beside(&item.ident, &methods, &options)) {
                 Ok(method) => methods.push(method),
                 // The attribute reports all mistakes at once.
                 Err(error) => match &mut wrong {
@@ -98,6 +102,7 @@ impl Service {
             docs,
             visibility: item.vis,
             name: item.ident,
+            is_send: options.send.is_some(),
             methods,
         };
         wrong.map_or(Ok(service), Err)
@@ -109,6 +114,7 @@ impl Parse for Options {
         let mut options = Self {
             codec: None,
             base: None,
+            send: None,
             krate: parse_quote!(::dunlin::service),
         };
         while !input.is_empty() {
@@ -121,9 +127,12 @@ impl Parse for Options {
                 absent(options.base.map(|_| word), "the base stands twice")?;
                 input.parse::<Token![=]>()?;
                 options.base = Some(Base::parse(input)?);
+            } else if is_word(input, "send") {
+                let word = input.parse::<Ident>()?;
+                absent(options.send.replace(word), "`send` stands twice")?;
             } else {
                 absent(options.codec.as_ref(), "the codec is named twice")?;
-                let expected = "`codec = ...`, `base = ...` or `crate = ...`";
+                let expected = "`codec = ...`, `base = ...`, `send` or `crate = ...`";
                 options.codec = Some(parse_codec(input, expected)?);
             }
             if !input.is_empty() {
@@ -238,7 +247,7 @@ impl Method {
     }
 
     /// Returns the method, if its number and its names differ from those of the other methods.
-    fn beside(self, service: &Ident, others: &[Self]) -> Result<Self> {
+    fn beside(self, service: &Ident, others: &[Self], options: &Options) -> Result<Self> {
         let refuse = |what: String| Err(Error::new_spanned(&self.name, what));
         if let Some(other) = others.iter().find(|it| it.number == self.number) {
             return refuse(format!(
@@ -247,8 +256,12 @@ impl Method {
             ));
         }
         let (name, marker) = (self.name.unraw().to_string(), &self.marker);
-        let made = ["Server", "Poll", "Client", "Stub"].map(|it| format!("{service}{it}"));
-        if made.iter().any(|it| marker == it) || others.iter().any(|it| it.marker == *marker) {
+        let made = ["Server", "Poll", "Client", "Stub"].as_slice();
+        let of_send = options.send.as_ref().map(|_| ["Send", "SendServer"]);
+        let mut made = made.iter().chain(of_send.iter().flatten());
+        if made.any(|it| *marker == format!("{service}{it}"))
+            || others.iter().any(|it| it.marker == *marker)
+        {
             return refuse(format!(
                 "`{marker}` would stand for this method and is something else already; choose \
                  another name"

@@ -24,7 +24,9 @@
 //! ```
 //! That makes `Kv` (implement it with `async fn` and give `KvServer` to `Local::serve_typed`),
 //! `KvPoll` (implement it for the state of an endpoint, and call `register`), `KvClient` for
-//! futures, `KvStub` for the poll API, and a type for each method (`KvPut`, `KvTouch`).
+//! futures, `KvStub` for the poll API, and a type for each method (`KvPut`, `KvTouch`). With the
+//! option `send` it also makes `KvSend` and `KvSendServer`, for handlers whose futures any thread
+//! may run.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -70,7 +72,10 @@ pub use context::{Context, Peers};
 pub use dunlin_service_macros::service;
 pub use error::{CallFailure, Error, Failure, NotSent};
 pub use frame::{Front, META};
-pub use link::{AsyncService, IncomingRequest, Link, Refusal, Unary, answer, notify, open};
+pub use link::{
+    AsyncService, IncomingRequest, Link, Refusal, SendService, Unary, answer, notify, open,
+    open_owned,
+};
 pub use meta::{MAX_ENTRIES, MAX_KEY, MAX_KEYS, Meta, MetaError, Metadata};
 pub use method::{Method, ViewOf};
 pub use outcome::{ErrorOf, Fallible, Outcome, Plain, SuccessOf, ValueOf};

@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -100,6 +101,10 @@ pub enum Refusal {
     UnknownMethod,
     /// The request is not a valid message of the method.
     Undecodable,
+    /// There is no room for the request.
+    Overloaded,
+    /// The threads that run the service's methods have ended.
+    ShuttingDown,
 }
 
 impl Refusal {
@@ -108,6 +113,8 @@ impl Refusal {
         match self {
             Self::UnknownMethod => ErrorCode::UNKNOWN_TYPE,
             Self::Undecodable => ErrorCode::UNDECODABLE,
+            Self::Overloaded => ErrorCode::OVERLOADED,
+            Self::ShuttingDown => ErrorCode::SHUTTING_DOWN,
         }
     }
 }
@@ -119,6 +126,19 @@ pub trait AsyncService<R: IncomingRequest>: 'static {
 
     /// Answers a request for one of these methods, with or without metadata.
     fn answer(self: Rc<Self>, request: R) -> impl Future<Output = Result<(), Error>> + 'static;
+}
+
+/// A service whose methods are futures that any thread may run; the attribute implements it if it
+/// has the option `send`.
+pub trait SendService<R: IncomingRequest>: Send + Sync + 'static {
+    /// The numbers of the service's methods.
+    const METHODS: &'static [u16];
+
+    /// Answers a request for one of these methods, with or without metadata.
+    fn answer(
+        self: Arc<Self>,
+        request: R,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static;
 }
 
 /// A typed call: awaiting it gives the value or a failure. Dropping it cancels the call.
@@ -254,6 +274,17 @@ pub fn open<M: Method, R: IncomingRequest>(
 ) -> Result<(ViewOf<'_, M>, Context<'_>), DecodeError> {
     let (session, req_type) = (request.session(), request.req_type());
     poll::read_request::<M>(session, req_type, request.data(), || request.now())
+}
+
+/// Like [`open`], with a message of its own.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_owned<M: Method, R: IncomingRequest>(
+    request: &R,
+) -> Result<(M::Request, Context<'_>), DecodeError> {
+    let (view, context) = open::<M, R>(request)?;
+    Ok((M::Codec::to_owned(view), context))
 }
 
 /// Answers a request with what its method returned.

@@ -88,9 +88,11 @@ fn what_is_no_service_is_refused() {
     for (options, said) in [
         (
             "kodec = Fixed",
-            "expected `codec = ...`, `base = ...` or `crate = ...`",
+            "expected `codec = ...`, `base = ...`, `send` or `crate = ...`",
         ),
         ("base = 1, base = 2", "the base stands twice"),
+        ("send, codec = Fixed, send", "`send` stands twice"),
+        ("send = true", "expected `,`"),
         ("base = 32511", "a base is from 0 to 32510"),
         ("base = -1", "a base is from 0 to 32510"),
         ("codec = Fixed, codec = Prost", "the codec is named twice"),
@@ -232,6 +234,15 @@ fn names_that_the_attribute_makes_are_not_made_twice() {
     for name in ["new", "register", "get_with", "get_response"] {
         let error = with(name);
         assert!(error.contains("the attribute makes"), "{name}: {error}");
+    }
+    for name in ["send", "send_server"] {
+        assert_eq!(with(name), "");
+        let item = format!("trait Kv {{ #[method(2)] fn {name}(key: u64); }}");
+        let error = errors("codec = Fixed, send", &item).join(" | ");
+        assert!(
+            error.contains("is something else already"),
+            "{name}: {error}"
+        );
     }
     let error = of_methods("#[method(2)] fn a_with(key: u64); #[method(3)] fn a(key: u64);");
     assert!(error.contains("the attribute makes"), "{error}");
