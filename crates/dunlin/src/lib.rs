@@ -59,6 +59,9 @@ pub use dunlin_hub::{
 #[cfg(feature = "server")]
 pub use dunlin_server::{Drained, Running, ServeError, Server, ServerBuilder, ServerThread};
 
+#[cfg(feature = "send")]
+pub use dunlin_offload::{Offload, OffloadedRequest, Spawn};
+
 /// Every option that an operator tunes, from a file, from the environment, and from the program.
 #[cfg(feature = "settings")]
 pub use dunlin_settings as settings;

@@ -164,6 +164,17 @@ impl OwnedRequest {
         Ok(())
     }
 
+    /// Answers with the bytes of a msgbuf, such as the one that [`Self::take_buf`] returned, and
+    /// gives the msgbuf back to the pool.
+    ///
+    /// # Errors
+    /// If the endpoint is gone.
+    pub fn reply_from(self, buf: MsgBuf) -> Result<(), Error> {
+        let replied = self.reply(buf.data());
+        crate::lent::recycle([Some(buf), None]);
+        replied
+    }
+
     /// Answers with an error code. Codes of the application ([`ErrorCode::application`]) reach the
     /// client as they are, [`ErrorCode::OVERLOADED`] as [`ErrorCode::REFUSED`], and other codes of
     /// the protocol as [`ErrorCode::HANDLER_FAILED`].

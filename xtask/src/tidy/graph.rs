@@ -58,6 +58,7 @@ const UNDER_FACE: &[&str] = &[
     "dunlin-service",
     "dunlin-local",
     "dunlin-hub",
+    "dunlin-offload",
     "dunlin-server",
 ];
 
@@ -198,6 +199,20 @@ const RULES: &[Rule] = &[
         ..rule("dunlin-mailbox", &[])
     },
     Rule {
+        libraries: Some(&[]),
+        ..rule(
+            "dunlin-offload",
+            &[
+                "dunlin-wire",
+                "dunlin-msgbuf",
+                "dunlin-core",
+                "dunlin-mailbox",
+                "dunlin-service",
+                "dunlin-local",
+            ],
+        )
+    },
+    Rule {
         libraries: Some(&["tower-service"]),
         ..rule(
             "dunlin-hub",
@@ -245,7 +260,13 @@ const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&[]),
-        optional: &["dunlin-hub", "dunlin-kv", "dunlin-settings", "dunlin-xdp"],
+        optional: &[
+            "dunlin-hub",
+            "dunlin-kv",
+            "dunlin-offload",
+            "dunlin-settings",
+            "dunlin-xdp",
+        ],
         ..rule("dunlin", UNDER_FACE)
     },
     rule("dunlin-proto-example", &["dunlin"]),
@@ -298,6 +319,7 @@ const SAFE: &[&str] = &[
     "crates/channel/src/lib.rs",
     "crates/mailbox/src/lib.rs",
     "crates/hub/src/lib.rs",
+    "crates/offload/src/lib.rs",
     "crates/server/src/lib.rs",
     "crates/sim/src/lib.rs",
     "crates/scenario/src/lib.rs",

@@ -1,0 +1,64 @@
+//! Calls that handlers on an executor answer.
+
+use std::sync::atomic::Ordering;
+
+use dunlin::service::Failure;
+
+use crate::{Bench, PATIENCE, WAYS};
+
+#[test]
+fn values_errors_and_notifications_arrive() {
+    for way in WAYS {
+        let bench = Bench::start(way);
+        let client = bench.client(|jobs, _| async move {
+            jobs.note(&30).unwrap();
+            jobs.note(&12).unwrap();
+            (jobs.double(&21).await, jobs.double(&0).await)
+        });
+        let (value, error) = bench.finish(client);
+        assert_eq!(value, Ok(42));
+        assert_eq!(error, Err(Failure::Method("nothing to double".to_owned())));
+        bench.run_until(|| bench.seen.noted.load(Ordering::SeqCst) == 42);
+    }
+}
+
+#[test]
+fn messages_of_any_length_go_both_ways() {
+    for way in WAYS {
+        let bench = Bench::start(way);
+        for length in [0, 1, 40, 1000, 5000, 300_000] {
+            let client = bench.client(move |jobs, _| async move {
+                let repeated = jobs.repeat(&(7, length)).room(length + 16).await;
+                (repeated.unwrap(), jobs.length(&vec![7; length]).await)
+            });
+            let (repeated, counted) = bench.finish(client);
+            assert_eq!(repeated, vec![7; length], "{way:?}");
+            assert_eq!(counted, Ok(length), "{way:?}");
+        }
+    }
+}
+
+#[test]
+fn a_handler_has_the_context_of_its_request() {
+    let bench = Bench::start(WAYS[0]);
+    let client = bench.client(|jobs, _| async move {
+        let plain = jobs.about(&()).await.unwrap();
+        let rich = jobs.about(&()).deadline(PATIENCE).meta("tenant", "blue");
+        (plain, rich.unwrap().await.unwrap())
+    });
+    let (plain, rich) = bench.finish(client);
+    assert_eq!(plain, ("Jobs.about".to_owned(), String::new(), false));
+    assert_eq!(rich, ("Jobs.about".to_owned(), "blue".to_owned(), true));
+}
+
+#[test]
+fn a_panic_ends_one_request() {
+    let bench = Bench::start(WAYS[0]);
+    let client = bench.client(|jobs, _| async move {
+        let (fallen, fine) = (jobs.fall(&()), jobs.double(&4));
+        futures::join!(fallen, fine)
+    });
+    let (fallen, fine) = bench.finish(client);
+    assert_eq!(crate::ends::code(fallen), dunlin::ErrorCode::HANDLER_FAILED);
+    assert_eq!(fine, Ok(8));
+}

@@ -1,0 +1,129 @@
+//! Clients that give up, executors that are shut down, and servers that end.
+
+use std::fmt::Debug;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use dunlin::service::Failure;
+use dunlin::{AsyncError, ErrorCode, RpcError};
+
+use crate::{Bench, WAYS, until};
+
+/// The code with which a server has answered.
+pub(crate) fn code<T: Debug, E: Debug>(ended: Result<T, Failure<E>>) -> ErrorCode {
+    match ended {
+        Err(Failure::Call(AsyncError::Rpc(RpcError::Rejected(code, _)))) => code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_client_that_gives_up_drops_the_handlers_future() {
+    for way in WAYS {
+        let bench = Bench::start(way);
+        let client = bench.client(|jobs, cx| async move {
+            let call = jobs.hang(&());
+            let limit = cx.sleep(Duration::from_millis(50));
+            // The call is dropped.
+            futures::future::select(call, Box::pin(limit)).await;
+            let late = jobs.hang(&()).deadline(Duration::from_millis(50)).await;
+            assert!(late.is_err());
+            // The session lives until both handlers are gone.
+            cx.sleep(Duration::from_millis(500)).await;
+        });
+        bench.run_until(|| bench.seen.dropped.load(Ordering::SeqCst) == 2);
+        assert!(!client.is_finished(), "{way:?}");
+        assert_eq!(bench.seen.begun.load(Ordering::SeqCst), 2);
+        // The dispatcher is left.
+        assert_eq!(bench.queue.tasks(), 1);
+        bench.finish(client);
+    }
+}
+
+#[test]
+fn a_request_that_is_given_up_before_its_handler_begins_never_runs() {
+    let bench = Bench::start(WAYS[0]);
+    bench.queue.run();
+    let before = bench.queue.wakes();
+    let client = bench
+        .client(|jobs, _| async move { jobs.hang(&()).deadline(Duration::from_millis(20)).await });
+    until(|| bench.queue.wakes() > before && client.is_finished());
+    assert!(client.join().unwrap().is_err());
+    let client = bench.client(|jobs, _| async move { jobs.double(&3).await });
+    assert_eq!(bench.finish(client), Ok(6));
+    // The request of `double` alone has begun.
+    assert_eq!(bench.seen.begun.load(Ordering::SeqCst), 1);
+    assert_eq!(bench.queue.tasks(), 1);
+}
+
+#[test]
+fn requests_end_when_the_executor_is_shut_down() {
+    for way in WAYS {
+        let bench = Bench::start(way);
+        let begun = bench.client(|jobs, _| async move { jobs.hang(&()).await });
+        bench.run_until(|| bench.seen.begun.load(Ordering::SeqCst) == 1);
+        let wakes = bench.queue.wakes();
+        let waiting = bench.client(|jobs, _| async move { jobs.double(&1).await });
+        until(|| bench.queue.wakes() > wakes);
+        bench.queue.shut_down();
+        let begun = begun.join().unwrap();
+        assert_eq!(code(begun), ErrorCode::HANDLER_FAILED);
+        let waiting = waiting.join().unwrap();
+        assert_eq!(waiting.as_ref().unwrap_err().ran(), dunlin::Ran::No);
+        assert_eq!(code(waiting), ErrorCode::SHUTTING_DOWN);
+        let later = bench.client(|jobs, _| async move { jobs.double(&1).await });
+        assert_eq!(code(later.join().unwrap()), ErrorCode::SHUTTING_DOWN);
+        assert_eq!(bench.seen.dropped.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[test]
+fn a_handler_that_the_executor_drops_at_once_has_not_run() {
+    let bench = Bench::start(WAYS[0]);
+    bench.queue.refuse();
+    let client = bench.client(|jobs, _| async move { jobs.double(&1).await });
+    let refused = bench.finish(client);
+    assert_eq!(refused.as_ref().unwrap_err().ran(), dunlin::Ran::No);
+    assert_eq!(code(refused), ErrorCode::SHUTTING_DOWN);
+}
+
+#[test]
+fn a_drain_waits_for_handlers() {
+    let bench = Bench::start(WAYS[0]);
+    bench.queue.run();
+    let before = bench.queue.wakes();
+    let client = bench.client(|jobs, _| async move { jobs.double(&5).await });
+    until(|| bench.queue.wakes() > before);
+    let Bench { server, queue, .. } = bench;
+    let drain = std::thread::spawn(|| server.drain());
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!drain.is_finished());
+    until(|| {
+        queue.run();
+        drain.is_finished()
+    });
+    assert_eq!(client.join().unwrap(), Ok(10));
+    let drained = drain.join().unwrap();
+    assert_eq!((drained.finished, drained.cut_off), (1, 0));
+    // The dispatcher has ended with its endpoint.
+    queue.run();
+    assert_eq!(queue.tasks(), 0);
+}
+
+#[test]
+fn the_end_of_a_server_drops_its_handlers() {
+    let bench = Bench::start(WAYS[0]);
+    let client = bench.client(|jobs, _| async move { jobs.hang(&()).await });
+    bench.run_until(|| bench.seen.begun.load(Ordering::SeqCst) == 1);
+    let Bench {
+        server,
+        queue,
+        seen,
+        ..
+    } = bench;
+    drop(server);
+    queue.run();
+    assert_eq!(seen.dropped.load(Ordering::SeqCst), 1);
+    assert_eq!(queue.tasks(), 0);
+    assert!(client.join().unwrap().is_err());
+}

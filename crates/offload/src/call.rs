@@ -1,0 +1,75 @@
+//! One request on the endpoint's side: a future that passes the request to the executor and waits
+//! for its end. Dropping it gives the request up.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use dunlin_mailbox::Slot;
+
+use crate::desk::Desk;
+use crate::letter::{Arrived, Letter};
+
+#[must_use = "a request that is not awaited is not passed on"]
+pub(crate) struct Call<'a> {
+    desk: &'a Desk,
+    slot: Slot,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Held,
+    Posted,
+    Ended,
+}
+
+impl<'a> Call<'a> {
+    /// Takes a slot. `None`: all of them are in use.
+    pub(crate) fn hold(desk: &'a Desk) -> Option<Self> {
+        let slot = desk.mailbox().hold()?;
+        Some(Self {
+            desk,
+            slot,
+            stage: Stage::Held,
+        })
+    }
+
+    /// Puts a request into the slot.
+    pub(crate) fn with_request(self, request: Arrived) -> Self {
+        self.with(|letter| letter.on_request(request));
+        self
+    }
+
+    /// Reads or writes the slot, which belongs to this side before the first poll and after the
+    /// end.
+    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut Letter) -> R) -> R {
+        self.desk.mailbox().with(self.slot, run)
+    }
+}
+
+impl Future for Call<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mailbox = self.desk.mailbox();
+        if self.stage == Stage::Held {
+            self.stage = Stage::Posted;
+            mailbox.post(self.slot, context);
+            return Poll::Pending;
+        }
+        let ended = mailbox.poll_end(self.slot, context);
+        if ended.is_ready() {
+            self.stage = Stage::Ended;
+        }
+        ended
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        match self.stage {
+            Stage::Posted => self.desk.mailbox().give_up(self.slot),
+            Stage::Held | Stage::Ended => self.desk.release(self.slot),
+        }
+    }
+}

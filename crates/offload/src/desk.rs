@@ -1,0 +1,86 @@
+//! The mailbox between an endpoint and an executor, and how each side learns that the other one is
+//! gone.
+//!
+//! Handlers use their slots until they end, on any thread. So the mailbox closes only when the
+//! dispatcher and the requests of all handlers are gone; each of them has an [`Owner`]. If the
+//! dispatcher goes first, new requests are refused from then on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+
+use dunlin_mailbox::{Bell, Mailbox, Slot, Wakeup};
+
+use crate::letter::Letter;
+
+#[derive(Debug)]
+pub(crate) struct Desk {
+    mailbox: Mailbox<Letter, Wakeup>,
+    /// The dispatcher is gone.
+    is_stopped: AtomicBool,
+    /// The endpoint is gone.
+    is_over: AtomicBool,
+}
+
+/// The executor's side of a desk.
+#[derive(Debug)]
+pub(crate) struct Owner(Arc<Desk>);
+
+impl Desk {
+    /// A desk for at most `limit` requests.
+    pub(crate) fn new(limit: u32) -> Arc<Self> {
+        Arc::new(Self {
+            mailbox: Mailbox::new(Wakeup::default(), limit),
+            is_stopped: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) const fn mailbox(&self) -> &Mailbox<Letter, Wakeup> {
+        &self.mailbox
+    }
+
+    /// Whether no dispatcher would take a request.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// The endpoint is gone, and with it all its requests.
+    pub(crate) fn on_over(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.mailbox.bell().ring();
+    }
+
+    /// Frees a slot whose call is over.
+    pub(crate) fn release(&self, slot: Slot) {
+        self.mailbox.with(slot, Letter::clear);
+        self.mailbox.release(slot);
+    }
+}
+
+impl Owner {
+    pub(crate) fn new(desk: &Arc<Desk>) -> Arc<Self> {
+        Arc::new(Self(Arc::clone(desk)))
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.0
+    }
+
+    /// Registers the dispatcher's task; returns whether the endpoint is gone.
+    pub(crate) fn listen(&self, dispatcher: &Waker) -> bool {
+        self.0.mailbox.bell().register(dispatcher);
+        self.0.is_over.load(Ordering::Acquire)
+    }
+
+    /// The dispatcher ends.
+    pub(crate) fn on_stopped(&self) {
+        self.0.is_stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.mailbox.close();
+    }
+}

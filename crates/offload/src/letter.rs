@@ -1,0 +1,93 @@
+//! The content of a slot: a request on its way to the executor, and its end on the way back.
+
+use dunlin_core::{Nanos, Session};
+use dunlin_mailbox as mailbox;
+use dunlin_msgbuf::MsgBuf;
+use dunlin_service::Refusal;
+use dunlin_wire::{ErrorCode, ReqType};
+
+/// A slot keeps up to this many bytes of a response's memory for the next response.
+const KEPT: usize = 1 << 10;
+
+/// A request as the endpoint passes it on.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) session: Session,
+    pub(crate) req_type: ReqType,
+    /// The time at which it came, on the endpoint's clock.
+    pub(crate) at: Nanos,
+    pub(crate) body: MsgBuf,
+}
+
+/// The end of a request.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The response is in this msgbuf.
+    Reply(MsgBuf),
+    /// The response is in the letter's own memory.
+    LongReply,
+    Reject(ErrorCode),
+    Refuse(Refusal),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Letter {
+    request: Option<Arrived>,
+    end: Option<End>,
+    /// Memory for a response that does not fit into the request's msgbuf.
+    long: Vec<u8>,
+}
+
+impl Letter {
+    /// Prepares the slot for a request.
+    pub(crate) fn on_request(&mut self, request: Arrived) {
+        self.request = Some(request);
+        self.end = None;
+    }
+
+    /// The executor takes the request.
+    pub(crate) fn take_request(&mut self) -> Option<Arrived> {
+        self.request.take()
+    }
+
+    /// The executor takes memory for a long response.
+    pub(crate) fn take_long(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.long)
+    }
+
+    /// The request has a response, which fills the memory `long`.
+    pub(crate) fn on_long_reply(&mut self, long: Vec<u8>) {
+        self.long = long;
+        self.end = Some(End::LongReply);
+    }
+
+    pub(crate) fn on_end(&mut self, end: End) {
+        self.end = Some(end);
+    }
+
+    /// The endpoint takes the end. Without one, no handler has had the request.
+    pub(crate) fn take_end(&mut self) -> End {
+        self.end
+            .take()
+            .unwrap_or(End::Refuse(Refusal::ShuttingDown))
+    }
+
+    /// The content of a long response.
+    pub(crate) fn long(&self) -> &[u8] {
+        &self.long
+    }
+
+    /// Drops the msgbufs and most of the memory, because the call is over.
+    pub(crate) fn clear(&mut self) {
+        (self.request, self.end) = (None, None);
+        if self.long.capacity() > KEPT {
+            self.long = Vec::new();
+        }
+    }
+}
+
+impl mailbox::Letter for Letter {
+    fn on_closed(&mut self) {
+        self.on_end(End::Refuse(Refusal::ShuttingDown));
+    }
+}
