@@ -269,6 +269,10 @@ const RULES: &[Rule] = &[
         ],
         ..rule("dunlin", UNDER_FACE)
     },
+    Rule {
+        libraries: Some(&["tokio"]),
+        ..rule("dunlin-tokio", &["dunlin"])
+    },
     rule("dunlin-proto-example", &["dunlin"]),
     // `peers` starts a program of another workspace, which uses `dunlin`.
     rule("peers", &[]),

@@ -1,0 +1,31 @@
+//! Dunlin in tokio programs: the parts that need a runtime, which `dunlin` itself does not have.
+//! Clients need none of this crate: calls over a `dunlin::Channel` are `Send`, so tasks of any
+//! runtime make them.
+//!
+//! | a tokio program | uses |
+//! |---|---|
+//! | runs handlers on the runtime | [`OnTokio`] |
+//! | drains a server on SIGINT and SIGTERM, or at another moment | [`drain_on_signal`], [`drain`] |
+//! | has an endpoint among the tasks of a thread | [`drive`] |
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `handlers.rs` | the runtime as an executor of handlers |
+//! | `shutdown.rs` | the end of a server |
+//! | `driver.rs` | the task that runs an endpoint |
+//! | `descriptor.rs` | the endpoint's descriptor in tokio's reactor |
+
+// `descriptor.rs` alone is excepted.
+#![deny(unsafe_code)]
+
+#[cfg(doctest)]
+mod book;
+#[expect(unsafe_code, reason = "tokio asks for a promise about the descriptor")]
+mod descriptor;
+mod driver;
+mod handlers;
+mod shutdown;
+
+pub use driver::drive;
+pub use handlers::{OnTokio, Tokio};
+pub use shutdown::{drain, drain_on_signal};
