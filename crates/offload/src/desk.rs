@@ -84,3 +84,6 @@ impl Drop for Owner {
         self.0.mailbox.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

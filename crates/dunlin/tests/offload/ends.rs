@@ -57,6 +57,22 @@ fn a_request_that_is_given_up_before_its_handler_begins_never_runs() {
 }
 
 #[test]
+fn a_spawned_handler_that_is_given_up_never_begins() {
+    let bench = Bench::start(WAYS[0]);
+    bench.queue.run();
+    let client = bench.client(|jobs, _| async move {
+        let call = jobs.hang(&()).deadline(Duration::from_millis(100));
+        call.await
+    });
+    // The dispatcher spawns the handler, which this turn does not poll.
+    until(|| bench.queue.turn());
+    assert_eq!(bench.queue.tasks(), 2);
+    until(|| client.is_finished());
+    bench.run_until(|| bench.queue.tasks() == 1);
+    assert_eq!(bench.seen.begun.load(Ordering::SeqCst), 0);
+}
+
+#[test]
 fn requests_end_when_the_executor_is_shut_down() {
     for way in WAYS {
         let bench = Bench::start(way);

@@ -45,7 +45,7 @@ fn a_request_above_the_limit_is_refused_before_it_runs() {
     let refused = bench.finish(client);
     assert_eq!(refused.as_ref().unwrap_err().ran(), dunlin::Ran::No);
     assert_eq!(code(refused), ErrorCode::OVERLOADED);
-    bench.run_until(|| bench.seen.dropped.load(Ordering::SeqCst) == 2);
+    bench.run_until(|| bench.queue.tasks() == 1);
     let client = bench.client(|jobs, _| async move { jobs.double(&1).await });
     assert_eq!(bench.finish(client), Ok(2));
 }

@@ -30,23 +30,27 @@ struct Woken(AtomicBool, Arc<AtomicUsize>);
 impl Queue {
     /// Polls tasks until none is woken.
     pub(crate) fn run(&self) {
-        loop {
-            let tasks = std::mem::take(&mut *self.0.tasks.lock().unwrap());
-            let (mut left, mut any) = (Vec::new(), false);
-            for mut task in tasks {
-                let is_woken = task.woken.0.swap(false, Ordering::SeqCst);
-                any |= is_woken;
-                let waker = Waker::from(Arc::clone(&task.woken));
-                let context = &mut Context::from_waker(&waker);
-                if !is_woken || task.future.as_mut().poll(context).is_pending() {
-                    left.push(task);
-                }
-            }
-            self.0.tasks.lock().unwrap().append(&mut left);
-            if !any {
-                return;
+        while self.turn() {}
+    }
+
+    /// Polls the tasks that are woken now, the oldest first, and not those that they spawn. Returns
+    /// true if there were some.
+    pub(crate) fn turn(&self) -> bool {
+        let tasks = std::mem::take(&mut *self.0.tasks.lock().unwrap());
+        let (mut left, mut any) = (Vec::new(), false);
+        for mut task in tasks {
+            let is_woken = task.woken.0.swap(false, Ordering::SeqCst);
+            any |= is_woken;
+            let waker = Waker::from(Arc::clone(&task.woken));
+            let context = &mut Context::from_waker(&waker);
+            if !is_woken || task.future.as_mut().poll(context).is_pending() {
+                left.push(task);
             }
         }
+        let mut tasks = self.0.tasks.lock().unwrap();
+        left.append(&mut tasks);
+        *tasks = left;
+        any
     }
 
     /// The number of tasks that have not ended.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dunlin::service;
 use dunlin::service::{Context, Postcard};
+use dunlin::{Clock, TscClock, service};
 
 #[service(codec = Postcard, send)]
 pub(crate) trait Jobs {
@@ -28,9 +28,9 @@ pub(crate) trait Jobs {
     #[method(5)]
     fn fall(nothing: ()) -> ();
 
-    /// The name of the method, the tenant, and whether there is a deadline.
+    /// The name of the method, the tenant, and the milliseconds that the client still waits.
     #[method(6)]
-    fn about(nothing: ()) -> (String, String, bool);
+    fn about(nothing: ()) -> (String, String, Option<u64>);
 
     #[notify(7)]
     fn note(number: u64);
@@ -92,10 +92,15 @@ impl JobsSend for Worker {
         .await
     }
 
-    async fn about(&self, (): (), context: Context<'_>) -> (String, String, bool) {
+    async fn about(&self, (): (), context: Context<'_>) -> (String, String, Option<u64>) {
         let tenant = context.metadata().get("tenant").unwrap_or_default();
         let method = context.method().to_owned();
-        (method, tenant.to_owned(), context.deadline.is_some())
+        let left = context.left(TscClock::new().now());
+        (
+            method,
+            tenant.to_owned(),
+            left.map(|left| left.0 / 1_000_000),
+        )
     }
 
     async fn note(&self, number: u64, _: Context<'_>) {

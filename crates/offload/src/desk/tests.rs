@@ -1,0 +1,25 @@
+//! The end of a desk's owners, with calls that come too late.
+
+use std::task::Context;
+
+use super::*;
+
+#[test]
+fn a_call_that_comes_after_the_last_owner_ends() {
+    let desk = Desk::new(4);
+    let dispatcher = Owner::new(&desk);
+    let handler = Arc::clone(&dispatcher);
+    let context = Context::from_waker(Waker::noop());
+    let post = || {
+        let slot = desk.mailbox().hold().expect("there are four");
+        desk.mailbox().post(slot, &context);
+        slot
+    };
+    drop(dispatcher);
+    let early = post();
+    assert!(desk.mailbox().poll_end(early, &context).is_pending());
+    drop(handler);
+    let late = post();
+    assert!(desk.mailbox().poll_end(early, &context).is_ready());
+    assert!(desk.mailbox().poll_end(late, &context).is_ready());
+}
