@@ -58,6 +58,8 @@ pub use dunlin_hub::{
 
 #[cfg(feature = "server")]
 pub use dunlin_server::{Drained, Running, ServeError, Server, ServerBuilder, ServerThread};
+#[cfg(all(feature = "server", feature = "tower"))]
+pub use dunlin_server::{Handlers, Handling, Inbound};
 
 #[cfg(feature = "send")]
 pub use dunlin_offload::{Offload, OffloadedRequest, Spawn};

@@ -51,6 +51,7 @@ impl<S: SendService<OffloadedRequest>> Offload<S> {
 
 impl<S: SendService<OffloadedRequest>> AsyncService<OwnedRequest> for Offload<S> {
     const METHODS: &'static [u16] = S::METHODS;
+    const NAMES: &'static [&'static str] = S::NAMES;
 
     async fn answer(self: Rc<Self>, mut request: OwnedRequest) -> Result<(), Error> {
         if self.desk.is_stopped() {

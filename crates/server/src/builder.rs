@@ -9,8 +9,12 @@ use dunlin_local::{Local, OwnedRequest};
 use dunlin_nexus::{EndpointBuilder, Nexus, NexusBuilder, Rpc};
 use dunlin_service::AsyncService;
 use dunlin_transport::auto::Auto;
+#[cfg(feature = "tower")]
+use tower_service::Service;
 
 use crate::error::ServeError;
+#[cfg(feature = "tower")]
+use crate::layer::{Handlers, Inbound, Layer, Methods};
 use crate::running::{Drained, Endpoint, Running, Times};
 use crate::signals::Caught;
 use crate::thread::{Make, OfFutures, OfPolls, ServerThread};
@@ -22,8 +26,14 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub enum Server {}
 
-/// Registers a service of futures with a thread's endpoint.
-type Serve = Arc<dyn Fn(&mut Local<Auto>, &ServerThread) + Send + Sync>;
+/// Registers a service of futures with a thread's endpoint, below the layers if there are some.
+type Serve = Arc<dyn Fn(&mut Local<Auto>, &ServerThread, &Layers) + Send + Sync>;
+
+/// The layers around all services of futures.
+#[cfg(feature = "tower")]
+type Layers = Option<Arc<dyn Layer>>;
+#[cfg(not(feature = "tower"))]
+type Layers = ();
 
 /// The services of a server.
 enum Services {
@@ -64,6 +74,7 @@ pub struct ServerBuilder {
     nexus: NexusBuilder,
     endpoint: Arc<Endpoint>,
     services: Services,
+    layers: Layers,
     times: Times,
 }
 
@@ -76,6 +87,7 @@ impl Server {
             nexus: Nexus::builder(),
             endpoint: Arc::new(|builder| builder),
             services: Services::None,
+            layers: Layers::default(),
             times: Times {
                 delay: Duration::ZERO,
                 timeout: DRAIN_TIMEOUT,
@@ -120,7 +132,9 @@ impl ServerBuilder {
         mut self,
         make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
     ) -> Self {
-        let serve: Serve = Arc::new(move |local, thread| local.serve_typed(make(thread.clone())));
+        let serve: Serve = Arc::new(move |local, thread, layers| {
+            serve(local, make(thread.clone()), layers);
+        });
         self.services = match self.services {
             Services::None => Services::Futures(vec![serve]),
             Services::Futures(mut all) => {
@@ -129,6 +143,23 @@ impl ServerBuilder {
             }
             Services::Polls(_) | Services::Mixed => Services::Mixed,
         };
+        self
+    }
+
+    /// Puts layers around the handlers of each service of futures: `layer` gets the handlers of a
+    /// service on one thread, and returns a tower service around them. Each request goes through a
+    /// clone of it, on the endpoint's thread. For a limit that holds for all threads and services,
+    /// the clones share it. A second call replaces the layers of the first.
+    ///
+    /// A request that a layer drops before its handler has it ends with `OVERLOADED` and has not
+    /// run; if a layer drops the handler's future, it ends with `HANDLER_FAILED`.
+    #[cfg(feature = "tower")]
+    pub fn layer<L>(mut self, layer: impl Fn(Handlers) -> L + Send + Sync + 'static) -> Self
+    where
+        L: Service<Inbound, Response = ()> + Clone + 'static,
+        L::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.layers = Some(Arc::new(layer));
         self
     }
 
@@ -181,7 +212,7 @@ impl ServerBuilder {
     /// # Errors
     /// The port is taken, two methods have one number, or another reason in [`ServeError`].
     pub fn start(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Running, ServeError> {
-        let make = self.services.make()?;
+        let make = self.services.make(self.layers)?;
         let nexus = self.nexus.any_port(self.any_port).bind(at);
         let nexus = nexus.map_err(ServeError::Nexus)?;
         let mut running = Running::new(nexus, self.times);
@@ -195,19 +226,34 @@ impl ServerBuilder {
 }
 
 impl Services {
-    fn make(self) -> Result<Arc<Make>, ServeError> {
+    fn make(self, layers: Layers) -> Result<Arc<Make>, ServeError> {
         match self {
             Self::None => Err(ServeError::NoService),
+            #[cfg(feature = "tower")]
+            Self::Polls(_) if layers.is_some() => Err(ServeError::LayersOfPolls),
             Self::Mixed => Err(ServeError::Mixed),
             Self::Polls(make) => Ok(make),
             Self::Futures(all) => Ok(Arc::new(move |index, builder| {
                 let serve = |local: &mut Local<Auto>, thread: &ServerThread| {
-                    all.iter().for_each(|serve| serve(local, thread));
+                    all.iter().for_each(|serve| serve(local, thread, &layers));
                 };
                 Ok(Box::new(OfFutures::new(index, builder, serve)?))
             })),
         }
     }
+}
+
+#[cfg(feature = "tower")]
+fn serve<S: AsyncService<OwnedRequest>>(local: &mut Local<Auto>, service: S, layers: &Layers) {
+    match layers {
+        Some(layers) => layers.serve(local, Handlers::of(service), Methods::of::<S>()),
+        None => local.serve_typed(service),
+    }
+}
+
+#[cfg(not(feature = "tower"))]
+fn serve<S: AsyncService<OwnedRequest>>(local: &mut Local<Auto>, service: S, (): &Layers) {
+    local.serve_typed(service);
 }
 
 impl fmt::Debug for ServerBuilder {

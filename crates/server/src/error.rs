@@ -24,6 +24,9 @@ pub enum ServeError {
     /// The server has services of futures and a state of the poll API; a thread runs one of the
     /// two.
     Mixed,
+    /// The server has layers, and a state of the poll API, which layers cannot wrap.
+    #[cfg(feature = "tower")]
+    LayersOfPolls,
     /// A service panicked while it was made.
     Panicked,
 }
@@ -43,6 +46,8 @@ impl fmt::Display for ServeError {
             Self::Mixed => f.write_str(
                 "the server has services of futures and of the poll API; start one for each",
             ),
+            #[cfg(feature = "tower")]
+            Self::LayersOfPolls => f.write_str("layers wrap services of futures alone"),
             Self::Panicked => f.write_str("a service panicked while it was made"),
         }
     }
@@ -55,6 +60,8 @@ impl std::error::Error for ServeError {
             Self::Endpoint(error) => Some(error),
             Self::Thread(error) | Self::Signals(error) => Some(error),
             Self::NoService | Self::SameNumber(_) | Self::Mixed | Self::Panicked => None,
+            #[cfg(feature = "tower")]
+            Self::LayersOfPolls => None,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! | `thread.rs` | the life of one thread: it serves, drains, ends |
 //! | `phase.rs` | the phase in which all threads are |
 //! | `signals.rs` | SIGINT and SIGTERM |
+//! | `layer.rs`, `layer/` | tower services around the handlers |
 //! | `error.rs` | why a server does not start |
 //!
 //! Invariant: a request that has reached a handler is answered, unless the drain exceeds its limit
@@ -17,6 +18,8 @@
 
 mod builder;
 mod error;
+#[cfg(feature = "tower")]
+mod layer;
 mod phase;
 mod running;
 mod signals;
@@ -24,5 +27,7 @@ mod thread;
 
 pub use builder::{Server, ServerBuilder};
 pub use error::ServeError;
+#[cfg(feature = "tower")]
+pub use layer::{Handlers, Handling, Inbound};
 pub use running::{Drained, Running};
 pub use thread::ServerThread;

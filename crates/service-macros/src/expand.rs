@@ -79,6 +79,7 @@ fn async_server(service: &Service) -> TokenStream {
     let server = format_ident!("{name}Server");
     let doc = format!("Serves what implements [`{name}`]: give it to `Local::serve_typed`.");
     let numbers = methods.iter().map(|method| method.number);
+    let markers = methods.iter().map(|method| &method.marker);
     let functions = methods.iter().map(|method| {
         let Method {
             docs,
@@ -111,6 +112,8 @@ fn async_server(service: &Service) -> TokenStream {
             for #server<S>
         {
             const METHODS: &'static [u16] = &[#(#numbers),*];
+            const NAMES: &'static [&'static str] =
+                &[#(<#markers as #krate::Method>::NAME),*];
 
             async fn answer(
                 self: ::std::rc::Rc<Self>,

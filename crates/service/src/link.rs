@@ -123,6 +123,8 @@ impl Refusal {
 pub trait AsyncService<R: IncomingRequest>: 'static {
     /// The numbers of the service's methods.
     const METHODS: &'static [u16];
+    /// Their names, in the same order: `Kv.get`.
+    const NAMES: &'static [&'static str] = &[];
 
     /// Answers a request for one of these methods, with or without metadata.
     fn answer(self: Rc<Self>, request: R) -> impl Future<Output = Result<(), Error>> + 'static;
@@ -133,6 +135,8 @@ pub trait AsyncService<R: IncomingRequest>: 'static {
 pub trait SendService<R: IncomingRequest>: Send + Sync + 'static {
     /// The numbers of the service's methods.
     const METHODS: &'static [u16];
+    /// Their names, in the same order: `Kv.get`.
+    const NAMES: &'static [&'static str] = &[];
 
     /// Answers a request for one of these methods, with or without metadata.
     fn answer(
@@ -274,6 +278,21 @@ pub fn open<M: Method, R: IncomingRequest>(
 ) -> Result<(ViewOf<'_, M>, Context<'_>), DecodeError> {
     let (session, req_type) = (request.session(), request.req_type());
     poll::read_request::<M>(session, req_type, request.data(), || request.now())
+}
+
+/// Reads the facts about a request, for code that does not know its message. `method` is the
+/// method's name.
+///
+/// # Errors
+/// If the request has no valid front.
+pub fn context_of<'a, R: IncomingRequest>(
+    request: &'a R,
+    method: &'static str,
+) -> Result<Context<'a>, DecodeError> {
+    let (session, req_type) = (request.session(), request.req_type());
+    let now = || request.now();
+    let (context, _) = poll::split(session, req_type, request.data(), now, method)?;
+    Ok(context)
 }
 
 /// Like [`open`], with a message of its own.

@@ -199,9 +199,22 @@ pub fn read<M: Method, C>(bytes: &[u8]) -> Response<'_, M, C> {
 pub(crate) fn read_request<M: Method>(
     session: Session,
     req_type: ReqType,
-    mut data: &[u8],
+    data: &[u8],
     now: impl FnOnce() -> Nanos,
 ) -> Result<(ViewOf<'_, M>, Context<'_>), DecodeError> {
+    let (context, message) = split(session, req_type, data, now, M::NAME)?;
+    Ok((M::Codec::decode(message)?, context))
+}
+
+/// Splits the bytes of a request into the facts about it and its message.
+#[inline(always)]
+pub(crate) fn split<'a>(
+    session: Session,
+    req_type: ReqType,
+    mut data: &'a [u8],
+    now: impl FnOnce() -> Nanos,
+    method: &'static str,
+) -> Result<(Context<'a>, &'a [u8]), DecodeError> {
     let (mut deadline, mut metadata) = (None, Metadata::default());
     if req_type.0 & META != 0 {
         let (left, entries, message) = frame::read(data)?;
@@ -212,9 +225,9 @@ pub(crate) fn read_request<M: Method>(
         session,
         deadline,
         metadata,
-        method: M::NAME,
+        method,
     };
-    Ok((M::Codec::decode(data)?, context))
+    Ok((context, data))
 }
 
 /// The length of a request with this front.

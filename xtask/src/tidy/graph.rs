@@ -230,7 +230,7 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
-        libraries: Some(&["signal-hook"]),
+        libraries: Some(&["signal-hook", "tower-service"]),
         ..rule(
             "dunlin-server",
             &[

@@ -5,6 +5,7 @@
 
 mod clients;
 mod drain;
+mod layers;
 mod service;
 mod signals;
 mod start;

@@ -20,6 +20,7 @@ pub(super) fn server(service: &Service) -> TokenStream {
     let server = format_ident!("{name}SendServer");
     let doc = format!("Serves what implements [`{send}`]: give it to `Offload`.");
     let numbers = methods.iter().map(|method| method.number);
+    let markers = methods.iter().map(|method| &method.marker);
     let declared = methods.iter().map(|method| declaration(krate, method));
     let shared = methods.iter().map(|method| {
         let signature = signature(krate, method);
@@ -56,6 +57,8 @@ pub(super) fn server(service: &Service) -> TokenStream {
                 + 'static,
         {
             const METHODS: &'static [u16] = &[#(#numbers),*];
+            const NAMES: &'static [&'static str] =
+                &[#(<#markers as #krate::Method>::NAME),*];
 
             async fn answer(
                 self: ::std::sync::Arc<Self>,

@@ -1,0 +1,71 @@
+//! Layers of a server: tower services around the handlers of a typed service. The files of the
+//! folder own the request on its way through the layers, and the handlers below them.
+//!
+//! A layer gets each request before its handler and may hold it back, answer it itself, or drop the
+//! handler's future. It runs on the endpoint's thread, so it need not be `Send`.
+//!
+//! Invariant: a request that a layer drops before the handler has it is refused with `OVERLOADED`,
+//! which proves to the client that no handler ran.
+
+mod handlers;
+mod inbound;
+
+use std::error::Error as StdError;
+use std::future::poll_fn;
+
+use dunlin_local::{Local, OwnedRequest};
+use dunlin_service::{AsyncService, META};
+use dunlin_transport::auto::Auto;
+use dunlin_wire::ReqType;
+use tower_service::Service;
+
+pub use handlers::{Handlers, Handling};
+pub use inbound::Inbound;
+
+/// Registers a service's handlers below layers.
+pub(crate) trait Layer: Send + Sync {
+    fn serve(&self, local: &mut Local<Auto>, handlers: Handlers, methods: Methods);
+}
+
+/// Numbers and names of a service's methods.
+#[derive(Clone, Copy)]
+pub(crate) struct Methods {
+    numbers: &'static [u16],
+    names: &'static [&'static str],
+}
+
+impl Methods {
+    pub(crate) const fn of<S: AsyncService<OwnedRequest>>() -> Self {
+        Self {
+            numbers: S::METHODS,
+            names: S::NAMES,
+        }
+    }
+}
+
+impl<W, L> Layer for W
+where
+    W: Fn(Handlers) -> L + Send + Sync,
+    L: Service<Inbound, Response = ()> + Clone + 'static,
+    L::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    fn serve(&self, local: &mut Local<Auto>, handlers: Handlers, methods: Methods) {
+        let layered = self(handlers);
+        for (place, number) in methods.numbers.iter().enumerate() {
+            let name = methods.names.get(place).copied().unwrap_or_default();
+            for req_type in [*number, *number | META] {
+                let layered = layered.clone();
+                local.serve(ReqType(req_type), move |request, _| {
+                    let (mut layered, inbound) = (layered.clone(), Inbound::new(request, name));
+                    async move {
+                        // A layer that fails drops the request, which answers the client.
+                        if poll_fn(|context| layered.poll_ready(context)).await.is_ok() {
+                            let _ = layered.call(inbound).await;
+                        }
+                        Ok(())
+                    }
+                });
+            }
+        }
+    }
+}
