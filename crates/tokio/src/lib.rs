@@ -7,6 +7,7 @@
 //! | runs handlers on the runtime | [`OnTokio`] |
 //! | drains a server on SIGINT and SIGTERM, or at another moment | [`drain_on_signal`], [`drain`] |
 //! | has an endpoint among the tasks of a thread | [`drive`] |
+//! | repeats or hedges calls in layers of tower | `Repeat`, with the feature `tower` |
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -14,6 +15,7 @@
 //! | `shutdown.rs` | the end of a server |
 //! | `driver.rs` | the task that runs an endpoint |
 //! | `descriptor.rs` | the endpoint's descriptor in tokio's reactor |
+//! | `policy.rs` | which calls layers may send twice |
 
 // `descriptor.rs` alone is excepted.
 #![deny(unsafe_code)]
@@ -24,8 +26,12 @@ mod book;
 mod descriptor;
 mod driver;
 mod handlers;
+#[cfg(feature = "tower")]
+mod policy;
 mod shutdown;
 
 pub use driver::drive;
 pub use handlers::{OnTokio, Tokio};
+#[cfg(feature = "tower")]
+pub use policy::Repeat;
 pub use shutdown::{drain, drain_on_signal};

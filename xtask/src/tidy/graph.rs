@@ -270,7 +270,7 @@ const RULES: &[Rule] = &[
         ..rule("dunlin", UNDER_FACE)
     },
     Rule {
-        libraries: Some(&["tokio"]),
+        libraries: Some(&["tokio", "tower"]),
         ..rule("dunlin-tokio", &["dunlin"])
     },
     rule("dunlin-proto-example", &["dunlin"]),

@@ -6,6 +6,7 @@
 mod driver;
 mod handlers;
 mod load;
+mod policy;
 mod service;
 mod shutdown;
 

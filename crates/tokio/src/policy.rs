@@ -1,0 +1,119 @@
+//! A policy for tower's layers that repeat and hedge calls: it asks a call's error whether a handler
+//! ran, and the call whether it may run twice.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use dunlin::{Answer, ChannelError, Outgoing, Ran};
+use tokio::time::{Sleep, sleep};
+use tower::{hedge, retry};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Repeats calls that have provably not run, and idempotent calls that may have run. No other call
+/// is sent twice. Hedges idempotent calls.
+///
+/// A channel repeats calls by itself; this policy is for a layer above several channels, or for more
+/// attempts. The deadline of a call is that of each attempt.
+///
+/// ```
+/// use dunlin::Channel;
+/// use dunlin_tokio::Repeat;
+/// use tower::retry::Retry;
+///
+/// fn repeating(channel: &Channel) -> Retry<Repeat, Channel> {
+///     Retry::new(Repeat::up_to(5), channel.clone())
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Repeat {
+    left: u32,
+    /// The limit for the next wait.
+    next: Duration,
+    longest: Duration,
+}
+
+impl Repeat {
+    /// Repeats a call up to this number of times. It waits before each repeat: for a random time of
+    /// up to 1 ms first, and up to twice as long each time, but at most 100 ms.
+    pub const fn up_to(repeats: u32) -> Self {
+        Self {
+            left: repeats,
+            next: Duration::from_millis(1),
+            longest: Duration::from_millis(100),
+        }
+    }
+
+    /// Sets the limit for the first wait, and that for all waits.
+    #[must_use]
+    pub const fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        (self.next, self.longest) = (first, longest);
+        self
+    }
+
+    /// The wait before a repeat, if there is one. `ran` is whether the call ran.
+    fn repeat(&mut self, call: &Outgoing, ran: Ran) -> Option<Sleep> {
+        let may = match ran {
+            Ran::No => true,
+            Ran::Unknown => call.is_idempotent(),
+            Ran::Yes => false,
+        };
+        if !may {
+            return None;
+        }
+        self.left = self.left.checked_sub(1)?;
+        let limit = self.next.min(self.longest);
+        self.next = limit.saturating_mul(2);
+        Some(sleep(limit.mul_f64(fraction())))
+    }
+}
+
+/// A random number from 0 to 1.
+fn fraction() -> f64 {
+    // The state of a hasher is random, and so is its hash of nothing.
+    let random = RandomState::new().hash_one(());
+    f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)
+}
+
+impl retry::Policy<Outgoing, Answer, ChannelError> for Repeat {
+    type Future = Sleep;
+
+    fn retry(
+        &mut self,
+        call: &mut Outgoing,
+        end: &mut Result<Answer, ChannelError>,
+    ) -> Option<Sleep> {
+        let ran = end.as_ref().err()?.ran();
+        self.repeat(call, ran)
+    }
+
+    fn clone_request(&mut self, call: &Outgoing) -> Option<Outgoing> {
+        call.duplicate()
+    }
+}
+
+/// For layers between this policy and the channel. An error of such a layer does not say whether
+/// the call ran.
+impl retry::Policy<Outgoing, Answer, BoxError> for Repeat {
+    type Future = Sleep;
+
+    fn retry(&mut self, call: &mut Outgoing, end: &mut Result<Answer, BoxError>) -> Option<Sleep> {
+        let error = end.as_ref().err()?.downcast_ref();
+        let ran = error.map_or(Ran::Unknown, ChannelError::ran);
+        self.repeat(call, ran)
+    }
+
+    fn clone_request(&mut self, call: &Outgoing) -> Option<Outgoing> {
+        call.duplicate()
+    }
+}
+
+impl hedge::Policy<Outgoing> for Repeat {
+    fn clone_request(&self, call: &Outgoing) -> Option<Outgoing> {
+        call.duplicate()
+    }
+
+    fn can_retry(&self, call: &Outgoing) -> bool {
+        call.is_idempotent()
+    }
+}

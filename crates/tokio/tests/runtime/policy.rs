@@ -1,0 +1,126 @@
+//! Tower's layers that repeat and hedge, with our policy.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use dunlin::{Channel, ChannelError, Ran, ReqType};
+use dunlin_tokio::Repeat;
+use tower::hedge::Hedge;
+use tower::retry::Retry;
+use tower::timeout::Timeout;
+use tower::{Service, ServiceExt};
+
+use crate::service::Seen;
+use crate::{Way, block_on, runtime, worker};
+
+/// Takes a job and its time, which postcard encodes as a byte each.
+const RUN: ReqType = ReqType(1);
+/// Never completes.
+const HANG: ReqType = ReqType(2);
+
+const SHORT: Duration = Duration::from_millis(50);
+
+#[test]
+fn only_calls_that_may_run_twice_are_repeated_after_they_ran() {
+    let (handlers, seen) = (runtime(), Arc::<Seen>::default());
+    let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
+    let channel = Way::Shm.open(&server);
+    let begun = || seen.begun.load(Ordering::SeqCst);
+    for (idempotent, runs) in [(false, 1), (true, 3)] {
+        let (before, again) = (begun(), Retry::new(Repeat::up_to(2), channel.clone()));
+        let call = channel.call(HANG, b"").idempotent(idempotent);
+        let end = block_on(again.oneshot(call.deadline(SHORT))).unwrap_err();
+        assert_eq!(end.ran(), Ran::Unknown, "{end}");
+        assert_eq!(begun() - before, runs);
+    }
+    // A layer below does not say whether the call ran.
+    for (idempotent, runs) in [(false, 1), (true, 3)] {
+        let (before, timed) = (begun(), Timeout::new(channel.clone(), SHORT));
+        let again = Retry::new(Repeat::up_to(2), timed);
+        let call = channel.call(HANG, b"").idempotent(idempotent);
+        block_on(again.oneshot(call)).unwrap_err();
+        assert_eq!(begun() - before, runs);
+    }
+}
+
+#[test]
+fn a_call_that_has_not_run_is_repeated() {
+    // At these addresses there is no server, so each attempt ends at once, and has not run.
+    let nowhere = || {
+        let hub = dunlin::Hub::builder().listen("127.0.0.1:0");
+        let channel = hub.start().unwrap().channel().patience(Duration::ZERO);
+        channel.address(free_port()).open().unwrap()
+    };
+    let (handlers, seen) = (runtime(), Arc::<Seen>::default());
+    let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
+    let channels = [nowhere(), nowhere(), Way::Shm.open(&server)];
+    let first = channels[0].clone();
+    let turns = Turns { channels, next: 0 };
+    let call = first.call(RUN, &[5, 0]);
+    let repeats = Repeat::up_to(2).backoff(SHORT, SHORT);
+    let answer = block_on(Retry::new(repeats, turns).oneshot(call)).unwrap();
+    assert_eq!(answer.data(), [5]);
+    assert_eq!(seen.run.load(Ordering::SeqCst), 1);
+}
+
+/// Sends each attempt over the next channel.
+#[derive(Clone)]
+struct Turns {
+    channels: [Channel; 3],
+    next: usize,
+}
+
+impl Service<dunlin::Outgoing> for Turns {
+    type Response = dunlin::Answer;
+    type Error = ChannelError;
+    type Future = dunlin::Outgoing;
+
+    fn poll_ready(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), ChannelError>> {
+        Service::poll_ready(&mut self.channels[self.next], context)
+    }
+
+    fn call(&mut self, call: dunlin::Outgoing) -> dunlin::Outgoing {
+        let next = self.next;
+        self.next += 1;
+        Service::call(&mut self.channels[next], call)
+    }
+}
+
+/// A loopback address at which no server listens.
+fn free_port() -> String {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn only_idempotent_calls_are_hedged() {
+    let (handlers, seen) = (runtime(), Arc::<Seen>::default());
+    let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
+    let channel = Way::Shm.open(&server);
+    let begun = || seen.begun.load(Ordering::SeqCst);
+    block_on(async {
+        for (idempotent, runs) in [(false, 1), (true, 2)] {
+            let before = begun();
+            let latencies = [10; 8];
+            let mut hedged = Hedge::new_with_mock_latencies(
+                channel.clone(),
+                Repeat::up_to(1),
+                4,
+                0.5,
+                Duration::from_secs(10),
+                &latencies,
+            );
+            let call = channel.call(HANG, b"").idempotent(idempotent);
+            let ready = hedged
+                .ready()
+                .await
+                .unwrap_or_else(|error| panic!("{error}"));
+            assert!(ready.call(call.deadline(6 * SHORT)).await.is_err());
+            assert_eq!(begun() - before, runs);
+        }
+    });
+}
