@@ -221,6 +221,24 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
         }
     }
 
+    /// Ends the posted calls in the list, whose owner no longer takes them; calls that were dropped
+    /// stay there. Any thread may call this. A caller that has posted a call, and then sees what
+    /// the owner wrote before it called this, calls this too: between the two, no call is missed.
+    #[cold]
+    pub fn end_posted(&self) {
+        let mut next = self.head.swap(NONE, Ordering::AcqRel);
+        while next != NONE {
+            let slot = Slot(next);
+            let cell = self.slots.cell(slot);
+            // Read before the slot can be used again.
+            next = cell.next.load(Ordering::Relaxed);
+            match change(&cell.state, POSTED, TAKEN) {
+                true => drop(self.end(slot)),
+                false => self.push(slot),
+            }
+        }
+    }
+
     /// Closes the mailbox: calls in the list end, and so do calls that are posted from now on. The
     /// owner must have ended the calls that it has taken.
     pub fn close(&self) {

@@ -266,6 +266,40 @@ fn a_call_that_meets_the_end_of_its_owner_ends() {
     });
 }
 
+/// A caller posts a call while the owner stops. `looks`: the caller ends posted calls if it then
+/// sees that the owner has stopped.
+fn posts_while_the_owner_stops(looks: bool) {
+    loom::model(move || {
+        let mailbox = mailbox(Flaw::None);
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let (caller, seen) = (mailbox.clone(), is_stopped.clone());
+        let calling = thread::spawn(move || {
+            let slot = post(&caller, 1);
+            if looks && seen.load(Ordering::Relaxed) {
+                caller.end_posted();
+            }
+            slot
+        });
+        is_stopped.store(true, Ordering::Relaxed);
+        mailbox.end_posted();
+        let slot = calling.join().expect("a model that panics has failed");
+        let context = &Context::from_waker(Waker::noop());
+        let has_ended = mailbox.poll_end(slot, context).is_ready();
+        assert!(has_ended, "a call waits for an owner that has stopped");
+    });
+}
+
+#[test]
+fn a_call_that_meets_an_owner_that_stops_ends() {
+    posts_while_the_owner_stops(true);
+}
+
+#[test]
+#[should_panic(expected = "a call waits for an owner")]
+fn a_caller_that_does_not_look_again_is_found() {
+    posts_while_the_owner_stops(false);
+}
+
 /// Wakes nothing, and counts.
 struct Alarm(Count);
 

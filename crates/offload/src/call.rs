@@ -55,6 +55,7 @@ impl Future for Call<'_> {
         if self.stage == Stage::Held {
             self.stage = Stage::Posted;
             mailbox.post(self.slot, context);
+            self.desk.end_if_stopped();
             return Poll::Pending;
         }
         let ended = mailbox.poll_end(self.slot, context);

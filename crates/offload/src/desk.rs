@@ -45,6 +45,14 @@ impl Desk {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
+    /// Ends the requests that no dispatcher will take. The endpoint calls this after each request
+    /// that it posts: it may have looked at [`Self::is_stopped`] just before the dispatcher ended.
+    pub(crate) fn end_if_stopped(&self) {
+        if self.is_stopped() {
+            self.mailbox.end_posted();
+        }
+    }
+
     /// The endpoint is gone, and with it all its requests.
     pub(crate) fn on_over(&self) {
         self.is_over.store(true, Ordering::Release);
@@ -73,9 +81,10 @@ impl Owner {
         self.0.is_over.load(Ordering::Acquire)
     }
 
-    /// The dispatcher ends.
+    /// The dispatcher ends: no handler will have the requests that it has not taken.
     pub(crate) fn on_stopped(&self) {
         self.0.is_stopped.store(true, Ordering::Relaxed);
+        self.0.mailbox.end_posted();
     }
 }
 

@@ -2,6 +2,7 @@
 //! on the executor and ends when the endpoint is gone.
 
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -62,8 +63,10 @@ impl<S: SendService<OffloadedRequest>, E: Spawn> Dispatcher<S, E> {
         let arrived = owner.desk().mailbox().with(slot, |it| it.take_request());
         let arrived = arrived.expect("a posted slot has a request");
         let request = OffloadedRequest::new(owner, slot, Arc::clone(&lease), arrived);
-        let service = Arc::clone(&self.service);
-        self.spawn.spawn(handler::run(service, request, lease));
+        let handler = handler::run(Arc::clone(&self.service), request, lease);
+        // The mailbox must not see a panic of the executor: it would free slots that handlers have.
+        // The panic drops the request, which refuses it.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.spawn.spawn(handler)));
     }
 
     /// A lease for a call, in the memory of the slot's last lease if no handler uses it any more.
@@ -102,11 +105,11 @@ fn left() -> Arc<Lease> {
 impl<S, E> Drop for Dispatcher<S, E> {
     /// Refuses requests from here on, because the executor has dropped this task.
     fn drop(&mut self) {
+        // Without an end, a request has not reached a handler.
         self.owner.on_stopped();
         let owner = Arc::clone(&self.owner);
         let mailbox = owner.desk().mailbox();
         mailbox.take(|news| match news {
-            // Without an end, the request has not reached a handler.
             News::Posted(slot) => drop(mailbox.end(slot)),
             News::Dropped(slot) => self.give_up(slot),
         });

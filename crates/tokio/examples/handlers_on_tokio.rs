@@ -41,7 +41,7 @@ struct Adder {
 
 impl CartsSend for Adder {
     async fn total(&self, articles: Vec<String>, context: Context<'_>) -> Result<u64, String> {
-        // A call under the context ends when this request's client stops waiting.
+        // A call under the context ends at the deadline of this request.
         let calls = articles
             .iter()
             .map(|it| self.prices.cents(it).under(&context));

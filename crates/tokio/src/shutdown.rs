@@ -13,7 +13,8 @@ const BY_SIGNAL: i32 = 128;
 /// Drains a server as `Running::drain` does. That call blocks its thread, so a thread for blocking
 /// work makes it, and the handlers that run on the runtime can finish.
 ///
-/// If the future is dropped, the drain goes on.
+/// If the future is dropped after its first poll, the drain goes on; before that, the server ends
+/// without one.
 ///
 /// # Panics
 /// If a thread of the server has panicked.
@@ -29,8 +30,8 @@ pub async fn drain(running: Running) -> Drained {
 }
 
 /// Serves until SIGINT or SIGTERM comes, and then drains: `ServerBuilder::serve` for a program
-/// whose signals tokio takes. A second signal ends the process immediately, with an exit code of
-/// 128 plus the signal's number. Other tasks of the program get the signals too.
+/// whose signals tokio takes. A second signal ends the process with an exit code of 128 plus the
+/// signal's number, as soon as a thread of the runtime polls this future. Other tasks of the program get the signals too.
 ///
 /// If the future is dropped before a signal has come, the server ends without a drain, which blocks
 /// the thread until the server's threads have ended.

@@ -1,13 +1,22 @@
 //! Clients that give up, executors that are shut down, and servers that end.
 
 use std::fmt::Debug;
-use std::sync::atomic::Ordering;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dunlin::service::Failure;
-use dunlin::{AsyncError, ErrorCode, RpcError};
+use dunlin::{AsyncError, Caller, ErrorCode, ReqType, RpcError};
 
 use crate::{Bench, WAYS, until};
+
+/// Waits until a count of handlers is reached.
+async fn reaches(cx: &Caller, count: &AtomicU64, at_least: u64) {
+    while count.load(Ordering::SeqCst) < at_least {
+        cx.sleep(Duration::from_millis(1)).await;
+    }
+}
 
 /// The code with which a server has answered.
 pub(crate) fn code<T: Debug, E: Debug>(ended: Result<T, Failure<E>>) -> ErrorCode {
@@ -21,22 +30,20 @@ pub(crate) fn code<T: Debug, E: Debug>(ended: Result<T, Failure<E>>) -> ErrorCod
 fn a_client_that_gives_up_drops_the_handlers_future() {
     for way in WAYS {
         let bench = Bench::start(way);
+        let seen = Arc::clone(&bench.seen);
         let client = bench.client(|jobs, cx| async move {
-            let call = jobs.hang(&());
-            let limit = cx.sleep(Duration::from_millis(50));
+            let begun = pin!(reaches(&cx, &seen.begun, 1));
             // The call is dropped.
-            futures::future::select(call, Box::pin(limit)).await;
-            let late = jobs.hang(&()).deadline(Duration::from_millis(50)).await;
+            futures::future::select(jobs.hang(&()), begun).await;
+            let late = jobs.hang(&()).deadline(Duration::from_millis(500)).await;
             assert!(late.is_err());
             // The session lives until both handlers are gone.
-            cx.sleep(Duration::from_millis(500)).await;
+            reaches(&cx, &seen.dropped, 2).await;
         });
-        bench.run_until(|| bench.seen.dropped.load(Ordering::SeqCst) == 2);
-        assert!(!client.is_finished(), "{way:?}");
+        bench.finish(client);
         assert_eq!(bench.seen.begun.load(Ordering::SeqCst), 2);
         // The dispatcher is left.
         assert_eq!(bench.queue.tasks(), 1);
-        bench.finish(client);
     }
 }
 
@@ -45,8 +52,13 @@ fn a_request_that_is_given_up_before_its_handler_begins_never_runs() {
     let bench = Bench::start(WAYS[0]);
     bench.queue.run();
     let before = bench.queue.wakes();
-    let client = bench
-        .client(|jobs, _| async move { jobs.hang(&()).deadline(Duration::from_millis(20)).await });
+    let client = bench.client_on(|jobs, cx, session| async move {
+        let late = jobs.hang(&()).deadline(Duration::from_millis(300)).await;
+        // The endpoint itself answers this, after it has seen that the call above is cancelled.
+        let unknown = cx.call(session, ReqType(9999), cx.copy(b"").unwrap()).await;
+        assert!(unknown.is_err());
+        late
+    });
     until(|| bench.queue.wakes() > before && client.is_finished());
     assert!(client.join().unwrap().is_err());
     let client = bench.client(|jobs, _| async move { jobs.double(&3).await });
@@ -101,6 +113,21 @@ fn a_handler_that_the_executor_drops_at_once_has_not_run() {
     let refused = bench.finish(client);
     assert_eq!(refused.as_ref().unwrap_err().ran(), dunlin::Ran::No);
     assert_eq!(code(refused), ErrorCode::SHUTTING_DOWN);
+}
+
+#[test]
+fn an_executor_that_panics_loses_only_that_request() {
+    let bench = Bench::start(WAYS[0]);
+    let hangs = bench.client(|jobs, _| async move { jobs.hang(&()).await });
+    bench.run_until(|| bench.seen.begun.load(Ordering::SeqCst) == 1);
+    bench.queue.panic_once();
+    let client = bench.client(|jobs, _| async move { jobs.double(&1).await });
+    assert_eq!(code(bench.finish(client)), ErrorCode::SHUTTING_DOWN);
+    let client = bench.client(|jobs, _| async move { jobs.double(&2).await });
+    assert_eq!(bench.finish(client), Ok(4));
+    assert!(!hangs.is_finished());
+    bench.queue.shut_down();
+    assert_eq!(code(hangs.join().unwrap()), ErrorCode::HANDLER_FAILED);
 }
 
 #[test]

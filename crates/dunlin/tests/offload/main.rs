@@ -12,7 +12,7 @@ mod service;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dunlin::{Auto, Local, Nexus, NexusBuilder, Offload, Running, Server, Tasks};
+use dunlin::{Auto, Caller, Local, Nexus, NexusBuilder, Offload, Running, Server, Session, Tasks};
 
 use queue::Queue;
 use service::{JobsClient, JobsSendServer, Seen, Worker};
@@ -70,7 +70,19 @@ impl Bench {
     /// A client on a thread of its own, which runs `calls`.
     fn client<R, F>(
         &self,
-        calls: impl FnOnce(JobsClient<dunlin::Caller>, dunlin::Caller) -> F + Send + 'static,
+        calls: impl FnOnce(JobsClient<Caller>, Caller) -> F + Send + 'static,
+    ) -> std::thread::JoinHandle<R>
+    where
+        R: Send + 'static,
+        F: Future<Output = R>,
+    {
+        self.client_on(|jobs, cx, _| calls(jobs, cx))
+    }
+
+    /// Like [`Self::client`]; `calls` also gets the session, which is open.
+    fn client_on<R, F>(
+        &self,
+        calls: impl FnOnce(JobsClient<Caller>, Caller, Session) -> F + Send + 'static,
     ) -> std::thread::JoinHandle<R>
     where
         R: Send + 'static,
@@ -81,7 +93,10 @@ impl Bench {
             let nexus = nexus.bind("127.0.0.1:0").unwrap();
             let mut local: Local<Auto> = Local::new(nexus.endpoint(Tasks::default()).unwrap());
             let session = local.connect(address).unwrap();
-            local.block_on(|cx| calls(JobsClient::new(cx.clone(), session), cx))
+            local.block_on(|cx| async move {
+                cx.connected(session).await.unwrap();
+                calls(JobsClient::new(cx.clone(), session), cx, session).await
+            })
         })
     }
 

@@ -16,6 +16,7 @@ pub(crate) struct Queue(Arc<Inner>);
 struct Inner {
     tasks: Mutex<Vec<Task>>,
     is_down: AtomicBool,
+    panics: AtomicBool,
     wakes: Arc<AtomicUsize>,
 }
 
@@ -68,6 +69,11 @@ impl Queue {
         self.0.is_down.store(true, Ordering::SeqCst);
     }
 
+    /// Panics when the next task is spawned.
+    pub(crate) fn panic_once(&self) {
+        self.0.panics.store(true, Ordering::SeqCst);
+    }
+
     /// Drops all tasks, and every new one from now on.
     pub(crate) fn shut_down(&self) {
         self.refuse();
@@ -81,6 +87,10 @@ impl Spawn for Queue {
         if self.0.is_down.load(Ordering::SeqCst) {
             return;
         }
+        assert!(
+            !self.0.panics.swap(false, Ordering::SeqCst),
+            "as the test asks"
+        );
         let wakes = Arc::clone(&self.0.wakes);
         self.0.tasks.lock().unwrap().push(Task {
             future: Box::pin(future),

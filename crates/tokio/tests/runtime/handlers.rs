@@ -50,7 +50,7 @@ fn a_handler_calls_another_server() {
         let jobs = JobsClient::over(way.open(&front));
         assert_eq!(block_on(jobs.pass_on(&Some(7))).unwrap(), 7);
         // The deadline reaches the second server, whose handler is dropped too.
-        let late = block_on(jobs.pass_on(&None).deadline(Duration::from_millis(100)));
+        let late = block_on(jobs.pass_on(&None).deadline(Duration::from_secs(1)));
         assert!(late.is_err());
         until(|| seen.dropped.load(Ordering::SeqCst) == 1);
     }
@@ -100,12 +100,12 @@ fn a_blocked_handler_of_a_dead_runtime_holds_up_no_request() {
     let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
     let jobs = JobsClient::over(Way::Shm.open(&server));
     let clients = runtime();
-    let blocked = clients.spawn(jobs.block(&1500));
+    let blocked = clients.spawn(jobs.block(&4000));
     until(|| seen.begun.load(Ordering::SeqCst) == 1);
     handlers.shutdown_background();
     // The runtime's other thread drops the dispatcher.
     std::thread::sleep(Duration::from_millis(200));
-    let later = jobs.run(&(1, 0)).deadline(Duration::from_millis(300));
+    let later = jobs.run(&(1, 0)).deadline(Duration::from_secs(2));
     assert_eq!(clients.block_on(later).unwrap_err().ran(), Ran::No);
     assert!(!blocked.is_finished());
     assert!(clients.block_on(blocked).unwrap().is_ok());

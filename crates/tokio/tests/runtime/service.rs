@@ -33,7 +33,10 @@ pub(crate) trait Jobs {
 /// Counts of handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
+    /// Jobs that have started, and those that have run to their end.
+    pub(crate) started: AtomicU64,
     pub(crate) run: AtomicU64,
+    /// Handlers that hang or block.
     pub(crate) begun: AtomicU64,
     /// Handlers that never complete and were dropped.
     pub(crate) dropped: AtomicU64,
@@ -65,6 +68,7 @@ impl Drop for Guard<'_> {
 
 impl JobsSend for Worker {
     async fn run(&self, (job, ms): (u64, u64), _: Context<'_>) -> u64 {
+        self.seen.started.fetch_add(1, Ordering::SeqCst);
         if ms > 0 {
             tokio::time::sleep(Duration::from_millis(ms)).await;
         }

@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::service::JobsClient;
+use crate::service::{JobsClient, Seen};
 use crate::{PATIENCE, Way, block_on, runtime, until, worker};
 
 const ROLE: &str = "DUNLIN_TOKIO_TEST";
@@ -92,9 +93,9 @@ fn a_signal_drains_a_server() {
         assert_eq!(block_on(jobs.run(&(1, 0))).unwrap(), 1);
         let slow = std::thread::spawn({
             let jobs = jobs.clone();
-            move || block_on(jobs.run(&(2, 500)))
+            move || block_on(jobs.run(&(2, 1500)))
         });
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(500));
         server.signal(signal);
         assert_eq!(slow.join().unwrap().unwrap(), 2);
         assert_eq!(server.line(), "1 0");
@@ -110,7 +111,7 @@ fn a_second_signal_ends_the_process_at_once() {
         let jobs = jobs.clone();
         move || block_on(jobs.hang(&()))
     });
-    assert_eq!(block_on(jobs.run(&(1, 100))).unwrap(), 1);
+    assert_eq!(block_on(jobs.run(&(1, 500))).unwrap(), 1);
     server.signal("TERM");
     // The server still drains.
     std::thread::sleep(Duration::from_millis(200));
@@ -124,12 +125,15 @@ fn a_second_signal_ends_the_process_at_once() {
 fn a_drain_in_a_task_lets_handlers_finish() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
-    let server = Way::Shm.serve(1, &worker(&Arc::default()), runtime.handle());
+    let seen = Arc::<Seen>::default();
+    let server = Way::Shm.serve(1, &worker(&seen), runtime.handle());
     let jobs = JobsClient::over(Way::Shm.open(&server));
     runtime.block_on(async {
         jobs.run(&(1, 0)).await.unwrap();
         let slow = tokio::spawn(jobs.run(&(2, 200)));
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        while seen.started.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         let drained = dunlin_tokio::drain(server).await;
         assert_eq!((drained.finished, drained.cut_off), (1, 0));
         assert_eq!(slow.await.unwrap().unwrap(), 2);
