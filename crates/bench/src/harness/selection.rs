@@ -27,7 +27,8 @@ pub struct Selection {
     size: Vec<u16>,
     /// MiB of keys and values in the tables of `store`, `kv` and `memcached`
     #[cfg(feature = "kv")]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=LARGEST_ITEMS))]
+    #[arg(long, value_name = "MIB",
+        value_parser = clap::value_parser!(u32).range(1..=LARGEST_ITEMS))]
     items_mib: Option<u32>,
     /// Keep, of the cases with this parameter, only those with these values; can be repeated
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]

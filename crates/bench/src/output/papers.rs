@@ -3,6 +3,7 @@
 //! baseline.
 //!
 //! eRPC: Kalia, Kaminsky, Andersen, "Datacenter RPCs can be General and Fast", NSDI 2019.
+//! HERD: Kalia, Kaminsky, Andersen, "Using RDMA Efficiently for Key-Value Services", SIGCOMM 2014.
 
 use serde_json::Value;
 
@@ -86,7 +87,7 @@ impl Published {
     pub fn label(&self) -> String {
         let params = self.all_params().map(|(name, value)| {
             let unit = match name {
-                "size" => Some("B"),
+                "size" | "value" => Some("B"),
                 "loss" => Some("share"),
                 _ => None,
             };
@@ -116,6 +117,8 @@ fn in_words(metric: &str) -> &str {
     match metric {
         "rtt_p50" | "rtt_p50_us" => "round trip, median",
         "rtt_p99_us" => "round trip, 99th percentile",
+        "latency_mean" => "operation, mean",
+        "ops_per_s" => "operations per second",
         "latency_p50_us" => "RPC, median",
         "latency_p99_us" => "RPC, 99th percentile",
         "latency_p9999_us" => "RPC, 99.99th percentile",
