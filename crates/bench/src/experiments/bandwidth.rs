@@ -337,6 +337,7 @@ const fn published(gbps: f64, what: &'static str, source: &'static str) -> Publi
             Some(("size", Param::Number(8_388_608.0))),
             Some(("inflight", Param::Number(1.0))),
             None,
+            None,
         ],
         beside: Beside::Median,
         value: gbps,

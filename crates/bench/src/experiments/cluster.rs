@@ -155,7 +155,12 @@ const fn published(
 ) -> Published {
     Published {
         metric,
-        params: [Some(("endpoints", Param::Number(endpoints))), None, None],
+        params: [
+            Some(("endpoints", Param::Number(endpoints))),
+            None,
+            None,
+            None,
+        ],
         beside: Beside::Median,
         value,
         what,

@@ -373,7 +373,7 @@ fn answer(peer: &mut Peer, request: Request<'_>, cx: &mut Cx<'_>) {
 const fn published(off: &'static str, value: f64) -> Published {
     Published {
         metric: "rate_ratio",
-        params: [Some(("off", Param::Word(off))), None, None],
+        params: [Some(("off", Param::Word(off))), None, None, None],
         beside: Beside::Median,
         value,
         what: "eRPC, CX4",

@@ -83,6 +83,7 @@ const PUBLISHED_BACKGROUND: &[Published] = &[Published {
         Some(("degree", Param::Number(100.0))),
         Some(("cc", Param::Word("timely"))),
         None,
+        None,
     ],
     beside: Beside::Median,
     value: 274.0,
@@ -258,6 +259,7 @@ const fn published(metric: &'static str, degree: f64, cc: &'static str, value: f
         params: [
             Some(("degree", Param::Number(degree))),
             Some(("cc", Param::Word(cc))),
+            None,
             None,
         ],
         beside: Beside::Median,

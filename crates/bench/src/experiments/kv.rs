@@ -63,7 +63,7 @@ const PUBLISHED: &[Published] = &[
     published(26e6, 50.0, "HERD, 6 cores", "HERD, §5.3, figure 9"),
     Published {
         metric: "latency_mean",
-        params: [Some(("load", Param::Number(90.0))), None, None],
+        params: [Some(("load", Param::Number(90.0))), None, None, None],
         beside: Beside::Median,
         value: 5_000.0,
         what: "HERD, 6 cores at 26 M/s",
@@ -77,11 +77,10 @@ const WINDOW: usize = 60;
 /// Operations that are begun together.
 const BATCH: usize = 16;
 
-/// Lengths of values other than the usual one (HERD, figure 10).
-const LENGTHS: [usize; 8] = [4, 8, 16, 64, 128, 256, 512, 1024];
+/// Lengths of values (HERD, figure 10).
+const LENGTHS: [usize; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// Tables with values of other lengths are smaller by this factor, because all of them stay in
-/// memory.
+/// The tables for these lengths are smaller by this factor, because all of them stay in memory.
 const SMALLER: u32 = 8;
 
 /// Percentages of the largest rate.
@@ -101,12 +100,17 @@ const CLOSED: [Metric; 2] = [
 ];
 
 /// The values of [`Open`], after which come those of echoes.
-const OPEN: [Metric; 4] = [
-    under_load("latency_p50", 4),
-    under_load("latency_p99", 5),
-    under_load("latency_mean", 6),
-    Metric::alone("ops_per_s", "1/s"),
+const OPEN: [Metric; 5] = [
+    under_load("latency_p50", 5),
+    under_load("latency_p99", 6),
+    under_load("latency_mean", 7),
+    Metric::alone("reached_per_s", "1/s"),
+    Metric::alone("reached_percent", "%"),
 ];
+
+/// A service that reaches less than this percentage of a load is overloaded: its latency then
+/// depends on how long the load lasts.
+const REACHED: f64 = 97.0;
 
 const fn under_load(name: &'static str, index: usize) -> Metric {
     Metric {
@@ -319,9 +323,17 @@ impl Probe for Open {
             [it.p50, it.p99, it.mean]
         };
         measurement.values = times(2).to_vec();
-        measurement.values.push(run.outcomes[2].per_s);
+        let (largest, reached) = (run.outcomes[0].per_s, run.outcomes[2].per_s);
+        let wanted = largest * f64::from(self.1) / 100.0;
+        measurement
+            .values
+            .extend([reached, 100.0 * reached / wanted]);
         measurement.values.extend(times(1));
         Ok(measurement)
+    }
+
+    fn is_overloaded(&self, medians: &[f64]) -> bool {
+        medians.get(4).is_some_and(|percent| *percent < REACHED)
     }
 }
 
@@ -341,6 +353,9 @@ fn findings(rows: &[Row]) -> Vec<String> {
     let gain = |single: &Row| {
         let mut batched = rates().filter(|row| is(row, "true"));
         let batched = batched.find(|row| others(row) == others(single))?;
+        if !batched.valid || !single.valid || batched.state != single.state {
+            return None;
+        }
         let ratio = batched.median / single.median;
         Some(format!(
             "with batches / without: {ratio:.2}  kv {}",
@@ -357,7 +372,15 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
         x: "value",
         params: &[usual[0], usual[1], ("batched", "true")],
     };
-    let mut lines = by_transport(rows, lengths);
+    // All lengths have the smaller tables.
+    let mib = |row: &&Row| row.params.get("items_mib").and_then(Value::as_u64);
+    let least = rows.iter().filter_map(mib).min();
+    let small: Vec<&Row> = rows
+        .iter()
+        .copied()
+        .filter(|row| mib(row) == least)
+        .collect();
+    let mut lines = by_transport(&small, lengths);
     lines.extend(lengths.published(PUBLISHED, Beside::Median));
     let mut charts = vec![chart(
         "Rate of gets and sets, 95 to 5, against the length of values",
@@ -394,6 +417,7 @@ const fn published(per_s: f64, gets: f64, what: &'static str, source: &'static s
             Some(("gets", Param::Number(gets))),
             Some(("value", Param::Number(32.0))),
             Some(("popularity", Param::Word("uniform"))),
+            Some(("batched", Param::Word("true"))),
         ],
         beside: Beside::Median,
         value: per_s,

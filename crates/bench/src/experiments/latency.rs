@@ -239,7 +239,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
 const fn published(ns: f64, what: &'static str) -> Published {
     Published {
         metric: "rtt_p50",
-        params: [Some(("size", Param::Number(32.0))), None, None],
+        params: [Some(("size", Param::Number(32.0))), None, None, None],
         beside: Beside::Median,
         value: ns,
         what,

@@ -187,7 +187,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
 const fn published(share: f64, gbps: f64) -> Published {
     Published {
         metric: "gbps",
-        params: [Some(("loss", Param::Number(share))), None, None],
+        params: [Some(("loss", Param::Number(share))), None, None, None],
         beside: Beside::Median,
         value: gbps,
         what: "eRPC, 100 Gb/s InfiniBand",

@@ -374,6 +374,7 @@ const fn published(per_s: f64, what: &'static str, source: &'static str) -> Publ
             Some(("batch", Param::Number(3.0))),
             Some(("pattern", Param::Word("symmetric"))),
             None,
+            None,
         ],
         beside: Beside::Median,
         value: per_s,

@@ -324,7 +324,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
 const fn published(count: f64, ratio: f64, what: &'static str, source: &'static str) -> Published {
     Published {
         metric: "rpc_per_s",
-        params: [Some(("sessions", Param::Number(count))), None, None],
+        params: [Some(("sessions", Param::Number(count))), None, None, None],
         beside: Beside::Ratio,
         value: ratio,
         what,

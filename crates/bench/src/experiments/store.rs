@@ -166,12 +166,13 @@ impl Probe for Table {
 fn findings(rows: &[Row]) -> Vec<String> {
     let batch = |row: &Row| word(row, "batch").unwrap_or_default();
     let own = || rows.iter().filter(|row| EXPERIMENT.owns(row));
-    let singles = own().filter(|row| batch(row) == "1");
+    let singles = own().filter(|row| batch(row) == "1" && row.valid);
     let gain = |single: &Row| {
         let same =
             |row: &&Row| ["mode", "popularity", "gets"].map(|it| word(row, it)) == of(single);
         let best = own()
             .filter(same)
+            .filter(|row| row.valid && row.state == single.state)
             .max_by(|a, b| a.median.total_cmp(&b.median))?;
         let [mode, popularity, gets] = of(single).map(Option::unwrap_or_default);
         Some(format!(

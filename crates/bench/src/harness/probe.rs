@@ -60,7 +60,8 @@ impl From<Vec<f64>> for Measurement {
     }
 }
 
-/// A subject or baseline. Each measurement starts afresh, in processes of its own.
+/// A subject or baseline. Each measurement starts afresh, in processes of its own, unless these are
+/// [`Resident`](super::resident::Resident).
 pub(crate) trait Probe {
     /// Its name, in a few words.
     fn name(&self) -> &'static str;

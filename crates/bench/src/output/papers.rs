@@ -15,12 +15,12 @@ use harness::row::Row;
 pub enum Param {
     /// A number.
     Number(f64),
-    /// A word.
+    /// A word, or `true` or `false`.
     Word(&'static str),
 }
 
 /// Parameters that a row must have, with their values.
-type Params = [Option<(&'static str, Param)>; 3];
+type Params = [Option<(&'static str, Param)>; 4];
 
 /// Which figure of a row a published figure is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,7 +107,10 @@ impl Param {
     fn is(self, value: Option<&Value>) -> bool {
         match self {
             Number(number) => value.and_then(Value::as_f64) == Some(number),
-            Word(word) => value.and_then(Value::as_str) == Some(word),
+            Word(word) => match value {
+                Some(Value::Bool(value)) => value.to_string() == word,
+                value => value.and_then(Value::as_str) == Some(word),
+            },
         }
     }
 }

@@ -121,11 +121,14 @@ impl Host for App {
 /// There is no memory, or an endpoint cannot be opened.
 fn hold(parent: &Parent) -> anyhow::Result<()> {
     let items: Items = parent.receive()?;
-    Seats::pick().server.take()?;
-    let table = items::make(items, Mode::Store)?;
+    let seat = Seats::pick().server;
+    let table = apart(|| {
+        seat.take()?;
+        items::make(items, Mode::Store)
+    })?;
     let mut partition = Partition::new(table, Map::new(17, Mode::Store, [0])?, 0);
     parent.say(&())?;
-    let orders = listen();
+    let mut orders = listen();
     loop {
         match orders.recv().context("the parent has ended")? {
             Order::Serve { setting, batched } => {
@@ -133,12 +136,15 @@ fn hold(parent: &Parent) -> anyhow::Result<()> {
                     partition: Some(partition),
                     answers: [ANSWERS[0] + items.value, ANSWERS[1]],
                 };
-                partition = serve(parent, &orders, setting, batched, app)?;
+                partition = apart(|| serve(parent, &mut orders, setting, batched, app))?;
                 parent.say(&())?;
             }
             Order::Alone { mix, span } => {
                 let table = partition.lend();
-                let rate = items::rate(table, items, mix, dunlin_store::BATCH, span)?;
+                let rate = apart(|| {
+                    seat.take()?;
+                    items::rate(table, items, mix, dunlin_store::BATCH, span)
+                })?;
                 parent.say(&rate)?;
             }
             Order::Side | Order::Rest => bail!("there is no endpoint"),
@@ -146,10 +152,19 @@ fn hold(parent: &Parent) -> anyhow::Result<()> {
     }
 }
 
+/// Runs `work` on a thread of its own, which may take a seat: the threads of a nexus, and the one
+/// that reads orders, must not have the seat of a thread that spins.
+fn apart<R: Send>(work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
+    thread::scope(|scope| match scope.spawn(work).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
 /// Serves until the parent wants the endpoint closed; returns the partition.
 fn serve(
     parent: &Parent,
-    orders: &Receiver<Order>,
+    orders: &mut Receiver<Order>,
     setting: Setting,
     batched: bool,
     app: App,
@@ -159,7 +174,7 @@ fn serve(
 
 fn serve_on<T: Medium>(
     parent: &Parent,
-    orders: &Receiver<Order>,
+    orders: &mut Receiver<Order>,
     setting: Setting,
     batched: bool,
     app: App,

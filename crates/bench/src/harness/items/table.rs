@@ -67,17 +67,23 @@ pub(crate) fn rate(
         }));
         // A service's clock goes on, too: the first get of an item in each second writes to it.
         let now = Seconds(1 + u32::try_from(begin.elapsed().as_secs())?);
+        let mut keys = Vec::with_capacity(BATCH);
         let start = sys::thread_time()?;
         for batch in drawn.chunks(batch.clamp(1, BATCH)) {
-            run(table, batch, &mut value, now)?;
+            keys.clear();
+            keys.extend(batch.iter().map(|(bytes, _)| hashed(table, bytes)));
+            run(table, &keys, batch, &mut value, now)?;
         }
         took += sys::thread_time()?.saturating_sub(start);
         operations += DRAWN;
     }
     let stats = table.stats();
     let (gets, hits) = (stats.gets - before.gets, stats.hits - before.hits);
-    // A cache drops items while it is written to, so a get may miss.
-    ensure!(hits * 4 > gets, "{hits} of {gets} gets found an item");
+    // All items fit, but the index of a cache may have dropped a few.
+    ensure!(
+        hits >= gets - gets / 100,
+        "{hits} of {gets} gets found an item"
+    );
     #[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
     Ok(operations as f64 / took.as_secs_f64())
 }
@@ -85,18 +91,11 @@ pub(crate) fn rate(
 #[inline]
 fn run(
     table: &mut Table,
+    keys: &[Key<'_>],
     batch: &[([u8; KEY], Operation)],
     value: &mut [u8],
     now: Seconds,
 ) -> anyhow::Result<()> {
-    let Some((first, _)) = batch.first() else {
-        return Ok(());
-    };
-    let mut keys: [Key<'_>; BATCH] = [hashed(table, first); BATCH];
-    for (place, (bytes, _)) in keys.iter_mut().zip(batch).skip(1) {
-        *place = hashed(table, bytes);
-    }
-    let keys = &keys[..batch.len()];
     if batch.len() > 1 {
         table.ahead(keys);
     }

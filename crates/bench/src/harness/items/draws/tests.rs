@@ -37,5 +37,14 @@ fn draws_have_the_shares_of_their_mix() {
             share / wanted < 3.0 && wanted / share < 1.1,
             "{mix:?}: {share}"
         );
+        // The share of the hundred most popular ones shows the shape of the tail.
+        let mut counts: Vec<i32> = most.into_values().collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let share = f64::from(counts.iter().take(100).sum::<i32>()) / f64::from(DRAWS);
+        let wanted = match mix.popularity {
+            Popularity::Uniform => 0.02,
+            Popularity::Zipf => zeta(100) / zeta(10_000),
+        };
+        assert!((share - wanted).abs() < 0.02, "{mix:?}: {share}, {wanted}");
     }
 }
