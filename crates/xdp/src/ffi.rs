@@ -186,7 +186,8 @@ pub(crate) fn abstract_names() -> io::Result<Vec<String>> {
     Ok(text.lines().filter_map(of_line).collect())
 }
 
-/// Returns after every program of the kernel that began before the call has ended (`membarrier(2)`).
+/// Returns after every program of the kernel that began before the call has ended
+/// (`membarrier(2)`).
 pub(crate) fn await_programs() {
     /// `MEMBARRIER_CMD_GLOBAL`.
     const GLOBAL: c_int = 1;

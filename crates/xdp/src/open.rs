@@ -75,7 +75,8 @@ impl Transport for Xdp {
     type Tx = XdpTx;
 }
 
-/// An open socket of the kernel, and its place at its queue and its interface. Both halves share it.
+/// An open socket of the kernel, and its place at its queue and its interface. Both halves share
+/// it.
 #[derive(Debug)]
 struct Opened {
     socket: Socket,

@@ -1,12 +1,12 @@
 //! A queue of an interface, and the interface itself, as the endpoints of this process share them.
 //!
-//! A queue has one region, in which each of its endpoints has a share of the frames to send, and one
-//! pair of rings for empty and completed frames. An interface has one program, whose map leads from
-//! the address of each endpoint to the endpoint's socket.
+//! A queue has one region, in which each of its endpoints has a share of the frames to send, and
+//! one pair of rings for empty and completed frames. An interface has one program, whose map leads
+//! from the address of each endpoint to the endpoint's socket.
 //!
-//! Invariants: a share has one endpoint at a time. The last endpoint of a queue takes the queue with
-//! it, and the last one of an interface the program, unless another process has it too. Called by
-//! `open`.
+//! Invariants: a share has one endpoint at a time. The last endpoint of a queue takes the queue
+//! with it, and the last one of an interface the program, unless another process has it too. Called
+//! by `open`.
 
 use std::collections::BTreeMap;
 use std::io;

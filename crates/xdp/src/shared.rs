@@ -1,8 +1,8 @@
 //! The fill and the completion ring of a queue, which all of its endpoints share.
 //!
 //! Each endpoint has a share of the frames to send, and the shares lie one after the other in the
-//! region. The kernel completes the frames of all endpoints in one ring. The endpoint that reads the
-//! ring keeps its own frames, and puts the others into the inboxes of their endpoints.
+//! region. The kernel completes the frames of all endpoints in one ring. The endpoint that reads
+//! the ring keeps its own frames, and puts the others into the inboxes of their endpoints.
 //!
 //! Invariants: one lock guards both rings and the inboxes, and an endpoint holds it once for each
 //! burst, at most. An inbox holds at most as many entries as its share has frames, so an endpoint

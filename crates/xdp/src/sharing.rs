@@ -3,8 +3,8 @@
 //!
 //! The sockets have abstract names with the user, the interface and the process. Such names belong
 //! to the network namespace, and end with the process. A process that finds such a name asks there
-//! for descriptors of the link, the program and its maps. It keeps them, so the program stays as long
-//! as any of the processes lives, whichever made it.
+//! for descriptors of the link, the program and its maps. It keeps them, so the program stays as
+//! long as any of the processes lives, whichever made it.
 //!
 //! Invariant: both ends of a connection check that the other is the same user's. Called by `queue`.
 

@@ -2,11 +2,11 @@
 //! the rings which all endpoints of the queue share, and one for each endpoint, with two rings of
 //! its own.
 //!
-//! Invariant: all that a socket changes in the kernel ends with its descriptor and with the mappings
-//! of its rings. The first socket is bound in copy mode, which every driver has, with frames of
-//! several pieces (`XDP_USE_SG`, Linux 6.6): between neighbours in one kernel, a message that `udp`
-//! leaves to be segmented later arrives whole, with up to 64 KB. The others inherit that. Called by
-//! `queue` and `open`; the rings go to `receive`, `transmit` and `shared`.
+//! Invariant: all that a socket changes in the kernel ends with its descriptor and with the
+//! mappings of its rings. The first socket is bound in copy mode, which every driver has, with
+//! frames of several pieces (`XDP_USE_SG`, Linux 6.6): between neighbours in one kernel, a message
+//! that `udp` leaves to be segmented later arrives whole, with up to 64 KB. The others inherit
+//! that. Called by `queue` and `open`; the rings go to `receive`, `transmit` and `shared`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -60,8 +60,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Opens the socket of queue `queue` of interface `index`, with rings that hold each half of the
-    /// region's frames.
+    /// Opens the socket of queue `queue` of interface `index`, with rings that hold each half of
+    /// the region's frames.
     ///
     /// # Errors
     /// The kernel's, with a sentence that names the failed step and says what would permit it.
@@ -207,8 +207,8 @@ fn register(fd: BorrowedFd<'_>, umem: &Umem) -> io::Result<()> {
     })
 }
 
-/// Where the parts of the four rings lie: received packets, packets to send, empty frames, completed
-/// frames.
+/// Where the parts of the four rings lie: received packets, packets to send, empty frames,
+/// completed frames.
 fn places(fd: BorrowedFd<'_>) -> io::Result<[Option<Offsets>; 4]> {
     let numbers = ffi::numbers::<OFFSETS>(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)
         .map_err(|error| explain(error, "the kernel does not say where its rings lie"))?;

@@ -168,8 +168,8 @@ impl Steering {
         self.remove(&key_of(home))
     }
 
-    /// Removes the addresses of endpoints that have ended without doing so: those whose owner is not
-    /// in `living`, which is read after the addresses. Returns how many.
+    /// Removes the addresses of endpoints that have ended without doing so: those whose owner is
+    /// not in `living`, which is read after the addresses. Returns how many.
     ///
     /// # Errors
     /// Those of `living`.

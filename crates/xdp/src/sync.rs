@@ -1,6 +1,5 @@
-//! The atomics and locks of the rings: those of the standard library, or loom's when its model checker runs
-//! them (`RUSTFLAGS="--cfg loom"`). `ring` and
-//! `shared` use them.
+//! The atomics and locks of the rings: those of the standard library, or loom's when its model
+//! checker runs them (`RUSTFLAGS="--cfg loom"`). `ring` and `shared` use them.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

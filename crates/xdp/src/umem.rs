@@ -1,8 +1,8 @@
 //! The region of frames that we share with the kernel (UMEM), and the ledger of their owners.
 //!
 //! A region is cut into frames of [`FRAME`] bytes. One half of them is for received packets and
-//! belongs to all endpoints of a queue; the other half is for packets to send, and each endpoint has
-//! a share of it.
+//! belongs to all endpoints of a queue; the other half is for packets to send, and each endpoint
+//! has a share of it.
 //!
 //! Invariants:
 //! - A frame is either ours or lent to the kernel. We read and write only frames that are ours,
@@ -242,8 +242,8 @@ impl Part {
         let range = self.range(piece.frame, piece.at as usize, piece.len as usize);
         // SAFETY: the range is within the region, which is initialised (zeroed, then written by the
         // kernel). The frame is ours, so the kernel does not write to it, and neither do we while
-        // `self` is borrowed: frames of our own are written through `self` alone, and shared ones not
-        // at all.
+        // `self` is borrowed: frames of our own are written through `self` alone, and shared ones
+        // not at all.
         unsafe {
             std::slice::from_raw_parts(self.ledger.umem.base().add(range), piece.len as usize)
         }

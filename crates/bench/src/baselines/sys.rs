@@ -1,6 +1,6 @@
 //! System calls that neither the standard library nor `harness` offers: shared memory, many
-//! datagrams in one system call, futexes, and AF_XDP. Every unsafe block of this crate that calls the
-//! system is in the folder `sys`.
+//! datagrams in one system call, futexes, and AF_XDP. Every unsafe block of this crate that calls
+//! the system is in the folder `sys`.
 
 mod datagrams;
 pub(crate) mod futex;

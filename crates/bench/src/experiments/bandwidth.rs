@@ -49,9 +49,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         title: "Bandwidth",
         text: "Large requests with small responses over one session. The baseline of shared memory \
                is one copy of the same bytes, that of UDP bare datagrams; TCP is measured beside \
-               them. Over AF_XDP, the link has an MTU of 9000, and the baseline is a transfer of bare \
-               packets that the receiver copies and checks. Every cache line is checked at the \
-               receiver.",
+               them. Over AF_XDP, the link has an MTU of 9000, and the baseline is a transfer of \
+               bare packets that the receiver copies and checks. Every cache line is checked at \
+               the receiver.",
     }),
     charts,
     published: PUBLISHED,

@@ -17,7 +17,8 @@ pub trait Remote: Connect {
     /// look at both transports.
     const LOOKS_ARE_CHEAP: bool;
 
-    /// Sends some of the packets of a lane, in order. They count in the sequence, as those of a burst do.
+    /// Sends some of the packets of a lane, in order. They count in the sequence, as those of a
+    /// burst do.
     fn send_staged(tx: &mut Self::Tx, lane: &Lane, packets: &[LanePacket]) -> TxSeq;
 }
 

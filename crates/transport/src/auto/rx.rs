@@ -47,7 +47,8 @@ impl<R: Remote> AutoRx<R> {
         &self.remote
     }
 
-    /// Looks at the remote transport. It is not inlined, so that the path through shared memory stays short.
+    /// Looks at the remote transport. It is not inlined, so that the path through shared memory
+    /// stays short.
     #[inline(never)]
     fn look_at_remote(&mut self) -> usize {
         let count = self.remote.burst();

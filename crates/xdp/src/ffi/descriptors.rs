@@ -1,5 +1,5 @@
-//! Descriptors that go to another process over a UNIX socket (`unix(7)`, `SCM_RIGHTS`), and the user
-//! at the other end (`SO_PEERCRED`).
+//! Descriptors that go to another process over a UNIX socket (`unix(7)`, `SCM_RIGHTS`), and the
+//! user at the other end (`SO_PEERCRED`).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -75,7 +75,8 @@ pub(crate) fn send(
     }
 }
 
-/// Receives bytes into `room`, and the descriptors that came with them. Returns the number of bytes.
+/// Receives bytes into `room`, and the descriptors that came with them. Returns the number of
+/// bytes.
 pub(crate) fn receive(
     socket: BorrowedFd<'_>,
     room: &mut [u8],

@@ -1,4 +1,5 @@
-//! The shared rings under loom: two endpoints that fill and complete at the same time, and a kernel.
+//! The shared rings under loom: two endpoints that fill and complete at the same time, and a
+//! kernel.
 
 use loom::sync::Arc;
 use loom::thread;

@@ -248,7 +248,8 @@ impl Frames {
 }
 
 impl Drop for Frames {
-    /// Takes back the frames that the kernel will never send, for the next endpoint with this share.
+    /// Takes back the frames that the kernel will never send, for the next endpoint with this
+    /// share.
     fn drop(&mut self) {
         self.kick();
         for desc in self.tx.left() {
