@@ -97,7 +97,7 @@ impl Drop for Opened {
         let steering = self.interface.steering();
         steering.release(&self.home);
         steering.forget_socket(self.number);
-        if Arc::strong_count(&self.queue) > 1 {
+        if !self.interface.retire(&self.queue) {
             self.leave_frames();
         }
         self.queue.give_share_back(self.share);

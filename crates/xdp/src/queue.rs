@@ -73,13 +73,27 @@ impl Interface {
         umem_bytes: u64,
         shares: u32,
     ) -> io::Result<Arc<Queue>> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues();
         if let Some(queue) = queues.get(&number).and_then(Weak::upgrade) {
             return Ok(queue);
         }
         let queue = Arc::new(Queue::open(self.index, number, umem_bytes, shares)?);
         queues.insert(number, Arc::downgrade(&queue));
         Ok(queue)
+    }
+
+    /// Whether the caller alone has the queue. From then on, no other endpoint gets it.
+    pub(crate) fn retire(&self, queue: &Arc<Queue>) -> bool {
+        let mut queues = self.queues();
+        let is_last = Arc::strong_count(queue) == 1;
+        if is_last {
+            queues.retain(|_, other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(queue)));
+        }
+        is_last
+    }
+
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<u32, Weak<Queue>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The program.
