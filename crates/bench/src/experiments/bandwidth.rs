@@ -145,7 +145,7 @@ fn case(transport: Transport, messages: Messages) -> Case {
         ("size", messages.size.into()),
         ("inflight", messages.inflight.into()),
     ];
-    params.extend(transport.params().map(|(name, mode)| (name, mode.into())));
+    params.extend(transport.params(true));
     let subject = Bandwidth {
         transport,
         messages,

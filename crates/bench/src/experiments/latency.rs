@@ -91,7 +91,7 @@ pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
 pub(crate) fn case(transport: Transport, size: u32) -> Case {
     let subject = Latency { transport, size };
     let mut params: Vec<(&str, Value)> = vec![("size", size.into())];
-    params.extend(transport.params().map(|(name, mode)| (name, mode.into())));
+    params.extend(transport.params(true));
     let case = Case::new("latency", transport.name(), &params, subject);
     match transport {
         Transport::Shm | Transport::Auto => case.against(ShmRtt { size }),

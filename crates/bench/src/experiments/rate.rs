@@ -145,12 +145,8 @@ pub(crate) fn case(rate: Rate) -> Case {
         ("inflight", INFLIGHT.into()),
         ("size", rate.size.into()),
     ];
-    params.extend(
-        rate.transport
-            .params()
-            .map(|(name, mode)| (name, mode.into())),
-    );
-    if rate.transport == Transport::Udp || rate.is_over_xdp() {
+    params.extend(rate.transport.params(rate.packing));
+    if rate.transport == Transport::Udp {
         params.push(("packing", rate.packing.into()));
     }
     let case = Case::new("rate", rate.transport.name(), &params, rate);
@@ -200,7 +196,7 @@ impl Rate {
     }
 
     fn is_over_xdp(&self) -> bool {
-        self.transport.params().is_some()
+        self.transport.is_xdp()
     }
 
     /// The same exchange of bare packets.

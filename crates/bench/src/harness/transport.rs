@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 #[cfg(feature = "full")]
 use super::link::Mode;
@@ -60,11 +61,22 @@ impl Transport {
         }
     }
 
-    /// The parameter of rows that says where the program runs.
-    pub(crate) fn params(self) -> Option<(&'static str, &'static str)> {
+    /// The parameters of rows over `xdp`: where the program runs, and whether packets share
+    /// datagrams. None for the other transports.
+    pub(crate) fn params(self, packing: bool) -> Vec<(&'static str, Value)> {
         #[cfg(feature = "full")]
-        return self.mode().map(|mode| ("mode", mode.name()));
+        if let Some(mode) = self.mode() {
+            return vec![("mode", mode.name().into()), ("packing", packing.into())];
+        }
+        let _ = packing;
+        Vec::new()
+    }
+
+    /// Whether this is AF_XDP.
+    pub(crate) const fn is_xdp(self) -> bool {
+        #[cfg(feature = "full")]
+        return self.mode().is_some();
         #[cfg(not(feature = "full"))]
-        None
+        false
     }
 }
