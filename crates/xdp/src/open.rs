@@ -201,14 +201,13 @@ impl Xdp {
         let (queue, share) = (&opened.queue, opened.share);
         let arrivals = Arrivals::new(
             queue.receiving().shared(),
-            share.is_first,
             rings.rx,
             queue.rings(),
             opened.clone(),
         );
         let frames = Frames::new(
             queue.sending(share).own(),
-            share.number as usize,
+            share.number(),
             rings.tx,
             queue.rings(),
             opened.clone(),

@@ -13,6 +13,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::ffi;
+use crate::receive::arrivals::fill_all;
 use crate::shared::{SharedRings, Shares};
 use crate::sharing::{self, Offer};
 use crate::socket::{Host, patiently};
@@ -136,24 +137,18 @@ pub(crate) struct Queue {
     receiving: Ledger,
     /// Frames to send, by share.
     sending: Vec<Ledger>,
-    state: Mutex<Taken>,
-}
-
-#[derive(Debug, Default)]
-struct Taken {
     /// For each share, whether an endpoint has it.
-    shares: Vec<bool>,
-    /// Whether the kernel has got the empty frames.
-    is_filled: bool,
+    taken: Mutex<Vec<bool>>,
 }
 
-/// The part of a queue that one endpoint has.
+/// The number of the share of a queue that one endpoint has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Share {
-    /// Its number.
-    pub(crate) number: u32,
-    /// Whether its endpoint is the first of the queue, which gives the kernel all empty frames.
-    pub(crate) is_first: bool,
+pub(crate) struct Share(usize);
+
+impl Share {
+    pub(crate) fn number(self) -> usize {
+        self.0
+    }
 }
 
 impl Queue {
@@ -168,26 +163,27 @@ impl Queue {
             count: sending.len(),
             frames: first.count() as usize,
         };
+        let rings = SharedRings::new(rings.fill, rings.completion, shape);
+        if fill_all(&receiving, &rings) {
+            host.kick_fill();
+        }
         Ok(Self {
             host,
-            rings: Arc::new(SharedRings::new(rings.fill, rings.completion, shape)),
+            rings: Arc::new(rings),
             receiving,
             sending,
-            state: Mutex::default(),
+            taken: Mutex::default(),
         })
     }
 
     /// Reserves a share. `None` if endpoints have them all.
     pub(crate) fn take_share(&self) -> Option<Share> {
-        let mut state = self.state();
-        let number = take_free(&mut state.shares, self.sending.len())?;
-        let is_first = !std::mem::replace(&mut state.is_filled, true);
-        Some(Share { number, is_first })
+        take_free(&mut self.taken(), self.sending.len()).map(Share)
     }
 
     /// Lets another endpoint have a share.
     pub(crate) fn give_share_back(&self, share: Share) {
-        self.state().shares[share.number as usize] = false;
+        self.taken()[share.0] = false;
     }
 
     /// The socket that has the region.
@@ -213,20 +209,20 @@ impl Queue {
 
     /// The frames of a share.
     pub(crate) fn sending(&self, share: Share) -> &Ledger {
-        &self.sending[share.number as usize]
+        &self.sending[share.0]
     }
 
-    fn state(&self) -> MutexGuard<'_, Taken> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn taken(&self) -> MutexGuard<'_, Vec<bool>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The first number below `count` that is not taken, which is taken from now on.
-fn take_free(taken: &mut Vec<bool>, count: usize) -> Option<u32> {
+fn take_free(taken: &mut Vec<bool>, count: usize) -> Option<usize> {
     taken.resize(count, false);
     let number = taken.iter().position(|taken| !taken)?;
     taken[number] = true;
-    u32::try_from(number).ok()
+    Some(number)
 }
 
 /// The region: of the size that the options ask for, or less if the process may pin less.

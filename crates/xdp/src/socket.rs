@@ -98,6 +98,11 @@ impl Host {
         };
         Ok((host, rings))
     }
+
+    /// Asks the kernel to use the frames in the fill ring.
+    pub(crate) fn kick_fill(&self) {
+        ffi::kick_fill(self.fd.as_fd());
+    }
 }
 
 /// The socket of an endpoint.

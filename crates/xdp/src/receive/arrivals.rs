@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::device::Device;
 use crate::ring::{Consumer, Desc};
 use crate::shared::SharedRings;
-use crate::umem::{Bad, FRAME, Part, Piece};
+use crate::umem::{Bad, FRAME, Ledger, Part, Piece};
 
 /// Most pieces of a packet: 64 KB, and one piece more.
 const PIECES: u32 = 17;
@@ -43,18 +43,24 @@ pub(crate) struct Arrivals {
     bad: u64,
 }
 
+/// Gives the kernel the frames of a new queue, as many as its ring holds. True if the kernel waits
+/// for a system call.
+pub(crate) fn fill_all(receiving: &Ledger, shared: &SharedRings) -> bool {
+    let mut part = receiving.shared();
+    let mut frames = (0..part.count()).rev();
+    shared.fill(|| frames.find_map(|frame| part.lend(frame)))
+}
+
 impl Arrivals {
-    /// Packets of `rx`. The kernel gets the frames of `part` that it does not have at once, as many
-    /// as the ring holds; `is_first` says that no other endpoint has any of them.
+    /// Packets of `rx`, in frames of `part`, which the kernel has got already ([`fill_all`]).
     pub(crate) fn new(
         part: Part,
-        is_first: bool,
         rx: Consumer<Desc>,
         shared: Arc<SharedRings>,
         device: Arc<dyn Device>,
     ) -> Self {
-        let spare = if is_first { part.kept() } else { Vec::new() };
-        let mut arrivals = Self {
+        let spare = Vec::with_capacity(part.count() as usize);
+        Self {
             part,
             spare,
             rx,
@@ -62,9 +68,7 @@ impl Arrivals {
             device,
             taken: false,
             bad: 0,
-        };
-        arrivals.refill();
-        arrivals
+        }
     }
 
     /// Most packets that the kernel can keep for us.

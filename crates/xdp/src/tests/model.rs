@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{Device, Kicked, Statistics};
 use crate::mapping::Mapping;
+use crate::receive::arrivals::fill_all;
 use crate::ring::{Consumer, Desc, Entry, Memory, Offsets, Producer};
 use crate::shared::{SharedRings, Shares};
 use crate::socket::Rings;
@@ -92,9 +93,11 @@ pub(crate) fn model(shares: u32) -> Modelled {
     };
     let (fill, completion) = (Producer::new(fill), Consumer::new(completion));
     let ends = Mutex::new(ends);
+    let shared = SharedRings::new(fill, completion, shape);
+    fill_all(&receiving, &shared);
     Modelled {
         rings,
-        shared: Arc::new(SharedRings::new(fill, completion, shape)),
+        shared: Arc::new(shared),
         receiving,
         sending,
         kernel: Arc::new(Kernel { umem, ends }),

@@ -11,7 +11,7 @@ const HALF: usize = MIN_FRAMES as usize / 2;
 fn arrivals() -> (Arrivals, Arc<Kernel>) {
     let it = model(1);
     let part = it.receiving.shared();
-    let arrivals = Arrivals::new(part, true, it.rings.rx, it.shared, it.kernel.clone());
+    let arrivals = Arrivals::new(part, it.rings.rx, it.shared, it.kernel.clone());
     (arrivals, it.kernel)
 }
 
