@@ -12,6 +12,7 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
+use std::time::Duration;
 
 use super::checked;
 use ring::Ring;
@@ -24,6 +25,9 @@ const SLOTS: u32 = 2048;
 const REGION: usize = 2 * SLOTS as usize * FRAME;
 /// Kicks in a row before a packet waits for the next ones.
 const KICKS: u32 = 64;
+
+/// Attempts to get a queue that is busy.
+const ATTEMPTS: u32 = 200;
 
 /// Where the kernel maps the rings (`if_xdp.h`).
 const RX: i64 = 0;
@@ -249,7 +253,8 @@ fn bind_and_steer(fd: &OwnedFd, index: u32, native: bool) -> io::Result<OwnedFd>
     };
     let len = libc::socklen_t::try_from(size_of_val(&address)).unwrap_or(0);
     // SAFETY: the address is live, and its size is given.
-    checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) })?;
+    let bind = || checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) });
+    patiently(bind)?;
     // A map of sockets (17) with one entry.
     let map = bpf(0, &mut [pair(17, 4), pair(4, 1), 0, 0, 0, 0, 0, 0])?;
     let (key, value) = (0_u32, fd.as_raw_fd());
@@ -258,10 +263,22 @@ fn bind_and_steer(fd: &OwnedFd, index: u32, native: bool) -> io::Result<OwnedFd>
     let program = load(&map)?;
     let flags = if native { 4 } else { 2 };
     // A link (37: XDP) of the program with the interface.
-    bpf(
-        28,
-        &mut [pair(number(&program), index), pair(37, flags), 0, 0, 0, 0],
-    )
+    let link = [pair(number(&program), index), pair(37, flags), 0, 0, 0, 0];
+    patiently(|| bpf(28, &mut link.clone()))
+}
+
+/// Repeats the attempt for a while: the kernel frees the queue of a process that was killed a
+/// little after the process has ended.
+fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    for _ in 0..ATTEMPTS {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+    attempt()
 }
 
 /// Returns `redirect_map(map, 0, XDP_PASS)`.
