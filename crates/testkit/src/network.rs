@@ -95,6 +95,11 @@ impl Drop for Network {
 }
 
 impl Host {
+    /// The host's end of the link as `NAMESPACE/INTERFACE/ADDRESS`.
+    pub fn place(&self, interface: &str) -> String {
+        format!("{}/{interface}/{}", self.name, self.address)
+    }
+
     /// Runs an `ip` command in this host's namespace.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod report;
 mod simulated;
 mod traced;
 mod wireshark;
+mod xdp;
 
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,113 @@
+//! Experiments over AF_XDP: between namespaces that the command makes, and between given ones. They
+//! need root; without it, these tests say so and pass, and with `DUNLIN_NO_SKIP=1` they fail.
+
+use dunlin_testkit::network::Network;
+use serde_json::Value;
+
+use super::experiments::{params, rows};
+use super::{run, text};
+
+/// Whether this process may make namespaces.
+fn is_permitted() -> bool {
+    Network::new().is_some()
+}
+
+/// The names of the baselines of rows.
+fn baselines(rows: &[Value]) -> Vec<&str> {
+    rows.iter()
+        .map(|row| row["baseline_name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn every_row_over_xdp_names_mode_and_packing_and_has_a_baseline_of_the_same_link() {
+    if !is_permitted() {
+        return;
+    }
+    let over = ["--transport", "xdp,xdp:native", "--seconds", "0.5"];
+    let (latency, _) = rows(&[&["latency", "--size", "32"], &over[..]].concat());
+    assert_eq!(baselines(&latency), ["raw AF_XDP ping-pong"; 6]);
+    for (transport, mode) in [("xdp", "generic"), ("xdp:native", "native")] {
+        let shown = params(&latency, transport, "rtt_p50");
+        assert_eq!(shown.len(), 1);
+        assert_eq!(shown[0]["mode"], mode);
+        assert_eq!(shown[0]["packing"], true);
+    }
+    let one = ["rate", "--only", "batch=16", "--only", "pattern=symmetric"];
+    let (rate, _) = rows(&[&one[..], &over[..]].concat());
+    for transport in ["xdp", "xdp:native"] {
+        let packed = params(&rate, transport, "rpc_per_s");
+        let packed: Vec<&Value> = packed.iter().map(|params| &params["packing"]).collect();
+        assert_eq!(packed, [true, false]);
+    }
+    let names = [
+        "RPC rate over udp, same link",
+        "raw AF_XDP exchange",
+        "RPC rate over udp, same link",
+        "raw AF_XDP exchange",
+    ];
+    assert_eq!(baselines(&rate), names);
+    let one = [
+        "bandwidth",
+        "--transport",
+        "xdp",
+        "--only",
+        "size=1048576",
+        "--only",
+        "inflight=4",
+        "--seconds",
+        "1",
+    ];
+    let (bandwidth, _) = rows(&one);
+    assert_eq!(bandwidth[0]["baseline_name"], "raw AF_XDP transfer");
+    assert_eq!(bandwidth[0]["params"]["mode"], "generic");
+}
+
+#[test]
+fn an_experiment_uses_the_ends_that_the_command_names() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let before = network.left.sent_packets();
+    let ends = [&network.left, &network.right].map(|host| host.place("link0"));
+    let args = [
+        "latency",
+        "--size",
+        "8",
+        "--transport",
+        "xdp",
+        "--seconds",
+        "0.3",
+    ];
+    let (shown, _) = rows(&[&args[..], &["--ends", &ends[0], &ends[1]]].concat());
+    assert_eq!(shown.len(), 3);
+    assert!(network.left.sent_packets() > before + 1000);
+}
+
+#[test]
+fn wrong_ends_and_experiments_without_xdp_are_refused() {
+    for (args, said) in [
+        (
+            &["rate", "--transport", "xdp", "--ends", "a/b", "c/d/::1"][..],
+            "NAMESPACE/INTERFACE",
+        ),
+        (&["rate", "--ends", "a/b/::1"], "2 values required"),
+        (&["idle", "--transport", "xdp"], "idle is measured over"),
+        (
+            &[
+                "rate",
+                "--transport",
+                "xdp",
+                "--ends",
+                "no-such-place/b/::1",
+                "c/d/::2",
+            ],
+            "no-such-place",
+        ),
+    ] {
+        let out = run(&[&["bench"], args].concat());
+        assert!(!out.status.success(), "{args:?}");
+        let error = text(&out.stderr);
+        assert!(error.contains(said), "{args:?}: {error}");
+    }
+}
