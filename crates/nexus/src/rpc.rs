@@ -207,6 +207,8 @@ impl<T: Open, App> Rpc<T, App> {
         options: &ConnectOptions,
     ) -> Result<Session, ConnectError> {
         let to = address.to_socket_addrs()?.take(MAX_ADDRESSES).collect();
+        // The control thread must learn the end of a session before its number is used again.
+        self.on_reports();
         let deadline = self.engine.now() + options.patience.into();
         let target = options.endpoint.map_or(EndpointIndex::ANY, EndpointIndex);
         let wish = Wish {

@@ -69,6 +69,39 @@ fn an_iteration_handles_a_few_messages_and_the_next_ones_handle_the_rest() {
     }
 }
 
+/// The new session gets the number of the old one, which the server grants all the same.
+#[test]
+fn a_session_that_is_given_up_and_one_made_at_once_do_not_meet() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let [mut client, mut server] = endpoint(0);
+    let options = ConnectOptions {
+        endpoint: Some(1),
+        ..ConnectOptions::default()
+    };
+    let address = client.nexus().address();
+    let old = client.connect_with(address, &options).unwrap();
+    // Long enough for the question to reach the server's mailbox.
+    let until = Instant::now() + Duration::from_millis(100);
+    while Instant::now() < until {
+        client.iterate(|_| Nanos::ZERO);
+    }
+    client.disconnect(old).unwrap();
+    let new = client.connect_with(address, &options).unwrap();
+    assert_eq!(old.number(), new.number());
+    let mut both = || {
+        server.iterate(|_| Nanos::ZERO);
+        client.iterate(|_| Nanos::ZERO);
+        (server.session_count(), client.session_info(new))
+    };
+    while !both().1.unwrap().open {}
+    while both().0 != 1 {}
+    for _ in 0..1000 {
+        both().1.unwrap();
+    }
+    assert!(both().1.unwrap().open);
+    assert_eq!(both().0, 1, "the server has no session that no client wants");
+}
+
 /// The number of publications that are timed together, and the number of such timings.
 const TOGETHER: u32 = 200;
 const RUNS: usize = 25;
