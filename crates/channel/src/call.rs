@@ -35,14 +35,13 @@ pub(crate) enum Stage {
 pub(crate) struct Call {
     terms: Terms,
     stage: Stage,
-    /// The number of attempts that have begun, except those that ended before they were
-    /// transmitted.
+    /// The number of attempts that have begun, except the free ones.
     begun: usize,
-    /// The number of attempts that ended before they were transmitted, since the last that was
-    /// transmitted.
-    unsent: usize,
-    /// An attempt that ends untransmitted at this time or later ends the call, if `unsent` has
-    /// reached the limit of attempts.
+    /// The number of free attempts since the last other one: they ended before they were
+    /// transmitted, or a server that drains refused them.
+    free: usize,
+    /// A free attempt that ends at this time or later ends the call, if `free` has reached the
+    /// limit of attempts.
     patient_until: Option<Nanos>,
     live: [Option<AttemptId>; MAX_ATTEMPTS],
     /// Whether the call ran, as far as the ended attempts prove.
@@ -64,8 +63,8 @@ impl Call {
         self.begun
     }
 
-    pub(crate) const fn unsent(&self) -> usize {
-        self.unsent
+    pub(crate) const fn free(&self) -> usize {
+        self.free
     }
 
     pub(crate) fn is_patient(&self, now: Nanos) -> bool {
@@ -172,7 +171,7 @@ impl Calls {
             terms,
             stage: Stage::Flying { hedge: None },
             begun: 0,
-            unsent: 0,
+            free: 0,
             patient_until: None,
             live: [None; MAX_ATTEMPTS],
             ran: Ran::No,
@@ -226,18 +225,18 @@ impl Calls {
         }
     }
 
-    /// Notes that an attempt at the call was transmitted, and has ended.
+    /// Notes that an attempt at the call that was not free has ended.
     pub(crate) fn on_sent(&mut self, id: CallId) {
         if let Some(call) = self.calls.get_mut(id) {
-            (call.unsent, call.patient_until) = (0, None);
+            (call.free, call.patient_until) = (0, None);
         }
     }
 
-    /// Notes that an attempt at the call has ended before it was transmitted.
-    pub(crate) fn on_unsent(&mut self, id: CallId, patient_until: Nanos) {
+    /// Notes that a free attempt at the call has ended.
+    pub(crate) fn on_free(&mut self, id: CallId, patient_until: Nanos) {
         if let Some(call) = self.calls.get_mut(id) {
             call.begun = call.begun.saturating_sub(1);
-            call.unsent += 1;
+            call.free += 1;
             call.patient_until.get_or_insert(patient_until);
         }
     }

@@ -1,7 +1,7 @@
 //! How an attempt failed, and whether its handler ran.
 
 use dunlin_core::{CallErrorKind, CloseReason, RpcError};
-use dunlin_wire::Ran;
+use dunlin_wire::{ErrorCode, Ran};
 
 /// Why an attempt has no response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +43,11 @@ impl Fault {
     /// True if the request was never transmitted.
     pub(crate) const fn is_unsent(&self) -> bool {
         matches!(self, Self::NotTaken(_) | Self::NotSent(_))
+    }
+
+    /// True if a server refused the request because it drains, and provably has not run it.
+    pub(crate) fn is_of_drain(&self) -> bool {
+        *self == Self::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true))
     }
 
     /// The reason why the link has ended, if the fault shows that it has.

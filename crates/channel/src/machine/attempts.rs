@@ -1,8 +1,11 @@
 //! Attempts: where the next one goes, how they end, and the consequences of failures.
 
 use dunlin_core::Nanos;
+#[cfg(feature = "mutants")]
 use dunlin_core::RpcError;
-use dunlin_wire::{ErrorCode, Ran};
+#[cfg(feature = "mutants")]
+use dunlin_wire::ErrorCode;
+use dunlin_wire::Ran;
 
 use super::Machine;
 use crate::addresses::Around;
@@ -64,8 +67,7 @@ impl Machine {
         if let Some(reason) = fault.closes() {
             self.on_closed(attempt.link, reason, now);
         }
-        let drains = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
-        if *fault == drains {
+        if fault.is_of_drain() {
             let link = attempt.link;
             self.with_addresses(now, |all, around| all.on_shutting_down(link, around));
         }
@@ -93,8 +95,9 @@ impl Machine {
         }
         self.calls.on_ran(id, ran);
         let is_unsent = fault.is_unsent();
-        match is_unsent {
-            true => self.calls.on_unsent(id, now + self.config.patience),
+        let is_free = is_unsent || fault.is_of_drain();
+        match is_free {
+            true => self.calls.on_free(id, now + self.config.patience),
             false => self.calls.on_sent(id),
         }
         let Some(call) = self.calls.get(id) else {
@@ -109,14 +112,19 @@ impl Machine {
         let is_once = terms.once;
         #[cfg(feature = "mutants")]
         let is_once = is_once && !self.config.shows(Mutant::NotificationRepeated);
-        // Attempts that were never transmitted do not count for this limit; the patience bounds
-        // them.
-        let has_failed_often = call.unsent() >= self.config.attempts();
-        let is_bounded = is_unsent && has_failed_often && !call.is_patient(now);
+        // Attempts that were never transmitted, or that a draining server refused, do not count for
+        // this limit; the patience bounds them. In a rolling upgrade, one server after the other
+        // may refuse a call.
+        let has_failed_often = call.free() >= self.config.attempts();
+        let is_bounded = is_free && has_failed_often && !call.is_patient(now);
         let has_more = call.begun() < self.config.attempts() && !is_bounded;
         let how = match repeat(&fault, terms.idempotent) {
             _ if is_once && !is_unsent => Repeat::Never,
-            Repeat::AtOnce if has_failed_often => Repeat::Later,
+            // Without a ready server the call waits in line. A pause would cost it its place, and
+            // servers that come and go could pass it over for ever.
+            Repeat::AtOnce if has_failed_often && !self.addresses.ready().is_empty() => {
+                Repeat::Later
+            }
             how => how,
         };
         #[cfg(feature = "mutants")]
@@ -150,7 +158,7 @@ impl Machine {
 
     fn pause(&mut self, id: CallId, now: Nanos) {
         let call = self.calls.get(id);
-        let repeats = call.map_or(1, |call| call.begun() + call.unsent());
+        let repeats = call.map_or(1, |call| call.begun() + call.free());
         let repeats = u32::try_from(repeats).unwrap_or(u32::MAX);
         let pause = self.config.retry.pause.pause(repeats, &mut self.rng);
         let until = now + pause;

@@ -42,6 +42,7 @@ impl World {
             runs: 0,
             handed: 0,
             sends: 0,
+            refusals: 0,
             is_cancelled: false,
             end: None,
             idle: Some(self.now),

@@ -59,6 +59,8 @@ pub(super) struct Call {
     pub(super) handed: u32,
     /// Number of attempts that were transmitted.
     pub(super) sends: u32,
+    /// How many of these a server refused because it drains.
+    pub(super) refusals: u32,
     pub(super) is_cancelled: bool,
     pub(super) end: Option<CallEnd>,
     /// The time since which no attempt at the call has been under way.

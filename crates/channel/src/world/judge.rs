@@ -72,8 +72,10 @@ impl World {
         if call.sends > 1 && call.terms.once {
             return Err(format!("{:?} leaves again", call.id));
         }
-        match call.sends > self.plan.config.retry.attempts.min(3).into() {
-            true => Err(format!("attempt {} at {:?}", call.sends, call.id)),
+        // Those that draining servers refused do not count.
+        let attempts = call.sends - call.refusals;
+        match attempts > self.plan.config.retry.attempts.min(3).into() {
+            true => Err(format!("attempt {attempts} at {:?}", call.id)),
             false => Ok(()),
         }
     }
@@ -88,10 +90,12 @@ impl World {
         let is_last = driver.attempts.values().all(|it| it.call != attempt.call);
         let call = &mut driver.calls[attempt.call];
         let shutting_down = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
+        let is_refusal = *outcome == Outcome::Failed(shutting_down);
+        call.refusals += u32::from(is_refusal);
         match outcome {
             Outcome::Answered => call.answered_by = Some(id),
             Outcome::Failed(Fault::NotSent(_) | Fault::NotTaken(_)) => call.is_free = is_last,
-            Outcome::Failed(fault) => call.is_free = *fault == shutting_down && is_last,
+            Outcome::Failed(_) => call.is_free = is_refusal && is_last,
         }
         if is_last && call.end.is_none() {
             call.idle = Some(self.now);

@@ -446,7 +446,11 @@ impl Client {
                 self.ledger.borrow_mut().take_back(name);
                 true
             }
-            Outcome::Failed(fault) => fault == shutting_down,
+            Outcome::Failed(fault) if fault == shutting_down => {
+                self.ledger.borrow_mut().take_back(name);
+                true
+            }
+            Outcome::Failed(_) => false,
         };
         if matches!(outcome, Outcome::Answered | Outcome::Failed(Fault::Sent(_))) {
             self.ledger.borrow_mut().leave(name);
