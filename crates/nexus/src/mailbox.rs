@@ -40,8 +40,8 @@ pub(crate) enum Request {
     },
     /// An endpoint was dropped.
     Remove(EndpointIndex),
-    /// The services of the process, which have changed.
-    Serve(Serving),
+    /// The services of the process, which have changed. The sender waits for the answer.
+    Serve(Serving, SyncSender<()>),
     /// Asks for the counters.
     Counters(SyncSender<PlaneCounters>),
     /// Ends the control thread.

@@ -298,11 +298,15 @@ impl Nexus {
     }
 
     /// Announces the services of this process to all peers, and to later peers when they connect.
+    /// From its return on, sessions are granted and refused accordingly.
     /// While the process drains, it refuses sessions. `dunlin`'s `Server` does that for its
     /// endpoints; a nexus that announces nothing takes every session. A peer gets at most eight
     /// announcements over a connection, and the last only if it is of a drain.
     pub fn serve(&self, serving: Serving) {
-        self.requests().send(Request::Serve(serving));
+        let (answer, served) = sync_channel(1);
+        self.requests().send(Request::Serve(serving, answer));
+        // The control thread answers quickly; if it has panicked, no answer comes.
+        let _ = served.recv_timeout(Duration::from_secs(10));
     }
 
     /// The state that `dunlin stats` would show now. `None`: the process is hidden, or the system

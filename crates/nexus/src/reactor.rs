@@ -299,7 +299,10 @@ impl Reactor {
                     self.plane.remove_endpoint(index, now);
                     self.endpoints.remove(&index);
                 }
-                Request::Serve(serving) => self.plane.serve(serving),
+                Request::Serve(serving, answer) => {
+                    self.plane.serve(serving);
+                    let _ = answer.try_send(());
+                }
                 Request::Counters(answer) => {
                     let _ = answer.try_send(*self.plane.counters());
                 }

@@ -99,7 +99,11 @@ fn a_session_that_is_given_up_and_one_made_at_once_do_not_meet() {
         both().1.unwrap();
     }
     assert!(both().1.unwrap().open);
-    assert_eq!(both().0, 1, "the server has no session that no client wants");
+    assert_eq!(
+        both().0,
+        1,
+        "the server has no session that no client wants"
+    );
 }
 
 /// The number of publications that are timed together, and the number of such timings.
