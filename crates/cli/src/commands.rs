@@ -5,6 +5,7 @@ mod config;
 mod echo;
 mod echo_server;
 mod headers;
+mod health;
 mod info;
 #[cfg(feature = "kv")]
 mod kv;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     EchoServer(echo_server::Args),
     /// Times round trips to a server
     Ping(ping::Args),
+    /// Asks a server whether it serves; the exit code is the answer
+    Health(health::Args),
     /// The features of this machine, and how to get those that it lacks
     Info(info::Args),
     /// Serves keys and values, and uses such a server
@@ -52,6 +55,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Config(args) => config::run(&args),
         Command::EchoServer(args) => echo_server::run(&args),
         Command::Ping(args) => ping::run(&args),
+        Command::Health(args) => health::run(&args),
         Command::Info(args) => info::run(&args),
         #[cfg(feature = "kv")]
         Command::Kv(args) => kv::run(&args),

@@ -1,4 +1,5 @@
 //! The dunlin command. Exit codes: 0, success; 1, failure; 2, wrong usage; 130, Ctrl-C stopped it.
+//! `dunlin health` has others.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -29,6 +30,7 @@ Examples:
   dunlin ping 127.0.0.1:31850
   dunlin kv serve                     a key-value server, and in another terminal:
   dunlin kv set name dunlin
+  dunlin health 127.0.0.1:31850       whether a server serves
   dunlin config                       every option
   dunlin stats                        the processes that run, and what they do
   dunlin bench                        latency, rate and idling
@@ -81,6 +83,10 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<signal::Interrupted>() => ExitCode::from(STOPPED),
         Err(error) => {
+            #[cfg(feature = "full")]
+            if let Some(misuse::Exit(code)) = error.downcast_ref() {
+                return ExitCode::from(*code);
+            }
             eprintln!("dunlin: {}", say::with_causes(&error));
             match is_misuse(&error) {
                 true => ExitCode::from(USAGE),

@@ -1,10 +1,16 @@
-//! A request that cannot be carried out like this: exit code 2, as for an unknown option.
+//! Ends of a command with an exit code of their own: a request that cannot be carried out like
+//! this, which is exit code 2, as for an unknown option; and an answer that is an exit code.
 
 use std::fmt;
 
 /// The error, and the remedy.
 #[derive(Debug)]
 pub(crate) struct Misuse(pub(crate) String);
+
+/// The exit code of a command that has printed its answer.
+#[cfg(feature = "full")]
+#[derive(Debug)]
+pub(crate) struct Exit(pub(crate) u8);
 
 impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -13,3 +19,13 @@ impl fmt::Display for Misuse {
 }
 
 impl std::error::Error for Misuse {}
+
+#[cfg(feature = "full")]
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exit code {}", self.0)
+    }
+}
+
+#[cfg(feature = "full")]
+impl std::error::Error for Exit {}

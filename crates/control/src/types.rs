@@ -91,7 +91,8 @@ impl Identity {
                 .and(Features::NONCE)
                 .and(Features::PROOF)
                 .and(Features::CODES)
-                .and(Features::SERVING),
+                .and(Features::SERVING)
+                .and(Features::HEALTH),
             boot_id: self.boot_id,
             incarnation: self.incarnation,
             port: self.port,
@@ -336,9 +337,9 @@ pub enum Event<F> {
         /// Packets reach the peer at its address.
         proven: bool,
     },
-    /// The services of the peer's process: comes right after [`Event::Accepted`] and after each
-    /// change. Processes that announce nothing, as those of earlier releases do, cause no such
-    /// event.
+    /// The services of the peer's process: comes right after [`Event::Found`], even if the endpoint
+    /// that was found does not answer, and after each change. Processes that announce nothing, as
+    /// those of earlier releases do, cause no such event.
     Serving {
         /// The session at this side.
         key: SessionKey,

@@ -57,7 +57,10 @@ pub use dunlin_hub::{
 };
 
 #[cfg(feature = "server")]
-pub use dunlin_server::{Drained, Running, ServeError, Server, ServerBuilder, ServerThread};
+pub use dunlin_server::{
+    Drained, HealthError, HealthState, Running, ServeError, Server, ServerBuilder, ServerThread,
+    ask_health,
+};
 #[cfg(all(feature = "server", feature = "tower"))]
 pub use dunlin_server::{Handlers, Handling, Inbound};
 
@@ -94,7 +97,7 @@ pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 pub use dunlin_nexus::Rpc;
 pub use dunlin_nexus::{
     ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, InsightTcp,
-    Nexus, NexusBuilder, NexusError, Open, Reach, TscClock, WorkerOptions,
+    Nexus, NexusBuilder, NexusError, Open, Pulse, Reach, TscClock, WorkerOptions,
 };
 pub use dunlin_transport::auto::Auto;
 pub use dunlin_transport::shm::Shm;

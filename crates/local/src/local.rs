@@ -91,6 +91,7 @@ impl<T: Open> Local<T> {
     /// Serves a typed service: all its methods, each request as a future. `KvServer(service)`,
     /// which the attribute `service` makes, is such a service.
     pub fn serve_typed<S: AsyncService<OwnedRequest>>(&mut self, service: S) {
+        self.endpoint(|endpoint| endpoint.add_service(S::NAME));
         let service = Rc::new(service);
         for number in S::METHODS {
             for req_type in [*number, *number | META] {

@@ -4,8 +4,9 @@
 //! [`Nexus`] listens and has the threads; a thread of the user runs an [`Rpc`]. `reactor.rs` is the
 //! control thread, `listeners.rs` has the sockets at which other processes connect, `stream.rs` is
 //! one of its connections, `mailbox.rs` and `doorbell.rs` connect the control thread to the
-//! endpoints, `idle.rs` blocks an endpoint's thread, and `publisher.rs` publishes an endpoint's
-//! counters in the memory file of its process (`dunlin_insight`).
+//! endpoints, `idle.rs` blocks an endpoint's thread, `publisher.rs` publishes an endpoint's
+//! counters in the memory file of its process (`dunlin_insight`), and `pulse.rs` shows other
+//! threads whether the endpoint's thread runs.
 
 mod clock;
 mod doorbell;
@@ -18,6 +19,7 @@ mod listeners;
 mod mailbox;
 mod nexus;
 mod publisher;
+mod pulse;
 mod reactor;
 mod rpc;
 mod stream;
@@ -26,9 +28,11 @@ mod transports;
 mod workers;
 
 pub use clock::TscClock;
+pub use dunlin_control::ConnectFailure;
 pub use error::{ConnectError, EndpointError, NexusError};
 pub use idle::Idle;
 pub use nexus::{DEFAULT_PORT, InsightTcp, Nexus, NexusBuilder};
+pub use pulse::Pulse;
 pub use rpc::{ConnectOptions, EndpointBuilder, PeerServing, Rpc, ServingFn};
 pub use transports::{Open, Opened, Reach};
 pub use workers::WorkerOptions;

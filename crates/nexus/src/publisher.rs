@@ -16,11 +16,12 @@ use dunlin_wire::SessionNum;
 
 use crate::clock::TscClock;
 use crate::events;
+use crate::pulse::LONGEST_QUIET;
 use crate::transports::Open;
 use tap::Recording;
 
 /// Time between two publications of a busy endpoint.
-const INTERVAL: Nanos = Nanos::from_millis(100);
+const INTERVAL: Nanos = LONGEST_QUIET;
 /// The longest time for which an endpoint sleeps before it checks whether it is still traced.
 const TRACED_REST: Nanos = Nanos::from_millis(250);
 /// Number of sessions that one publication looks at.

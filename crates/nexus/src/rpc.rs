@@ -33,6 +33,7 @@ use crate::idle::{MIN_BLOCK, Sleeper};
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::Nexus;
 use crate::publisher::Publisher;
+use crate::pulse::Pulse;
 use crate::transports::Open;
 use handshakes::{Handshakes, Ways};
 use offers::place_of;
@@ -120,7 +121,10 @@ pub struct Rpc<T: Open, App> {
     handshakes: Handshakes,
     index: EndpointIndex,
     serving: ServingFn<App>,
+    /// The names of the services that are registered.
+    services: Vec<&'static str>,
     publisher: Publisher,
+    pulse: Pulse,
     /// The last field, so that the control thread ends after all other fields are dropped.
     nexus: Nexus,
 }
@@ -276,6 +280,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.publish();
         let (rx, tx) = self.engine.lifecycle().halves_mut();
         if T::arm(rx, tx) == Arm::Wait && self.sleeper.park() {
+            self.pulse.on_park();
             return Some(span.into());
         }
         self.unpark();
@@ -287,11 +292,18 @@ impl<T: Open, App> Rpc<T, App> {
         self.sleeper.unpark();
         let (rx, tx) = self.engine.lifecycle().halves_mut();
         T::disarm(rx, tx);
+        self.pulse.on_turn(self.engine.now());
     }
 
-    /// Publishes the endpoint's counters.
+    /// Whether this endpoint's thread still runs its event loop, for other threads.
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
+    }
+
+    /// Publishes the endpoint's counters, and the time of this turn.
     #[cold]
     fn publish(&mut self) {
+        self.pulse.on_turn(self.engine.last_now());
         let places = |peer| place_of(self.handshakes.whereabouts(peer));
         self.publisher
             .publish(&mut self.engine, self.index.0, places);
@@ -363,11 +375,13 @@ impl<T: Open, App> Rpc<T, App> {
         let span = span.min(self.publisher.longest_rest());
         let (rx, tx) = self.engine.lifecycle().halves_mut();
         if T::arm(rx, tx) == Arm::Wait {
+            self.pulse.on_park();
             self.sleeper.block(span);
         }
         // If packets have come, the next iteration finds them; if not, the thread blocks again
         // soon.
         T::disarm(rx, tx);
+        self.pulse.on_turn(self.engine.now());
     }
 }
 

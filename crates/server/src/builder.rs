@@ -22,6 +22,12 @@ use crate::thread::{Make, OfFutures, OfPolls, ServerThread};
 /// The default limit for a drain.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The default time after which a thread counts as stuck.
+const STUCK: Duration = Duration::from_secs(1);
+
+/// The shortest such time: a thread that runs shows that ten times a second.
+const LEAST_STUCK: Duration = Duration::from_millis(250);
+
 /// Builds servers; see [`Server::builder`].
 #[derive(Debug)]
 pub enum Server {}
@@ -76,6 +82,9 @@ pub struct ServerBuilder {
     services: Services,
     layers: Layers,
     times: Times,
+    /// Whether an endpoint answers health, and the time after which a thread counts as stuck.
+    health: bool,
+    health_stuck: Duration,
 }
 
 impl Server {
@@ -92,6 +101,8 @@ impl Server {
                 delay: Duration::ZERO,
                 timeout: DRAIN_TIMEOUT,
             },
+            health: true,
+            health_stuck: STUCK,
         }
     }
 }
@@ -183,7 +194,7 @@ impl ServerBuilder {
     }
 
     /// Sets how long the server goes on serving after it was asked to end, so that a load balancer
-    /// can remove it first. The default is zero.
+    /// can remove it first: meanwhile its health is not serving. The default is zero.
     pub fn drain_delay(mut self, span: Duration) -> Self {
         self.times.delay = span;
         self
@@ -192,6 +203,21 @@ impl ServerBuilder {
     /// Sets the limit for a drain, 30 s by default. Requests that are left after it are cut off.
     pub fn drain_timeout(mut self, span: Duration) -> Self {
         self.times.timeout = span;
+        self
+    }
+
+    /// Whether an endpoint of the server's own answers questions about its health, as `dunlin
+    /// health` asks them; by default, one does. Its index is the number of threads, and its thread
+    /// runs no service. It has the options of [`Self::endpoint`], but any free UDP port.
+    pub fn health(mut self, on: bool) -> Self {
+        self.health = on;
+        self
+    }
+
+    /// Sets the time after which a thread that makes no turn counts as stuck, and the server's
+    /// health is not serving: 1 s by default, and at least 0.25 s.
+    pub fn health_stuck(mut self, span: Duration) -> Self {
+        self.health_stuck = span.max(LEAST_STUCK);
         self
     }
 
@@ -220,7 +246,10 @@ impl ServerBuilder {
         for _ in 0..self.threads {
             running.spawn(&make, &self.endpoint)?;
         }
-        running.announce();
+        if self.health {
+            running.answer_health(self.health_stuck, &self.endpoint)?;
+        }
+        running.announce(false);
         Ok(running)
     }
 }
@@ -261,6 +290,8 @@ impl fmt::Debug for ServerBuilder {
         f.debug_struct("ServerBuilder")
             .field("threads", &self.threads)
             .field("times", &self.times)
+            .field("health", &self.health)
+            .field("health_stuck", &self.health_stuck)
             .finish_non_exhaustive()
     }
 }

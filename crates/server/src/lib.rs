@@ -1,12 +1,14 @@
 //! Servers for ordinary programs. Each thread of a server has one endpoint, on which its services
-//! run. A server shuts down cleanly when the process is asked to end (rule C14). Programs name
-//! these types through `dunlin`.
+//! run. A server shuts down cleanly when the process is asked to end (rule C14), and says whether
+//! it serves (rule C15). Programs name these types through `dunlin`.
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `builder.rs` | the services and options, before the start |
 //! | `running.rs` | the threads, and the end of all of them |
 //! | `thread.rs` | the life of one thread: it serves, drains, ends |
+//! | `health.rs` | the endpoint that answers health, and its thread |
+//! | `health/ask.rs` | asks another server about its health |
 //! | `phase.rs` | the phase in which all threads are |
 //! | `signals.rs` | SIGINT and SIGTERM |
 //! | `layer.rs`, `layer/` | tower services around the handlers |
@@ -18,6 +20,7 @@
 
 mod builder;
 mod error;
+mod health;
 #[cfg(feature = "tower")]
 mod layer;
 mod phase;
@@ -27,6 +30,7 @@ mod thread;
 
 pub use builder::{Server, ServerBuilder};
 pub use error::ServeError;
+pub use health::{HealthError, HealthState, ask_health};
 #[cfg(feature = "tower")]
 pub use layer::{Handlers, Handling, Inbound};
 pub use running::{Drained, Running};

@@ -1,5 +1,5 @@
-//! The phase that all threads of a server share: they serve, then drain until a deadline, then end.
-//! They never return to an earlier phase.
+//! The phase that all threads of a server share: they serve, serve on although the server is about
+//! to leave, drain until a deadline, and end. They never return to an earlier phase.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -7,21 +7,31 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 const SERVING: u8 = 0;
-const DRAINING: u8 = 1;
-const ENDED: u8 = 2;
+const LEAVING: u8 = 1;
+const DRAINING: u8 = 2;
+const ENDED: u8 = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Phase {
     phase: AtomicU8,
     /// The deadline of the drain.
     until: OnceLock<Instant>,
-    /// Wakers of threads, and of their futures, that wait for the end of `SERVING`.
+    /// Wakers of threads, and of their futures, that wait until the threads no longer serve.
     waiting: Mutex<Vec<Waker>>,
 }
 
 impl Phase {
     pub(crate) fn is_serving(&self) -> bool {
-        self.phase.load(Ordering::Acquire) == SERVING
+        self.now() <= LEAVING
+    }
+
+    /// Whether clients that ask about the server's health learn that they must leave.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.now() != SERVING
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.now() == ENDED
     }
 
     /// Whether the drain's deadline has passed, or the threads end.
@@ -31,7 +41,12 @@ impl Phase {
                 .get()
                 .is_some_and(|until| *until <= Instant::now())
         };
-        self.phase.load(Ordering::Acquire) == ENDED || is_late()
+        self.has_ended() || is_late()
+    }
+
+    /// Begins the time before the drain.
+    pub(crate) fn leave(&self) {
+        self.phase.store(LEAVING, Ordering::Release);
     }
 
     /// Begins the drain.
@@ -46,7 +61,7 @@ impl Phase {
         self.enter(ENDED);
     }
 
-    /// Wakes this waker when the threads no longer serve.
+    /// Wakes this waker once, when the threads no longer serve.
     pub(crate) fn wake_after(&self, waker: Waker) {
         self.lock().push(waker);
         if !self.is_serving() {
@@ -70,6 +85,10 @@ impl Phase {
             }
         })
         .await;
+    }
+
+    fn now(&self) -> u8 {
+        self.phase.load(Ordering::Acquire)
     }
 
     fn enter(&self, phase: u8) {

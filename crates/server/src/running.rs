@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use dunlin_nexus::{EndpointBuilder, Nexus};
 use dunlin_transport::auto::Auto;
-use dunlin_wire::control::Serving;
+use dunlin_wire::control::{EndpointIndex, Serving};
 
 use crate::error::ServeError;
+use crate::health::Health;
 use crate::phase::Phase;
-use crate::thread::{Make, Report};
+use crate::thread::{Make, Report, Vitals};
 
 /// Changes the options of an endpoint.
 pub(crate) type Endpoint = dyn Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto> + Send + Sync;
@@ -21,6 +22,9 @@ pub(crate) type Endpoint = dyn Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto
 #[must_use = "dropping it ends the server"]
 pub struct Running {
     threads: Vec<JoinHandle<Report>>,
+    /// The facts by which the health of the threads is known, until the health endpoint has them.
+    vitals: Vec<Vitals>,
+    health: Option<Health>,
     phase: Arc<Phase>,
     times: Times,
     /// Dropped last: the nexus says goodbye after the endpoints have ended.
@@ -49,6 +53,8 @@ impl Running {
     pub(crate) fn new(nexus: Nexus, times: Times) -> Self {
         Self {
             threads: Vec::new(),
+            vitals: Vec::new(),
+            health: None,
             phase: Arc::default(),
             times,
             nexus,
@@ -65,15 +71,15 @@ impl Running {
         &self.nexus
     }
 
-    /// Shuts the server down cleanly. Clients learn that it drains; new requests are refused before
-    /// they reach a handler; and handlers finish the requests that they have. Returns when the last
-    /// session of a client has ended, or after the time-out.
+    /// Shuts the server down cleanly. It says at once that its health is not serving, and serves on
+    /// for the delay of [`drain_delay`](crate::ServerBuilder::drain_delay). Then clients learn that
+    /// it drains; new requests are refused before they reach a handler; and handlers finish the
+    /// requests that they have. Returns when the last session of a client has ended, or after the
+    /// time-out.
     pub fn drain(mut self) -> Drained {
+        self.phase.leave();
         std::thread::sleep(self.times.delay);
-        self.nexus.serve(Serving {
-            draining: true,
-            endpoints: 0,
-        });
+        self.announce(true);
         self.phase.drain(Instant::now() + self.times.timeout);
         let mut drained = Drained::default();
         for thread in self.threads.drain(..) {
@@ -109,7 +115,7 @@ impl Running {
             // `spawn` waits for this report.
             match made {
                 Ok(mut seat) => {
-                    let _ = report.send(Ok(()));
+                    let _ = report.send(Ok(seat.vitals()));
                     seat.run(&phase)
                 }
                 Err(error) => {
@@ -121,15 +127,37 @@ impl Running {
         let name = format!("dunlin-serve-{index}");
         let thread = std::thread::Builder::new().name(name).spawn(thread);
         self.threads.push(thread.map_err(ServeError::Thread)?);
-        started.recv().unwrap_or(Err(ServeError::Panicked))
+        let vitals = started.recv().unwrap_or(Err(ServeError::Panicked))?;
+        self.vitals.push(vitals);
+        Ok(())
     }
 
-    /// Tells clients which endpoints serve.
-    pub(crate) fn announce(&self) {
+    /// Starts the endpoint that answers health, after all other threads. A thread that makes no
+    /// turn for the time `stuck` makes the server unhealthy.
+    pub(crate) fn answer_health(
+        &mut self,
+        stuck: Duration,
+        endpoint: &Arc<Endpoint>,
+    ) -> Result<(), ServeError> {
+        let index = EndpointIndex(self.endpoints());
+        let builder = endpoint(self.nexus.endpoint_builder().index(index.0));
+        let vitals = std::mem::take(&mut self.vitals);
+        let phase = Arc::clone(&self.phase);
+        self.health = Some(Health::start(index, builder, vitals, phase, stuck)?);
+        Ok(())
+    }
+
+    /// Tells clients which endpoints serve, and which one answers health.
+    pub(crate) fn announce(&self, draining: bool) {
         self.nexus.serve(Serving {
-            draining: false,
-            endpoints: u16::try_from(self.threads.len()).unwrap_or(u16::MAX),
+            draining,
+            endpoints: if draining { 0 } else { self.endpoints() },
+            health: self.health.as_ref().map(Health::index),
         });
+    }
+
+    fn endpoints(&self) -> u16 {
+        u16::try_from(self.threads.len()).unwrap_or(u16::MAX)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dunlin_core::Nanos;
 use dunlin_local::{Caller, Local, Tasks};
-use dunlin_nexus::{EndpointBuilder, EndpointError, Rpc};
+use dunlin_nexus::{EndpointBuilder, EndpointError, Pulse, Rpc};
 use dunlin_transport::auto::Auto;
 
 use crate::phase::Phase;
@@ -38,6 +38,16 @@ pub(crate) trait Seat {
 
     /// A number that two of the thread's methods have, if there is one.
     fn same_number(&mut self) -> Option<u16>;
+
+    /// The facts by which the server's health is known.
+    fn vitals(&mut self) -> Vitals;
+}
+
+/// A thread's last turn, and the names of its services.
+#[derive(Debug)]
+pub(crate) struct Vitals {
+    pub(crate) pulse: Pulse,
+    pub(crate) services: Vec<&'static str>,
 }
 
 /// Makes a thread's endpoint and services.
@@ -87,6 +97,10 @@ impl Seat for OfFutures {
     fn same_number(&mut self) -> Option<u16> {
         self.0.inspect(|rpc| same_number(rpc))
     }
+
+    fn vitals(&mut self) -> Vitals {
+        self.0.inspect(|rpc| vitals(rpc))
+    }
 }
 
 /// A thread of the poll API.
@@ -111,6 +125,10 @@ impl<A> Seat for OfPolls<A> {
     fn same_number(&mut self) -> Option<u16> {
         same_number(&self.0)
     }
+
+    fn vitals(&mut self) -> Vitals {
+        vitals(&self.0)
+    }
 }
 
 fn begin_drain<A>(rpc: &mut Rpc<Auto, A>) -> Report {
@@ -130,6 +148,13 @@ fn is_drained<A>(rpc: &Rpc<Auto, A>) -> bool {
 fn end_drain<A>(rpc: &Rpc<Auto, A>, report: &mut Report) {
     report.left = rpc.requests_under_way() as u64;
     report.refused = rpc.counters().turned_away;
+}
+
+fn vitals<A>(rpc: &Rpc<Auto, A>) -> Vitals {
+    Vitals {
+        pulse: rpc.pulse(),
+        services: rpc.services().to_vec(),
+    }
 }
 
 fn same_number<A>(rpc: &Rpc<Auto, A>) -> Option<u16> {

@@ -78,6 +78,7 @@ fn async_server(service: &Service) -> TokenStream {
     } = service;
     let server = format_ident!("{name}Server");
     let doc = format!("Serves what implements [`{name}`]: give it to `Local::serve_typed`.");
+    let service_name = name.to_string();
     let numbers = methods.iter().map(|method| method.number);
     let markers = methods.iter().map(|method| &method.marker);
     let functions = methods.iter().map(|method| {
@@ -111,6 +112,7 @@ fn async_server(service: &Service) -> TokenStream {
         impl<S: #name + 'static, R: #krate::IncomingRequest + 'static> #krate::AsyncService<R>
             for #server<S>
         {
+            const NAME: &'static str = #service_name;
             const METHODS: &'static [u16] = &[#(#numbers),*];
             const NAMES: &'static [&'static str] =
                 &[#(<#markers as #krate::Method>::NAME),*];
@@ -162,6 +164,7 @@ fn poll_server(service: &Service) -> TokenStream {
         ..
     } = service;
     let poll = format_ident!("{name}Poll");
+    let service_name = name.to_string();
     let doc = format!("[`{name}`] as handlers of the poll API, for the state of an endpoint.");
     let functions = methods.iter().map(|method| {
         let Method {
@@ -200,6 +203,7 @@ fn poll_server(service: &Service) -> TokenStream {
             where
                 Self: Sized,
             {
+                rpc.add_service(#service_name);
                 #(#registered)*
             }
         }

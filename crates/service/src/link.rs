@@ -121,6 +121,9 @@ impl Refusal {
 
 /// A service whose methods are futures; the attribute implements it.
 pub trait AsyncService<R: IncomingRequest>: 'static {
+    /// The service's name, which is that of its trait.
+    const NAME: &'static str;
+
     /// The numbers of the service's methods.
     const METHODS: &'static [u16];
     /// Their names, in the same order: `Kv.get`.

@@ -170,6 +170,8 @@ impl Settings {
             .threads(options.threads)
             .drain_delay(options.drain_delay)
             .drain_timeout(options.drain_timeout)
+            .health(options.health)
+            .health_stuck(options.health_stuck)
     }
 
     /// Options for new sessions: `session.*`.

@@ -39,6 +39,8 @@ pub(super) struct ServerOptions {
     pub(super) threads: usize,
     pub(super) drain_delay: Duration,
     pub(super) drain_timeout: Duration,
+    pub(super) health: bool,
+    pub(super) health_stuck: Duration,
 }
 
 /// Options of the transport `xdp`, except those of its socket, which are `udp.*`.
@@ -90,6 +92,8 @@ impl Default for ServerOptions {
             threads: 1,
             drain_delay: Duration::ZERO,
             drain_timeout: Duration::from_secs(30),
+            health: true,
+            health_stuck: Duration::from_secs(1),
         }
     }
 }

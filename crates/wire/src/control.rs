@@ -1,4 +1,4 @@
-//! Control messages, which two nexus processes exchange over a stream (rules C1 to C14, design §9).
+//! Control messages, which two nexus processes exchange over a stream (rules C1 to C15, design §9).
 //! They open and end sessions, and show whether the other process still lives.
 //!
 //! Every message is one frame: a 4-byte length, version, type, body (rule C1). [`frame_len`]
@@ -115,7 +115,7 @@ pub enum Message<'a> {
         /// The eight bytes of the challenge, as a number.
         secret: u64,
     },
-    /// The services of the sender's process from now on (rule C14).
+    /// The services of the sender's process from now on (rules C14 and C15).
     Serving(Serving),
 }
 

@@ -1,5 +1,5 @@
 //! The bytes between Dunlin endpoints and between their nexus processes: the 24-byte packet
-//! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C14).
+//! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C15).
 //!
 //! Everything here is a pure function of bytes. No function allocates, panics on any input, or
 //! knows about sessions: `dunlin-core` decides whether a number is valid for one.
@@ -20,6 +20,7 @@ pub mod check;
 mod error_code;
 mod extension;
 mod header;
+mod health;
 mod numbers;
 mod residence;
 
@@ -32,5 +33,6 @@ pub use header::{
     Flags, HEADER_LEN, Header, HeaderError, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, VERSION,
     peek_request, peek_session,
 };
+pub use health::{HEALTH, HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER, MAX_HEALTH_QUESTION};
 pub use numbers::{PktNum, ReqNum, ReqType, SessionNum, Token};
 pub use residence::Residence;

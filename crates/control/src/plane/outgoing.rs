@@ -128,6 +128,7 @@ impl<F> Plane<F> {
                 peer,
             },
         );
+        self.tell_serving(link, key);
         self.on_lookup_answered(link);
         self.tend_route(route, now);
         Ok(())
@@ -203,7 +204,6 @@ impl<F> Plane<F> {
             return Ok(());
         }
         self.tell(key.endpoint, Event::Accepted { key, side });
-        self.tell_serving(link, key);
         self.finish_attempt(accept.attempt, now);
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! The services that this process announces, and those of its peers (rule C14). A process that has
-//! announced nothing takes every session; one that drains takes none.
+//! The services that this process announces, and those of its peers (rules C14 and C15). A process
+//! that has announced nothing takes every session; one that drains takes those with the endpoint
+//! that answers health, and no other.
 //!
 //! Called by `plane.rs`, and by `links.rs` and `outgoing.rs` when a connection or a session is
 //! made.
@@ -7,11 +8,13 @@
 use dunlin_wire::control::{EndpointIndex, Features, GoodbyeReason, Message, RefuseCode, Serving};
 
 use super::Plane;
+use crate::attempt::Attempt;
 use crate::types::{Event, LinkId, SessionKey};
 
 impl<F> Plane<F> {
     /// Announces the services of this process to all peers, now and when they connect. While the
-    /// process drains, it refuses new sessions; open ones stay.
+    /// process drains, it refuses new sessions, except those with the endpoint that answers health;
+    /// open ones stay.
     pub fn serve(&mut self, serving: Serving) {
         self.serving = Some(serving);
         let links: Vec<LinkId> = self.links.keys().copied().collect();
@@ -26,8 +29,12 @@ impl<F> Plane<F> {
             return;
         };
         let peer = link.peer.as_ref();
-        let knows = peer.is_some_and(|peer| peer.features.has(Features::SERVING));
-        if let Some(serving) = self.serving.filter(|_| knows)
+        let knows = |feature| peer.is_some_and(|peer| peer.features.has(feature));
+        let serving = match self.serving.filter(|_| knows(Features::SERVING)) {
+            Some(serving) if !knows(Features::HEALTH) => Some(serving.without_health()),
+            serving => serving,
+        };
+        if let Some(serving) = serving
             && link.may_say_serving(serving)
         {
             self.send(id, &Message::Serving(serving), Vec::new());
@@ -38,7 +45,10 @@ impl<F> Plane<F> {
     pub(super) fn on_serving(&mut self, id: LinkId, serving: Serving) -> Result<(), GoodbyeReason> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
         if link.on_serving(serving)?.is_some() {
-            let keys: Vec<SessionKey> = self.sessions.over(id).map(|(key, _)| key).collect();
+            let open = self.sessions.over(id).map(|(key, _)| key);
+            let has_found = |attempt: &&Attempt| attempt.link() == Some(id) && attempt.has_offer();
+            let asked = self.attempts.values().filter(has_found);
+            let keys: Vec<SessionKey> = open.chain(asked.map(|attempt| attempt.key)).collect();
             for key in keys {
                 self.tell_serving(id, key);
             }
@@ -46,7 +56,9 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Gives an endpoint the services that the peer of one of its sessions has announced.
+    /// Gives an endpoint the services that the peer of one of its sessions has announced. The
+    /// session need not be granted: if the peer's endpoint is stuck, it never is, and the one that
+    /// answers health is then of use.
     pub(super) fn tell_serving(&mut self, id: LinkId, key: SessionKey) {
         let link = self.links.get(&id);
         let said = link.and_then(|link| Some((link.peer.as_ref()?.incarnation, link.serving?)));
@@ -64,7 +76,9 @@ impl<F> Plane<F> {
     /// [`EndpointIndex::ANY`].
     pub(super) fn takes(&self, target: EndpointIndex) -> Result<(), RefuseCode> {
         match self.serving {
-            Some(serving) if serving.draining => Err(RefuseCode::Closing),
+            Some(serving) if serving.draining && serving.health != Some(target) => {
+                Err(RefuseCode::Closing)
+            }
             Some(serving) if target == EndpointIndex::ANY && serving.endpoints == 0 => {
                 Err(RefuseCode::NoSuchEndpoint)
             }

@@ -15,6 +15,9 @@ pub trait Register<App> {
 
     /// Registers a batch handler, as [`Endpoint::on_batch_up_to`] does.
     fn register_batch(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>);
+
+    /// Notes the name of the service to which the handlers belong. Most endpoints do not keep it.
+    fn add_service(&mut self, _name: &'static str) {}
 }
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {

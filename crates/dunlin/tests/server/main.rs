@@ -5,6 +5,7 @@
 
 mod clients;
 mod drain;
+mod health;
 mod layers;
 mod service;
 mod signals;

@@ -182,6 +182,7 @@ impl Driver {
             let Serving {
                 draining,
                 endpoints,
+                ..
             } = said.serving;
             self.machine.on_serving(id, draining, endpoints.into(), now);
         }

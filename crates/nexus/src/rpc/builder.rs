@@ -21,6 +21,7 @@ use crate::idle::{Idle, Sleeper};
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::{Nexus, random};
 use crate::publisher::Publisher;
+use crate::pulse::Pulse;
 use crate::transports::Open;
 
 /// The options of a new endpoint.
@@ -121,6 +122,7 @@ impl<T: Open> EndpointBuilder<T> {
         engine.set_waker(Arc::clone(&events.doorbell).into());
         let mut publisher = Publisher::new(self.nexus.page().and_then(Page::block));
         publisher.publish(&mut engine, index.0, |_| Whereabouts::default());
+        let pulse = Pulse::new(engine.now());
         Ok(Rpc {
             engine,
             sleeper,
@@ -129,7 +131,9 @@ impl<T: Open> EndpointBuilder<T> {
             handshakes: Handshakes::new(index),
             index,
             serving: |_, _, _| {},
+            services: Vec::new(),
             publisher,
+            pulse,
             nexus: self.nexus,
         })
     }

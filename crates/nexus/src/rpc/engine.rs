@@ -81,6 +81,18 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.registered_twice()
     }
 
+    /// Adds a service to those that this endpoint serves, by its name. The attribute's `register`
+    /// does that.
+    pub fn add_service(&mut self, name: &'static str) {
+        self.services.push(name);
+    }
+
+    /// The names of the services that this endpoint serves, without those whose handlers the
+    /// program has registered one by one.
+    pub fn services(&self) -> &[&'static str] {
+        &self.services
+    }
+
     /// Sets the continuation, which gets the end of every call. Without one, the msgbufs of calls
     /// go back to the pool.
     #[inline]
@@ -295,8 +307,9 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.requests_under_way()
     }
 
-    /// Sets the function that gets the services of a peer's process: after the process has granted
-    /// a session, and after each change. Some processes never announce them.
+    /// Sets the function that gets the services of a peer's process: before the process grants or
+    /// refuses a session with an endpoint that it has, and after each change. Some processes never
+    /// announce them.
     pub fn on_serving(&mut self, run: ServingFn<App>) {
         self.serving = run;
     }
@@ -370,5 +383,9 @@ impl<T: Open, App> Register<App> for Rpc<T, App> {
 
     fn register_batch(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>) {
         self.on_batch_up_to(req_type, max_response, run);
+    }
+
+    fn add_service(&mut self, name: &'static str) {
+        Self::add_service(self, name);
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of channels and servers.
 
 use crate::options::{ChannelOptions, ServerOptions};
-use crate::setting::{FieldOf, HOUR, Lens, MILLIS, SECONDS, Setting, US, Unit};
+use crate::setting::{FieldOf, HOUR, Lens, MILLIS, MS, SECONDS, Setting, US, Unit};
 
 const fn channel(
     name: &'static str,
@@ -83,4 +83,17 @@ pub(super) const SERVER: &[Setting] = &[
         "longest time of a drain; requests that are left then are cut off",
     )
     .within(0..=24 * HOUR),
+    server(
+        "server.health",
+        Unit::Switch,
+        |server| &mut server.health,
+        "an endpoint of its own answers whether the server serves",
+    ),
+    server(
+        "server.health_stuck",
+        MILLIS,
+        |server| &mut server.health_stuck,
+        "a thread that makes no turn for longer than this makes the server's health not serving",
+    )
+    .within(250 * MS..=HOUR),
 ];

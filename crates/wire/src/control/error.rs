@@ -71,6 +71,8 @@ pub enum Field {
     Draining,
     /// Number of endpoints that serve.
     Endpoints,
+    /// Index of the endpoint that answers health.
+    HealthEndpoint,
 }
 
 impl Field {
@@ -111,6 +113,7 @@ impl Field {
             Self::Fates => "fates",
             Self::Draining => "draining",
             Self::Endpoints => "endpoints",
+            Self::HealthEndpoint => "health endpoint",
         }
     }
 }

@@ -33,6 +33,8 @@ impl Features {
     pub const CODES: Self = Self(16);
     /// The process knows what others serve (rule C14).
     pub const SERVING: Self = Self(32);
+    /// The process knows which endpoint of others answers health (rule C15).
+    pub const HEALTH: Self = Self(64);
 
     /// The abilities that both have.
     pub const fn and(self, other: Self) -> Self {

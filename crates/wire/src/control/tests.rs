@@ -141,6 +141,15 @@ impl Material {
         }
     }
 
+    fn serving(&self) -> Serving {
+        let has_health = self.small < u16::MAX && self.small.is_multiple_of(3);
+        Serving {
+            draining: self.small.is_multiple_of(2),
+            endpoints: self.small,
+            health: has_health.then_some(EndpointIndex(self.small)),
+        }
+    }
+
     fn message(&self) -> Message<'_> {
         let attempt = AttemptId(self.numbers[2]);
         let session = SessionRef {
@@ -194,10 +203,7 @@ impl Material {
             17 => Message::Account(self.account(session)),
             18 => Message::Nonce { nonce: counter },
             19 => Message::Proof { secret: counter },
-            20 => Message::Serving(Serving {
-                draining: pick.is_multiple_of(2),
-                endpoints: self.small,
-            }),
+            20 => Message::Serving(self.serving()),
             _ => {
                 let target = EndpointIndex(self.small - 1);
                 let endpoint = EndpointUid(self.id);

@@ -270,10 +270,11 @@ fn inquiries() -> Named {
         }))
     };
     let fates: Vec<_> = (0x0102_0304..).map(ReqNum).zip(Fate::ALL).collect();
-    let serving = |draining, endpoints| {
+    let serving = |draining, endpoints, health: Option<u16>| {
         encoded(&Message::Serving(Serving {
             draining,
             endpoints,
+            health: health.map(EndpointIndex),
         }))
     };
     vec![
@@ -288,15 +289,29 @@ fn inquiries() -> Named {
                 secret: 0x0807_0605_0403_0201,
             }),
         ),
-        ("serving", serving(false, 4)),
-        ("serving-no-more", serving(true, 0)),
+        ("serving", serving(false, 4, None)),
+        ("serving-no-more", serving(true, 0, None)),
+        ("serving-with-health", serving(false, 4, Some(4))),
+        ("serving-no-more-with-health", serving(true, 0, Some(4))),
     ]
 }
 
 fn bad_inquiries() -> Named {
     let (count, away) = (BODY + 8, BODY + 8);
     vec![
-        ("bad-serving-2", with("serving", BODY, &[2])),
+        ("bad-serving-4", with("serving", BODY, &[4])),
+        ("bad-serving-health-of-a-service", {
+            with("serving-with-health", BODY + 3, &[3])
+        }),
+        ("bad-serving-health-anywhere", {
+            with("serving-with-health", BODY + 3, &[0xFF, 0xFF])
+        }),
+        ("bad-serving-health-short", {
+            let mut frame = valid("serving-with-health");
+            frame.pop();
+            frame[0] -= 1;
+            frame
+        }),
         ("bad-inquiry-of-0", with("inquiry", count, &[0])),
         ("bad-inquiry-of-65", with("inquiry-about-64", count, &[65])),
         ("bad-inquiry-short", with("inquiry", count, &[2])),

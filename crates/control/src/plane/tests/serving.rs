@@ -8,11 +8,20 @@ use super::*;
 const TWO: Serving = Serving {
     draining: false,
     endpoints: 2,
+    health: None,
 };
 const DRAINS: Serving = Serving {
     draining: true,
     endpoints: 0,
+    health: None,
 };
+
+/// Two endpoints serve, and the last of four answers health.
+const WITH_HEALTH: Serving = Serving {
+    health: Some(HEALTH),
+    ..TWO
+};
+const HEALTH: EndpointIndex = EndpointIndex(3);
 
 /// A client and a server with four endpoints, of one host or of two.
 fn pair(client_host: u8) -> (World, usize, usize) {
@@ -118,6 +127,62 @@ fn a_process_of_an_old_release_is_not_told() {
 }
 
 #[test]
+fn a_process_without_the_bit_of_health_does_not_learn_that_endpoint() {
+    let (mut world, client, server) = pair(1);
+    let key = world.connect(client, server, FIRST, PATIENCE);
+    world.run(SOON);
+    world.plane(server).serve(WITH_HEALTH);
+    world.run(SOON);
+    for link in world.plane(server).links.values_mut() {
+        link.peer.as_mut().unwrap().features = Features::SERVING;
+    }
+    let drains = Serving {
+        health: Some(HEALTH),
+        ..DRAINS
+    };
+    world.plane(server).serve(drains);
+    world.run(SOON);
+    assert_eq!(said(&world, client, key), [WITH_HEALTH, DRAINS]);
+}
+
+#[test]
+fn the_endpoint_of_health_takes_sessions_during_a_drain_but_is_never_any() {
+    let (mut world, client, server) = pair(1);
+    world.plane(server).serve(WITH_HEALTH);
+    for _ in 0..4 {
+        let key = world.connect(client, server, EndpointIndex::ANY, PATIENCE);
+        world.run(SOON);
+        assert!(is_open(world.seen(client, key)));
+        let found = world.nodes[client].met.pop().unwrap().index;
+        assert_ne!(found, Some(HEALTH));
+    }
+    world.plane(server).serve(Serving {
+        health: Some(HEALTH),
+        ..DRAINS
+    });
+    let key = world.connect(client, server, HEALTH, PATIENCE);
+    world.run(SOON);
+    assert!(is_open(world.seen(client, key)));
+    let key = world.connect(client, server, FIRST, PATIENCE);
+    world.run(SOON);
+    assert_eq!(refusal(&world, client, key), Some(RefuseCode::Closing));
+}
+
+#[test]
+fn an_endpoint_that_never_answers_does_not_hide_the_services_of_its_process() {
+    let (mut world, client, server) = pair(1);
+    world.nodes[server].mute = true;
+    world.plane(server).serve(WITH_HEALTH);
+    let key = world.connect(client, server, FIRST, PATIENCE);
+    world.run(SOON);
+    assert_eq!(said(&world, client, key), [WITH_HEALTH]);
+    world.plane(server).serve(DRAINS);
+    world.run(SOON);
+    assert_eq!(said(&world, client, key), [WITH_HEALTH, DRAINS]);
+    assert!(!is_open(world.seen(client, key)));
+}
+
+#[test]
 fn a_process_that_has_said_much_can_still_say_that_it_drains() {
     let (mut world, client, server) = pair(1);
     let key = world.connect(client, server, FIRST, PATIENCE);
@@ -127,6 +192,7 @@ fn a_process_that_has_said_much_can_still_say_that_it_drains() {
         world.plane(server).serve(Serving {
             draining,
             endpoints,
+            health: None,
         });
     }
     world.plane(server).serve(DRAINS);

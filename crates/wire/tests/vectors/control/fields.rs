@@ -1,6 +1,8 @@
 //! The fields of control messages, and errors, as lines of a vector.
 
-use dunlin_wire::control::{Account, ControlError, Hello, Message, SessionRef, SessionSide};
+use dunlin_wire::control::{
+    Account, ControlError, Hello, Message, Serving, SessionRef, SessionSide,
+};
 
 use crate::text::Block;
 
@@ -67,10 +69,7 @@ pub(super) fn with_fields(block: Block, message: &Message<'_>) -> Block {
             let block = with_session(block.with("type", "Account"), &account.session);
             with_fates(block.with("away", account.away), account)
         }
-        Message::Serving(serving) => block
-            .with("type", "Serving")
-            .with("draining", serving.draining)
-            .with("endpoints", serving.endpoints),
+        Message::Serving(serving) => with_serving(block.with("type", "Serving"), serving),
         Message::Proof { secret } => block.with("type", "Proof").with("secret", secret),
         Message::Heartbeat { counter } => block.with("type", "Heartbeat").with("counter", counter),
         Message::HeartbeatAck { counter } => {
@@ -79,6 +78,16 @@ pub(super) fn with_fields(block: Block, message: &Message<'_>) -> Block {
         Message::Goodbye { reason } => block
             .with("type", "Goodbye")
             .with("reason", format!("{reason:?}")),
+    }
+}
+
+fn with_serving(block: Block, serving: &Serving) -> Block {
+    let block = block
+        .with("draining", serving.draining)
+        .with("endpoints", serving.endpoints);
+    match serving.health {
+        None => block,
+        Some(index) => block.with("health", index.0),
     }
 }
 
