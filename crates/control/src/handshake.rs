@@ -59,6 +59,7 @@
 mod channels;
 mod drive;
 mod failed_grants;
+mod failures;
 mod proofs;
 mod stages;
 mod steps;
@@ -78,6 +79,7 @@ use crate::types::{
     Command, ConnectFailure, ConnectTicket, Event, LinkId, PeerIdentity, SessionKey, Side,
 };
 use channels::{Channels, OtherEnd};
+use failures::Failures;
 use proofs::Unproven;
 use stages::{Connecting, Stage};
 
@@ -95,7 +97,7 @@ pub struct Handshake<F, P> {
     endpoint: EndpointIndex,
     connecting: Map<SessionNum, Connecting<P>>,
     channels: Channels,
-    failures: VecDeque<(Session, ConnectFailure)>,
+    failures: Failures,
     unproven: Map<ConnectTicket, Unproven<F>>,
     /// Challenges that were answered for open sessions.
     answered: Map<SessionKey, u8>,
@@ -111,7 +113,7 @@ impl<F, P> Handshake<F, P> {
             endpoint,
             connecting: Map::new(),
             channels: Channels::default(),
-            failures: VecDeque::new(),
+            failures: Failures::default(),
             unproven: Map::new(),
             answered: Map::new(),
             steps: VecDeque::new(),
@@ -486,11 +488,8 @@ impl<F, P> Handshake<F, P> {
     }
 
     fn take(&mut self, key: SessionKey) -> Option<Connecting<P>> {
-        let entry = self.connecting.get(&key.session)?;
-        if entry.key != key {
-            return None;
-        }
-        self.connecting.remove(&key.session)
+        let is_there = self.connecting.get(&key.session)?.key == key;
+        is_there.then(|| self.connecting.remove(&key.session))?
     }
 }
 

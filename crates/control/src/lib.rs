@@ -37,6 +37,6 @@ pub use heartbeat::{Detector, HeartbeatConfig, Secret, Verdict, WrongAck};
 pub use places::Origin;
 pub use plane::{AddError, Plane};
 pub use types::{
-    Action, Command, ConnectFailure, ConnectTicket, Event, Identity, LinkId, PeerIdentity, Proving,
-    SessionKey, Side, Target, TransportOffer, TransportOffers,
+    Action, Command, ConnectFailure, ConnectTicket, Event, FailedConnect, Identity, LinkId,
+    PeerIdentity, Proving, SessionKey, Side, Target, TransportOffer, TransportOffers,
 };

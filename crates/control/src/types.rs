@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use dunlin_core::{Account, CloseReason, Nanos, SessionOffer};
+use dunlin_core::{Account, CloseReason, Nanos, Session, SessionOffer};
 use dunlin_wire::control::{
     BootId, EndpointIndex, EndpointUid, Fate, Features, Hello, Incarnation, RefuseCode, Serving,
     SessionRef, TransportKind,
@@ -375,6 +375,28 @@ impl ConnectFailure {
         }
     }
 }
+
+/// A session that could not be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FailedConnect {
+    /// The session, which has ended.
+    pub session: Session,
+    /// The address of the server, or the first of several; `None`: it had none.
+    pub address: Option<SocketAddr>,
+    /// Why.
+    pub failure: ConnectFailure,
+}
+
+impl fmt::Display for FailedConnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            Some(address) => write!(f, "{address}: {}", self.failure),
+            None => self.failure.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FailedConnect {}
 
 impl fmt::Display for ConnectFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

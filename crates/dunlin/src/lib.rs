@@ -48,7 +48,9 @@
 #[cfg(doctest)]
 mod book;
 
-pub use dunlin_local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, Tasks};
+pub use dunlin_local::{
+    Call, Caller, Failed, Local, NotConnected, OwnedRequest, Reply, Sleep, Tasks,
+};
 
 #[cfg(feature = "channel")]
 pub use dunlin_hub::{
@@ -83,7 +85,9 @@ pub use dunlin_service::Error as AsyncError;
 #[cfg(feature = "service")]
 pub use dunlin_service::service;
 
-pub use dunlin_control::{AddError, ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters};
+pub use dunlin_control::{
+    AddError, ConnectFailure, FailedConnect, HeartbeatConfig, PlaneConfig, PlaneCounters,
+};
 pub use dunlin_core::config::MAX_BATCH;
 pub use dunlin_core::{
     BackgroundRequest, Batch, BatchFn, BatchItem, Bypasses, BytesPerSec, CallError, CallErrorKind,
@@ -96,8 +100,8 @@ pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 #[doc(inline)]
 pub use dunlin_nexus::Rpc;
 pub use dunlin_nexus::{
-    ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, InsightTcp,
-    Nexus, NexusBuilder, NexusError, Open, Pulse, Reach, TscClock, WorkerOptions,
+    ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, FailedFn, Idle,
+    InsightTcp, Nexus, NexusBuilder, NexusError, Open, Pulse, Reach, TscClock, WorkerOptions,
 };
 pub use dunlin_transport::auto::Auto;
 pub use dunlin_transport::shm::Shm;

@@ -12,6 +12,7 @@ use dunlin_wire::ReqType;
 
 use crate::call::{Call, Reply};
 use crate::failed::Failed;
+use crate::not_connected::NotConnected;
 use crate::sleep::Sleep;
 use crate::state::State;
 
@@ -113,17 +114,23 @@ impl Caller {
     /// Waits until a session is connected. Calls need not wait for that: they queue.
     ///
     /// # Errors
-    /// If the session ends first, or is another endpoint's; or if this endpoint is gone.
-    pub async fn connected(&self, session: Session) -> Result<(), Error> {
+    /// If the session ends first: with its address and reason if it could not be made. If it is
+    /// another endpoint's, or if this endpoint is gone.
+    pub async fn connected(&self, session: Session) -> Result<(), NotConnected> {
         std::future::poll_fn(|context| match self.session_info(session) {
             Ok(info) if info.open => Poll::Ready(Ok(())),
             Ok(_) => {
                 self.state.wait_for_sessions(context);
                 Poll::Pending
             }
-            Err(error) => Poll::Ready(Err(error)),
+            Err(error) => Poll::Ready(Err(self.not_connected(session, error))),
         })
         .await
+    }
+
+    fn not_connected(&self, session: Session, error: Error) -> NotConnected {
+        let failed = self.state.failed(session);
+        failed.map_or(NotConnected::Gone(error), NotConnected::Failed)
     }
 
     /// Ends a session. Its calls end with an error; the other side gets an event.

@@ -46,6 +46,7 @@ mod failed;
 #[expect(unsafe_code, reason = "a poll has no parameter for the endpoint")]
 mod lent;
 mod local;
+mod not_connected;
 mod ready;
 mod request;
 mod sleep;
@@ -60,6 +61,7 @@ pub use call::{Call, Reply};
 pub use caller::Caller;
 pub use failed::Failed;
 pub use local::Local;
+pub use not_connected::NotConnected;
 pub use request::OwnedRequest;
 pub use sleep::Sleep;
 pub use tasks::Tasks;

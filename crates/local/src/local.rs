@@ -52,6 +52,7 @@ impl<T: Open> Local<T> {
         endpoint.on_completion(tasks::on_done);
         endpoint.on_timer(tasks::on_timer);
         endpoint.on_session(tasks::on_session);
+        endpoint.on_connect_failed(tasks::on_connect_failed);
         endpoint.on_given_up(tasks::on_given_up);
         let doorbell = endpoint.waker();
         let Tasks { state, executor } = endpoint.app_mut();
@@ -152,7 +153,8 @@ impl<T: Open> Local<T> {
         self.endpoint(Rpc::unpark);
     }
 
-    /// Begins to open a session; see [`Rpc::connect`]. [`Caller::connected`] waits for it.
+    /// Begins to open a session; see [`Rpc::connect`]. [`Caller::connected`] waits for it, and
+    /// returns the reason if it cannot be made.
     ///
     /// # Errors
     /// As for [`Rpc::connect`].

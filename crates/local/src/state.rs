@@ -8,11 +8,13 @@
 //! current iteration or the next.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Weak;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use dunlin_core::{Cx, Nanos, Ticket};
+use dunlin_core::{Cx, Nanos, Session, Ticket};
+use dunlin_nexus::FailedConnect;
 use dunlin_service::Error;
 
 use crate::calls::Calls;
@@ -22,6 +24,9 @@ use crate::request::Parts;
 use crate::task::Spawned;
 use crate::timers::Timers;
 use crate::wake::{Current, WakeBy};
+
+/// Most sessions that could not be made whose reasons are kept.
+const MAX_FAILED: usize = 64;
 
 /// An endpoint that is at rest.
 pub(super) trait Port {
@@ -53,6 +58,8 @@ pub(super) struct State {
     others: RefCell<Vec<Waker>>,
     /// Futures that wait for a session to open or close.
     sessions: RefCell<Vec<WakeBy>>,
+    /// The latest sessions that could not be made.
+    failed: RefCell<VecDeque<FailedConnect>>,
     /// The task that was polled last.
     pub(super) current: Current,
     /// The reason why the last call was refused.
@@ -154,6 +161,21 @@ impl State {
         for future in self.sessions.borrow_mut().drain(..) {
             self.wake(future);
         }
+    }
+
+    /// Keeps the reason why a session could not be made, for futures that wait for it.
+    pub(super) fn keep_failed(&self, failed: FailedConnect) {
+        let mut all = self.failed.borrow_mut();
+        if all.len() == MAX_FAILED {
+            all.pop_front();
+        }
+        all.push_back(failed);
+    }
+
+    /// The reason why a session could not be made, if it is one of the latest.
+    pub(super) fn failed(&self, session: Session) -> Option<FailedConnect> {
+        let all = self.failed.borrow();
+        all.iter().rev().find(|it| it.session == session).copied()
     }
 
     pub(super) fn wait_for_sessions(&self, context: &Context<'_>) {

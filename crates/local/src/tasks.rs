@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::Context;
 
 use dunlin_core::{Cx, Done, Refuse, Request, SessionEvent, Ticket, TimerToken};
+use dunlin_nexus::FailedConnect;
 use dunlin_wire::ErrorCode;
 
 use crate::executor::Executor;
@@ -76,6 +77,11 @@ pub(super) fn on_timer(tasks: &mut Tasks, _: TimerToken, cx: &mut Cx<'_>) {
 }
 
 pub(super) fn on_session(tasks: &mut Tasks, _: SessionEvent, _: &mut Cx<'_>) {
+    tasks.state.wake_for_sessions();
+}
+
+pub(super) fn on_connect_failed(tasks: &mut Tasks, failed: FailedConnect, _: &mut Cx<'_>) {
+    tasks.state.keep_failed(failed);
     tasks.state.wake_for_sessions();
 }
 

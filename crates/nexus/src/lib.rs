@@ -28,11 +28,11 @@ mod transports;
 mod workers;
 
 pub use clock::TscClock;
-pub use dunlin_control::ConnectFailure;
+pub use dunlin_control::{ConnectFailure, FailedConnect};
 pub use error::{ConnectError, EndpointError, NexusError};
 pub use idle::Idle;
 pub use nexus::{DEFAULT_PORT, InsightTcp, Nexus, NexusBuilder};
 pub use pulse::Pulse;
-pub use rpc::{ConnectOptions, EndpointBuilder, PeerServing, Rpc, ServingFn};
+pub use rpc::{ConnectOptions, EndpointBuilder, FailedFn, PeerServing, Rpc, ServingFn};
 pub use transports::{Open, Opened, Reach};
 pub use workers::WorkerOptions;

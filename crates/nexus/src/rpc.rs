@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use dunlin_control::{ConnectFailure, Event, Wish};
+use dunlin_control::{ConnectFailure, Event, FailedConnect, Wish};
 use dunlin_core::{Cx, Endpoint as Engine, HandleError, Nanos, Progress, Session, SessionOptions};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;
@@ -59,6 +59,9 @@ pub struct PeerServing {
 
 /// Called when the process of a session's peer announces its services.
 pub type ServingFn<App> = fn(&mut App, PeerServing, &mut Cx<'_>);
+
+/// Called when a session could not be made.
+pub type FailedFn<App> = fn(&mut App, FailedConnect, &mut Cx<'_>);
 
 /// The options of a new session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,6 +124,7 @@ pub struct Rpc<T: Open, App> {
     handshakes: Handshakes,
     index: EndpointIndex,
     serving: ServingFn<App>,
+    failed: FailedFn<App>,
     /// The names of the services that are registered.
     services: Vec<&'static str>,
     publisher: Publisher,
@@ -325,6 +329,7 @@ impl<T: Open, App> Rpc<T, App> {
             {
                 on_wrong_stage(&wrong);
             }
+            self.on_failed();
         }
         self.events.doorbell.ring();
     }
@@ -357,6 +362,14 @@ impl<T: Open, App> Rpc<T, App> {
         while let Some(report) = self.engine.lifecycle().take_report() {
             let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
             self.handshakes.report(&mut self.engine, ways, report, now);
+        }
+        self.on_failed();
+    }
+
+    fn on_failed(&mut self) {
+        while let Some(failed) = self.handshakes.take_failed() {
+            let (app, mut cx) = self.engine.with();
+            (self.failed)(app, failed, &mut cx);
         }
     }
 

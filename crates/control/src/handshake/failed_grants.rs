@@ -9,17 +9,17 @@ use super::steps::Step;
 use super::{Handshake, MAX_RETRIES};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
-use crate::types::{Command, ConnectFailure, SessionKey};
-
-/// Most failures that are kept for the program.
-pub(super) const MAX_FAILURES: usize = 64;
+use crate::types::{Command, ConnectFailure, FailedConnect, SessionKey};
 
 impl<F, P> Handshake<F, P> {
     /// The reason why a session could not be connected, if it is one of the last few failures.
     pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
-        let mut latest = self.failures.iter().rev();
-        let found = latest.find(|(failed, _)| *failed == session);
-        found.map(|(_, failure)| *failure)
+        self.failures.of(session)
+    }
+
+    /// The next session that could not be connected, each once.
+    pub fn take_failed(&mut self) -> Option<FailedConnect> {
+        self.failures.take()
     }
 
     /// Takes the session's new token from core; `None`: the session has ended, which core will
@@ -94,10 +94,11 @@ impl<F, P> Handshake<F, P> {
     }
 
     fn fail(&mut self, entry: &Connecting<P>, failure: ConnectFailure) {
-        if self.failures.len() == MAX_FAILURES {
-            self.failures.pop_front();
-        }
-        self.failures.push_back((entry.session, failure));
+        self.failures.add(FailedConnect {
+            session: entry.session,
+            address: entry.wish.to.first().copied(),
+            failure,
+        });
         let (key, reason) = (entry.key, failure.close_reason());
         self.steps.push_back(Step::Close { key, reason });
     }

@@ -8,7 +8,7 @@ use dunlin_wire::control::{EndpointUid, Incarnation};
 use dunlin_wire::{ReqNum, Token};
 
 use super::channels::MAX_OFFERS;
-use super::failed_grants::MAX_FAILURES;
+use super::failures::MAX_FAILURES;
 use super::*;
 
 mod given_back;

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use dunlin::{AsyncError, CallErrorKind, ErrorCode, Ran, ReqType, RpcError, Session};
+use dunlin::{
+    AsyncError, CallErrorKind, ConnectFailure, ConnectOptions, ErrorCode, Nexus, NotConnected, Ran,
+    ReqType, RpcError, Session,
+};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{Either, join_all, select};
 
-use crate::{ECHO, NEVER, PATIENCE, beside, client, echo};
+use crate::{ECHO, NEVER, PATIENCE, beside, client, echo, local};
 
 #[test]
 fn a_call_gives_the_response_and_both_msgbufs() {
@@ -144,6 +147,8 @@ fn refused_calls_give_their_msgbufs_back() {
                 assert_eq!(refused.error, AsyncError::Refused(CallErrorKind::NoSession));
                 assert_eq!(refused.request.len(), 100);
                 assert_eq!(connected(&cx, session).await, Err(AsyncError::NoSession));
+                let gone = NotConnected::Gone(AsyncError::NoSession);
+                assert_eq!(cx.connected(session).await, Err(gone));
             });
         },
         |_| (),
@@ -151,7 +156,35 @@ fn refused_calls_give_their_msgbufs_back() {
 }
 
 async fn connected(cx: &dunlin::Caller, session: Session) -> Result<(), AsyncError> {
-    cx.connected(session).await
+    Ok(cx.connected(session).await?)
+}
+
+/// A future that waits learns why, whether it began to wait before the failure or after it.
+#[test]
+fn a_session_that_cannot_be_made_gives_its_reason_and_address() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let mut local = local(&Nexus::bind("127.0.0.1:0").unwrap());
+    let options = ConnectOptions {
+        patience: Duration::from_millis(100),
+        ..ConnectOptions::default()
+    };
+    let session = local.connect_with(address, &options).unwrap();
+    for _ in 0..2 {
+        let error = local.block_on(|cx| async move { cx.connected(session).await });
+        let error = error.unwrap_err();
+        let NotConnected::Failed(failed) = error else {
+            panic!("{error}");
+        };
+        assert_eq!(failed.failure, ConnectFailure::Unreachable);
+        assert_eq!(failed.address, Some(address));
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("{address}: no server"))
+        );
+    }
 }
 
 #[test]

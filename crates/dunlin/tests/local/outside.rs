@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use dunlin::{AsyncError, CallErrorKind, Caller};
+use dunlin::{AsyncError, CallErrorKind, Caller, NotConnected};
 use futures::task::noop_waker;
 
 use crate::{ECHO, NEVER, PATIENCE, beside, client, echo};
@@ -100,7 +100,7 @@ fn a_session_works_at_its_endpoint_alone() {
                     (wrong, &b"word"[..])
                 );
                 let wrong = AsyncError::WrongEndpoint;
-                assert_eq!(cx.connected(theirs).await, Err(wrong));
+                assert_eq!(cx.connected(theirs).await, Err(NotConnected::Gone(wrong)));
                 assert_eq!(cx.disconnect(theirs), Err(wrong));
                 assert_eq!(cx.session_info(theirs).err(), Some(wrong));
                 cx.call(ours, ECHO, refused.request).await.unwrap();

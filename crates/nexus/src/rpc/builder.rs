@@ -131,6 +131,7 @@ impl<T: Open> EndpointBuilder<T> {
             handshakes: Handshakes::new(index),
             index,
             serving: |_, _, _| {},
+            failed: |_, _, _| {},
             services: Vec::new(),
             publisher,
             pulse,

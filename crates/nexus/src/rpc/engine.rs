@@ -9,7 +9,7 @@ use dunlin_core::{
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::ReqType;
 
-use super::{Rpc, ServingFn};
+use super::{FailedFn, Rpc, ServingFn};
 use crate::clock::TscClock;
 use crate::transports::Open;
 
@@ -112,6 +112,12 @@ impl<T: Open, App> Rpc<T, App> {
     #[inline]
     pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
         self.engine.on_given_up(run);
+    }
+
+    /// Sets the function that gets the sessions that could not be made, with their reasons. The
+    /// function of [`Self::on_session`] gets their ends.
+    pub fn on_connect_failed(&mut self, run: FailedFn<App>) {
+        self.failed = run;
     }
 
     /// Sets the function that timers call ([`Cx::timer`]).
