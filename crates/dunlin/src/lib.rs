@@ -55,7 +55,7 @@ pub use dunlin_local::{
 #[cfg(feature = "channel")]
 pub use dunlin_hub::{
     Answer, Channel, ChannelBuilder, ChannelError, ChannelOptions, ChannelState, Hub, HubBuilder,
-    HubError, Outgoing, Permit, TypedCall, Watch,
+    HubError, Outgoing, Permit, Resolve, TypedCall, Watch,
 };
 
 #[cfg(feature = "server")]

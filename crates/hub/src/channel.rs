@@ -17,6 +17,7 @@ use crate::hub::Hub;
 use crate::orders::Order;
 use crate::outgoing::{Outgoing, Permit};
 use crate::plan::{ChannelOptions, Plan};
+use crate::resolve::{Resolve, Resolver};
 
 /// A client of one or more servers, for async programs: any task of any runtime can call, and a
 /// thread of the [`Hub`] sends. It connects and reconnects by itself, and repeats calls that
@@ -51,6 +52,7 @@ pub struct ChannelBuilder {
     /// `None`: the hub of the process, unless that cannot be started.
     hub: Option<Hub>,
     addresses: Vec<String>,
+    resolvers: Vec<Resolver>,
     options: ChannelOptions,
     pick: Option<Pick>,
     retry: Option<Retry>,
@@ -83,6 +85,7 @@ impl ChannelBuilder {
         Self {
             hub,
             addresses: Vec::new(),
+            resolvers: Vec::new(),
             options,
             pick: None,
             retry: None,
@@ -91,9 +94,23 @@ impl ChannelBuilder {
     }
 
     /// Adds a server, as `host:port`; call it again for more. The channel looks names up every 30
-    /// s, and after it has lost a session.
+    /// s, and after it has lost a session, each in a thread of its own.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
+        self
+    }
+
+    /// Adds servers that a resolver of the program finds; call it again for more. They come in
+    /// addition to those of [`Self::address`].
+    pub fn resolver(mut self, resolver: impl Resolve) -> Self {
+        self.resolvers.push(Resolver::new(resolver));
+        self
+    }
+
+    /// Sets the time after which names are looked up again, and resolvers asked again, if no
+    /// session is lost before: 30 s by default.
+    pub fn lookup(mut self, span: Duration) -> Self {
+        self.options.lookup = span;
         self
     }
 
@@ -139,11 +156,12 @@ impl ChannelBuilder {
     /// Opens the channel, and does not wait until it has connected.
     ///
     /// # Errors
-    /// An address is not a host and a port, there is no address, or the hub of the process cannot
-    /// be started.
+    /// An address is not a host and a port, there is neither an address nor a resolver, or the hub
+    /// of the process cannot be started.
     pub fn open(self) -> Result<Channel, ChannelError> {
         let mut plan = Plan::new(&self.options);
         plan.addresses = self.addresses;
+        plan.resolvers = self.resolvers;
         plan.config.pick = self.pick.unwrap_or(plan.config.pick);
         plan.config.retry = self.retry.unwrap_or(plan.config.retry);
         plan.config.hedge = self.hedge.map(Nanos::from);

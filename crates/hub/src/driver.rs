@@ -27,6 +27,7 @@ use crate::error::ChannelError;
 use crate::inbox::Inbox;
 use crate::letter::{self, Mailbox};
 use crate::plan::Plan;
+use crate::resolve::{LookUp, Sources};
 use held::Held;
 use links::Links;
 
@@ -61,7 +62,7 @@ struct Attempt {
 #[derive(Debug)]
 pub(crate) struct Driver {
     id: u32,
-    plan: Plan,
+    sources: Sources,
     machine: Machine,
     board: Arc<Board>,
     /// Calls that have not ended, by their index.
@@ -80,13 +81,16 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(id: u32, plan: Plan, board: Arc<Board>, seed: u64, now: Nanos) -> Self {
         let mut machine = Machine::new(plan.config, seed, now);
-        if plan.config.lookup.is_none() {
-            machine.on_addresses(plan.addresses.iter().map(String::as_str), now);
+        let sources = plan.sources();
+        // A channel with such addresses need not wait for a look-up.
+        let are_fixed = sources.known().next().is_some();
+        if are_fixed {
+            machine.on_addresses(sources.known(), now);
         }
         Self {
             id,
             links: Links::new(),
-            plan,
+            sources,
             machine,
             board,
             seats: Vec::new(),
@@ -94,7 +98,7 @@ impl Driver {
             held: Held::new(),
             shown: None,
             wait: None,
-            wants_names: false,
+            wants_names: are_fixed,
         }
     }
 
@@ -104,9 +108,12 @@ impl Driver {
         times.into_iter().flatten().min().unwrap_or(Nanos::MAX)
     }
 
-    /// Takes the names that must be looked up now, if there are any.
-    pub(crate) fn take_names(&mut self) -> Option<Vec<String>> {
-        std::mem::take(&mut self.wants_names).then(|| self.plan.addresses.clone())
+    /// Takes the look-ups that must begin now.
+    pub(crate) fn take_look_ups(&mut self) -> Vec<LookUp> {
+        match std::mem::take(&mut self.wants_names) {
+            true => self.sources.begin(),
+            false => Vec::new(),
+        }
     }
 
     // Events from callers.
@@ -144,14 +151,11 @@ impl Driver {
         self.wait = Some(self.wait.map_or(until, |wait| wait.min(until)));
     }
 
-    /// Names were looked up.
-    pub(crate) fn on_names(&mut self, names: Option<&[String]>, now: Nanos) {
-        match names {
-            Some(names) => {
-                let names = names.iter().map(String::as_str);
-                self.machine.on_addresses(names, now);
-            }
-            None => self.machine.on_lookup_failed(now),
+    /// A source was looked up.
+    pub(crate) fn on_names(&mut self, source: usize, found: Option<Vec<String>>, now: Nanos) {
+        match self.sources.on_end(source, found) {
+            true => self.machine.on_addresses(self.sources.known(), now),
+            false => self.machine.on_lookup_failed(now),
         }
     }
 

@@ -20,7 +20,7 @@ pub enum ChannelError {
     Full,
     /// An address is not a host and a port.
     Address(String),
-    /// The channel has no address.
+    /// The channel has neither an address nor a resolver.
     NoAddress,
     /// A call is for the endpoint 65535, which no server has. It has not run.
     Endpoint,
@@ -115,7 +115,9 @@ impl fmt::Display for ChannelError {
             Self::NoServer(reasons) => write!(f, "no server is ready: {reasons}"),
             Self::Full => f.write_str("the channel has too many calls; wait for one to end"),
             Self::Address(address) => write!(f, "{address:?} is not a host and a port"),
-            Self::NoAddress => f.write_str("the channel has no address; give it one at least"),
+            Self::NoAddress => {
+                f.write_str("the channel has no address and no resolver; give it one at least")
+            }
             Self::Endpoint => f.write_str("no server has an endpoint 65535"),
             Self::Meta(error) => error.fmt(f),
             Self::Closed => f.write_str("the hub of the channel has ended"),

@@ -9,6 +9,7 @@
 //! | `hub.rs` | the nexus and endpoint threads |
 //! | `letter.rs`, `orders.rs`, `board.rs` | between callers and a thread: calls, orders, states |
 //! | `inbox.rs` | what a thread finds |
+//! | `resolve.rs` | where a channel's addresses come from |
 //! | `thread.rs` | a turn of a thread |
 //! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, sessions |
 //!
@@ -30,6 +31,7 @@ mod letter;
 mod orders;
 mod outgoing;
 mod plan;
+mod resolve;
 mod thread;
 #[cfg(feature = "tower")]
 mod through;
@@ -44,6 +46,7 @@ pub use error::{AddressError, ChannelError, HubError, Reasons};
 pub use hub::{Hub, HubBuilder};
 pub use outgoing::{Answer, Outgoing, Permit};
 pub use plan::ChannelOptions;
+pub use resolve::Resolve;
 #[cfg(feature = "tower")]
 pub use through::{Through, ThroughCall, ThroughError};
 pub use typed::TypedCall;

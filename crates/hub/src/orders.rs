@@ -17,8 +17,8 @@ pub(crate) enum Order {
     Open(u32, Box<Plan>, Arc<Board>),
     /// A channel has no handle and no call any more.
     Close(u32),
-    /// The addresses of a channel's names; `None`: the look-up has failed.
-    Names(u32, Option<Vec<String>>),
+    /// The addresses of one of a channel's sources; `None`: the look-up has found none.
+    Names(u32, usize, Option<Vec<String>>),
     /// A task waits for a change of a channel's state, until this time.
     Wait(u32, Nanos),
     /// The thread ends.

@@ -1,15 +1,13 @@
 //! A channel's addresses and options, from the builder to the channel's thread.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use dunlin_channel::Config;
 use dunlin_core::Nanos;
 
 use crate::error::ChannelError;
-
-/// Names are looked up again after this time.
-const LOOKUP: Nanos = Nanos::from_secs(30);
+use crate::resolve::{Resolver, Sources};
 
 /// Options that an operator tunes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,16 +21,19 @@ pub struct ChannelOptions {
     pub patience: Duration,
     /// The deadline of calls that have none of their own; `None`: there is no limit.
     pub deadline: Option<Duration>,
+    /// Time after which names are looked up again, and resolvers of the program asked again.
+    pub lookup: Duration,
 }
 
 impl Default for ChannelOptions {
-    /// One thread, 4096 calls, 5 s of patience, no deadline.
+    /// One thread, 4096 calls, 5 s of patience, no deadline, 30 s between look-ups.
     fn default() -> Self {
         Self {
             threads: 1,
             queue: 4096,
             patience: Duration::from_secs(5),
             deadline: None,
+            lookup: Duration::from_secs(30),
         }
     }
 }
@@ -41,7 +42,10 @@ impl Default for ChannelOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) addresses: Vec<String>,
+    /// The resolvers of the program, and those of the names among the addresses.
+    pub(crate) resolvers: Vec<Resolver>,
     pub(crate) config: Config,
+    lookup: Nanos,
 }
 
 impl Plan {
@@ -56,35 +60,32 @@ impl Plan {
         };
         Self {
             addresses: Vec::new(),
+            resolvers: Vec::new(),
             config,
+            lookup: options.lookup.into(),
         }
     }
 
-    /// Checks the addresses, and decides whether they must be looked up.
+    /// Checks the addresses, and finds the names among them, which must be looked up.
     pub(crate) fn check(&mut self) -> Result<(), ChannelError> {
-        if self.addresses.is_empty() {
+        if self.addresses.is_empty() && self.resolvers.is_empty() {
             return Err(ChannelError::NoAddress);
         }
         let wrong = self.addresses.iter().find(|address| !is_address(address));
         if let Some(wrong) = wrong {
             return Err(ChannelError::Address(wrong.clone()));
         }
-        if self.addresses.iter().any(|address| is_name(address)) {
-            self.config.lookup = Some(LOOKUP);
+        let names = self.addresses.extract_if(.., |address| is_name(address));
+        self.resolvers.extend(names.map(Resolver::of_name));
+        if !self.resolvers.is_empty() {
+            self.config.lookup = Some(self.lookup);
         }
         Ok(())
     }
 
-    /// The addresses in the form that the machine gets. Looks up the names among them, which may
-    /// take long. `None`: no name has an address.
-    pub(crate) fn look_up(addresses: &[String]) -> Option<Vec<String>> {
-        let found: Vec<String> = addresses
-            .iter()
-            .filter_map(|address| address.to_socket_addrs().ok())
-            .flatten()
-            .map(|address| address.to_string())
-            .collect();
-        (!found.is_empty()).then_some(found)
+    /// Where the addresses of the channel come from.
+    pub(crate) fn sources(self) -> Sources {
+        Sources::new(self.addresses, self.resolvers)
     }
 }
 

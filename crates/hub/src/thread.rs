@@ -19,7 +19,7 @@ use crate::error::ChannelError;
 use crate::inbox::{Inbox, Post};
 use crate::letter::{self, Letter};
 use crate::orders::Order;
-use crate::plan::Plan;
+use crate::resolve::LookUp;
 
 /// Iterations for which a thread that is stopping waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
@@ -149,8 +149,8 @@ impl Thread {
                     self.with(id, now, Driver::close);
                     self.channels.remove(&id);
                 }
-                Order::Names(id, names) => {
-                    self.touch(id, now, |driver, _| driver.on_names(names.as_deref(), now));
+                Order::Names(id, source, names) => {
+                    self.touch(id, now, |driver, _| driver.on_names(source, names, now));
                 }
                 Order::Wait(id, until) => {
                     self.touch(id, now, |driver, _| driver.on_wait(until));
@@ -282,32 +282,32 @@ impl Thread {
         let mut at = 0;
         while let Some(channel) = self.touched.get(at).copied() {
             at += 1;
-            let names = self.with(channel, now, |driver, around| {
+            let settled = self.with(channel, now, |driver, around| {
                 driver.settle(around);
-                (driver.take_names(), driver.next_wakeup())
+                (driver.take_look_ups(), driver.next_wakeup())
             });
-            let Some((names, wakeup)) = names else {
+            let Some((look_ups, wakeup)) = settled else {
                 continue;
             };
             self.wake_by(wakeup);
-            if let Some(names) = names {
-                self.look_up(channel, names);
+            for look_up in look_ups {
+                self.look_up(channel, look_up);
             }
         }
         self.touched.clear();
     }
 
-    /// Looks names up in a thread of its own, because one name may take half a minute. A channel
-    /// has one such thread at a time.
-    fn look_up(&self, channel: u32, names: Vec<String>) {
+    /// Looks a source up in a thread of its own, because that may take half a minute.
+    fn look_up(&self, channel: u32, look_up: LookUp) {
         let post = Arc::clone(&self.post);
+        let source = look_up.source;
         let looking = std::thread::Builder::new().name("dunlin-names".into());
         let spawned = looking.spawn(move || {
             post.orders
-                .send(Order::Names(channel, Plan::look_up(&names)));
+                .send(Order::Names(channel, source, look_up.run()));
         });
         if spawned.is_err() {
-            self.post.orders.send(Order::Names(channel, None));
+            self.post.orders.send(Order::Names(channel, source, None));
         }
     }
 

@@ -149,6 +149,7 @@ impl Settings {
                 queue: options.queue,
                 patience: options.patience,
                 deadline: options.deadline,
+                lookup: options.lookup,
             })
     }
 

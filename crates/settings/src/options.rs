@@ -31,6 +31,7 @@ pub(super) struct ChannelOptions {
     pub(super) queue: usize,
     pub(super) patience: Duration,
     pub(super) deadline: Option<Duration>,
+    pub(super) lookup: Duration,
 }
 
 /// Options of a [`ServerBuilder`](dunlin_server::ServerBuilder).
@@ -82,6 +83,7 @@ impl Default for ChannelOptions {
             queue: 4096,
             patience: Duration::from_secs(5),
             deadline: None,
+            lookup: Duration::from_secs(30),
         }
     }
 }

@@ -8,6 +8,7 @@ mod drops;
 mod failure;
 mod limits;
 mod metadata;
+mod names;
 mod process;
 mod runtime;
 mod server;

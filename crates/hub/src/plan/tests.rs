@@ -35,10 +35,3 @@ fn what_is_no_address_is_named() {
     }
     assert!(matches!(check(&[]), Err(ChannelError::NoAddress)));
 }
-
-#[test]
-fn a_look_up_that_finds_nothing_says_so() {
-    assert_eq!(Plan::look_up(&["nowhere.invalid:1".into()]), None);
-    let found = Plan::look_up(&["127.0.0.1:7".into(), "nowhere.invalid:1".into()]);
-    assert_eq!(found, Some(vec!["127.0.0.1:7".into()]));
-}

@@ -58,6 +58,13 @@ pub(super) const CHANNEL: &[Setting] = &[
     )
     .within(US..=24 * HOUR)
     .words(&["none"]),
+    channel(
+        "channel.lookup",
+        SECONDS,
+        |channel| &mut channel.lookup,
+        "time after which the names of servers are looked up again, if no session is lost before",
+    )
+    .within(MS..=24 * HOUR),
 ];
 
 pub(super) const SERVER: &[Setting] = &[
