@@ -18,7 +18,13 @@ const PREFIX: &str = "DUNLIN_";
 
 /// Variables with that prefix that are not options: the one that names the file, and those that
 /// this project's tests read.
-const OTHER_VARIABLES: [&str; 4] = [CONFIG, "DUNLIN_NO_SKIP", "DUNLIN_BLESS", "DUNLIN_KILLS"];
+const OTHER_VARIABLES: [&str; 5] = [
+    CONFIG,
+    "DUNLIN_NO_SKIP",
+    "DUNLIN_BLESS",
+    "DUNLIN_KILLS",
+    "DUNLIN_DRAINS",
+];
 
 /// Options that are set, with their sources.
 #[derive(Clone, Debug, Default)]

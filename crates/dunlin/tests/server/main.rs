@@ -5,6 +5,7 @@
 
 mod clients;
 mod drain;
+mod drill;
 mod health;
 mod layers;
 mod service;
