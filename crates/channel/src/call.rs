@@ -34,6 +34,8 @@ pub(crate) enum Stage {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     terms: Terms,
+    /// The number of calls that began before this one.
+    order: u64,
     stage: Stage,
     /// The number of attempts that have begun, except the free ones.
     begun: usize,
@@ -112,6 +114,8 @@ pub(crate) struct Attempt {
 pub(crate) struct Calls {
     calls: Slab<CallId, Call>,
     attempts: Slab<AttemptId, Attempt>,
+    /// The number of calls so far.
+    all: u64,
     waiting: Queue,
     due: Timers,
 }
@@ -121,6 +125,7 @@ impl Calls {
         Self {
             calls: Slab::new(),
             attempts: Slab::new(),
+            all: 0,
             waiting: Queue::new(),
             due: Timers::new(),
         }
@@ -148,12 +153,12 @@ impl Calls {
         self.due.next()
     }
 
-    /// The call that has waited longest.
+    /// The oldest call that waits.
     pub(crate) fn first_waiting(&self) -> Option<CallId> {
         self.calls.at(self.waiting.first()?)
     }
 
-    /// The call that began to wait after `id`.
+    /// The oldest waiting call after `id`.
     pub(crate) fn waiting_after(&self, id: CallId) -> Option<CallId> {
         self.calls.at(self.waiting.after(id.parts().0)?)
     }
@@ -167,8 +172,11 @@ impl Calls {
     // Events.
 
     pub(crate) fn begin(&mut self, terms: Terms) -> CallId {
+        let order = self.all;
+        self.all += 1;
         self.calls.insert(Call {
             terms,
+            order,
             stage: Stage::Flying { hedge: None },
             begun: 0,
             free: 0,
@@ -191,9 +199,17 @@ impl Calls {
             return;
         };
         call.stage = stage;
+        let order = call.order;
         self.due.set(index, call.wakeup());
         match stage {
-            Stage::Waiting { .. } => self.waiting.push(index),
+            Stage::Waiting { .. } => {
+                let calls = &self.calls;
+                let is_later = |other| {
+                    let other = calls.at(other).and_then(|other| calls.get(other));
+                    other.is_some_and(|other| other.order > order)
+                };
+                self.waiting.push(index, is_later);
+            }
             _ => self.waiting.remove(index),
         }
     }

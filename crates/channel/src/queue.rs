@@ -1,5 +1,5 @@
-//! A queue of calls in the order in which they began to wait, from which any call can be taken: a
-//! list whose links are in one vector, so that waiting allocates nothing.
+//! A queue of calls, the oldest first, from which any call can be taken: a list whose links are in
+//! one vector, so that waiting allocates nothing.
 
 const NONE: u32 = u32::MAX;
 
@@ -36,14 +36,15 @@ impl Queue {
         index(self.first)
     }
 
-    /// The one that began to wait next after `at`.
+    /// The next one after `at`.
     pub(crate) fn after(&self, at: u32) -> Option<u32> {
         let links = self.links.get(at as usize)?;
         index(links.after)
     }
 
-    /// Puts `at` at the end. If `at` waits already, it keeps its place.
-    pub(crate) fn push(&mut self, at: u32) {
+    /// Puts `at` before the later ones at the end of the queue, of which `is_later` tells. If `at`
+    /// waits already, it keeps its place.
+    pub(crate) fn push(&mut self, at: u32, is_later: impl Fn(u32) -> bool) {
         let slot = at as usize;
         if slot >= self.links.len() {
             self.links.resize(slot + 1, OUTSIDE);
@@ -51,16 +52,23 @@ impl Queue {
         if self.links[slot].is_in {
             return;
         }
+        let (mut before, mut after) = (self.last, NONE);
+        while let Some(other) = index(before).filter(|other| is_later(*other)) {
+            (before, after) = (self.links[other as usize].before, other);
+        }
         self.links[slot] = Links {
-            before: self.last,
-            after: NONE,
+            before,
+            after,
             is_in: true,
         };
-        match index(self.last) {
-            Some(last) => self.links[last as usize].after = at,
+        match index(before) {
+            Some(before) => self.links[before as usize].after = at,
             None => self.first = at,
         }
-        self.last = at;
+        match index(after) {
+            Some(after) => self.links[after as usize].before = at,
+            None => self.last = at,
+        }
     }
 
     /// Takes `at` out, if it waits.

@@ -9,11 +9,14 @@ proptest! {
     fn calls_wait_in_order(steps in proptest::collection::vec((any::<bool>(), 0..16_u32), 1..200)) {
         let mut queue = Queue::new();
         let mut model: Vec<u32> = Vec::new();
+        // Two are always of one age; the one that came first goes first.
+        let age = |at: u32| at / 2;
         for (is_push, at) in steps {
             if is_push {
-                queue.push(at);
+                queue.push(at, |other| age(other) > age(at));
                 if !model.contains(&at) {
-                    model.push(at);
+                    let later = model.iter().rev().take_while(|other| age(**other) > age(at));
+                    model.insert(model.len() - later.count(), at);
                 }
             } else {
                 queue.remove(at);
