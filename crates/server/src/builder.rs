@@ -227,8 +227,9 @@ impl ServerBuilder {
     /// # Errors
     /// As for [`Self::start`]; or signals cannot be caught.
     pub fn serve(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Drained, ServeError> {
-        let running = self.start(at)?;
+        // Before any client can use the server, so that a signal drains it from then on.
         let signals = Caught::new().map_err(ServeError::Signals)?;
+        let running = self.start(at)?;
         signals.wait();
         Ok(running.drain())
     }

@@ -1,5 +1,5 @@
 //! SIGINT and SIGTERM, for `serve` alone. The first signal begins the drain. The second, and any
-//! signal after the server has ended, ends the process immediately.
+//! signal after the server has ended or has failed to start, ends the process immediately.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ const BY_SIGNAL: i32 = 128;
 /// A signal has come, so the next one ends the process.
 static HAS_COME: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Catches signals from now on.
+/// Catches signals from now on. Once it is dropped, any signal ends the process.
 pub(crate) struct Caught(Signals);
 
 impl Caught {
@@ -32,6 +32,14 @@ impl Caught {
     /// Waits for the first signal.
     pub(crate) fn wait(mut self) {
         self.0.forever().next();
+    }
+}
+
+impl Drop for Caught {
+    fn drop(&mut self) {
+        if let Some(has_come) = HAS_COME.get() {
+            has_come.store(true, Ordering::SeqCst);
+        }
     }
 }
 
