@@ -4,6 +4,7 @@
 //! and 100 ms.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use dunlin::Rng;
@@ -40,13 +41,21 @@ fn rounds() -> (usize, Duration) {
     }
 }
 
+/// A loopback address of this drill's own, where no other process takes the port of a server that
+/// is away.
+fn own_host() -> String {
+    static HOSTS: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let host = HOSTS.fetch_add(1, Ordering::Relaxed);
+    format!("127.{}.{low}.{host}:0", high.max(1))
+}
+
 /// Drains this many servers in turn, and starts each again after a pause.
 fn drill(way: Way, servers: usize, away: Duration) {
     let (rounds, most) = rounds();
     let book = Arc::<Book>::default();
-    let mut running: Vec<_> = (0..servers)
-        .map(|_| Some(start(way, "127.0.0.1:0", &book)))
-        .collect();
+    let at = own_host();
+    let mut running: Vec<_> = (0..servers).map(|_| Some(start(way, &at, &book))).collect();
     let addresses: Vec<String> = running
         .iter()
         .map(|server| server.as_ref().unwrap().address().to_string())
