@@ -1,5 +1,5 @@
-//! A policy for tower's layers that repeat and hedge calls: it asks a call's error whether a handler
-//! ran, and the call whether it may run twice.
+//! A policy for tower's layers that repeat and hedge calls: it asks a call's error whether a
+//! handler ran, and the call whether it may run twice.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -13,8 +13,8 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Repeats calls that have provably not run, and idempotent calls that may have run. No other call
 /// is sent twice. Hedges idempotent calls.
 ///
-/// A channel repeats calls by itself; this policy is for a layer above several channels, or for more
-/// attempts. The deadline of a call is that of each attempt.
+/// A channel repeats calls by itself; this policy is for a layer above several channels, or for
+/// more attempts. The deadline of a call is that of each attempt.
 ///
 /// ```
 /// use dunlin::Channel;

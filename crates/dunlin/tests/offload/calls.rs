@@ -15,10 +15,11 @@ fn values_errors_and_notifications_arrive() {
         let client = bench.client(|jobs, _| async move {
             jobs.note(&30).unwrap();
             jobs.note(&12).unwrap();
-            (jobs.double(&21).await, jobs.double(&0).await)
+            let (value, error) = (jobs.double(&21).await, jobs.double(&0).await);
+            (value, error, jobs.next(&7).await)
         });
-        let (value, error) = bench.finish(client);
-        assert_eq!(value, Ok(42));
+        let (value, error, next) = bench.finish(client);
+        assert_eq!((value, next), (Ok(42), Ok(8)));
         assert_eq!(error, Err(Failure::Method("nothing to double".to_owned())));
         bench.run_until(|| bench.seen.noted.load(Ordering::SeqCst) == 42);
     }

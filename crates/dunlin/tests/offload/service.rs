@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dunlin::service::{Context, Postcard};
+use dunlin::service::{Context, Fixed, Postcard};
 use dunlin::{Clock, TscClock, service};
 
 #[service(codec = Postcard, send)]
@@ -34,6 +34,10 @@ pub(crate) trait Jobs {
 
     #[notify(7)]
     fn note(number: u64);
+
+    /// The next byte, of a message that other handlers borrow.
+    #[method(8, codec = Fixed)]
+    fn next(byte: u8) -> u8;
 }
 
 /// Counts of handlers.
@@ -105,5 +109,8 @@ impl JobsSend for Worker {
 
     async fn note(&self, number: u64, _: Context<'_>) {
         self.0.noted.fetch_add(number, Ordering::SeqCst);
+    }
+    async fn next(&self, byte: u8, _: Context<'_>) -> u8 {
+        byte + 1
     }
 }
