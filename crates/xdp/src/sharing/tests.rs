@@ -36,7 +36,11 @@ fn a_program_lives_as_long_as_any_of_its_owners() {
             drop(first);
             assert_eq!(programs(), 1);
             drop(second);
-            assert_eq!(programs(), 0);
+            // Children of other tests may keep copies of the descriptor for a moment.
+            let begin = std::time::Instant::now();
+            while programs() > 0 {
+                assert!(begin.elapsed() < 10 * PATIENCE);
+            }
         });
     }
 }
