@@ -88,6 +88,8 @@ struct Opened {
     /// The socket's number in the map of sockets.
     number: u32,
     home: Home,
+    /// The file number of the UDP socket that has the address.
+    owner: u64,
 }
 
 impl Drop for Opened {
@@ -95,7 +97,7 @@ impl Drop for Opened {
         // From now on, the program finds no socket for arriving packets and passes them to the
         // kernel.
         let steering = self.interface.steering();
-        steering.release(&self.home);
+        steering.release(&self.home, self.owner);
         steering.forget_socket(self.number);
         if !self.interface.retire(&self.queue) {
             self.leave_frames();
@@ -106,7 +108,12 @@ impl Drop for Opened {
 
 impl Opened {
     /// A socket with a share of the queue and a number, to which nothing is steered yet.
-    fn new(interface: Arc<Interface>, queue: Arc<Queue>, home: Home) -> io::Result<(Self, Rings)> {
+    fn new(
+        interface: Arc<Interface>,
+        queue: Arc<Queue>,
+        home: Home,
+        owner: u64,
+    ) -> io::Result<(Self, Rings)> {
         let count = queue.share_frames();
         let (socket, rings) = Socket::open(queue.host(), count)?;
         let share = queue.take_share().ok_or_else(|| {
@@ -125,6 +132,7 @@ impl Opened {
             interface,
             number,
             home,
+            owner,
         };
         Ok((opened, rings))
     }
@@ -196,7 +204,7 @@ impl Xdp {
         };
         let interface = Interface::get(index, options.mode)?;
         let queue = interface.queue(options.queue, options.umem_bytes, options.endpoints)?;
-        let (opened, rings) = Opened::new(interface, queue, home)?;
+        let (opened, rings) = Opened::new(interface, queue, home, owner_of(&udp)?)?;
         let opened = Arc::new(opened);
         let (queue, share) = (&opened.queue, opened.share);
         let arrivals = Arrivals::new(
@@ -214,8 +222,7 @@ impl Xdp {
         );
         // Last, because a packet may be steered from now on, and needs an empty frame.
         let steering = opened.interface.steering();
-        let owner = owner_of(&udp)?;
-        steering.steer(&home, opened.number, options.queue, owner)?;
+        steering.steer(&home, opened.number, options.queue, opened.owner)?;
         let mac = OwnMac::new(home.mac);
         let ways = Ways::new(home, mac.clone(), &link, Box::new(tables));
         let limits = Limits {

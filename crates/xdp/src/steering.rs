@@ -105,7 +105,7 @@ impl Steering {
     /// until it goes.
     ///
     /// # Errors
-    /// As [`Self::try_attach`].
+    /// The kernel's; `ResourceBusy` if the interface has a program, this one included.
     pub fn attach(&self, index: u32, mode: Mode) -> io::Result<()> {
         patiently(|| self.try_attach(index, mode))
     }
@@ -163,9 +163,11 @@ impl Steering {
             .map_err(|error| explain(error, "the address cannot be steered"))
     }
 
-    /// Lets packets to `home` pass to the kernel again. False if they already did.
-    pub fn release(&self, home: &Home) -> bool {
-        self.remove(&key_of(home))
+    /// Lets packets to `home` pass to the kernel again, unless another endpoint has the address by
+    /// now. False if they already did.
+    pub fn release(&self, home: &Home, owner: u64) -> bool {
+        let key = key_of(home);
+        self.owner_of(&key) == Some(owner) && self.remove(&key)
     }
 
     /// Removes the addresses of endpoints that have ended without doing so: those whose owner is
@@ -194,22 +196,29 @@ impl Steering {
             let last = homes
                 .last()
                 .map_or(std::ptr::null(), |(key, _)| key.as_ptr());
-            let (mut key, mut value) = ([0; KEY], [0; VALUE]);
+            let mut key = [0; KEY];
             let map = pair(number(&self.homes), 0);
             let mut attributes = [map, last as u64, key.as_mut_ptr() as u64, 0];
             // SAFETY: the last key is null or live, and the map's keys have the length of `key`.
             if unsafe { ffi::bpf(MAP_NEXT, &mut attributes) }.is_err() {
                 break;
             }
-            let mut attributes = [map, key.as_ptr() as u64, value.as_mut_ptr() as u64, 0];
-            // SAFETY: the map's keys and values have the lengths of `key` and `value`.
-            if unsafe { ffi::bpf(MAP_LOOKUP, &mut attributes) }.is_err() {
+            let Some(owner) = self.owner_of(&key) else {
                 break;
-            }
-            let [.., a, b, c, d, e, f, g, h] = value;
-            homes.push((key, u64::from_ne_bytes([a, b, c, d, e, f, g, h])));
+            };
+            homes.push((key, owner));
         }
         homes
+    }
+
+    /// The owner of an address in the map.
+    fn owner_of(&self, key: &[u8; KEY]) -> Option<u64> {
+        let mut value = [0; VALUE];
+        let map = pair(number(&self.homes), 0);
+        let mut attributes = [map, key.as_ptr() as u64, value.as_mut_ptr() as u64, 0];
+        // SAFETY: the map's keys and values have the lengths of `key` and `value`.
+        unsafe { ffi::bpf(MAP_LOOKUP, &mut attributes) }.ok()?;
+        value.last_chunk().copied().map(u64::from_ne_bytes)
     }
 
     fn remove(&self, key: &[u8; KEY]) -> bool {
