@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use dunlin::Rng;
 use dunlin_testkit::network::Network;
 
-use crate::drain::{Load, is_ready, start};
+use crate::drain::{Load, is_ready, start, wait_for_more};
 use crate::service::Book;
 use crate::{Way, until};
 
@@ -70,6 +70,8 @@ fn drill(way: Way, servers: usize, away: Duration) {
     for round in 0..rounds {
         let at = round % servers;
         until(|| is_ready(&channel, &addresses[at]));
+        // If a server were up for milliseconds only, calls would end with their patience.
+        wait_for_more(&book, CALLS);
         std::thread::sleep(Duration::from_millis(rng.below(100).into()));
         let begin = Instant::now();
         let drained = running[at].take().unwrap().drain();

@@ -92,18 +92,36 @@ fn come_back(machine: &mut Machine, now: &mut Nanos) {
 }
 
 #[test]
-fn a_call_that_was_refused_often_goes_before_those_that_came_later() {
-    let (mut machine, _) = open(&["a"], Config::DEFAULT);
+fn a_call_that_was_refused_goes_before_one_that_came_later_and_waits_already() {
+    let (mut machine, links) = open(&["a"], Config::DEFAULT);
     let mut now = MILLI;
     let old = call(&mut machine, false, now);
+    let (attempt, _) = sent(&mut machine, now);
+    machine.on_serving(links[0], true, 1, now);
+    call(&mut machine, false, now);
+    machine.on_end(attempt, Outcome::Failed(GONE), now);
+    come_back(&mut machine, &mut now);
+    let sends = std::iter::from_fn(|| machine.poll(now));
+    let mut calls = sends.filter_map(|action| match action {
+        Action::Send { call, .. } => Some(call),
+        _ => None,
+    });
+    assert_eq!(calls.next(), Some(old));
+    assert!(calls.next().is_some(), "the other one is sent too");
+}
+
+#[test]
+fn a_call_that_was_refused_often_waits_without_a_pause() {
+    let (mut machine, _) = open(&["a"], Config::DEFAULT);
+    let mut now = MILLI;
+    let only = call(&mut machine, false, now);
     for _ in 0..5 {
         let Some(Action::Send { attempt, call, .. }) = machine.poll(now) else {
-            panic!("no request is sent");
+            panic!("it is not sent at once");
         };
-        assert_eq!(call, old);
+        assert_eq!(call, only);
         machine.on_issued(attempt);
         machine.on_end(attempt, Outcome::Failed(GONE), now);
-        self::call(&mut machine, false, now);
         come_back(&mut machine, &mut now);
     }
 }
