@@ -94,6 +94,34 @@ impl Drop for Server {
 }
 
 #[test]
+fn a_shell_runs_each_line_and_names_those_that_fail() {
+    let server = Server::start(&["--memory", "8MiB"]);
+    let mut shell = dunlin(&["kv", "shell", "--server", &server.address])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = b"set \"a key\" 'a value'\nget \"a key\"\nget none\n\nfetch x\n\
+                  set n 41\nincr n --json\nshell\nquit\nget n\n";
+    shell.stdin.take().unwrap().write_all(lines).unwrap();
+    let output = shell.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let out = String::from_utf8(output.stdout).unwrap();
+    let (first, second) = out.split_once('\n').unwrap();
+    assert_eq!(first, "a value");
+    let counted: Value = serde_json::from_str(second).unwrap();
+    assert_eq!(counted["number"], 42, "nothing after `quit` is run");
+    let said = String::from_utf8(output.stderr).unwrap();
+    for part in [
+        "line 3: there is no item with the key `none`",
+        "line 5: error: unrecognized subcommand 'fetch'",
+        "line 8: this is a shell already",
+        "3 of 8 lines have failed",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
 fn each_command_does_its_work() {
     let server = Server::start(&["--memory", "8MiB", "--threads", "2", "--mode", "store"]);
     assert_eq!(

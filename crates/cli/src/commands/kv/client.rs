@@ -11,7 +11,7 @@ use dunlin::kv::{Connection, Error, Item, Options, Store};
 use dunlin::settings::Configurable;
 use serde_json::{Value, json};
 
-use super::{dump, load, show};
+use super::{dump, load, shell, show};
 use crate::commands::echo::{EndpointArgs, over, span};
 use crate::commands::target::{bind_ip, resolve};
 use crate::say::{print, print_bytes, with_causes};
@@ -32,6 +32,7 @@ Examples:
   dunlin kv dump items.txt                   all items; --resume goes on after an interruption
   dunlin kv load items.txt                   such a file, or lines with key, tab and value
   dunlin kv load --from 127.0.0.1:11211      the items of a running memcached
+  dunlin kv shell                            these commands, a line each, over one connection
 
 A value that begins with a dash comes after `--`. A write that fails has not happened, unless its
 message says that it may have.
@@ -75,6 +76,9 @@ pub(super) enum Command {
     /// Writes the items of a file, or of a running memcached, to the server
     #[command(after_help = EXAMPLES)]
     Load(load::Args),
+    /// Runs these commands as it reads them, a line each
+    #[command(after_help = EXAMPLES)]
+    Shell(ServerArgs),
 }
 
 /// The server, and how to reach it.
@@ -193,7 +197,7 @@ impl Command {
             Self::Delete(args) => &args.server,
             Self::Incr(args) => &args.server,
             Self::Touch(args) => &args.server,
-            Self::Stats(args) => args,
+            Self::Stats(args) | Self::Shell(args) => args,
             Self::Flush(args) => &args.server,
             Self::Dump(args) => &args.server,
             Self::Load(args) => &args.server,
@@ -207,7 +211,15 @@ fn run_over<T: Configurable>(
     settings: &Settings,
 ) -> anyhow::Result<()> {
     let mut kv = connect::<T>(server, settings)?;
-    operate(command, &mut kv, server.endpoint.json).map_err(|error| advise(error, server))
+    let json = server.endpoint.json;
+    let mut run = |command: &Command| {
+        let json = json || command.server().endpoint.json;
+        operate(command, &mut kv, json).map_err(|error| advise(error, server))
+    };
+    match command {
+        Command::Shell(_) => shell::run(run),
+        one => run(one),
+    }
 }
 
 /// Says what to do about an error, where there is something.
@@ -279,6 +291,7 @@ fn operate<T: Configurable>(
         }
         Command::Dump(args) => dump::run(args, kv, json),
         Command::Load(args) => load::run(args, kv, json),
+        Command::Shell(_) => Err(anyhow!("this is a shell already")),
     }
 }
 

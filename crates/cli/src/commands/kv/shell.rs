@@ -1,0 +1,121 @@
+//! `dunlin kv shell`: the commands of `dunlin kv`, a line each, over one connection. A line that
+//! fails does not end the shell. Called by `client`, which runs the commands.
+
+use std::io::{IsTerminal, stdin};
+
+use anyhow::{anyhow, bail};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+
+use super::client::Command;
+use crate::say::{print, with_causes};
+
+/// Options that belong to the shell, because it has one connection.
+const OF_SHELL: [&str; 3] = ["server", "timeout", "transport"];
+
+/// A line.
+#[derive(Debug, Parser)]
+#[command(name = "", no_binary_name = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Reads lines until there are no more, or until one of them says `quit` or `exit`, and has
+/// `operate` run them. Shows the error of each line that fails.
+///
+/// # Errors
+/// The standard input cannot be read. Without a terminal, also if a line has failed.
+pub(super) fn run(mut operate: impl FnMut(&Command) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let is_terminal = stdin().is_terminal();
+    let (mut number, mut failed) = (0, 0);
+    loop {
+        if is_terminal {
+            print("> ")?;
+        }
+        let mut line = String::new();
+        if stdin().read_line(&mut line)? == 0 || matches!(line.trim(), "quit" | "exit") {
+            break;
+        }
+        number += 1;
+        if let Err(error) = run_line(&line, &mut operate) {
+            failed += 1;
+            eprintln!("line {number}: {}", with_causes(&error));
+        }
+    }
+    match failed == 0 || is_terminal {
+        true => Ok(()),
+        false => Err(anyhow!("{failed} of {number} lines have failed")),
+    }
+}
+
+fn run_line(
+    line: &str,
+    operate: &mut impl FnMut(&Command) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let words = words(line)?;
+    if words.is_empty() {
+        return Ok(());
+    }
+    match Line::command().try_get_matches_from(words) {
+        Ok(matches) => {
+            check(&matches)?;
+            operate(&Line::from_arg_matches(&matches)?.command)
+        }
+        Err(help) if help.kind() == ErrorKind::DisplayHelp => print(&help.to_string()),
+        Err(error) => bail!("{}", error.to_string().trim_end()),
+    }
+}
+
+/// Refuses options that a line cannot have.
+fn check(matches: &ArgMatches) -> anyhow::Result<()> {
+    let Some((_, matches)) = matches.subcommand() else {
+        return Ok(());
+    };
+    for option in OF_SHELL {
+        let source = matches.try_contains_id(option).ok();
+        let source = source.and_then(|_| matches.value_source(option));
+        if source == Some(ValueSource::CommandLine) {
+            bail!("--{option} belongs to `dunlin kv shell` itself");
+        }
+    }
+    Ok(())
+}
+
+/// The words of a line. White space parts them, except after a backslash and within quotation
+/// marks of either kind.
+///
+/// # Errors
+/// A quotation mark is missing, or nothing follows a backslash.
+fn words(line: &str) -> anyhow::Result<Vec<String>> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut word, mut mark) = (None, None);
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (mark, letter) {
+            (Some(open), letter) if letter == open => mark = None,
+            (None, '"' | '\'') => {
+                mark = Some(letter);
+                word.get_or_insert_with(String::new);
+            }
+            (None | Some('"'), '\\') => {
+                let next = letters.next().filter(|next| *next != '\n');
+                let next = next.ok_or_else(|| anyhow!("nothing follows the backslash"))?;
+                word.get_or_insert_with(String::new).push(next);
+            }
+            (None, letter) if letter.is_whitespace() => words.extend(word.take()),
+            (_, letter) => word.get_or_insert_with(String::new).push(letter),
+        }
+    }
+    match mark {
+        Some(mark) => Err(anyhow!("a quotation mark {mark} is missing")),
+        None => {
+            words.extend(word);
+            Ok(words)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
