@@ -1,10 +1,12 @@
-//! The system calls of this crate: `libc` in, values and errors out. Nothing here blocks.
+//! The system calls of this crate: `libc` in, values and errors out. Only files of
+//! `/proc`, [`await_programs`] and a message of `descriptors` may keep the caller waiting.
 //!
 //! Owns every call to the kernel but those of `mapping`. Called by `open`, `socket`, `steering` and
 //! `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
 
 pub(crate) mod descriptors;
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -176,14 +178,33 @@ pub(crate) fn udp_sockets() -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// The abstract names of UNIX sockets in the calling thread's network namespace.
-pub(crate) fn abstract_names() -> io::Result<Vec<String>> {
-    let text = std::fs::read_to_string("/proc/thread-self/net/unix")?;
-    let of_line = |line: &str| {
-        let name = line.split_whitespace().nth(7)?;
-        name.strip_prefix('@').map(str::to_owned)
+/// The abstract names of UNIX sockets that listen in the calling thread's network namespace, each
+/// once.
+pub(crate) fn listening_names() -> io::Result<BTreeSet<Vec<u8>>> {
+    /// `__SO_ACCEPTCON`. Connections that wait have the listener's name as well, without this flag.
+    const LISTENS: &[u8] = b"00010000";
+    // A name may have any bytes.
+    let table = std::fs::read("/proc/thread-self/net/unix")?;
+    let of_line = |line: &[u8]| {
+        let mut fields = line.split(|byte| *byte == b' ').filter(|it| !it.is_empty());
+        let listens = fields.nth(3)? == LISTENS;
+        let name = fields.nth(3)?.strip_prefix(b"@")?;
+        listens.then(|| name.to_vec())
     };
-    Ok(text.lines().filter_map(of_line).collect())
+    let lines = table.split(|byte| *byte == b'\n');
+    Ok(lines.filter_map(of_line).collect())
+}
+
+/// A random number.
+pub(crate) fn random() -> io::Result<u64> {
+    let mut bytes = [0_u8; 8];
+    // SAFETY: the kernel writes at most `bytes.len()` bytes into the live array.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match usize::try_from(got) {
+        Ok(8) => Ok(u64::from_ne_bytes(bytes)),
+        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Returns after every program of the kernel that began before the call has ended

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use crate::ffi;
 use crate::receive::arrivals::fill_all;
@@ -23,8 +24,15 @@ use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
 /// An interface of a network namespace: the namespace's device and number, and its own number.
 type Key = (u64, u64, u32);
 
-/// The interfaces that endpoints of this process use.
-static INTERFACES: Mutex<BTreeMap<Key, Weak<Interface>>> = Mutex::new(BTreeMap::new());
+/// The place of an interface, empty if no endpoint uses it. An endpoint that opens the interface
+/// holds the lock.
+type Place = Arc<Mutex<Weak<Interface>>>;
+
+/// The interfaces that endpoints of this process use or open.
+static INTERFACES: Mutex<BTreeMap<Key, Place>> = Mutex::new(BTreeMap::new());
+
+/// Longest time for the answers of other processes.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An interface with our program.
 #[derive(Debug)]
@@ -41,14 +49,13 @@ impl Interface {
     /// Interface `index` of the calling thread's namespace, with a program that runs in this mode.
     ///
     /// # Errors
-    /// The kernel's; `InvalidInput` if other endpoints of this user use the other mode;
-    /// `ResourceBusy` if another user's program is there.
+    /// The kernel's; `ResourceBusy` if other endpoints of this user use the other mode, or if
+    /// another user's program is there.
     pub(crate) fn get(index: u32, mode: Mode) -> io::Result<Arc<Self>> {
         let (device, inode) = ffi::network_namespace()?;
-        let key = (device, inode, index);
-        let mut interfaces = INTERFACES.lock().unwrap_or_else(PoisonError::into_inner);
-        interfaces.retain(|_, interface| interface.strong_count() > 0);
-        if let Some(interface) = interfaces.get(&key).and_then(Weak::upgrade) {
+        let place = place_of((device, inode, index));
+        let mut place = lock(&place);
+        if let Some(interface) = place.upgrade() {
             check_mode(interface.mode, mode)?;
             return Ok(interface);
         }
@@ -60,7 +67,7 @@ impl Interface {
             mode,
             queues: Mutex::default(),
         });
-        interfaces.insert(key, Arc::downgrade(&interface));
+        *place = Arc::downgrade(&interface);
         Ok(interface)
     }
 
@@ -94,7 +101,7 @@ impl Interface {
     }
 
     fn queues(&self) -> MutexGuard<'_, BTreeMap<u32, Weak<Queue>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queues)
     }
 
     /// The program.
@@ -103,13 +110,26 @@ impl Interface {
     }
 }
 
+/// The place of an interface.
+fn place_of(key: Key) -> Place {
+    let mut places = lock(&INTERFACES);
+    // A place that only the map has is not locked.
+    places.retain(|_, place| Arc::strong_count(place) > 1 || lock(place).strong_count() > 0);
+    places.entry(key).or_default().clone()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The program that another process of this user has at the interface; or a new one, which is
 /// attached.
 fn adopt_or_attach(index: u32, mode: Mode) -> io::Result<Steering> {
     let new = Steering::load()?;
+    let deadline = Instant::now() + PATIENCE;
     // Another process may attach its program at the same time and not offer it yet, or may be
-    // ending.
-    let found = patiently(|| match sharing::adopt(index) {
+    // ending, with a program in the other mode.
+    let found = patiently(|| match sharing::adopt(index, deadline) {
         Some((steering, its_mode)) => check_mode(its_mode, mode).map(|()| Some(steering)),
         // The new program's maps are empty, so all packets pass to the kernel at first.
         None => new.try_attach(index, mode).map(|()| None),
@@ -126,7 +146,7 @@ fn check_mode(has: Mode, wanted: Mode) -> io::Result<()> {
         return Ok(());
     }
     let why = "other endpoints of this user use the interface in the other mode";
-    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
 }
 
 /// A queue with our region.
@@ -213,7 +233,7 @@ impl Queue {
     }
 
     fn taken(&self) -> MutexGuard<'_, Vec<bool>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.taken)
     }
 }
 

@@ -1,21 +1,23 @@
 //! Processes of one user share the program of an interface: each process that has it offers it to
 //! the next, over a UNIX socket of its own.
 //!
-//! The sockets have abstract names with the user, the interface and the process. Such names belong
-//! to the network namespace, and end with the process. A process that finds such a name asks there
-//! for descriptors of the link, the program and its maps. It keeps them, so the program stays as
-//! long as any of the processes lives, whichever made it.
+//! The sockets have abstract names with the user, the interface and a random number: processes of
+//! several containers may have one network namespace and the same process number. Such names belong
+//! to the network namespace, and end with the process. A process that finds such names asks at all of
+//! them for descriptors of the link, the program and its maps, and takes the first answer. It keeps
+//! them, so the program stays as long as any of the processes lives, whichever made it.
 //!
-//! Invariant: both ends of a connection check that the other is the same user's. Called by `queue`.
+//! Invariants: both ends of a connection check that the other is the same user's, and a process that
+//! asks waits for no longer than its caller permits. Called by `queue`.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::ffi::{self, descriptors};
 use crate::steering::{Mode, Steering};
@@ -23,14 +25,31 @@ use crate::steering::{Mode, Steering};
 /// The first bytes of a message. The last of them is the version of the program and of its maps.
 const MARK: [u8; 4] = *b"dxp\x01";
 
-/// Longest time that a process waits for another one.
+/// Longest time that a process waits until another one has room for an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Pause between two looks for answers.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// Pause after a connection that could not be accepted, for example without a free descriptor.
+const AFTER_FAILURE: Duration = Duration::from_millis(20);
 
 /// The offer of this process, as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Offer {
-    listener: Arc<UnixListener>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The thread's part of an offer.
+#[derive(Debug)]
+struct Shared {
+    listener: UnixListener,
+    /// The only user that gets the program: the one of the name.
+    user: u32,
+    has_ended: AtomicBool,
+    mode: Mode,
+    steering: Arc<Steering>,
 }
 
 impl Offer {
@@ -39,32 +58,52 @@ impl Offer {
     /// # Errors
     /// The kernel's.
     pub(crate) fn make(index: u32, mode: Mode, steering: &Arc<Steering>) -> io::Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}{}/{number}", prefix(index), std::process::id());
-        let address = SocketAddr::from_abstract_name(&name)?;
-        let listener = Arc::new(UnixListener::bind_addr(&address)?);
-        let (accepting, steering) = (listener.clone(), steering.clone());
-        let serve = move || {
-            // It ends when the listener is shut.
-            while let Ok((stream, _)) = accepting.accept() {
-                // A process that goes away, or is another user's, gets nothing.
-                let _ = give(&stream, mode, &steering);
-            }
-        };
+        let user = descriptors::user();
+        let name = format!("{}{:016x}", prefix(user, index), ffi::random()?);
+        let shared = Arc::new(Shared {
+            listener: UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?,
+            user,
+            has_ended: AtomicBool::new(false),
+            mode,
+            steering: steering.clone(),
+        });
+        let serving = shared.clone();
         let thread = std::thread::Builder::new()
             .name("dunlin-xdp".to_owned())
-            .spawn(serve)?;
+            .spawn(move || serving.serve())?;
         Ok(Self {
-            listener,
+            shared,
             thread: Some(thread),
         })
     }
 }
 
+impl Shared {
+    /// Gives the program to each process that asks, until the offer ends.
+    fn serve(&self) {
+        while !self.has_ended.load(Ordering::Acquire) {
+            match self.listener.accept() {
+                // A process that goes away, or is another user's, gets nothing.
+                Ok((stream, _)) => drop(self.give(&stream)),
+                Err(_) if self.has_ended.load(Ordering::Acquire) => return,
+                Err(_) => std::thread::sleep(AFTER_FAILURE),
+            }
+        }
+    }
+
+    fn give(&self, stream: &UnixStream) -> io::Result<()> {
+        check_user(stream.as_fd(), self.user)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let fds = self.steering.descriptors().ok_or(io::ErrorKind::NotFound)?;
+        let [a, b, c, d] = MARK;
+        descriptors::send(stream.as_fd(), &[a, b, c, d, self.mode as u8], fds)
+    }
+}
+
 impl Drop for Offer {
     fn drop(&mut self) {
-        descriptors::shut(self.listener.as_fd());
+        self.shared.has_ended.store(true, Ordering::Release);
+        descriptors::shut(self.shared.listener.as_fd());
         if let Some(thread) = self.thread.take() {
             // It has not panicked, and if it had, the offer would end as well.
             let _ = thread.join();
@@ -72,21 +111,43 @@ impl Drop for Offer {
     }
 }
 
-/// The program of interface `index`, if another process of this user has it, and its mode.
-pub(crate) fn adopt(index: u32) -> Option<(Steering, Mode)> {
-    let names = ffi::abstract_names().ok()?;
-    let prefix = prefix(index);
-    let mut offers = names.iter().filter(|name| name.starts_with(&prefix));
-    offers.find_map(|name| ask(name).ok())
+/// The program of interface `index`, if another process of this user has it and answers before
+/// `deadline`, and its mode.
+pub(crate) fn adopt(index: u32, deadline: Instant) -> Option<(Steering, Mode)> {
+    let names = ffi::listening_names().ok()?;
+    let user = descriptors::user();
+    let prefix = prefix(user, index).into_bytes();
+    let offers = names.iter().filter(|name| name.starts_with(&prefix));
+    let mut asked: Vec<OwnedFd> = offers.filter_map(|name| ask(name, user).ok()).collect();
+    loop {
+        let mut adopted = None;
+        asked.retain(|stream| {
+            let answer = adopted.is_none().then(|| answer_of(stream.as_fd()));
+            match answer {
+                Some(Ok(found)) => adopted = Some(found),
+                Some(Err(error)) => return error.kind() == io::ErrorKind::WouldBlock,
+                None => {}
+            }
+            false
+        });
+        if adopted.is_some() || asked.is_empty() || Instant::now() >= deadline {
+            return adopted;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
 }
 
-/// Asks the process that offers its program under this name.
-fn ask(name: &str) -> io::Result<(Steering, Mode)> {
-    let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
-    check_user(&stream)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+/// Connects to the process that offers its program under this name, if it is this user's.
+fn ask(name: &[u8], user: u32) -> io::Result<OwnedFd> {
+    let stream = descriptors::connect(name)?;
+    check_user(stream.as_fd(), user)?;
+    Ok(stream)
+}
+
+/// The answer of a process; `WouldBlock` if there is none yet.
+fn answer_of(stream: BorrowedFd<'_>) -> io::Result<(Steering, Mode)> {
     let mut message = [0; MARK.len() + 1];
-    let (len, fds) = descriptors::receive(stream.as_fd(), &mut message)?;
+    let (len, fds) = descriptors::receive(stream, &mut message)?;
     let strange = || io::Error::from(io::ErrorKind::InvalidData);
     let mode = match message.strip_prefix(&MARK) {
         Some([0]) if len == message.len() => Mode::Generic,
@@ -97,23 +158,15 @@ fn ask(name: &str) -> io::Result<(Steering, Mode)> {
     Ok((Steering::of(fds), mode))
 }
 
-fn give(stream: &UnixStream, mode: Mode, steering: &Steering) -> io::Result<()> {
-    check_user(stream)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let fds = steering.descriptors().ok_or(io::ErrorKind::NotFound)?;
-    let [a, b, c, d] = MARK;
-    descriptors::send(stream.as_fd(), &[a, b, c, d, mode as u8], fds)
-}
-
-fn check_user(stream: &UnixStream) -> io::Result<()> {
-    match descriptors::user_of_peer(stream.as_fd())? == descriptors::user() {
+fn check_user(stream: BorrowedFd<'_>, user: u32) -> io::Result<()> {
+    match descriptors::user_of_peer(stream)? == user {
         true => Ok(()),
         false => Err(io::ErrorKind::PermissionDenied.into()),
     }
 }
 
-fn prefix(index: u32) -> String {
-    format!("dunlin-xdp/{}/{index}/", descriptors::user())
+fn prefix(user: u32, index: u32) -> String {
+    format!("dunlin-xdp/{user}/{index}/")
 }
 
 #[cfg(test)]

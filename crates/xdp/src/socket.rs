@@ -11,7 +11,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libc::c_int;
 
@@ -24,9 +24,8 @@ use crate::umem::{FRAME, Umem};
 /// Numbers that `XDP_MMAP_OFFSETS` returns: four for each ring.
 const OFFSETS: usize = 16;
 
-/// Number of attempts to get a resource that is busy, and the pause between them: a fifth of a
-/// second in all.
-const ATTEMPTS: u32 = 40;
+/// Longest time of attempts to get a resource that is busy, and the pause between them.
+const BUSY_FOR: Duration = Duration::from_millis(250);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
 
 /// The rings of an endpoint's socket, from our side.
@@ -277,15 +276,17 @@ fn bind(
 /// Repeats the attempt for a while if the resource is busy: the kernel frees the queue and the
 /// program of a process only some milliseconds after the process has ended.
 pub(crate) fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-    for _ in 0..ATTEMPTS {
+    let begin = Instant::now();
+    loop {
         match attempt() {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy && begin.elapsed() < BUSY_FOR =>
+            {
                 std::thread::sleep(BETWEEN_ATTEMPTS);
             }
             other => return other,
         }
     }
-    attempt()
 }
 
 /// The kernel's error with a sentence in front of it.

@@ -35,6 +35,31 @@ pub(crate) fn user_of_peer(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(peer.uid)
 }
 
+/// A non-blocking UNIX socket, connected to the one that listens under this abstract name.
+///
+/// # Errors
+/// The kernel's; `WouldBlock` at once if the other one has accepted too few connections.
+pub(crate) fn connect(name: &[u8]) -> io::Result<OwnedFd> {
+    let socket = super::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
+    // SAFETY: zero bytes are an address of no family.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).expect("a small number");
+    // An abstract name begins with a zero.
+    let places = address
+        .sun_path
+        .get_mut(1..=name.len())
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    for (place, byte) in places.iter_mut().zip(name) {
+        *place = byte.cast_signed();
+    }
+    let len = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+    let len = libc::socklen_t::try_from(len).expect("an address is short");
+    let at = (&raw const address).cast();
+    // SAFETY: the address is live, and holds `len` bytes, as the check above shows.
+    check(unsafe { libc::connect(socket.as_raw_fd(), at, len) })?;
+    Ok(socket)
+}
+
 /// Ends a socket, so that a thread that waits for connections returns.
 pub(crate) fn shut(socket: BorrowedFd<'_>) {
     // SAFETY: takes numbers. An error means that it has ended already.

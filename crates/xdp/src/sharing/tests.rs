@@ -1,10 +1,38 @@
 //! A program that goes from one owner to another. Needs root.
 
 use std::io::Read;
+use std::os::fd::AsRawFd;
 
 use dunlin_testkit::network::Network;
 
 use super::*;
+
+/// The end of the time in which an offer is answered.
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(5)
+}
+
+fn until(holds: impl Fn() -> bool) {
+    let end = soon();
+    while !holds() {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Asks at one name, and waits for the answer.
+fn answer_at(name: &[u8]) -> io::Result<(Steering, Mode)> {
+    let stream = ask(name, descriptors::user())?;
+    let end = soon();
+    loop {
+        match answer_of(stream.as_fd()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < end => {
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+            other => return other,
+        }
+    }
+}
 
 /// XDP programs at the interface of the calling thread's namespace.
 fn programs() -> usize {
@@ -24,23 +52,19 @@ fn a_program_lives_as_long_as_any_of_its_owners() {
     for mode in [Mode::Generic, Mode::Native] {
         network.left.run(|| {
             let index = ffi::interface_index(c"link0").unwrap();
-            assert!(adopt(index).is_none());
+            assert!(adopt(index, soon()).is_none());
             let first = Arc::new(Steering::load().unwrap());
             first.attach(index, mode).unwrap();
             let offer = Offer::make(index, mode, &first).unwrap();
-            assert!(adopt(index + 1).is_none(), "another interface");
-            let (second, its_mode) = adopt(index).unwrap();
+            assert!(adopt(index + 1, soon()).is_none(), "another interface");
+            let (second, its_mode) = adopt(index, soon()).unwrap();
             assert_eq!(its_mode, mode);
             drop(offer);
-            assert!(adopt(index).is_none(), "the offer has ended");
+            assert!(adopt(index, soon()).is_none(), "the offer has ended");
             drop(first);
             assert_eq!(programs(), 1);
             drop(second);
-            // Children of other tests may keep copies of the descriptor for a moment.
-            let begin = std::time::Instant::now();
-            while programs() > 0 {
-                assert!(begin.elapsed() < 10 * PATIENCE);
-            }
+            until(|| programs() == 0);
         });
     }
 }
@@ -63,16 +87,17 @@ fn another_user_gets_nothing_and_is_not_trusted() {
         let steering = Arc::new(Steering::load().unwrap());
         steering.attach(index, Mode::Generic).unwrap();
         let _offer = Offer::make(index, Mode::Generic, &steering).unwrap();
-        let names = ffi::abstract_names().unwrap();
-        let name = names.iter().find(|name| name.starts_with(&prefix(index)));
+        let prefix = prefix(descriptors::user(), index).into_bytes();
+        let names = ffi::listening_names().unwrap();
+        let name = names.iter().find(|name| name.starts_with(&prefix));
         let name = name.unwrap().clone();
-        assert!(ask(&name).is_ok());
+        assert!(answer_at(&name).is_ok());
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
                 become_another_user();
-                assert!(adopt(index).is_none());
-                let why = ask(&name).map(|_| ()).unwrap_err();
+                assert!(adopt(index, soon()).is_none());
+                let why = ask(&name, 65_534).map(|_| ()).unwrap_err();
                 assert_eq!(why.kind(), io::ErrorKind::PermissionDenied);
                 // The offering process checks as well.
                 let mut stream = UnixStream::connect_addr(&address).unwrap();
@@ -82,5 +107,46 @@ fn another_user_gets_nothing_and_is_not_trusted() {
             });
             other.join().unwrap();
         });
+    });
+}
+
+#[test]
+fn sockets_that_do_not_answer_delay_nothing() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.left.run(|| {
+        let index = ffi::interface_index(c"link0").unwrap();
+        let prefix = prefix(descriptors::user(), index);
+        // Names that sort before and after the name of the offer, one of them without meaning.
+        let strange = [prefix.as_bytes(), b"\xFF\xFE"].concat();
+        let silent = [format!("{prefix}/").into_bytes(), strange].map(|name| {
+            let address = SocketAddr::from_abstract_name(name).unwrap();
+            UnixListener::bind_addr(&address).unwrap()
+        });
+        // One of them has room for no connection.
+        let address = silent[0].local_addr().unwrap();
+        let name = address.as_abstract_name().unwrap();
+        // SAFETY: takes numbers.
+        let rc = unsafe { libc::listen(silent[0].as_raw_fd(), 0) };
+        assert_eq!(rc, 0);
+        let mut waiting = Vec::new();
+        while let Ok(stream) = descriptors::connect(name) {
+            waiting.push(stream);
+        }
+        assert_eq!(
+            ffi::listening_names().unwrap().len(),
+            2,
+            "without those that wait"
+        );
+        let begin = Instant::now();
+        assert!(adopt(index, begin + Duration::from_millis(50)).is_none());
+        assert!(begin.elapsed() >= Duration::from_millis(50));
+        assert!(begin.elapsed() < Duration::from_secs(4));
+        let steering = Arc::new(Steering::load().unwrap());
+        steering.attach(index, Mode::Generic).unwrap();
+        let _offers = [(); 2].map(|()| Offer::make(index, Mode::Generic, &steering).unwrap());
+        assert!(adopt(index, soon()).is_some());
+        assert!(Instant::now() < begin + Duration::from_secs(4));
     });
 }
