@@ -122,7 +122,7 @@ pub(crate) fn adopt(index: u32, deadline: Instant) -> Option<(Steering, Mode)> {
     loop {
         let mut adopted = None;
         asked.retain(|stream| {
-            let answer = adopted.is_none().then(|| answer_of(stream.as_fd()));
+            let answer = adopted.is_none().then(|| answer_of(stream.as_fd(), index));
             match answer {
                 Some(Ok(found)) => adopted = Some(found),
                 Some(Err(error)) => return error.kind() == io::ErrorKind::WouldBlock,
@@ -144,8 +144,8 @@ fn ask(name: &[u8], user: u32) -> io::Result<OwnedFd> {
     Ok(stream)
 }
 
-/// The answer of a process; `WouldBlock` if there is none yet.
-fn answer_of(stream: BorrowedFd<'_>) -> io::Result<(Steering, Mode)> {
+/// The answer of a process about interface `index`; `WouldBlock` if there is none yet.
+fn answer_of(stream: BorrowedFd<'_>, index: u32) -> io::Result<(Steering, Mode)> {
     let mut message = [0; MARK.len() + 1];
     let (len, fds) = descriptors::receive(stream, &mut message)?;
     let strange = || io::Error::from(io::ErrorKind::InvalidData);
@@ -155,7 +155,7 @@ fn answer_of(stream: BorrowedFd<'_>) -> io::Result<(Steering, Mode)> {
         _ => return Err(strange()),
     };
     let fds: [OwnedFd; descriptors::COUNT] = fds.try_into().map_err(|_| strange())?;
-    Ok((Steering::of(fds), mode))
+    Ok((Steering::of(fds, index)?, mode))
 }
 
 fn check_user(stream: BorrowedFd<'_>, user: u32) -> io::Result<()> {

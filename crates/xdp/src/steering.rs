@@ -27,12 +27,15 @@ const MAP_UPDATE: c_int = 2;
 const MAP_DELETE: c_int = 3;
 const MAP_NEXT: c_int = 4;
 const PROGRAM_LOAD: c_int = 5;
+const OBJECT_INFO: c_int = 15;
 const LINK_CREATE: c_int = 28;
 
 /// Kinds of maps and programs.
 const HASH: u32 = 1;
 const SOCKETS: u32 = 17;
 const XDP: u32 = 6;
+/// The kind of the link of such a program.
+const LINK_XDP: u32 = 6;
 /// Where a program is attached.
 const AT_XDP: u32 = 37;
 /// The program may see packets of several pieces, of which it reads the first.
@@ -84,15 +87,30 @@ impl Steering {
         })
     }
 
-    /// The program of another process, from its [`Self::descriptors`].
-    pub(crate) fn of([homes, sockets, program, link]: [OwnedFd; 4]) -> Self {
+    /// The program of another process at interface `index`, from its [`Self::descriptors`].
+    ///
+    /// # Errors
+    /// `InvalidData` if these are other objects, or at another interface.
+    pub(crate) fn of(
+        [homes, sockets, program, link]: [OwnedFd; 4],
+        index: u32,
+    ) -> io::Result<Self> {
+        let bytes = |len: usize| u32::try_from(len).expect("keys and values are short");
+        let [kind, program_id, ..] = facts(&program)?;
+        let of_homes = shape_of_map(&homes)? == [HASH, bytes(KEY), bytes(VALUE), MAX_HOMES];
+        let of_sockets = shape_of_map(&sockets)? == [SOCKETS, 4, 4, MAX_SOCKETS];
+        let [of_link, _, linked, _, at, ..] = facts(&link)?;
+        let is_there = [of_link, linked, at] == [LINK_XDP, program_id, index];
+        if kind != XDP || !of_homes || !of_sockets || !is_there {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let link = OnceLock::from(link);
-        Self {
+        Ok(Self {
             homes,
             sockets,
             program,
             link,
-        }
+        })
     }
 
     /// Its descriptors, for another process; `None` if it is not attached.
@@ -167,58 +185,75 @@ impl Steering {
     /// now. False if they already did.
     pub fn release(&self, home: &Home, owner: u64) -> bool {
         let key = key_of(home);
-        self.owner_of(&key) == Some(owner) && self.remove(&key)
+        self.value_of(&key).is_some_and(|value| owner_of(&value) == owner) && self.remove(&key)
     }
 
     /// Removes the addresses of endpoints that have ended without doing so: those whose owner is
-    /// not in `living`, which is read after the addresses. Returns how many.
+    /// absent from two readings of `living`, because a reading of the kernel's table may miss a
+    /// socket while others end. Returns how many.
     ///
     /// # Errors
     /// Those of `living`.
     pub(crate) fn forget_dead(
         &self,
-        living: impl FnOnce() -> io::Result<Vec<u64>>,
+        living: impl Fn() -> io::Result<Vec<u64>>,
     ) -> io::Result<usize> {
-        let homes = self.homes();
-        if homes.is_empty() {
-            return Ok(0);
+        let mut dead = self.homes();
+        for _ in 0..2 {
+            if dead.is_empty() {
+                return Ok(0);
+            }
+            let living = living()?;
+            dead.retain(|(_, value)| !living.contains(&owner_of(value)));
         }
-        let living = living()?;
-        let dead = homes.iter().filter(|(_, owner)| !living.contains(owner));
-        Ok(dead.filter(|(key, _)| self.remove(key)).count())
+        let removed = dead.iter().filter(|(key, value)| {
+            // Another endpoint may have the address by now.
+            self.value_of(key).as_ref() == Some(value) && self.remove(key)
+        });
+        Ok(removed.count())
     }
 
-    /// All addresses in the map, with their owners.
-    fn homes(&self) -> Vec<([u8; KEY], u64)> {
-        let mut homes: Vec<([u8; KEY], u64)> = Vec::new();
+    /// Removes the addresses that a killed process has left at a number, which has a new socket.
+    fn forget_homes_of(&self, socket: u32) {
+        for (key, value) in self.homes() {
+            if value[..4] == socket.to_ne_bytes() {
+                self.remove(&key);
+            }
+        }
+    }
+
+    /// All addresses in the map, with their values.
+    fn homes(&self) -> Vec<([u8; KEY], [u8; VALUE])> {
+        let mut homes = Vec::new();
+        let mut last = None;
         // The map cannot have more, but may change meanwhile.
         for _ in 0..MAX_HOMES {
-            let last = homes
-                .last()
-                .map_or(std::ptr::null(), |(key, _)| key.as_ptr());
-            let mut key = [0; KEY];
-            let map = pair(number(&self.homes), 0);
-            let mut attributes = [map, last as u64, key.as_mut_ptr() as u64, 0];
-            // SAFETY: the last key is null or live, and the map's keys have the length of `key`.
-            if unsafe { ffi::bpf(MAP_NEXT, &mut attributes) }.is_err() {
-                break;
-            }
-            let Some(owner) = self.owner_of(&key) else {
+            let Some(key) = self.key_after(last.as_ref()) else {
                 break;
             };
-            homes.push((key, owner));
+            homes.extend(self.value_of(&key).map(|value| (key, value)));
+            last = Some(key);
         }
         homes
     }
 
-    /// The owner of an address in the map.
-    fn owner_of(&self, key: &[u8; KEY]) -> Option<u64> {
+    fn key_after(&self, last: Option<&[u8; KEY]>) -> Option<[u8; KEY]> {
+        let last = last.map_or(std::ptr::null(), |key| key.as_ptr());
+        let mut key = [0; KEY];
+        let map = pair(number(&self.homes), 0);
+        let mut attributes = [map, last as u64, key.as_mut_ptr() as u64, 0];
+        // SAFETY: the last key is null or live, and the map's keys have the length of `key`.
+        let found = unsafe { ffi::bpf(MAP_NEXT, &mut attributes) };
+        found.is_ok().then_some(key)
+    }
+
+    fn value_of(&self, key: &[u8; KEY]) -> Option<[u8; VALUE]> {
         let mut value = [0; VALUE];
         let map = pair(number(&self.homes), 0);
         let mut attributes = [map, key.as_ptr() as u64, value.as_mut_ptr() as u64, 0];
         // SAFETY: the map's keys and values have the lengths of `key` and `value`.
-        unsafe { ffi::bpf(MAP_LOOKUP, &mut attributes) }.ok()?;
-        value.last_chunk().copied().map(u64::from_ne_bytes)
+        let found = unsafe { ffi::bpf(MAP_LOOKUP, &mut attributes) };
+        found.is_ok().then_some(value)
     }
 
     fn remove(&self, key: &[u8; KEY]) -> bool {
@@ -247,7 +282,7 @@ impl Steering {
     }
 
     /// Assigns the first free number to a socket, also if other processes do so at the same time.
-    /// The number is free again when the socket ends.
+    /// The number is free again when the socket ends; addresses that still lead to it are removed.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if no number is free.
@@ -255,7 +290,10 @@ impl Steering {
         let fd = socket.as_raw_fd();
         for number in 0..MAX_SOCKETS {
             match update(&self.sockets, &number.to_ne_bytes(), &fd.to_ne_bytes(), NEW) {
-                Ok(()) => return Ok(number),
+                Ok(()) => {
+                    self.forget_homes_of(number);
+                    return Ok(number);
+                }
                 Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
                 Err(error) => return Err(explain(error, "the socket cannot be steered to")),
             }
@@ -276,6 +314,30 @@ fn key_of(home: &Home) -> [u8; KEY] {
     key[16..18].copy_from_slice(&home.address.port().to_be_bytes());
     key[18..].copy_from_slice(&home.vlan.to_be_bytes());
     key
+}
+
+/// The file number in a value.
+fn owner_of(value: &[u8; VALUE]) -> u64 {
+    let [.., a, b, c, d, e, f, g, h] = *value;
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The kind of a map, the lengths of its keys and values, and its entries.
+fn shape_of_map(map: &OwnedFd) -> io::Result<[u32; 4]> {
+    let [kind, _, key, value, entries, ..] = facts(map)?;
+    Ok([kind, key, value, entries])
+}
+
+/// The first fields of the kernel's description of a map, program or link: its kind, its number, and
+/// for a link the program's number at the third place and the interface's at the fifth.
+fn facts(object: &OwnedFd) -> io::Result<[u32; 8]> {
+    let mut facts = [0_u32; 8];
+    let len = u32::try_from(size_of_val(&facts)).expect("32 bytes");
+    let mut attributes = [pair(number(object), len), facts.as_mut_ptr() as u64];
+    // SAFETY: the kernel writes at most `len` bytes into the live array, and zero bytes ask for
+    // nothing else.
+    unsafe { ffi::bpf(OBJECT_INFO, &mut attributes) }?;
+    Ok(facts)
 }
 
 fn create_map(kind: u32, key: usize, value: usize, entries: u32) -> io::Result<OwnedFd> {

@@ -21,11 +21,11 @@ fn until(holds: impl Fn() -> bool) {
 }
 
 /// Asks at one name, and waits for the answer.
-fn answer_at(name: &[u8]) -> io::Result<(Steering, Mode)> {
+fn answer_at(name: &[u8], index: u32) -> io::Result<(Steering, Mode)> {
     let stream = ask(name, descriptors::user())?;
     let end = soon();
     loop {
-        match answer_of(stream.as_fd()) {
+        match answer_of(stream.as_fd(), index) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < end => {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
@@ -57,6 +57,15 @@ fn a_program_lives_as_long_as_any_of_its_owners() {
             first.attach(index, mode).unwrap();
             let offer = Offer::make(index, mode, &first).unwrap();
             assert!(adopt(index + 1, soon()).is_none(), "another interface");
+            let strange = Offer::make(index + 1, mode, &first).unwrap();
+            assert!(adopt(index + 1, soon()).is_none(), "the link is elsewhere");
+            drop(strange);
+            let [homes, sockets, program, link] = first
+                .descriptors()
+                .unwrap()
+                .map(|fd| fd.try_clone_to_owned().unwrap());
+            let swapped = Steering::of([sockets, homes, program, link], index);
+            assert_eq!(swapped.unwrap_err().kind(), io::ErrorKind::InvalidData);
             let (second, its_mode) = adopt(index, soon()).unwrap();
             assert_eq!(its_mode, mode);
             drop(offer);
@@ -91,7 +100,7 @@ fn another_user_gets_nothing_and_is_not_trusted() {
         let names = ffi::listening_names().unwrap();
         let name = names.iter().find(|name| name.starts_with(&prefix));
         let name = name.unwrap().clone();
-        assert!(answer_at(&name).is_ok());
+        assert!(answer_at(&name, index).is_ok());
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {

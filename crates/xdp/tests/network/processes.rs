@@ -6,9 +6,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dunlin_core::transport::Rx;
+use dunlin_core::transport::{Halves, Rx};
 use dunlin_testkit::network::{Host, Network};
-use dunlin_xdp::{Options, Xdp};
+use dunlin_xdp::{Options, Xdp, XdpRx, XdpTx};
 
 use crate::life::{programs, until};
 
@@ -56,9 +56,20 @@ impl Holder {
         }
     }
 
-    fn got(&mut self) -> Got {
-        writeln!(self.child.stdin.as_mut().unwrap()).unwrap();
-        let line = next(&mut self.lines);
+    /// Says a line to it; returns its answer.
+    fn ask(&mut self, line: &str) -> String {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        next(&mut self.lines)
+    }
+
+    /// Opens another endpoint in it, at another queue.
+    fn open_at(&mut self, queue: u32) {
+        self.ask(&format!("open {queue}"));
+    }
+
+    /// The frames that it got, after it has waited for this number.
+    fn got(&mut self, wanted: u64) -> Got {
+        let line = self.ask(&wanted.to_string());
         let (frames, steered) = line.split_once(' ').unwrap();
         Got {
             frames: frames.parse().unwrap(),
@@ -68,11 +79,11 @@ impl Holder {
 
     /// Sends datagrams to it; returns how many of them it got, and how many by the program.
     fn reached_from(&mut self, socket: &UdpSocket) -> Got {
-        let before = self.got();
+        let before = self.got(0);
         for number in 0..TOGETHER {
             socket.send_to(&number.to_le_bytes(), self.address).unwrap();
         }
-        let after = self.got();
+        let after = self.got(before.frames + u64::from(TOGETHER));
         Got {
             frames: after.frames - before.frames,
             steered: after.steered - before.steered,
@@ -102,8 +113,7 @@ fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     line.expect("the child lives")
 }
 
-/// Opens an endpoint at the queue, and answers each line with the frames that it got so far.
-fn hold(queue: u32) {
+fn open(queue: u32) -> Halves<XdpRx, XdpTx> {
     let options = Options {
         interface: "link0".to_owned(),
         queue,
@@ -114,16 +124,30 @@ fn hold(queue: u32) {
         },
         ..Options::default()
     };
-    let mut halves = Xdp::open(&options).unwrap();
+    Xdp::open(&options).unwrap()
+}
+
+/// Opens an endpoint at the queue. Answers each line that has a number with the frames that it got
+/// so far, when it has that number of them or seconds have passed.
+fn hold(queue: u32) {
+    let mut halves = open(queue);
     println!("holder: {}", halves.rx.local_addr());
-    let mut frames = 0;
+    let (mut frames, mut others) = (0, Vec::new());
     for line in std::io::stdin().lines() {
-        line.unwrap();
-        let begin = Instant::now();
-        while begin.elapsed() < Duration::from_millis(200) {
+        let line = line.unwrap();
+        if let Some(queue) = line.strip_prefix("open ") {
+            others.push(open(queue.parse().unwrap()));
+            println!("holder: opened");
+            continue;
+        }
+        let (wanted, begin) = (line.parse().unwrap(), Instant::now());
+        loop {
             for index in 0..halves.rx.burst() {
                 // The kernel may join datagrams of four bytes.
                 frames += halves.rx.frame(index).bytes.len() / 4;
+            }
+            if frames >= wanted || begin.elapsed() > Duration::from_secs(10) {
+                break;
             }
         }
         let details = halves.rx.details();
@@ -162,8 +186,8 @@ fn the_others_keep_the_program() {
     for number in 0..TOGETHER {
         from.send_to(&number.to_le_bytes(), second.address).unwrap();
     }
-    let before = second.got();
     first.kill();
+    let before = second.got(2 * u64::from(TOGETHER));
     assert_eq!(second.reached_from(&from), steered);
     assert_eq!(third.reached_from(&from), by_kernel);
     assert_eq!(before.frames, 2 * u64::from(TOGETHER));
@@ -190,11 +214,32 @@ fn the_address_of_a_killed_process_is_free() {
     first.kill();
     // It gets the queue and the number of the one that was killed.
     let mut third = Holder::start(&network.right, 0);
+    expect_by_kernel(&network, &from, address);
+    assert_eq!(third.reached_from(&from).steered, u64::from(TOGETHER));
+}
+
+#[test]
+fn a_survivor_gets_no_packets_of_a_killed_process() {
+    let Some(network) = Network::with_queues(4) else {
+        return;
+    };
+    let from = socket(&network.left);
+    let mut first = Holder::start(&network.right, 0);
+    let mut second = Holder::start(&network.right, 1);
+    let address = first.address;
+    first.kill();
+    // Nothing has its queue and number, then a second endpoint of the survivor.
+    expect_by_kernel(&network, &from, address);
+    second.open_at(0);
+    expect_by_kernel(&network, &from, address);
+}
+
+/// A socket of the kernel at the address gets packets.
+fn expect_by_kernel(network: &Network, from: &UdpSocket, address: SocketAddr) {
     let heir = network.right.run(|| UdpSocket::bind(address).unwrap());
     heir.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     from.send_to(b"for the heir", address).unwrap();
     let mut room = [0; 64];
     let len = heir.recv(&mut room).unwrap();
     assert_eq!(&room[..len], b"for the heir");
-    assert_eq!(third.reached_from(&from).steered, u64::from(TOGETHER));
 }
