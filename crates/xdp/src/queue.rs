@@ -17,7 +17,7 @@ use crate::ffi;
 use crate::receive::arrivals::fill_all;
 use crate::shared::{SharedRings, Shares};
 use crate::sharing::{self, Offer};
-use crate::socket::{Host, patiently};
+use crate::socket::{Host, QueueRings, patiently};
 use crate::steering::{Mode, Steering};
 use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
 
@@ -173,9 +173,9 @@ impl Share {
 
 impl Queue {
     fn open(index: u32, number: u32, umem_bytes: u64, shares: u32) -> io::Result<Self> {
-        let umem = region(umem_bytes, shares)?;
+        let sizes = sizes(umem_bytes, shares, ffi::pinnable())?;
+        let (umem, host, rings) = open_with_region(index, number, sizes)?;
         let (receiving, sending) = umem.split(shares);
-        let (host, rings) = Host::open(index, number, umem)?;
         let first = &sending[0];
         let shape = Shares {
             start: first.start(),
@@ -245,19 +245,38 @@ fn take_free(taken: &mut Vec<bool>, count: usize) -> Option<usize> {
     Some(number)
 }
 
-/// The region: of the size that the options ask for, or less if the process may pin less.
-fn region(bytes: u64, shares: u32) -> io::Result<Arc<Umem>> {
+/// Sizes of a region to try, in bytes: the one that the options ask for first, or half of what the
+/// user may pin if that is less, so that other processes and queues of the user find room. Each next
+/// one has half of the last, down to the least that these shares need.
+fn sizes(bytes: u64, shares: u32, pinnable: Option<u64>) -> io::Result<impl Iterator<Item = u64>> {
     let least = u64::from(MIN_FRAMES) * u64::from(shares) * FRAME as u64;
     if bytes < least {
         let why = format!("a region of frames for {shares} endpoints has {least} bytes or more");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    let frames = |bytes: u64| u32::try_from(bytes / FRAME as u64).unwrap_or(u32::MAX);
-    let permitted = match ffi::pinnable() {
-        Some(limit) if limit < bytes && limit >= least => limit,
+    let first = match pinnable {
+        Some(limit) if limit < bytes => (limit / 2).max(least),
         _ => bytes,
     };
-    Umem::new(frames(permitted))
+    let half = move |last: &u64| (*last > least).then(|| (last / 2).max(least));
+    Ok(std::iter::successors(Some(first), half))
+}
+
+/// A queue with a region of the first of these sizes that the kernel pins.
+fn open_with_region(
+    index: u32,
+    number: u32,
+    mut sizes: impl Iterator<Item = u64>,
+) -> io::Result<(Arc<Umem>, Host, QueueRings)> {
+    let mut bytes = sizes.next().expect("there is a first size");
+    loop {
+        let umem = Umem::new(u32::try_from(bytes / FRAME as u64).unwrap_or(u32::MAX))?;
+        match (Host::open(index, number, umem.clone()), sizes.next()) {
+            (Ok((host, rings)), _) => return Ok((umem, host, rings)),
+            (Err(error), Some(less)) if error.kind() == io::ErrorKind::OutOfMemory => bytes = less,
+            (Err(error), _) => return Err(error),
+        }
+    }
 }
 
 #[cfg(test)]

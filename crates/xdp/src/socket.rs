@@ -25,7 +25,7 @@ use crate::umem::{FRAME, Umem};
 const OFFSETS: usize = 16;
 
 /// Longest time of attempts to get a resource that is busy, and the pause between them.
-const BUSY_FOR: Duration = Duration::from_millis(250);
+const BUSY_FOR: Duration = Duration::from_secs(1);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
 
 /// The rings of an endpoint's socket, from our side.
@@ -203,8 +203,9 @@ fn register(fd: BorrowedFd<'_>, umem: &Umem) -> io::Result<()> {
         }
         let limit = ffi::memlock().map_or("?".to_owned(), |limit| limit.to_string());
         let why = format!(
-            "a region of {} bytes cannot be pinned: RLIMIT_MEMLOCK is {limit} bytes; raise it \
-             (ulimit -l), grant CAP_IPC_LOCK, or ask for a smaller region",
+            "a region of {} bytes cannot be pinned: RLIMIT_MEMLOCK is {limit} bytes for all \
+             processes of the user, which may have pinned some of them already; raise it (ulimit \
+             -l), grant CAP_IPC_LOCK, or let the queue have fewer endpoints (xdp.endpoints)",
             umem.bytes()
         );
         io::Error::new(io::ErrorKind::OutOfMemory, why)

@@ -14,8 +14,25 @@ fn a_number_is_taken_once_until_it_is_given_back() {
 
 #[test]
 fn a_region_has_room_for_all_of_its_endpoints() {
-    let least = u64::from(MIN_FRAMES) * FRAME as u64;
-    assert!(region(8 * least - 1, 8).is_err());
-    let (_, shares) = region(8 * least, 8).unwrap().split(8);
+    let least = 8 * u64::from(MIN_FRAMES) * FRAME as u64;
+    assert!(sizes(least - 1, 8, None).is_err());
+    let umem = Umem::new(u32::try_from(least / FRAME as u64).unwrap()).unwrap();
+    let (_, shares) = umem.split(8);
     assert!(shares.iter().all(|share| share.count() == MIN_FRAMES / 2));
+}
+
+#[test]
+fn a_region_takes_half_of_what_may_be_pinned_or_less() {
+    let least = u64::from(MIN_FRAMES) * FRAME as u64;
+    let all = |bytes, limit| sizes(bytes, 1, limit).unwrap().collect::<Vec<_>>();
+    assert_eq!(
+        all(5 * least, None),
+        [5 * least, 5 * least / 2, 5 * least / 4, least]
+    );
+    assert_eq!(
+        all(4 * least, Some(4 * least)),
+        [4 * least, 2 * least, least]
+    );
+    assert_eq!(all(9 * least, Some(4 * least)), [2 * least, least]);
+    assert_eq!(all(9 * least, Some(least / 2)), [least]);
 }

@@ -2,8 +2,9 @@
 
 use std::io::ErrorKind;
 
+use dunlin_core::transport::Halves;
 use dunlin_testkit::network::{Host, Network};
-use dunlin_xdp::{Mode, Options, Xdp};
+use dunlin_xdp::{Mode, Options, Xdp, XdpRx, XdpTx};
 
 use crate::ends::{End, at};
 
@@ -121,31 +122,39 @@ fn limit_pinning(bytes: u64) {
 
 #[test]
 fn a_region_is_as_large_as_may_be_pinned() {
-    let Some(network) = Network::new() else {
+    let Some(network) = Network::with_queues(3) else {
         return;
     };
-    let options = Options {
-        umem_bytes: 8 << 20,
+    let options = |queue, umem_bytes| Options {
+        queue,
+        umem_bytes,
         endpoints: 1,
         ..at(&network.left, false)
     };
-    let size = network.left.run(|| {
-        limit_pinning(1 << 20);
-        let halves = Xdp::open(&options).unwrap();
+    let open = |limit, options: &Options| {
+        network.left.run(|| {
+            limit_pinning(limit);
+            Xdp::open(options)
+        })
+    };
+    let size = |halves: &Halves<XdpRx, XdpTx>| {
         let details = halves.rx.details();
-        details
-            .iter()
-            .find(|(name, _)| *name == "umem_bytes")
-            .unwrap()
-            .1
-    });
-    assert_eq!(size, 1 << 20);
-    let refused = network.left.run(|| {
-        limit_pinning(256 << 10);
-        Xdp::open(&options).map(|_| ()).unwrap_err()
-    });
+        let size = details.iter().find(|(name, _)| *name == "umem_bytes");
+        size.unwrap().1
+    };
+    // Half of the limit, what is asked for, and what is left.
+    let first = open(2 << 20, &options(0, 8 << 20)).unwrap();
+    assert_eq!(size(&first), 1 << 20);
+    drop(first);
+    let first = open(2 << 20, &options(0, 5 << 18)).unwrap();
+    assert_eq!(size(&first), 5 << 18);
+    let second = open(2 << 20, &options(1, 5 << 18)).unwrap();
+    assert_eq!(size(&second), 5 << 17);
+    let refused = open(2 << 20, &options(2, 5 << 18)).map(|_| ()).unwrap_err();
     let why = refused.to_string();
-    assert!(why.contains("RLIMIT_MEMLOCK is 262144 bytes"), "{why}");
+    assert!(why.contains("RLIMIT_MEMLOCK is 2097152 bytes"), "{why}");
+    assert!(why.contains("xdp.endpoints"), "{why}");
+    drop((first, second));
     until(|| programs(&network.left) == 0);
 }
 
