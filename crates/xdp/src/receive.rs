@@ -41,7 +41,6 @@ enum Place {
 /// The receiving half of an `xdp` endpoint.
 #[derive(Debug)]
 pub struct XdpRx {
-    pub(crate) udp: UdpRx,
     arrivals: Arrivals,
     home: Home,
     mac: OwnMac,
@@ -58,6 +57,8 @@ pub struct XdpRx {
     absent: u64,
     joins: u64,
     counters: Counters,
+    /// Dropped last: its port is free only after the address has left the map.
+    pub(crate) udp: UdpRx,
 }
 
 impl XdpRx {

@@ -30,7 +30,6 @@ const LOOK_EVERY: u32 = 64;
 /// The sending half of an `xdp` endpoint.
 #[derive(Debug)]
 pub struct XdpTx {
-    pub(crate) udp: UdpTx,
     pub(crate) ways: Ways,
     frames: Frames,
     /// Packets of this window that the kernel sends.
@@ -41,6 +40,8 @@ pub struct XdpTx {
     look_in: u32,
     falls: [u64; FALLS.len()],
     counters: Counters,
+    /// Dropped last: its port is free only after the address has left the map.
+    pub(crate) udp: UdpTx,
 }
 
 /// The packets of one call: some of a lane, then items.
