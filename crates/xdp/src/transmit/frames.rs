@@ -6,6 +6,7 @@
 //! it is counted, and changes nothing. Called by `transmit`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::device::{Device, Kicked};
 use crate::packet::{Header, Sum};
@@ -15,6 +16,11 @@ use crate::umem::{FRAME, Part};
 
 /// Most frames of one datagram.
 const PIECES: usize = 4;
+
+/// Most kicks at the end of an endpoint, for packets that the kernel does not take at once, and the
+/// pause between them.
+const LAST_KICKS: u32 = 50;
+const BETWEEN_KICKS: Duration = Duration::from_millis(1);
 
 /// A datagram that is being filled.
 #[derive(Clone, Copy, Debug)]
@@ -251,7 +257,14 @@ impl Drop for Frames {
     /// Takes back the frames that the kernel will never send, for the next endpoint with this
     /// share.
     fn drop(&mut self) {
-        self.kick();
+        for _ in 0..LAST_KICKS {
+            if !self.kick() || !self.pending {
+                break;
+            }
+            // The kernel has no memory now, or waits for room in the completion ring.
+            self.reclaim();
+            std::thread::sleep(BETWEEN_KICKS);
+        }
         for desc in self.tx.left() {
             // A frame that the kernel does not have is free already.
             let _ = self.part.take_back(desc.addr);

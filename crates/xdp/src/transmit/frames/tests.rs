@@ -157,3 +157,21 @@ fn a_broken_ring_drops_and_does_not_hang() {
     assert!(frames.kick());
     assert!(frames.is_broken());
 }
+
+#[test]
+fn packets_that_the_kernel_does_not_take_at_once_leave_before_the_end() {
+    let (mut frames, kernel) = frames();
+    let (_, _, header) = ends();
+    kernel.ends().refuses = Some(Kicked::Again);
+    for _ in 0..3 {
+        assert!(send(&mut frames, &header, b"a last packet"));
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(2 * BETWEEN_KICKS);
+            kernel.ends().refuses = None;
+        });
+        drop(frames);
+    });
+    assert_eq!(kernel.ends().sent.len(), 3);
+}
