@@ -38,9 +38,9 @@ fn the_neighbours_address_is_the_kernels_and_follows_it() {
         1,
         "nothing is known yet"
     );
-    assert_eq!(b.frames(), [vec![1; 24]]);
+    assert_eq!(b.await_frames(1), [vec![1; 24]]);
     a.halves.tx.burst(&[packet(to_b, 2)]);
-    assert_eq!(b.frames(), [vec![2; 24]]);
+    assert_eq!(b.await_frames(1), [vec![2; 24]]);
     assert_eq!(
         a.detail("tx_datagrams"),
         1,
@@ -59,7 +59,7 @@ fn the_neighbours_address_is_the_kernels_and_follows_it() {
     a.frames();
     b.frames();
     a.halves.tx.burst(&[packet(to_b, 3)]);
-    assert_eq!(b.frames(), [vec![3; 24]]);
+    assert_eq!(b.await_frames(1), [vec![3; 24]]);
     assert_eq!(a.detail("tx_datagrams"), 2);
     assert_eq!(
         b.detail("rx_datagrams"),
@@ -100,7 +100,7 @@ fn an_idle_neighbour_is_confirmed_by_a_packet_through_the_kernel() {
     a.halves.tx.burst(&[packet(to_b, 3), packet(to_b, 4)]);
     assert_eq!(a.detail("tx_kernel_confirm"), 1);
     assert_eq!(a.detail("tx_datagrams"), 2);
-    assert_eq!(b.frames().len(), 2);
+    assert_eq!(b.await_frames(2).len(), 2);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn packets_take_the_kernels_way_while_the_interface_is_down() {
         until_it_leaves(&mut a, to_b);
         b.frames();
         a.halves.tx.burst(&[packet(to_b, 7)]);
-        assert_eq!(b.frames(), [vec![7; 24]]);
+        assert_eq!(b.await_frames(1), [vec![7; 24]]);
     }
     assert_eq!(a.detail("tx_bad_entries") + b.detail("rx_bad_entries"), 0);
 }
@@ -159,7 +159,7 @@ fn a_gateway_leads_on() {
     until_it_leaves(&mut a, to_b);
     b.frames();
     a.halves.tx.burst(&[packet(to_b, 5)]);
-    assert_eq!(b.frames(), [vec![5; 24]]);
+    assert_eq!(b.await_frames(1), [vec![5; 24]]);
     // The route moves to another interface, where we do not follow it.
     network.left.ip("route del 10.201.0.0/16").unwrap();
     network.left.ip("route add 10.201.0.0/16 dev lo").unwrap();

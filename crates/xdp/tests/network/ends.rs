@@ -118,6 +118,24 @@ where
         }
         frames
     }
+
+    /// The bytes of all frames; waits for seconds until `count` have come, and a moment for more.
+    pub(crate) fn await_frames(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let (start, mut frames) = (Instant::now(), Vec::new());
+        while frames.len() < count && start.elapsed() < PATIENCE {
+            frames.extend(self.frames());
+        }
+        frames
+    }
+
+    /// Waits for seconds until a counter has this value.
+    pub(crate) fn await_detail(&self, name: &str, value: u64) {
+        let start = Instant::now();
+        while self.detail(name) != value && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(self.detail(name), value, "{name}");
+    }
 }
 
 pub(crate) fn detail_of<T: Side>(rx: &T::Rx, tx: &T::Tx, name: &str) -> u64 {

@@ -25,12 +25,12 @@ fn a_strangers_datagram_is_a_frame_and_fragments_come_through_the_socket() {
     let to = end.halves.rx.local_addr();
     let socket = socket(&network);
     socket.send_to(b"a stranger", to).unwrap();
-    assert_eq!(end.frames(), [b"a stranger".to_vec()]);
+    assert_eq!(end.await_frames(1), [b"a stranger".to_vec()]);
     assert_eq!(end.detail("rx_datagrams"), 1);
     // Longer than the MTU: three fragments, all of which the kernel gets.
     let long = vec![7; 4000];
     socket.send_to(&long, to).unwrap();
-    assert_eq!(end.frames(), [long]);
+    assert_eq!(end.await_frames(1), [long]);
     assert_eq!(end.detail("rx_datagrams"), 1);
     // An empty datagram holds no packet.
     socket.send_to(b"", to).unwrap();
@@ -118,7 +118,7 @@ fn a_flood_drops_packets_and_nothing_else() {
     for number in 0_u32..3000 {
         socket.send_to(&number.to_le_bytes(), to).unwrap();
     }
-    let got = b.frames();
+    let got = b.await_frames(120);
     // Its share of the queue has 128 frames.
     assert!(got.len() >= 120 && got.len() < 3000, "{}", got.len());
     assert!(b.detail("rx_kernel_dropped") + b.detail("rx_kernel_unfilled") > 0);
@@ -129,5 +129,5 @@ fn a_flood_drops_packets_and_nothing_else() {
         data: dunlin_msgbuf::BufRef::EMPTY,
     };
     a.halves.tx.burst(&[item]);
-    assert_eq!(b.frames(), [vec![3; 24]], "and then it goes on");
+    assert_eq!(b.await_frames(1), [vec![3; 24]], "and then it goes on");
 }

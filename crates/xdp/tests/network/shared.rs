@@ -70,7 +70,7 @@ fn eight_endpoints_share_a_queue_and_one_of_them_may_stop() {
         let [to_stopped, _] = meet(&mut sender, &mut stopped);
         // The first packet may come through the kernel, which asks for the neighbour.
         flood(&mut sender, to_stopped, 1);
-        assert_eq!(stopped.frames().len(), 1);
+        assert_eq!(stopped.await_frames(1).len(), 1);
         for _ in 0..3 {
             flood(&mut sender, to_stopped, 3 * SHARE);
             for echo in &mut echoes {
@@ -85,13 +85,10 @@ fn eight_endpoints_share_a_queue_and_one_of_them_may_stop() {
             assert!(echo.far("rx_datagrams") > 100);
         }
         // The packets that found room are there, and the endpoint goes on.
-        assert_eq!(stopped.frames().len(), SHARE);
-        assert_eq!(
-            stopped.detail("rx_kernel_dropped"),
-            (9 * SHARE - SHARE) as u64
-        );
+        stopped.await_detail("rx_kernel_dropped", (9 * SHARE - SHARE) as u64);
+        assert_eq!(stopped.await_frames(SHARE).len(), SHARE);
         flood(&mut sender, to_stopped, 10);
-        assert_eq!(stopped.frames().len(), 10);
+        assert_eq!(stopped.await_frames(10).len(), 10);
         assert_eq!(stopped.detail("rx_bad_entries"), 0);
         assert_eq!(sender.detail("tx_bad_entries"), 0);
     }
@@ -125,7 +122,7 @@ fn an_endpoint_that_ends_leaves_all_of_its_frames() {
     let mut last = open(&network.right, 102, mode);
     let [to_last, _] = meet(&mut sender, &mut last);
     flood(&mut sender, to_last, 2 * SHARE);
-    assert_eq!(last.frames().len(), SHARE);
+    assert_eq!(last.await_frames(SHARE).len(), SHARE);
 }
 
 #[test]
