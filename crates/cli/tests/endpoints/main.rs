@@ -92,11 +92,23 @@ impl Running {
         );
     }
 
-    /// Waits until the command ends by itself; returns the last line.
+    /// Waits until the command ends by itself, and kills one that does not; returns the last line.
     fn last(mut self) -> Value {
-        let mut rest = Vec::new();
-        self.out.read_to_end(&mut rest).unwrap();
-        self.child.wait().unwrap();
+        let (out, child) = (&mut self.out, &mut self.child);
+        let rest = std::thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                let mut rest = Vec::new();
+                out.read_to_end(&mut rest).map(|_| rest)
+            });
+            let deadline = Instant::now() + LIMIT;
+            while child.try_wait().unwrap().is_none() {
+                if Instant::now() > deadline {
+                    child.kill().unwrap();
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            reader.join().unwrap().unwrap()
+        });
         objects(&rest).pop().unwrap()
     }
 
