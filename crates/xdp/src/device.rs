@@ -22,7 +22,8 @@ pub enum Kicked {
 pub struct Statistics {
     /// Packets dropped because the receive ring was full, or because they fit no frame.
     pub rx_dropped: u64,
-    /// Packets dropped because the fill ring had no frame for them.
+    /// Packets dropped because the fill ring had no frame for them. The kernel counts them for all
+    /// sockets of a queue together.
     pub rx_unfilled: u64,
     /// Entries of the fill ring that the kernel refused.
     pub rx_invalid: u64,

@@ -236,7 +236,8 @@ pub(super) const XDP: &[Setting] = &[
         "xdp.umem",
         Unit::Bytes,
         |xdp| &mut xdp.umem_bytes,
-        "memory for the frames of a queue, which the kernel pins; less if `ulimit -l` permits less",
+        "memory for the frames of a queue, which the kernel pins: at least 512 KiB for each of \
+         `xdp.endpoints`, so 2 MiB for 4; less if `ulimit -l` permits less",
     )
     .within(1 << 20..=1 << 32),
     xdp(

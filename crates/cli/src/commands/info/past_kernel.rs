@@ -18,7 +18,7 @@ const OLDEST: (u32, u32) = (6, 6);
 const ETHERNET: u64 = 1;
 
 pub(super) fn look() -> Vec<Fact> {
-    let mut facts = vec![kernel(), privileges(), pinned()];
+    let mut facts = vec![kernel(), sharing(), privileges(), pinned()];
     facts.extend(interfaces());
     facts
 }
@@ -32,10 +32,45 @@ fn kernel() -> Fact {
     )
 }
 
+/// Whether several endpoints may share a queue.
+fn sharing() -> Fact {
+    let release = file("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let is_safe = locks_fill_ring(&release);
+    let value = match is_safe {
+        true => "several",
+        false => "one",
+    };
+    Fact::good("xdp: endpoints of a queue", value.to_owned()).advise(
+        is_safe,
+        "several may mix up their frames in generic mode before Linux 6.6.123, 6.12.28, 6.14.6 or \
+         6.15 (CVE-2025-37920), unless the distribution has mended it; else set xdp.endpoints = 1",
+    )
+}
+
+/// Whether this release of the kernel, or one before it of the same line, has the mend of
+/// CVE-2025-37920.
+fn locks_fill_ring(release: &str) -> bool {
+    let mended = match version(release) {
+        Some((6, 6)) => 123,
+        Some((6, 12)) => 28,
+        Some((6, 14)) => 6,
+        Some(version) => return version >= (6, 15),
+        None => return false,
+    };
+    let patch = numbers(release).nth(2);
+    patch.is_some_and(|patch| patch >= mended)
+}
+
 /// The first two numbers of a kernel's release.
 fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    let mut numbers = numbers(release);
+    Some((numbers.next()?, numbers.next()?))
+}
+
+/// The numbers in front of a release's text.
+fn numbers(release: &str) -> impl Iterator<Item = u32> {
+    let parts = release.split(|c: char| !c.is_ascii_digit());
+    parts.map_while(|part| part.parse().ok())
 }
 
 /// The effective capabilities of this process, as bits.
