@@ -12,6 +12,8 @@ pub(crate) struct Lookups {
     next: Nanos,
     last: Option<Nanos>,
     is_under_way: bool,
+    /// A server was lost during the look-up, whose answer may be older than that.
+    is_lost: bool,
     /// A look-up has found addresses.
     is_known: bool,
     /// The pause before the next look-up, as long as none has found addresses.
@@ -30,6 +32,7 @@ impl Lookups {
             next: now,
             last: None,
             is_under_way: false,
+            is_lost: false,
             is_known: false,
             retry: FIRST_RETRY,
         }
@@ -52,15 +55,22 @@ impl Lookups {
 
     /// Notes the loss of a server, whose name may have another address now.
     pub(crate) fn on_loss(&mut self, now: Nanos) {
+        self.is_lost = self.is_under_way;
         let soonest = self.last.map_or(now, |last| last + self.pause);
         self.next = self.next.min(soonest.max(now));
     }
 
-    /// Notes that the look-up has ended with success.
+    /// Notes that the look-up has ended with success. If several sources are looked up, the first
+    /// end counts for the next look-up.
     pub(crate) fn on_end(&mut self, now: Nanos) {
         self.is_known = true;
-        self.is_under_way = false;
+        if !std::mem::take(&mut self.is_under_way) {
+            return;
+        }
         self.next = now + self.every.unwrap_or(Nanos::MAX);
+        if self.is_lost {
+            self.on_loss(now);
+        }
     }
 
     /// Notes that the look-up has failed. If none has found addresses yet, the next one comes soon.

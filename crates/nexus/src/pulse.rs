@@ -1,6 +1,6 @@
 //! The last turn of an endpoint's thread, in memory that other threads read. The thread writes it
-//! where it publishes its counters, ten times a second, and where it blocks, so no request costs an
-//! instruction more.
+//! where it publishes its counters, ten times a second, and where it blocks, so a request costs a
+//! busy thread no instruction more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

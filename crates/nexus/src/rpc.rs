@@ -307,7 +307,7 @@ impl<T: Open, App> Rpc<T, App> {
     /// Publishes the endpoint's counters, and the time of this turn.
     #[cold]
     fn publish(&mut self) {
-        self.pulse.on_turn(self.engine.last_now());
+        self.pulse.on_turn(self.engine.now());
         let places = |peer| place_of(self.handshakes.whereabouts(peer));
         self.publisher
             .publish(&mut self.engine, self.index.0, places);

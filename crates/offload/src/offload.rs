@@ -50,6 +50,7 @@ impl<S: SendService<OffloadedRequest>> Offload<S> {
 }
 
 impl<S: SendService<OffloadedRequest>> AsyncService<OwnedRequest> for Offload<S> {
+    const NAME: &'static str = S::NAME;
     const METHODS: &'static [u16] = S::METHODS;
     const NAMES: &'static [&'static str] = S::NAMES;
 

@@ -276,7 +276,10 @@ impl Services {
 #[cfg(feature = "tower")]
 fn serve<S: AsyncService<OwnedRequest>>(local: &mut Local<Auto>, service: S, layers: &Layers) {
     match layers {
-        Some(layers) => layers.serve(local, Handlers::of(service), Methods::of::<S>()),
+        Some(layers) => {
+            local.inspect(|endpoint| endpoint.add_service(S::NAME));
+            layers.serve(local, Handlers::of(service), Methods::of::<S>());
+        }
         None => local.serve_typed(service),
     }
 }

@@ -136,6 +136,9 @@ pub trait AsyncService<R: IncomingRequest>: 'static {
 /// A service whose methods are futures that any thread may run; the attribute implements it if it
 /// has the option `send`.
 pub trait SendService<R: IncomingRequest>: Send + Sync + 'static {
+    /// The service's name, which is that of its trait.
+    const NAME: &'static str;
+
     /// The numbers of the service's methods.
     const METHODS: &'static [u16];
     /// Their names, in the same order: `Kv.get`.

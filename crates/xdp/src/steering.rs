@@ -185,7 +185,9 @@ impl Steering {
     /// now. False if they already did.
     pub fn release(&self, home: &Home, owner: u64) -> bool {
         let key = key_of(home);
-        self.value_of(&key).is_some_and(|value| owner_of(&value) == owner) && self.remove(&key)
+        self.value_of(&key)
+            .is_some_and(|value| owner_of(&value) == owner)
+            && self.remove(&key)
     }
 
     /// Removes the addresses of endpoints that have ended without doing so: those whose owner is

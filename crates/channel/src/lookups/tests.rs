@@ -41,8 +41,27 @@ fn one_that_hangs_is_the_only_one() {
     lookups.on_loss(SECOND.times(40));
     assert_eq!(lookups.next_wakeup(), None);
     assert!(!lookups.begin(SECOND.times(100)));
+    // The answer may be older than the loss.
     lookups.on_end(SECOND.times(100));
-    assert_eq!(lookups.next_wakeup(), Some(SECOND.times(130)));
+    assert_eq!(lookups.next_wakeup(), Some(SECOND.times(100)));
+    assert!(lookups.begin(SECOND.times(100)));
+    lookups.on_end(SECOND.times(101));
+    assert_eq!(lookups.next_wakeup(), Some(SECOND.times(131)));
+}
+
+#[test]
+fn the_late_end_of_another_source_moves_nothing() {
+    let mut lookups = lookups();
+    assert!(lookups.begin(Nanos::ZERO));
+    lookups.on_end(SECOND);
+    lookups.on_loss(SECOND.times(2));
+    for late in [
+        Lookups::on_end as fn(&mut Lookups, Nanos),
+        Lookups::on_failure,
+    ] {
+        late(&mut lookups, SECOND.times(3));
+        assert_eq!(lookups.next_wakeup(), Some(SECOND.times(2)));
+    }
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Context;
 use dunlin::{Auto, EndpointBuilder, HealthError, HealthState, Idle, Settings, ask_health};
 use serde_json::json;
 
@@ -74,7 +73,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Err(error) if is_no_address(&error) => return Err(Misuse(format!("{error:#}")).into()),
         Err(error) => return args.say(&unreachable(format!("{error:#}"))),
     };
-    let asked = ask_health(from(&settings, to)?, to, &args.service, args.timeout);
+    let from = match from(&settings, to) {
+        Ok(from) => from,
+        Err(error) => return args.say(&unreachable(format!("cannot ask from here: {error:#}"))),
+    };
+    let asked = ask_health(from, to, &args.service, args.timeout);
     let answer = match asked {
         Ok(HealthState::Serving) => Answer {
             code: 0,
@@ -92,7 +95,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             reason: error.to_string(),
         },
         Err(error @ HealthError::LongName) => return Err(Misuse(error.to_string()).into()),
-        Err(HealthError::Local(error)) => return Err(error).context("cannot ask from this host"),
         Err(error) => unreachable(error.to_string()),
     };
     args.say(&answer)
@@ -122,11 +124,14 @@ impl Args {
     }
 }
 
-/// The endpoint that asks. Its nexus is hidden, because it lives for milliseconds.
+/// The endpoint that asks. Its nexus is hidden, because it lives for milliseconds. A probe runs in
+/// the server's container, with the server's variables, so it does not take the UDP port that they
+/// name.
 fn from(settings: &Settings, to: SocketAddr) -> anyhow::Result<EndpointBuilder<Auto>> {
     let nexus = settings.nexus().hidden(true);
     let nexus = nexus.bind(SocketAddr::new(bind_ip(to.ip()), 0))?;
-    Ok(settings.endpoint::<Auto>(&nexus).idle(Idle::default()))
+    let endpoint = settings.endpoint::<Auto>(&nexus).idle(Idle::default());
+    Ok(endpoint.transport(|options| options.udp.port = 0))
 }
 
 const fn unreachable(reason: String) -> Answer {

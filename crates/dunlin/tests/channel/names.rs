@@ -119,7 +119,8 @@ fn a_loss_brings_the_look_up_forward() {
         list.set([&second]);
         let begin = Instant::now();
         drop(first);
-        echo(&channel).unwrap();
+        // A call that leaves before the channel knows of the loss has no certain end.
+        until(|| echo(&channel).is_ok());
         // The next regular look-up comes after 30 s.
         assert!(begin.elapsed() < Duration::from_secs(10));
         assert_eq!(addresses(&channel), listed([&second]));
@@ -157,9 +158,8 @@ fn a_look_up_that_hangs_holds_up_no_call() {
         let moving = channel(way).resolver(list.clone());
         for builder in [fixed, moving] {
             let builder = builder.resolver(hanging.clone()).lookup(every);
+            hanging.1.store(0, Ordering::Relaxed);
             let channel = builder.open().unwrap();
-            let asked = hanging.1.swap(0, Ordering::Relaxed);
-            assert!(asked <= 1);
             until(|| hanging.1.load(Ordering::Relaxed) == 1);
             let begin = Instant::now();
             for _ in 0..200 {

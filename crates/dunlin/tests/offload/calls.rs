@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dunlin::service::Failure;
-use dunlin::{Clock, Nanos, TscClock};
+use dunlin::{Clock, HealthState, Nanos, TscClock, ask_health};
 
-use crate::{Bench, WAYS, until};
+use crate::{Bench, PATIENCE, WAYS, until};
 
 #[test]
 fn values_errors_and_notifications_arrive() {
@@ -67,4 +67,13 @@ fn a_panic_ends_one_request() {
     let (fallen, fine) = bench.finish(client);
     assert_eq!(crate::ends::code(fallen), dunlin::ErrorCode::HANDLER_FAILED);
     assert_eq!(fine, Ok(8));
+}
+
+#[test]
+fn a_service_on_an_executor_has_health_by_name() {
+    let bench = Bench::start(WAYS[0]);
+    let nexus = bench.way.nexus().bind("127.0.0.1:0").unwrap();
+    let from = nexus.endpoint_builder();
+    let asked = ask_health(from, bench.server.address(), "Jobs", PATIENCE);
+    assert_eq!(asked.unwrap(), HealthState::Serving);
 }

@@ -8,11 +8,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use dunlin::service::Failure;
-use dunlin::{AsyncError, ErrorCode, Handlers, Inbound, Ran, ServeError};
+use dunlin::{AsyncError, ErrorCode, Handlers, HealthState, Inbound, Ran, ServeError, ask_health};
 use tower::{Service, ServiceBuilder};
 
 use crate::service::{Book, Polled, WorkClient, WorkPoll, Worker};
-use crate::{WAYS, Way, block_on};
+use crate::{PATIENCE, WAYS, Way, block_on};
 
 /// The requests that a layer has seen: method and tenant.
 type Seen = Arc<Mutex<Vec<(String, String)>>>;
@@ -185,4 +185,17 @@ fn layers_wrap_no_poll_service() {
     let server = server.layer(|handlers| handlers);
     let refused = server.start("127.0.0.1:0").unwrap_err();
     assert!(matches!(refused, ServeError::LayersOfPolls), "{refused}");
+}
+
+#[test]
+fn a_service_below_layers_has_health_by_name() {
+    let seen = Seen::default();
+    let server = Way::Shm.server();
+    let server = server.service(Worker::server(&Arc::default()));
+    let server = server.layer(move |inner| Gate::new(inner, &seen));
+    let server = server.start("127.0.0.1:0").unwrap();
+    let nexus = Way::Shm.nexus().bind("127.0.0.1:0").unwrap();
+    let from = nexus.endpoint_builder();
+    let asked = ask_health(from, server.address(), "Work", PATIENCE);
+    assert_eq!(asked.unwrap(), HealthState::Serving);
 }

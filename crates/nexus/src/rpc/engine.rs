@@ -313,8 +313,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.requests_under_way()
     }
 
-    /// Sets the function that gets the services of a peer's process: before the process grants or
-    /// refuses a session with an endpoint that it has, and after each change. Some processes never
+    /// Sets the function that gets the services of a peer's process: before the process grants a
+    /// session, and after each change. Some processes never
     /// announce them.
     pub fn on_serving(&mut self, run: ServingFn<App>) {
         self.serving = run;

@@ -52,7 +52,8 @@ struct Asking {
 /// An endpoint that asks one question, and gives up at a deadline.
 struct Asker {
     rpc: Rpc<Auto, Asking>,
-    to: SocketAddr,
+    /// The addresses of the server, which are tried one after the other.
+    to: Vec<SocketAddr>,
     deadline: Nanos,
 }
 
@@ -82,9 +83,8 @@ pub fn ask_health(
     if service.len() > MAX_HEALTH_QUESTION {
         return Err(HealthError::LongName);
     }
-    let resolved = address.to_socket_addrs().map_err(ConnectError::from)?;
-    let none = || ConnectError::from(std::io::Error::from(std::io::ErrorKind::NotFound));
-    let to = { resolved }.next().ok_or_else(none)?;
+    let to = address.to_socket_addrs().map_err(ConnectError::from)?;
+    let to = to.collect();
     let mut rpc = from.build(Asking::default()).map_err(HealthError::Local)?;
     rpc.on_serving(|asking, said, _| asking.serving = Some(said.serving));
     rpc.on_completion(|asking, done, _| asking.done = Some(done));
@@ -153,7 +153,7 @@ impl Asker {
             patience: self.deadline.since(self.rpc.now()).into(),
             session: SessionOptions::default(),
         };
-        Ok(self.rpc.connect_with(self.to, &options)?)
+        Ok(self.rpc.connect_with(&self.to[..], &options)?)
     }
 
     fn is_open(&self, session: Session) -> Result<bool, HealthError> {

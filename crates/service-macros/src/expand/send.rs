@@ -16,6 +16,7 @@ pub(super) fn server(service: &Service) -> TokenStream {
         methods,
         ..
     } = service;
+    let service_name = name.to_string();
     let send = format_ident!("{name}Send");
     let server = format_ident!("{name}SendServer");
     let doc = format!("Serves what implements [`{send}`]: give it to `Offload`.");
@@ -56,6 +57,7 @@ pub(super) fn server(service: &Service) -> TokenStream {
                 + ::core::marker::Sync
                 + 'static,
         {
+            const NAME: &'static str = #service_name;
             const METHODS: &'static [u16] = &[#(#numbers),*];
             const NAMES: &'static [&'static str] =
                 &[#(<#markers as #krate::Method>::NAME),*];

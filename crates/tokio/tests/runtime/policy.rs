@@ -19,13 +19,14 @@ const RUN: ReqType = ReqType(1);
 /// Never completes.
 const HANG: ReqType = ReqType(2);
 
-const SHORT: Duration = Duration::from_millis(50);
+const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
 fn only_calls_that_may_run_twice_are_repeated_after_they_ran() {
     let (handlers, seen) = (runtime(), Arc::<Seen>::default());
     let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
     let channel = Way::Shm.open(&server);
+    block_on(channel.ready()).unwrap();
     let begun = || seen.begun.load(Ordering::SeqCst);
     for (idempotent, runs) in [(false, 1), (true, 3)] {
         let (before, again) = (begun(), Retry::new(Repeat::up_to(2), channel.clone()));
@@ -101,6 +102,7 @@ fn only_idempotent_calls_are_hedged() {
     let (handlers, seen) = (runtime(), Arc::<Seen>::default());
     let server = Way::Shm.serve(1, &worker(&seen), handlers.handle());
     let channel = Way::Shm.open(&server);
+    block_on(channel.ready()).unwrap();
     let begun = || seen.begun.load(Ordering::SeqCst);
     block_on(async {
         for (idempotent, runs) in [(false, 1), (true, 2)] {
