@@ -245,9 +245,9 @@ fn take_free(taken: &mut Vec<bool>, count: usize) -> Option<usize> {
     Some(number)
 }
 
-/// Sizes of a region to try, in bytes: the one that the options ask for first, or half of what the
-/// user may pin if that is less, so that other processes and queues of the user find room. Each next
-/// one has half of the last, down to the least that these shares need.
+/// Sizes of a region to try, in bytes: the one that the options ask for first, or half of what
+/// the user may pin if that is less, so that other processes and queues of the user find room.
+/// Each next one has half of the last, down to the least that these shares need.
 fn sizes(bytes: u64, shares: u32, pinnable: Option<u64>) -> io::Result<impl Iterator<Item = u64>> {
     let least = u64::from(MIN_FRAMES) * u64::from(shares) * FRAME as u64;
     if bytes < least {

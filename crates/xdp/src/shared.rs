@@ -4,9 +4,10 @@
 //! region. The kernel completes the frames of all endpoints in one ring. The endpoint that reads
 //! the ring keeps its own frames, and puts the others into the inboxes of their endpoints.
 //!
-//! Invariants: one lock guards both rings and the inboxes. An endpoint takes it to give frames back
-//! after a burst that took packets, and to send when it has no free frame. An inbox holds at most as many entries as its share has frames, so an endpoint
-//! that has stopped costs the others nothing. Called by `receive` and `transmit`; made by `queue`.
+//! Invariants: one lock guards both rings and the inboxes. An endpoint takes it to give frames
+//! back after a burst that took packets, and to send when it has no free frame. An inbox holds at
+//! most as many entries as its share has frames, so an endpoint that has stopped costs the others
+//! nothing. Called by `receive` and `transmit`; made by `queue`.
 
 use std::sync::PoisonError;
 

@@ -2,13 +2,14 @@
 //! the next, over a UNIX socket of its own.
 //!
 //! The sockets have abstract names with the user, the interface and a random number: processes of
-//! several containers may have one network namespace and the same process number. Such names belong
-//! to the network namespace, and end with the process. A process that finds such names asks at all of
-//! them for descriptors of the link, the program and its maps, and takes the first answer. It keeps
-//! them, so the program stays as long as any of the processes lives, whichever made it.
+//! several containers may have one network namespace and the same process number. Such names
+//! belong to the network namespace, and end with the process. A process that finds such names
+//! asks at all of them for descriptors of the link, the program and its maps, and takes the first
+//! answer. It keeps them, so the program stays as long as any of the processes lives, whichever
+//! made it.
 //!
-//! Invariants: both ends of a connection check that the other is the same user's, and a process that
-//! asks waits for no longer than its caller permits. Called by `queue`.
+//! Invariants: both ends of a connection check that the other is the same user's, and a process
+//! that asks waits for no longer than its caller permits. Called by `queue`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

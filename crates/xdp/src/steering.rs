@@ -330,8 +330,8 @@ fn shape_of_map(map: &OwnedFd) -> io::Result<[u32; 4]> {
     Ok([kind, key, value, entries])
 }
 
-/// The first fields of the kernel's description of a map, program or link: its kind, its number, and
-/// for a link the program's number at the third place and the interface's at the fifth.
+/// The first fields of the kernel's description of a map, program or link: its kind, its number,
+/// and for a link the program's number at the third place and the interface's at the fifth.
 fn facts(object: &OwnedFd) -> io::Result<[u32; 8]> {
     let mut facts = [0_u32; 8];
     let len = u32::try_from(size_of_val(&facts)).expect("32 bytes");

@@ -13,10 +13,10 @@ use crate::udp::Udp;
 /// Its offers are those of `udp`, so a peer does not see which one it is. Its ids leave the top bit
 /// to `auto`: it ignores that bit in the ids that it gets.
 pub trait Remote: Connect {
-    /// Whether a burst that finds nothing seldom makes a system call, so that each burst of `auto`
-    /// may look at both transports. A burst of `xdp` makes one after each thousand empty ones; while
-    /// packets come to it through the kernel, each empty burst makes one, and with it every other
-    /// burst of `auto`, also those that find packets in shared memory.
+    /// Whether a burst that finds nothing seldom makes a system call, so that each burst of
+    /// `auto` may look at both transports. A burst of `xdp` makes one after each thousand empty
+    /// ones; while packets come to it through the kernel, each empty burst makes one, and with it
+    /// every other burst of `auto`, also those that find packets in shared memory.
     const LOOKS_ARE_CHEAP: bool;
 
     /// Sends some of the packets of a lane, in order. They count in the sequence, as those of a
