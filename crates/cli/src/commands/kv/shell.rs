@@ -6,28 +6,21 @@ use std::io::{IsTerminal, stdin};
 use anyhow::{anyhow, bail};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use clap::{ArgMatches, Subcommand};
 
-use super::client::Command;
 use crate::say::{print, with_causes};
 
 /// Options that belong to the shell, because it has one connection.
 const OF_SHELL: [&str; 3] = ["server", "timeout", "transport"];
-
-/// A line.
-#[derive(Debug, Parser)]
-#[command(name = "", no_binary_name = true)]
-struct Line {
-    #[command(subcommand)]
-    command: Command,
-}
 
 /// Reads lines until there are no more, or until one of them says `quit` or `exit`, and has
 /// `operate` run them. Shows the error of each line that fails.
 ///
 /// # Errors
 /// The standard input cannot be read. Without a terminal, also if a line has failed.
-pub(super) fn run(mut operate: impl FnMut(&Command) -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub(super) fn run<C: Subcommand>(
+    mut operate: impl FnMut(&C) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let is_terminal = stdin().is_terminal();
     let (mut number, mut failed) = (0, 0);
     loop {
@@ -50,18 +43,21 @@ pub(super) fn run(mut operate: impl FnMut(&Command) -> anyhow::Result<()>) -> an
     }
 }
 
-fn run_line(
+fn run_line<C: Subcommand>(
     line: &str,
-    operate: &mut impl FnMut(&Command) -> anyhow::Result<()>,
+    operate: &mut impl FnMut(&C) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let words = words(line)?;
     if words.is_empty() {
         return Ok(());
     }
-    match Line::command().try_get_matches_from(words) {
+    let commands = clap::Command::new("")
+        .no_binary_name(true)
+        .subcommand_required(true);
+    match C::augment_subcommands(commands).try_get_matches_from(words) {
         Ok(matches) => {
             check(&matches)?;
-            operate(&Line::from_arg_matches(&matches)?.command)
+            operate(&C::from_arg_matches(&matches)?)
         }
         Err(help) if help.kind() == ErrorKind::DisplayHelp => print(&help.to_string()),
         Err(error) => bail!("{}", error.to_string().trim_end()),

@@ -2,6 +2,20 @@
 
 use super::*;
 
+/// Commands as those of `dunlin kv`.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Get {
+        key: String,
+        #[arg(long)]
+        server: Option<String>,
+    },
+    Incr {
+        key: String,
+        by: u64,
+    },
+}
+
 fn split(line: &str) -> Vec<String> {
     words(line).unwrap()
 }
@@ -25,7 +39,7 @@ fn words_are_parted_as_in_a_shell() {
 fn a_line_is_one_command_of_the_shells_server() {
     let mut seen = Vec::new();
     let mut run = |line: &str| {
-        run_line(line, &mut |command| {
+        run_line(line, &mut |command: &Command| {
             seen.push(format!("{command:?}"));
             Ok(())
         })
