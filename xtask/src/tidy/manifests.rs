@@ -13,9 +13,14 @@ type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 /// Sections in which workspaces differ: the members, and the folders of crates.
 const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 
-/// Sections whose headings begin like this may also differ: the look-ups are measured only as one
-/// codegen unit, Dunlin also as a user builds it.
-const MEASURED: [&str; 2] = ["[profile.release", "[profile.lto"];
+/// Sections whose headings begin like this may also differ. The look-ups are measured only as one
+/// codegen unit, Dunlin also as a user builds it; and cargo warns of a section for a package that a
+/// workspace does not have.
+const MAY_DIFFER: [&str; 3] = [
+    "[profile.release",
+    "[profile.lto",
+    "[profile.dev.package.dunlin-",
+];
 
 const DEPENDENCIES: &str = "[workspace.dependencies]";
 
@@ -48,7 +53,7 @@ fn differences(first: &Sections<'_>, other: &Sections<'_>) -> Vec<String> {
     headings.sort_unstable();
     headings.dedup();
     headings.retain(|heading| !OWN.contains(heading));
-    headings.retain(|heading| !MEASURED.iter().any(|begin| heading.starts_with(begin)));
+    headings.retain(|heading| !MAY_DIFFER.iter().any(|begin| heading.starts_with(begin)));
     headings.retain(|heading| first.get(heading) != other.get(heading));
     let mut found: Vec<String> = headings
         .iter()

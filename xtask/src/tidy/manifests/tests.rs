@@ -17,6 +17,8 @@ fn members_comments_and_crates_may_differ() {
     let other = ROOT.replace("crates/*", "gopt").replace("# Why.\n", "");
     let other = other.replace("dunlin = {", "gopt = {");
     assert_eq!(findings(&other), [""; 0]);
+    let other = format!("{other}[profile.dev.package.dunlin-cli]\nopt-level = 0\n");
+    assert_eq!(findings(&other), [""; 0]);
 }
 
 #[test]
