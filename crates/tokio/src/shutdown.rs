@@ -31,8 +31,8 @@ pub async fn drain(running: Running) -> Drained {
 
 /// Serves until SIGINT or SIGTERM comes, and then drains: `ServerBuilder::serve` for a program
 /// whose signals tokio takes. A second signal ends the process with an exit code of 128 plus the
-/// signal's number, as soon as a thread of the runtime polls this future. Other tasks of the program
-/// get the signals too.
+/// signal's number, as soon as a thread of the runtime polls this future. Other tasks of the
+/// program get the signals too.
 ///
 /// If the future is dropped before a signal has come, the server ends without a drain, which blocks
 /// the thread until the server's threads have ended.
