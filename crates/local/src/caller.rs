@@ -114,8 +114,9 @@ impl Caller {
     /// Waits until a session is connected. Calls need not wait for that: they queue.
     ///
     /// # Errors
-    /// If the session ends first: with its address and reason if it could not be made. If it is
-    /// another endpoint's, or if this endpoint is gone.
+    /// [`NotConnected::Failed`], with address and reason, if the session is one of the last 64 that
+    /// could not be made. [`NotConnected::Gone`] if it has ended otherwise or is another
+    /// endpoint's, or if this endpoint is gone.
     pub async fn connected(&self, session: Session) -> Result<(), NotConnected> {
         std::future::poll_fn(|context| match self.session_info(session) {
             Ok(info) if info.open => Poll::Ready(Ok(())),

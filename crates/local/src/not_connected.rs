@@ -10,7 +10,7 @@ use dunlin_service::Error;
 pub enum NotConnected {
     /// It could not be made. Holds the server's address, and the reason.
     Failed(FailedConnect),
-    /// It has ended, or is another endpoint's; or this endpoint is gone.
+    /// It has ended or is another endpoint's, or this endpoint is gone.
     Gone(Error),
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for NotConnected {
 impl std::error::Error for NotConnected {}
 
 impl From<NotConnected> for Error {
-    /// The same without address and reason, for functions that return the errors of calls.
+    /// Leaves out address and reason, for functions that return the errors of calls.
     fn from(error: NotConnected) -> Self {
         match error {
             NotConnected::Failed(_) => Self::NoSession,

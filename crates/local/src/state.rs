@@ -25,7 +25,7 @@ use crate::task::Spawned;
 use crate::timers::Timers;
 use crate::wake::{Current, WakeBy};
 
-/// Most sessions that could not be made whose reasons are kept.
+/// The number of sessions that could not be made whose reasons are kept.
 const MAX_FAILED: usize = 64;
 
 /// An endpoint that is at rest.
@@ -172,7 +172,7 @@ impl State {
         all.push_back(failed);
     }
 
-    /// The reason why a session could not be made, if it is one of the latest.
+    /// The reason why a session could not be made, if it is one of the last [`MAX_FAILED`].
     pub(super) fn failed(&self, session: Session) -> Option<FailedConnect> {
         let all = self.failed.borrow();
         all.iter().rev().find(|it| it.session == session).copied()

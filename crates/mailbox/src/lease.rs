@@ -1,9 +1,10 @@
-//! A taken call on which a thread other than the owner's works: a task of a runtime, for example.
+//! A lease lets a worker, such as a task of a runtime, handle a call that the owner of a mailbox has
+//! taken. The worker may run on another thread than the owner.
 //!
-//! The worker ends the call ([`Mailbox::end`](crate::Mailbox::end)) and then leaves. When the
-//! mailbox reports that the caller has dropped the call, the owner gives the lease up. The second
-//! of these two steps frees the slot, on whichever thread it happens; before it, the worker may
-//! still use the slot's content. If the caller has not dropped the call, the caller frees the slot.
+//! The worker ends the call ([`Mailbox::end`](crate::Mailbox::end)) and then leaves. If the mailbox
+//! reports that the caller has dropped the call, the owner gives the lease up. The second of these
+//! two steps frees the slot, on whichever thread it happens; before it, the worker may still use
+//! the slot's content. If the caller has not dropped the call, the caller frees the slot.
 //!
 //! Invariant: each call has a lease of its own, so a worker that leaves late never touches the
 //! lease of the slot's next call.
@@ -41,12 +42,13 @@ impl Lease {
         self.state.fetch_or(LEFT, Ordering::AcqRel) & GIVEN_UP != 0
     }
 
-    /// Whether the caller no longer wants the call.
+    /// Whether the owner has given the lease up, because the caller has dropped the call.
     pub fn is_given_up(&self) -> bool {
         self.state.load(Ordering::Acquire) & GIVEN_UP != 0
     }
 
-    /// Ready once the caller no longer wants the call. Until then, that wakes the worker's task.
+    /// Ready once the owner has given the lease up. Until then, this registers the worker's task,
+    /// which that event wakes.
     pub fn poll_given_up(&self, context: &Context<'_>) -> Poll<()> {
         self.worker.register(context.waker());
         match self.is_given_up() {
@@ -55,7 +57,7 @@ impl Lease {
         }
     }
 
-    /// Drops the waker of the worker's task, which keeps the memory of that task.
+    /// Drops the waker of the worker's task, because the waker keeps the memory of that task.
     pub fn forget_task(&self) {
         self.worker.register(Waker::noop());
     }

@@ -1,5 +1,5 @@
 //! One request on the endpoint's side: a future that passes the request to the executor and waits
-//! for its end. Dropping it gives the request up.
+//! until the request has ended. Dropping the future gives the request up.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -24,7 +24,7 @@ enum Stage {
 }
 
 impl<'a> Call<'a> {
-    /// Takes a slot. `None`: all of them are in use.
+    /// Takes a slot. `None`: all slots are in use.
     pub(crate) fn hold(desk: &'a Desk) -> Option<Self> {
         let slot = desk.mailbox().hold()?;
         Some(Self {
@@ -40,8 +40,8 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Reads or writes the slot, which belongs to this side before the first poll and after the
-    /// end.
+    /// Reads or writes the slot, which belongs to the endpoint's side before the first poll and
+    /// after the end.
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut Letter) -> R) -> R {
         self.desk.mailbox().with(self.slot, run)
     }

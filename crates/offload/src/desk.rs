@@ -1,9 +1,9 @@
-//! The mailbox between an endpoint and an executor, and how each side learns that the other one is
-//! gone.
+//! The mailbox between an endpoint and an executor, with flags that tell each side that the other
+//! one is gone.
 //!
 //! Handlers use their slots until they end, on any thread. So the mailbox closes only when the
-//! dispatcher and the requests of all handlers are gone; each of them has an [`Owner`]. If the
-//! dispatcher goes first, new requests are refused from then on.
+//! dispatcher and the requests of all handlers are gone: they share one [`Owner`], whose drop
+//! closes it. If the dispatcher goes first, new requests are refused from then on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ pub(crate) struct Desk {
     is_over: AtomicBool,
 }
 
-/// The executor's side of a desk.
+/// The executor's side of a desk, which the dispatcher and all requests of handlers share.
 #[derive(Debug)]
 pub(crate) struct Owner(Arc<Desk>);
 
@@ -40,20 +40,21 @@ impl Desk {
         &self.mailbox
     }
 
-    /// Whether no dispatcher would take a request.
+    /// Whether the dispatcher is gone, so that a new request would reach no handler.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Ends the requests that no dispatcher will take. The endpoint calls this after each request
-    /// that it posts: it may have looked at [`Self::is_stopped`] just before the dispatcher ended.
+    /// Ends the posted requests if the dispatcher is gone. The endpoint calls this after each
+    /// request that it posts, because the dispatcher may have ended since the endpoint checked
+    /// [`Self::is_stopped`].
     pub(crate) fn end_if_stopped(&self) {
         if self.is_stopped() {
             self.mailbox.end_posted();
         }
     }
 
-    /// The endpoint is gone, and with it all its requests.
+    /// The endpoint is gone, with all its requests: wakes the dispatcher, which then ends.
     pub(crate) fn on_over(&self) {
         self.is_over.store(true, Ordering::Release);
         self.mailbox.bell().ring();
@@ -81,7 +82,7 @@ impl Owner {
         self.0.is_over.load(Ordering::Acquire)
     }
 
-    /// The dispatcher ends: no handler will have the requests that it has not taken.
+    /// The dispatcher ends. Requests that it has not taken end without a handler.
     pub(crate) fn on_stopped(&self) {
         self.0.is_stopped.store(true, Ordering::Relaxed);
         self.0.mailbox.end_posted();

@@ -18,7 +18,7 @@ struct Dispatcher<S, E> {
     owner: Arc<Owner>,
     service: Arc<S>,
     spawn: Arc<E>,
-    /// The leases of the last calls, by the index of their slots.
+    /// The lease of each slot's last call, by the slot's index.
     leases: Vec<Arc<Lease>>,
 }
 
@@ -43,7 +43,8 @@ where
 
 impl<S: SendService<OffloadedRequest>, E: Spawn> Dispatcher<S, E> {
     fn poll(&mut self, context: &Context<'_>) -> Poll<()> {
-        // First the waker, then the list: a request that comes in between wakes this task again.
+        // The waker is registered before the list is read, so a request that comes in between
+        // wakes this task again.
         let is_over = self.owner.listen(context.waker());
         let owner = Arc::clone(&self.owner);
         owner.desk().mailbox().take(|news| match news {
@@ -64,12 +65,12 @@ impl<S: SendService<OffloadedRequest>, E: Spawn> Dispatcher<S, E> {
         let arrived = arrived.expect("a posted slot has a request");
         let request = OffloadedRequest::new(owner, slot, Arc::clone(&lease), arrived);
         let handler = handler::run(Arc::clone(&self.service), request, lease);
-        // The mailbox must not see a panic of the executor: it would free slots that handlers have.
-        // The panic drops the request, which refuses it.
+        // A panic of the executor must not unwind through `take`, which would free slots that
+        // handlers still use. The panic drops the request, which is thereby refused.
         let _ = catch_unwind(AssertUnwindSafe(|| self.spawn.spawn(handler)));
     }
 
-    /// A lease for a call, in the memory of the slot's last lease if no handler uses it any more.
+    /// A lease for a call, in the memory of the slot's last lease if no handler uses that any more.
     fn new_lease(&mut self, slot: Slot) -> Arc<Lease> {
         let index = slot.index();
         if self.leases.len() <= index {
@@ -85,8 +86,9 @@ impl<S: SendService<OffloadedRequest>, E: Spawn> Dispatcher<S, E> {
 }
 
 impl<S, E> Dispatcher<S, E> {
-    /// The client does not wait any more. If the request was dropped before this task took it, the
-    /// lease is that of an earlier call, whose handler has ended and left, or is about to leave.
+    /// The client no longer waits. If the request was dropped before this task took it, the lease is
+    /// that of an earlier call, whose handler has left or is about to leave. In both cases, the
+    /// second of handler and dispatcher frees the slot.
     fn give_up(&self, slot: Slot) {
         let lease = self.leases.get(slot.index());
         if lease.is_none_or(|lease| lease.give_up()) {
@@ -95,7 +97,7 @@ impl<S, E> Dispatcher<S, E> {
     }
 }
 
-/// The lease of a slot that had no call: as if a handler had left it.
+/// The lease of a slot that has had no call: it looks as if a handler had left.
 fn left() -> Arc<Lease> {
     let lease = Lease::default();
     lease.leave();
@@ -103,9 +105,9 @@ fn left() -> Arc<Lease> {
 }
 
 impl<S, E> Drop for Dispatcher<S, E> {
-    /// Refuses requests from here on, because the executor has dropped this task.
+    /// Refuses requests from here on: the executor has dropped this task, or the endpoint is gone.
     fn drop(&mut self) {
-        // Without an end, a request has not reached a handler.
+        // The slots of these requests have no end, so the endpoint refuses them.
         self.owner.on_stopped();
         let owner = Arc::clone(&self.owner);
         let mailbox = owner.desk().mailbox();

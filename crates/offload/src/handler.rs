@@ -12,7 +12,8 @@ use dunlin_service::SendService;
 
 use crate::request::OffloadedRequest;
 
-/// Runs the handler of a request. A panic ends this request alone: its drop answers the client.
+/// Runs the handler of a request. A panic ends this request alone: dropping the request answers the
+/// client.
 pub(crate) async fn run<S: SendService<OffloadedRequest>>(
     service: Arc<S>,
     mut request: OffloadedRequest,
@@ -26,11 +27,11 @@ pub(crate) async fn run<S: SendService<OffloadedRequest>>(
             _ => false,
         }));
         let is_pending = matches!(polled, Ok(true));
-        // A handler that answers at its first poll needs no waker here.
+        // For a handler that ends at its first poll, no waker is registered.
         if is_pending && lease.poll_given_up(context).is_pending() {
             return Poll::Pending;
         }
-        // A future that panics while it is dropped is gone as well.
+        // If the drop panics, the future is gone all the same.
         let _ = catch_unwind(AssertUnwindSafe(|| handler.set(None)));
         Poll::Ready(())
     })

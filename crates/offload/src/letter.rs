@@ -6,7 +6,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_service::Refusal;
 use dunlin_wire::{ErrorCode, ReqType};
 
-/// A slot keeps up to this many bytes of a response's memory for the next response.
+/// A slot keeps the memory of a long response for the next one if it has at most this many bytes.
 const KEPT: usize = 1 << 10;
 
 /// A request as the endpoint passes it on.
@@ -14,7 +14,7 @@ const KEPT: usize = 1 << 10;
 pub(crate) struct Arrived {
     pub(crate) session: Session,
     pub(crate) req_type: ReqType,
-    /// The time at which it came, on the endpoint's clock.
+    /// The time at which it arrived, on the endpoint's clock; zero if it cannot have a deadline.
     pub(crate) at: Nanos,
     pub(crate) body: MsgBuf,
 }
@@ -55,7 +55,7 @@ impl Letter {
         std::mem::take(&mut self.long)
     }
 
-    /// The request has a response, which fills the memory `long`.
+    /// The request has the response `long`.
     pub(crate) fn on_long_reply(&mut self, long: Vec<u8>) {
         self.long = long;
         self.end = Some(End::LongReply);
@@ -65,7 +65,7 @@ impl Letter {
         self.end = Some(end);
     }
 
-    /// The endpoint takes the end. Without one, no handler has had the request.
+    /// The endpoint takes the end. If there is none, no handler has had the request: it is refused.
     pub(crate) fn take_end(&mut self) -> End {
         self.end
             .take()
@@ -77,7 +77,7 @@ impl Letter {
         &self.long
     }
 
-    /// Drops the msgbufs and most of the memory, because the call is over.
+    /// Drops the msgbufs, and the memory of a response longer than [`KEPT`]: the call is over.
     pub(crate) fn clear(&mut self) {
         (self.request, self.end) = (None, None);
         if self.long.capacity() > KEPT {

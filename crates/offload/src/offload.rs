@@ -15,14 +15,14 @@ use crate::letter::{Arrived, End, Letter};
 use crate::request::OffloadedRequest;
 use crate::spawn::Spawn;
 
-/// The default limit of requests at once.
+/// The default for the most requests that are at the executor at once.
 const LIMIT: u32 = 4096;
 
-/// A service whose handlers run on an executor, for `Local::serve_typed` and for servers. Their
-/// futures move from thread to thread as the executor likes.
+/// A service whose handlers run on an executor, for `Local::serve_typed` and for servers. The
+/// executor may move their futures between its threads.
 ///
-/// If a client cancels its request, its deadline passes or its session closes, the executor drops
-/// the handler's future.
+/// If a client cancels its request, the request's deadline passes or its session closes, the
+/// executor drops the handler's future.
 #[derive(Debug)]
 pub struct Offload<S> {
     desk: Arc<Desk>,
@@ -81,7 +81,7 @@ impl<S> Drop for Offload<S> {
 /// The request to pass on. `request` keeps nothing but the right to answer.
 fn arrived(request: &mut OwnedRequest) -> Result<Arrived, Error> {
     let req_type = request.req_type();
-    // Only a request with a front may have a deadline, for which the time counts.
+    // Only a request with a front may have a deadline, and only a deadline needs the time.
     let at = match req_type.0 & META {
         0 => Nanos::ZERO,
         _ => request.now(),

@@ -24,7 +24,7 @@ pub struct OffloadedRequest {
     at: Nanos,
     /// `None` once the request has ended.
     body: Option<MsgBuf>,
-    /// The handler's future was polled.
+    /// Whether the handler's future was polled.
     has_begun: bool,
 }
 
@@ -47,12 +47,13 @@ impl OffloadedRequest {
         self.has_begun = true;
     }
 
-    /// Ends the request. From here on the slot is not this request's.
+    /// Ends the request, which must not use its slot afterwards.
     fn end(&mut self, write: impl FnOnce(&mut Letter)) {
         self.body = None;
         let desk = self.owner.desk();
         desk.mailbox().with(self.slot, write);
-        // If this returns false, the client has gone, and the dispatcher learns it too.
+        // Returns false if the client has given the request up. The dispatcher then finds the slot
+        // in the mailbox's list.
         desk.mailbox().end(self.slot);
         if self.lease.leave() {
             desk.release(self.slot);

@@ -2,9 +2,9 @@
 
 /// An executor, such as the handle of a runtime.
 ///
-/// It runs many futures at a time, however few threads it has: one of them lives as long as the
-/// [`Offload`](crate::Offload), and hands the requests to the others. When the executor is shut
-/// down, it drops all its futures, those that wait included; until then their requests wait, too.
+/// It must run many futures at a time, even on one thread: one future lives as long as the
+/// [`Offload`](crate::Offload) and spawns another one for each request. An executor that is shut
+/// down must drop all its futures, including those that wait: their requests end only then.
 ///
 /// ```
 /// use dunlin_offload::Spawn;

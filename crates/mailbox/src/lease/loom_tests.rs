@@ -22,7 +22,8 @@ impl Letter for Number {
     fn on_closed(&mut self) {}
 }
 
-/// The owner frees a slot when it learns that the call was dropped, without asking the lease.
+/// The behaviour of an owner when its caller has dropped a call: the right one asks the lease whether to
+/// free the slot, the hasty one frees it at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Right,
@@ -49,7 +50,7 @@ fn drops_while_a_worker_ends(owner: Owner) {
         let at_caller = mailbox.clone();
         let caller = thread::spawn(move || {
             at_caller.give_up(slot);
-            // If the slot is free, this is the same one.
+            // If the slot is free already, this takes the same one.
             let next = at_caller.hold().expect("there are four");
             at_caller.with(next, |it| it.0 = 2);
             at_caller.with(next, |it| {

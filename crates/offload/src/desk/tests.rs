@@ -1,4 +1,4 @@
-//! The end of a desk's owners, with calls that come too late.
+//! The end of a desk's last owner, and calls that are posted before and after it.
 
 use std::task::Context;
 
