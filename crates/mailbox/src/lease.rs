@@ -1,5 +1,5 @@
-//! A lease lets a worker, such as a task of a runtime, handle a call that the owner of a mailbox has
-//! taken. The worker may run on another thread than the owner.
+//! A lease lets a worker, such as a task of a runtime, handle a call that the owner of a mailbox
+//! has taken. The worker may run on another thread than the owner.
 //!
 //! The worker ends the call ([`Mailbox::end`](crate::Mailbox::end)) and then leaves. If the mailbox
 //! reports that the caller has dropped the call, the owner gives the lease up. The second of these

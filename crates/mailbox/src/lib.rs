@@ -222,9 +222,9 @@ impl<L: Letter, B: Bell> Mailbox<L, B> {
     }
 
     /// Ends the posted calls in the list, for an owner that takes no more calls; calls that were
-    /// dropped stay in the list. Any thread may call this. The owner sets a flag of its own and then
-    /// calls this. A caller posts its call, reads the flag, and calls this too if the flag is set.
-    /// So one of the two ends each call.
+    /// dropped stay in the list. Any thread may call this. The owner sets a flag of its own and
+    /// then calls this. A caller posts its call, reads the flag, and calls this too if the flag is
+    /// set. So one of the two ends each call.
     #[cold]
     pub fn end_posted(&self) {
         let mut next = self.head.swap(NONE, Ordering::AcqRel);

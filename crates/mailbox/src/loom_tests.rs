@@ -266,8 +266,8 @@ fn a_call_that_meets_the_end_of_its_owner_ends() {
     });
 }
 
-/// A caller posts a call while the owner stops. If `looks`, the caller then checks whether the owner
-/// has stopped, and if so ends the posted calls.
+/// A caller posts a call while the owner stops. If `looks`, the caller then checks whether the
+/// owner has stopped, and if so ends the posted calls.
 fn posts_while_the_owner_stops(looks: bool) {
     loom::model(move || {
         let mailbox = mailbox(Flaw::None);

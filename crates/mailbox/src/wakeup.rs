@@ -13,8 +13,8 @@ const LEAVING: u32 = 1;
 const WAKING: u32 = 2;
 
 /// The waker of a task, which any thread may wake. As the [`Bell`](crate::Bell) of a mailbox, it
-/// wakes an owner that is a task, and only once for a burst of calls: waking removes the waker until
-/// the task registers it again.
+/// wakes an owner that is a task, and only once for a burst of calls: waking removes the waker
+/// until the task registers it again.
 #[derive(Debug, Default)]
 pub struct Wakeup {
     /// The thread that uses the waker: the registering one, a waking one, or none.

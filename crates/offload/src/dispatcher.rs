@@ -86,8 +86,8 @@ impl<S: SendService<OffloadedRequest>, E: Spawn> Dispatcher<S, E> {
 }
 
 impl<S, E> Dispatcher<S, E> {
-    /// The client no longer waits. If the request was dropped before this task took it, the lease is
-    /// that of an earlier call, whose handler has left or is about to leave. In both cases, the
+    /// The client no longer waits. If the request was dropped before this task took it, the lease
+    /// is that of an earlier call, whose handler has left or is about to leave. In both cases, the
     /// second of handler and dispatcher frees the slot.
     fn give_up(&self, slot: Slot) {
         let lease = self.leases.get(slot.index());

@@ -24,13 +24,13 @@
 //! responses the endpoint once. The number of requests is limited. A request that its client gives
 //! up is dropped on both sides.
 //!
-//! Copies: the endpoint passes on the msgbuf with its copy of the request. The handler's response is
-//! encoded into the same msgbuf if it fits, otherwise into memory of the slot. The endpoint copies
-//! it from there into its own response.
+//! Copies: the endpoint passes on the msgbuf with its copy of the request. The response is encoded
+//! into the same msgbuf if it fits, otherwise into memory of the slot. The endpoint copies it from
+//! there into its own response.
 //!
-//! Invariant: each request that the endpoint passes on ends, unless the executor keeps a future that
-//! it never runs. A request whose handler has begun and does not finish ends with `HANDLER_FAILED`;
-//! one whose handler has not begun ends with `SHUTTING_DOWN`.
+//! Invariant: each request that the endpoint passes on ends, unless the executor keeps a future
+//! that it never runs. A request whose handler has begun and does not finish ends with
+//! `HANDLER_FAILED`; one whose handler has not begun ends with `SHUTTING_DOWN`.
 #![forbid(unsafe_code)]
 
 mod call;

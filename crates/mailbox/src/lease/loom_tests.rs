@@ -22,8 +22,8 @@ impl Letter for Number {
     fn on_closed(&mut self) {}
 }
 
-/// The behaviour of an owner when its caller has dropped a call: the right one asks the lease whether to
-/// free the slot, the hasty one frees it at once.
+/// The behaviour of an owner when its caller has dropped a call: the right one asks the lease
+/// whether to free the slot, the hasty one frees it at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Right,
