@@ -1,5 +1,5 @@
 //! Writes the code of a service: marker types, two server traits, their glue, and two clients.
-//! `expand/send.rs` writes the third server trait, of services with the option `send`.
+//! For the option `send`, `expand/send.rs` writes a third server trait.
 
 mod send;
 

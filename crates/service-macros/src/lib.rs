@@ -14,8 +14,8 @@ use proc_macro::TokenStream;
 /// Its form is `#[service(codec = CODEC)]`. Each method has `#[method(NUMBER)]` or
 /// `#[notify(NUMBER)]`, with `codec = CODEC` if it uses another codec. A method has one argument,
 /// its message, and no receiver. `base = NUMBER` adds a number to the numbers of all methods, so
-/// that one endpoint can serve several services. `send` also makes a server whose futures any
-/// thread may run, such as those of a runtime. `crate = PATH` gives the path of `dunlin-service`,
+/// that one endpoint can serve several services. `send` also makes a server whose futures may run
+/// on any thread, such as a thread of a runtime. `crate = PATH` gives the path of `dunlin-service`,
 /// if that is not `::dunlin::service`.
 #[proc_macro_attribute]
 pub fn service(options: TokenStream, item: TokenStream) -> TokenStream {

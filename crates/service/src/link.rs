@@ -101,7 +101,7 @@ pub enum Refusal {
     UnknownMethod,
     /// The request is not a valid message of the method.
     Undecodable,
-    /// There is no room for the request.
+    /// The threads that run the service's methods have as many requests as they may have.
     Overloaded,
     /// The threads that run the service's methods have ended.
     ShuttingDown,
@@ -126,22 +126,22 @@ pub trait AsyncService<R: IncomingRequest>: 'static {
 
     /// The numbers of the service's methods.
     const METHODS: &'static [u16];
-    /// Their names, in the same order: `Kv.get`.
+    /// The names of the methods, in the same order, such as `Kv.get`.
     const NAMES: &'static [&'static str] = &[];
 
     /// Answers a request for one of these methods, with or without metadata.
     fn answer(self: Rc<Self>, request: R) -> impl Future<Output = Result<(), Error>> + 'static;
 }
 
-/// A service whose methods are futures that any thread may run; the attribute implements it if it
-/// has the option `send`.
+/// A service whose methods are futures that any thread may run; the attribute with the option `send`
+/// implements it.
 pub trait SendService<R: IncomingRequest>: Send + Sync + 'static {
     /// The service's name, which is that of its trait.
     const NAME: &'static str;
 
     /// The numbers of the service's methods.
     const METHODS: &'static [u16];
-    /// Their names, in the same order: `Kv.get`.
+    /// The names of the methods, in the same order, such as `Kv.get`.
     const NAMES: &'static [&'static str] = &[];
 
     /// Answers a request for one of these methods, with or without metadata.
@@ -286,8 +286,8 @@ pub fn open<M: Method, R: IncomingRequest>(
     poll::read_request::<M>(session, req_type, request.data(), || request.now())
 }
 
-/// Reads the facts about a request, for code that does not know its message. `method` is the
-/// method's name.
+/// Reads the facts about a request, for code that does not know the type of its message. `method`
+/// is the method's name.
 ///
 /// # Errors
 /// If the request has no valid front.
@@ -301,7 +301,7 @@ pub fn context_of<'a, R: IncomingRequest>(
     Ok(context)
 }
 
-/// Like [`open`], with a message of its own.
+/// Like [`open`], but returns a message that the handler owns.
 ///
 /// # Errors
 /// As for [`open`].

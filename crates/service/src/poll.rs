@@ -206,7 +206,8 @@ pub(crate) fn read_request<M: Method>(
     Ok((M::Codec::decode(message)?, context))
 }
 
-/// Splits the bytes of a request into the facts about it and its message.
+/// Splits the bytes of a request into the facts about it and its message. Calls `now` only if the
+/// request has a deadline.
 #[inline(always)]
 pub(crate) fn split<'a>(
     session: Session,

@@ -22,8 +22,8 @@ impl Descriptor {
     /// Ready once the descriptor is readable.
     pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut guard = ready!(self.0.poll_read_ready(context))?;
-        // It may still be readable the next time, which the kernel then reports again only if
-        // tokio asks.
+        // Otherwise tokio would remember that the descriptor is readable, and the next wait would
+        // end at once.
         guard.clear_ready();
         Poll::Ready(Ok(()))
     }

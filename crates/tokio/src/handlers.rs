@@ -1,4 +1,4 @@
-//! Handlers on a runtime: its handle as an executor.
+//! Handlers on a runtime, whose handle is their executor.
 
 use dunlin::service::SendService;
 use dunlin::{Offload, OffloadedRequest, Spawn};
@@ -14,8 +14,8 @@ impl Spawn for Tokio {
     }
 }
 
-/// Services whose handlers run on a tokio runtime. For a trait `Kv` with the attribute
-/// `service(send)`, a `KvSendServer` is one.
+/// Puts the handlers of a service on a tokio runtime. The service is one with the option `send`: for
+/// a trait `Kv` with the attribute `service(send)`, a `KvSendServer`.
 ///
 /// ```
 /// use dunlin::service::{Context, Postcard};
@@ -49,8 +49,8 @@ impl Spawn for Tokio {
 /// ```
 pub trait OnTokio: SendService<OffloadedRequest> + Sized {
     /// The service with its handlers on this runtime, for `ServerBuilder::service` and
-    /// `Local::serve_typed`. If the runtime is shut down, handlers that have begun end with
-    /// `HANDLER_FAILED`, and later requests with `SHUTTING_DOWN`.
+    /// `Local::serve_typed`. If the runtime is shut down, requests whose handlers have begun end
+    /// with `HANDLER_FAILED`, and all others with `SHUTTING_DOWN`.
     fn on(self, runtime: &Handle) -> Offload<Self> {
         Offload::new(self, Tokio(runtime.clone()))
     }

@@ -1,6 +1,6 @@
-//! Dunlin in tokio programs: the parts that need a runtime, which `dunlin` itself does not have.
-//! Clients need none of this crate: calls over a `dunlin::Channel` are `Send`, so tasks of any
-//! runtime make them.
+//! Dunlin in tokio programs: the parts that need tokio. `dunlin` itself needs no runtime. Clients
+//! need none of this crate: calls over a `dunlin::Channel` are `Send`, so tasks of any runtime can
+//! make them.
 //!
 //! | a tokio program | uses |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | `descriptor.rs` | the endpoint's descriptor in tokio's reactor |
 //! | `policy.rs` | which calls layers may send twice |
 
-// `descriptor.rs` alone is excepted.
+// Only `descriptor.rs` has unsafe code.
 #![deny(unsafe_code)]
 
 #[cfg(doctest)]

@@ -1,5 +1,5 @@
-//! A policy for tower's layers that repeat and hedge calls: it asks a call's error whether a
-//! handler ran, and the call whether it may run twice.
+//! A policy for tower's layers that repeat and hedge calls. It decides by the call's error, which
+//! says whether a handler ran, and by the call, which says whether it may run twice.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tower::{hedge, retry};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Repeats calls that have provably not run, and idempotent calls that may have run. No other call
-/// is sent twice. Hedges idempotent calls.
+/// Repeats calls that have provably not run, and idempotent calls that may have run. Hedges
+/// idempotent calls. No other call is sent twice.
 ///
 /// A channel repeats calls by itself; this policy is for a layer above several channels, or for
-/// more attempts. The deadline of a call is that of each attempt.
+/// more attempts. Each attempt has the call's whole deadline, counted from the attempt's start.
 ///
 /// ```
 /// use dunlin::Channel;
@@ -34,8 +34,8 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// Repeats a call up to this number of times. It waits before each repeat: for a random time of
-    /// up to 1 ms first, and up to twice as long each time, but at most 100 ms.
+    /// Repeats a call up to this number of times. It waits for a random time before each repeat: at
+    /// most 1 ms before the first, then at most twice the last limit, and never more than 100 ms.
     pub const fn up_to(repeats: u32) -> Self {
         Self {
             left: repeats,
@@ -51,7 +51,7 @@ impl Repeat {
         self
     }
 
-    /// The wait before a repeat, if there is one. `ran` is whether the call ran.
+    /// The wait before a repeat; `None`: the call is not repeated. `ran` is whether the call ran.
     fn repeat(&mut self, call: &Outgoing, ran: Ran) -> Option<Sleep> {
         let may = match ran {
             Ran::No => true,
@@ -70,7 +70,7 @@ impl Repeat {
 
 /// A random number from 0 to 1.
 fn fraction() -> f64 {
-    // The state of a hasher is random, and so is its hash of nothing.
+    // Each new hasher has random keys, so even its hash of nothing is random.
     let random = RandomState::new().hash_one(());
     f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)
 }
@@ -92,8 +92,8 @@ impl retry::Policy<Outgoing, Answer, ChannelError> for Repeat {
     }
 }
 
-/// For layers between this policy and the channel. An error of such a layer does not say whether
-/// the call ran.
+/// For layers between this policy and the channel. An error of a layer, unlike one of the channel,
+/// does not say whether the call ran.
 impl retry::Policy<Outgoing, Answer, BoxError> for Repeat {
     type Future = Sleep;
 

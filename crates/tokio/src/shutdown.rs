@@ -10,8 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// A process that a signal ends exits with this code plus the signal's number, as in shells.
 const BY_SIGNAL: i32 = 128;
 
-/// Drains a server as `Running::drain` does. That call blocks its thread, so a thread for blocking
-/// work makes it, and the handlers that run on the runtime can finish.
+/// Drains a server as `Running::drain` does. That call blocks, so this function makes it on a thread
+/// for blocking work, and handlers on the runtime can finish meanwhile.
 ///
 /// If the future is dropped after its first poll, the drain goes on; before that, the server ends
 /// without one.
@@ -30,18 +30,18 @@ pub async fn drain(running: Running) -> Drained {
 }
 
 /// Serves until SIGINT or SIGTERM comes, and then drains: `ServerBuilder::serve` for a program
-/// whose signals tokio takes. A second signal ends the process with an exit code of 128 plus the
-/// signal's number, as soon as a thread of the runtime polls this future. Other tasks of the
-/// program get the signals too.
+/// whose signals tokio handles. The future catches signals from its first poll on. A second signal
+/// ends the process with an exit code of 128 plus the signal's number, as soon as a thread of the
+/// runtime polls this future. Other tasks of the program can wait for the same signals.
 ///
-/// If the future is dropped before a signal has come, the server ends without a drain, which blocks
-/// the thread until the server's threads have ended.
+/// If the future is dropped before a signal has come, the server ends without a drain. The drop
+/// blocks until the server's threads have ended.
 ///
 /// # Errors
 /// If signals cannot be caught.
 ///
 /// # Panics
-/// As for [`drain`]; or the runtime has no driver for I/O (`enable_all`).
+/// As for [`drain`]; or if the runtime has no driver for I/O (`enable_all`).
 pub async fn drain_on_signal(running: Running) -> io::Result<Drained> {
     let mut signals = Signals::new()?;
     signals.next().await;

@@ -1,5 +1,5 @@
-//! The server trait of a service with the option `send`: its methods get messages of their own, and
-//! their futures are `Send`, so any thread may run them.
+//! The server trait of a service with the option `send`: its methods own their messages, and their
+//! futures are `Send`, so any thread may run them.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

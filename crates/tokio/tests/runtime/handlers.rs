@@ -21,7 +21,7 @@ fn handlers_run_on_the_threads_of_the_runtime() {
     }
 }
 
-/// Server, handlers, channels and clients share one thread of tokio.
+/// Handlers and clients share the only thread of the runtime.
 #[test]
 fn a_runtime_of_one_thread_suffices() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -93,7 +93,7 @@ fn a_runtime_is_shut_down_under_a_server() {
     }
 }
 
-/// While a handler blocks a thread of a runtime that is shut down, new requests end.
+/// A runtime is shut down while a handler blocks one of its threads; new requests still end.
 #[test]
 fn a_blocked_handler_of_a_dead_runtime_holds_up_no_request() {
     let (handlers, seen) = (runtime(), Arc::<Seen>::default());

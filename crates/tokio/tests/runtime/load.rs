@@ -1,4 +1,4 @@
-//! Many calls at once, of which some are dropped at any moment.
+//! Many calls at once, some of which are dropped, each time at a different moment.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ fn dropped_calls_disturb_no_other_call() {
                 let hangs: Vec<_> = (0..8).map(|_| tokio::spawn(jobs.hang(&()))).collect();
                 let runs = (0..8).map(|number| tokio::spawn(jobs.run(&(number, number % 2))));
                 let runs: Vec<_> = runs.collect();
-                // The drops come at other moments in each round.
+                // The drops come at a different moment in each round.
                 tokio::time::sleep(Duration::from_micros(20 * round)).await;
                 hangs.iter().for_each(tokio::task::JoinHandle::abort);
                 for (number, run) in (0..8).zip(runs) {
@@ -55,7 +55,7 @@ fn dropped_calls_disturb_no_other_call() {
                 }
             }
         });
-        // Each handler that has begun is dropped.
+        // In the end, each handler that hangs has been dropped.
         until(|| {
             let [begun, dropped] = [&seen.begun, &seen.dropped].map(|it| it.load(Ordering::SeqCst));
             begun == dropped

@@ -1,5 +1,5 @@
 //! Servers whose handlers run on tokio: under load, with clients that give up, with a runtime that
-//! is shut down; servers that drain by signals; and an endpoint among the tasks of a thread.
+//! is shut down; servers that drain on a signal; and an endpoint among the tasks of a thread.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

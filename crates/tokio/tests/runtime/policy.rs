@@ -14,7 +14,7 @@ use tower::{Service, ServiceExt};
 use crate::service::Seen;
 use crate::{Way, block_on, runtime, worker};
 
-/// Takes a job and its time, which postcard encodes as a byte each.
+/// Takes the number of a job and its time; postcard encodes each as one byte.
 const RUN: ReqType = ReqType(1);
 /// Never completes.
 const HANG: ReqType = ReqType(2);
@@ -35,7 +35,7 @@ fn only_calls_that_may_run_twice_are_repeated_after_they_ran() {
         assert_eq!(end.ran(), Ran::Unknown, "{end}");
         assert_eq!(begun() - before, runs);
     }
-    // A layer below does not say whether the call ran.
+    // The error of a layer below does not say whether the call ran.
     for (idempotent, runs) in [(false, 1), (true, 3)] {
         let (before, timed) = (begun(), Timeout::new(channel.clone(), SHORT));
         let again = Retry::new(Repeat::up_to(2), timed);

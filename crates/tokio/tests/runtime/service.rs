@@ -33,8 +33,9 @@ pub(crate) trait Jobs {
 /// Counts of handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Jobs that have started, and those that have run to their end.
+    /// Jobs that have started.
     pub(crate) started: AtomicU64,
+    /// Jobs that have run to their end.
     pub(crate) run: AtomicU64,
     /// Handlers that hang or block.
     pub(crate) begun: AtomicU64,

@@ -1,4 +1,4 @@
-//! A server in a process of its own, whose signals tokio takes.
+//! Drains: of a server in a process of its own, on a signal that tokio handles, and in a task.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use crate::{PATIENCE, Way, block_on, runtime, until, worker};
 
 const ROLE: &str = "DUNLIN_TOKIO_TEST";
 
-/// A server in a process, which is killed when this is dropped.
+/// A process with a server. Dropping this kills it.
 struct Process {
     child: Child,
     lines: Receiver<String>,
@@ -77,7 +77,7 @@ pub(crate) fn main_if_asked() {
     let address = server.address();
     let drained = runtime.block_on(async {
         let drained = tokio::spawn(dunlin_tokio::drain_on_signal(server));
-        // The task has registered the signals when another one runs after it.
+        // By then, the task has registered the signals.
         tokio::time::sleep(Duration::from_millis(50)).await;
         println!("#{address}");
         drained.await.unwrap().unwrap()
