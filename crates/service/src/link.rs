@@ -101,7 +101,7 @@ pub enum Refusal {
     UnknownMethod,
     /// The request is not a valid message of the method.
     Undecodable,
-    /// The threads that run the service's methods have as many requests as they may have.
+    /// The server has no room for the request.
     Overloaded,
     /// The threads that run the service's methods have ended.
     ShuttingDown,
@@ -133,8 +133,8 @@ pub trait AsyncService<R: IncomingRequest>: 'static {
     fn answer(self: Rc<Self>, request: R) -> impl Future<Output = Result<(), Error>> + 'static;
 }
 
-/// A service whose methods are futures that any thread may run; the attribute with the option `send`
-/// implements it.
+/// A service whose methods are futures that any thread may run; the attribute with the option
+/// `send` implements it.
 pub trait SendService<R: IncomingRequest>: Send + Sync + 'static {
     /// The service's name, which is that of its trait.
     const NAME: &'static str;

@@ -14,8 +14,8 @@ use crate::descriptor::Descriptor;
 /// Turns without work before the driver waits for the descriptor.
 const SPIN: u32 = 100;
 
-/// Runs an endpoint and the futures of its handlers among the other tasks of its thread. Those tasks
-/// make calls through `Local::caller`. The endpoint ends when this future is dropped.
+/// Runs an endpoint and the futures of its handlers among the other tasks of its thread. Those
+/// tasks make calls through `Local::caller`. The endpoint ends when this future is dropped.
 ///
 /// The thread is one of a `LocalSet` or of a current-thread runtime, because an endpoint does not
 /// move to another thread.

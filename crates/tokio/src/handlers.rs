@@ -14,8 +14,8 @@ impl Spawn for Tokio {
     }
 }
 
-/// Puts the handlers of a service on a tokio runtime. The service is one with the option `send`: for
-/// a trait `Kv` with the attribute `service(send)`, a `KvSendServer`.
+/// Puts the handlers of a service on a tokio runtime. The service is one with the option `send`:
+/// for a trait `Kv` with the attribute `service(send)`, a `KvSendServer`.
 ///
 /// ```
 /// use dunlin::service::{Context, Postcard};

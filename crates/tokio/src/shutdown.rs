@@ -10,8 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// A process that a signal ends exits with this code plus the signal's number, as in shells.
 const BY_SIGNAL: i32 = 128;
 
-/// Drains a server as `Running::drain` does. That call blocks, so this function makes it on a thread
-/// for blocking work, and handlers on the runtime can finish meanwhile.
+/// Drains a server as `Running::drain` does. That call blocks, so this function makes it on a
+/// thread for blocking work, and handlers on the runtime can finish meanwhile.
 ///
 /// If the future is dropped after its first poll, the drain goes on; before that, the server ends
 /// without one.
