@@ -39,8 +39,8 @@ pub(crate) struct Call {
     stage: Stage,
     /// The number of attempts that have begun, except the free ones.
     begun: usize,
-    /// The number of free attempts since the last other one: they ended before they were
-    /// transmitted, or a server that drains refused them.
+    /// The number of free attempts since the last one that was not free. A free attempt ended
+    /// before it was transmitted, or was refused by a draining server.
     free: usize,
     /// A free attempt that ends at this time or later ends the call, if `free` has reached the
     /// limit of attempts.
@@ -241,14 +241,14 @@ impl Calls {
         }
     }
 
-    /// Notes that an attempt at the call that was not free has ended.
+    /// Notes the end of an attempt at the call that was not free.
     pub(crate) fn on_sent(&mut self, id: CallId) {
         if let Some(call) = self.calls.get_mut(id) {
             (call.free, call.patient_until) = (0, None);
         }
     }
 
-    /// Notes that a free attempt at the call has ended.
+    /// Notes the end of a free attempt at the call.
     pub(crate) fn on_free(&mut self, id: CallId, patient_until: Nanos) {
         if let Some(call) = self.calls.get_mut(id) {
             call.begun = call.begun.saturating_sub(1);

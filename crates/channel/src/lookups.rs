@@ -12,7 +12,7 @@ pub(crate) struct Lookups {
     next: Nanos,
     last: Option<Nanos>,
     is_under_way: bool,
-    /// A server was lost during the look-up, whose answer may be older than that.
+    /// A server was lost during the look-up, so the answer may be older than the loss.
     is_lost: bool,
     /// A look-up has found addresses.
     is_known: bool,
@@ -60,8 +60,8 @@ impl Lookups {
         self.next = self.next.min(soonest.max(now));
     }
 
-    /// Notes that the look-up has ended with success. If several sources are looked up, the first
-    /// end counts for the next look-up.
+    /// Notes that the look-up has ended with success. If several sources are looked up at once, the
+    /// first one to end decides when the next look-up comes.
     pub(crate) fn on_end(&mut self, now: Nanos) {
         self.is_known = true;
         if !std::mem::take(&mut self.is_under_way) {

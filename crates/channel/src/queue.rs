@@ -42,8 +42,8 @@ impl Queue {
         index(links.after)
     }
 
-    /// Puts `at` before the later ones at the end of the queue, of which `is_later` tells. If `at`
-    /// waits already, it keeps its place.
+    /// Puts `at` into the queue, before the calls at its end for which `is_later` returns true. If
+    /// `at` waits already, it keeps its place.
     pub(crate) fn push(&mut self, at: u32, is_later: impl Fn(u32) -> bool) {
         let slot = at as usize;
         if slot >= self.links.len() {

@@ -337,9 +337,9 @@ pub enum Event<F> {
         /// Packets reach the peer at its address.
         proven: bool,
     },
-    /// The services of the peer's process: comes right after [`Event::Found`], even if the endpoint
-    /// that was found does not answer, and after each change. Processes that announce nothing, as
-    /// those of earlier releases do, cause no such event.
+    /// The services of the peer's process. Comes right after [`Event::Found`], even if the endpoint
+    /// that was found does not answer, and after each change. Processes that announce nothing, such
+    /// as those of earlier releases, cause no such event.
     Serving {
         /// The session at this side.
         key: SessionKey,
@@ -383,7 +383,7 @@ pub struct FailedConnect {
     pub session: Session,
     /// The address of the server, or the first of several; `None`: it had none.
     pub address: Option<SocketAddr>,
-    /// Why.
+    /// The reason.
     pub failure: ConnectFailure,
 }
 

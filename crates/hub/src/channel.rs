@@ -93,22 +93,22 @@ impl ChannelBuilder {
         }
     }
 
-    /// Adds a server, as `host:port`; call it again for more. The channel looks names up every 30
-    /// s, and after it has lost a session, each in a thread of its own.
+    /// Adds a server, as `host:port`; call it again for more. The channel looks names up every 30 s
+    /// ([`Self::lookup`]) and after it has lost a session, each name in a thread of its own.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
         self
     }
 
-    /// Adds servers that a resolver of the program finds; call it again for more. They come in
-    /// addition to those of [`Self::address`].
+    /// Adds the servers that a resolver of the program finds, to those of [`Self::address`]; call it
+    /// again for more resolvers.
     pub fn resolver(mut self, resolver: impl Resolve) -> Self {
         self.resolvers.push(Resolver::new(resolver));
         self
     }
 
-    /// Sets the time after which names are looked up again, and resolvers asked again, if no
-    /// session is lost before: 30 s by default.
+    /// Sets the time after which the channel looks names up and asks resolvers again, if it loses no
+    /// session before: 30 s by default.
     pub fn lookup(mut self, span: Duration) -> Self {
         self.options.lookup = span;
         self

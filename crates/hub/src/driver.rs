@@ -82,7 +82,7 @@ impl Driver {
     pub(crate) fn new(id: u32, plan: Plan, board: Arc<Board>, seed: u64, now: Nanos) -> Self {
         let mut machine = Machine::new(plan.config, seed, now);
         let sources = plan.sources();
-        // A channel with such addresses need not wait for a look-up.
+        // Calls go to fixed addresses before the first look-up has ended.
         let are_fixed = sources.known().next().is_some();
         if are_fixed {
             machine.on_addresses(sources.known(), now);
@@ -151,7 +151,7 @@ impl Driver {
         self.wait = Some(self.wait.map_or(until, |wait| wait.min(until)));
     }
 
-    /// A source was looked up.
+    /// A look-up of a source has ended.
     pub(crate) fn on_names(&mut self, source: usize, found: Option<Vec<String>>, now: Nanos) {
         match self.sources.on_end(source, found) {
             true => self.machine.on_addresses(self.sources.known(), now),

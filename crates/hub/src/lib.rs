@@ -9,7 +9,7 @@
 //! | `hub.rs` | the nexus and endpoint threads |
 //! | `letter.rs`, `orders.rs`, `board.rs` | between callers and a thread: calls, orders, states |
 //! | `inbox.rs` | what a thread finds |
-//! | `resolve.rs` | where a channel's addresses come from |
+//! | `resolve.rs` | the sources of a channel's addresses: fixed ones, names, resolvers |
 //! | `thread.rs` | a turn of a thread |
 //! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, sessions |
 //!

@@ -17,7 +17,8 @@ pub(crate) enum Order {
     Open(u32, Box<Plan>, Arc<Board>),
     /// A channel has no handle and no call any more.
     Close(u32),
-    /// The addresses of one of a channel's sources; `None`: the look-up has found none.
+    /// The addresses that a look-up of one of a channel's sources has found; `None`: it has found
+    /// none.
     Names(u32, usize, Option<Vec<String>>),
     /// A task waits for a change of a channel's state, until this time.
     Wait(u32, Nanos),

@@ -21,7 +21,7 @@ pub struct ChannelOptions {
     pub patience: Duration,
     /// The deadline of calls that have none of their own; `None`: there is no limit.
     pub deadline: Option<Duration>,
-    /// Time after which names are looked up again, and resolvers of the program asked again.
+    /// Time after which a channel looks names up and asks the program's resolvers again.
     pub lookup: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Default for ChannelOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) addresses: Vec<String>,
-    /// The resolvers of the program, and those of the names among the addresses.
+    /// The resolvers of the program; after [`Self::check`], also those of names.
     pub(crate) resolvers: Vec<Resolver>,
     pub(crate) config: Config,
     lookup: Nanos,
@@ -66,7 +66,7 @@ impl Plan {
         }
     }
 
-    /// Checks the addresses, and finds the names among them, which must be looked up.
+    /// Checks the addresses, and replaces the names among them by resolvers.
     pub(crate) fn check(&mut self) -> Result<(), ChannelError> {
         if self.addresses.is_empty() && self.resolvers.is_empty() {
             return Err(ChannelError::NoAddress);
@@ -83,7 +83,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Where the addresses of the channel come from.
+    /// The sources of the channel's addresses.
     pub(crate) fn sources(self) -> Sources {
         Sources::new(self.addresses, self.resolvers)
     }

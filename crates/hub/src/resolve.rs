@@ -1,7 +1,7 @@
-//! Where the addresses of a channel come from: some are fixed, others are looked up again and
-//! again, by the system's resolver or by one that the program brings. Each look-up has a thread of
-//! its own, and at most one runs for a source at a time. So one that hangs holds up neither a call
-//! nor another look-up. Called by `driver.rs` and `thread.rs`.
+//! The sources of a channel's addresses: some addresses are fixed, others are looked up again and
+//! again, by the system's resolver or by one of the program. Each look-up has a thread of its own,
+//! and each source has at most one look-up at a time. So a look-up that hangs holds up neither a
+//! call nor the look-up of another source. Called by `driver.rs` and `thread.rs`.
 
 use std::fmt;
 use std::io;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-/// Finds the servers of a channel, for programs whose servers are not in the DNS. Functions of the
-/// same form are resolvers too.
+/// Finds the servers of a channel, for programs whose servers are not in the DNS. Closures that
+/// return the same type are resolvers too.
 ///
 /// ```
 /// use std::io;
@@ -36,13 +36,13 @@ mod tests;
 /// }
 /// ```
 pub trait Resolve: Send + Sync + 'static {
-    /// The addresses of all servers now. The channel calls this when it opens, every 30 s, and soon
-    /// after it has lost a session, in a thread of its own, so it may block for as long as it
-    /// takes.
+    /// The addresses of all servers now. The channel calls this when it opens, every 30 s
+    /// ([`ChannelBuilder::lookup`](crate::ChannelBuilder::lookup)), and soon after it has lost a
+    /// session. It does so in a thread of its own, which this function may block.
     ///
     /// # Errors
-    /// They are not known now: the channel keeps those that it has. An empty list means the same,
-    /// and so does a panic.
+    /// The addresses are not known now: the channel keeps those that it has. An empty list or a
+    /// panic has the same effect.
     fn resolve(&self) -> io::Result<Vec<SocketAddr>>;
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Resolver(Arc<dyn Resolve>);
 /// A name with a port, which the system's resolver looks up.
 struct Name(String);
 
-/// Everything from which the addresses of a channel come.
+/// All sources of a channel's addresses.
 #[derive(Debug)]
 pub(crate) struct Sources {
     fixed: Vec<String>,
@@ -74,7 +74,7 @@ struct Source {
     is_under_way: bool,
 }
 
-/// A look-up that must begin: its source by its place, and the resolver.
+/// A look-up that must begin: the index of its source, and the resolver.
 pub(crate) struct LookUp {
     pub(crate) source: usize,
     resolver: Resolver,
@@ -140,9 +140,10 @@ impl Sources {
 }
 
 impl LookUp {
-    /// The addresses of the source; `None`: it knows none now. May take long.
+    /// The addresses of the source; `None`: the look-up has found none. May take long.
     pub(crate) fn run(&self) -> Option<Vec<String>> {
-        // A resolver is code of the program, and its panic must not end its look-ups.
+        // A resolver is code of the program. If its panic ended this thread, the look-up would
+        // never end, and the source would not be looked up again.
         let resolve = AssertUnwindSafe(|| self.resolver.0.resolve());
         let found = catch_unwind(resolve).ok()?.ok()?;
         let found: Vec<String> = found.iter().map(SocketAddr::to_string).collect();

@@ -297,7 +297,7 @@ impl Thread {
         self.touched.clear();
     }
 
-    /// Looks a source up in a thread of its own, because that may take half a minute.
+    /// Looks a source up in a thread of its own, because one name may take half a minute.
     fn look_up(&self, channel: u32, look_up: LookUp) {
         let post = Arc::clone(&self.post);
         let source = look_up.source;

@@ -43,8 +43,8 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
     serve_others(endpoint);
 }
 
-/// Like [`serve`], but runs each operation by itself, and fetches nothing ahead. This is slower; it
-/// is there so that the gain of batches can be measured (HERD figure 7).
+/// Like [`serve`], but runs each operation by itself and prefetches nothing. This is slower: it
+/// exists to measure the gain of batches (HERD figure 7).
 ///
 /// ```
 /// use dunlin_core::Register;
@@ -59,7 +59,7 @@ pub fn serve_singly<App: Host>(endpoint: &mut impl Register<App>) {
     serve_others(endpoint);
 }
 
-/// Registers the handlers of requests that are no operation on one key.
+/// Registers the handlers of requests other than operations on one key.
 fn serve_others<App: Host>(endpoint: &mut impl Register<App>) {
     endpoint.register(MAP, on_map::<App>);
     endpoint.register(MULTI, on_multi::<App>);

@@ -35,13 +35,13 @@ impl Network {
         Self::made("")
     }
 
-    /// As [`Self::new`], with this number of queues at the right end. All packets from the left
-    /// come to the first of them.
+    /// Like [`Self::new`], with this number of queues at the right end. All packets from the left
+    /// end arrive at the first queue.
     pub fn with_queues(queues: u32) -> Option<Self> {
         Self::made(&format!("numrxqueues {queues} numtxqueues {queues} "))
     }
 
-    /// Makes the network. `queues` are arguments for the right end.
+    /// Makes the network. `queues` holds arguments of `ip link add` for the right end.
     fn made(queues: &str) -> Option<Self> {
         // SAFETY: asks for a number.
         if unsafe { libc::geteuid() } != 0 {
@@ -95,7 +95,7 @@ impl Drop for Network {
 }
 
 impl Host {
-    /// The host's end of the link as `NAMESPACE/INTERFACE/ADDRESS`.
+    /// This host's namespace and address, with an interface of it: `NAMESPACE/INTERFACE/ADDRESS`.
     pub fn place(&self, interface: &str) -> String {
         format!("{}/{interface}/{}", self.name, self.address)
     }

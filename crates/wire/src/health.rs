@@ -1,6 +1,6 @@
-//! A question about the health of a server, and its answer: the bytes of one request and one
-//! response at the endpoint that the process has announced for it (rule C15). The question is the
-//! name of a service, and an empty name asks about the whole server.
+//! A question about the health of a server, and its answer: the bytes of one request to the endpoint
+//! that the process has announced for this, and of the response (rule C15). The question is the name
+//! of a service; an empty name asks about the whole server.
 
 use crate::ReqType;
 
@@ -41,14 +41,14 @@ pub enum HealthStatus {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HealthAnswer<'a> {
-    /// Whether it serves.
+    /// Whether the server serves.
     pub status: HealthStatus,
-    /// The reason, for people. An answer has at most 255 bytes of it.
+    /// The reason, for people. The encoded answer has its first 255 bytes at most.
     pub reason: &'a str,
 }
 
 impl<'a> HealthAnswer<'a> {
-    /// Writes the answer, with as much of the reason as it may have, and returns its length.
+    /// Writes the answer, with the reason cut off at its limit, and returns the answer's length.
     pub fn encode(&self, out: &mut [u8; MAX_HEALTH_ANSWER]) -> usize {
         let reason = &self.reason[..self.reason.floor_char_boundary(MAX_HEALTH_ANSWER - 1)];
         out[0] = self.status as u8;

@@ -112,16 +112,16 @@ impl Machine {
         let is_once = terms.once;
         #[cfg(feature = "mutants")]
         let is_once = is_once && !self.config.shows(Mutant::NotificationRepeated);
-        // Attempts that were never transmitted, or that a draining server refused, do not count for
-        // this limit; the patience bounds them. In a rolling upgrade, one server after the other
-        // may refuse a call.
+        // Free attempts, which were never transmitted or which a draining server refused, do not
+        // count for this limit; the patience bounds them. In a rolling upgrade, one server after
+        // another may refuse the call.
         let has_failed_often = call.free() >= self.config.attempts();
         let is_bounded = is_free && has_failed_often && !call.is_patient(now);
         let has_more = call.begun() < self.config.attempts() && !is_bounded;
         let how = match repeat(&fault, terms.idempotent) {
             _ if is_once && !is_unsent => Repeat::Never,
-            // Without a ready server the call waits in line. A pause would cost it its place, and
-            // servers that come and go could pass it over for ever.
+            // Without a ready server, the call waits in the queue. It is not in the queue during a
+            // pause, so servers that come and go could pass it over for ever.
             Repeat::AtOnce if has_failed_often && !self.addresses.ready().is_empty() => {
                 Repeat::Later
             }

@@ -9,7 +9,7 @@ proptest! {
     fn calls_wait_in_order(steps in proptest::collection::vec((any::<bool>(), 0..16_u32), 1..200)) {
         let mut queue = Queue::new();
         let mut model: Vec<u32> = Vec::new();
-        // Two are always of one age; the one that came first goes first.
+        // Pairs of calls have the same age; of a pair, the call that was pushed first comes first.
         let age = |at: u32| at / 2;
         for (is_push, at) in steps {
             if is_push {

@@ -59,7 +59,7 @@ pub(super) struct Call {
     pub(super) handed: u32,
     /// Number of attempts that were transmitted.
     pub(super) sends: u32,
-    /// How many of these a server refused because it drains.
+    /// Number of these that draining servers refused.
     pub(super) refusals: u32,
     pub(super) is_cancelled: bool,
     pub(super) end: Option<CallEnd>,

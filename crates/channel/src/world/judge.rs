@@ -72,7 +72,7 @@ impl World {
         if call.sends > 1 && call.terms.once {
             return Err(format!("{:?} leaves again", call.id));
         }
-        // Those that draining servers refused do not count.
+        // Attempts that draining servers refused do not count.
         let attempts = call.sends - call.refusals;
         match attempts > self.plan.config.retry.attempts.min(3).into() {
             true => Err(format!("attempt {attempts} at {:?}", call.id)),

@@ -17,7 +17,7 @@ impl<F, P> Handshake<F, P> {
         self.failures.of(session)
     }
 
-    /// The next session that could not be connected, each once.
+    /// Takes the next session that could not be connected. Each is returned once.
     pub fn take_failed(&mut self) -> Option<FailedConnect> {
         self.failures.take()
     }

@@ -7,14 +7,14 @@ use dunlin_core::Session;
 
 use crate::types::{ConnectFailure, FailedConnect};
 
-/// Most failures that are kept for the program.
+/// The number of failures that are kept for the program.
 pub(super) const MAX_FAILURES: usize = 64;
 
 /// The latest sessions that could not be connected.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     kept: VecDeque<FailedConnect>,
-    /// The number of the latest of these that the program has not got.
+    /// The program has not taken this many of them, the latest.
     untaken: usize,
 }
 

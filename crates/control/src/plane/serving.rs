@@ -1,6 +1,6 @@
 //! The services that this process announces, and those of its peers (rules C14 and C15). A process
-//! that has announced nothing takes every session; one that drains takes those with the endpoint
-//! that answers health, and no other.
+//! that has announced nothing takes every session; one that drains takes only sessions with the
+//! endpoint that answers health.
 //!
 //! Called by `plane.rs`, and by `links.rs` and `outgoing.rs` when a connection or a session is
 //! made.
@@ -13,8 +13,8 @@ use crate::types::{Event, LinkId, SessionKey};
 
 impl<F> Plane<F> {
     /// Announces the services of this process to all peers, now and when they connect. While the
-    /// process drains, it refuses new sessions, except those with the endpoint that answers health;
-    /// open ones stay.
+    /// process drains, it refuses new sessions, except those with the endpoint that answers health.
+    /// Open sessions stay open.
     pub fn serve(&mut self, serving: Serving) {
         self.serving = Some(serving);
         let links: Vec<LinkId> = self.links.keys().copied().collect();
@@ -57,8 +57,8 @@ impl<F> Plane<F> {
     }
 
     /// Gives an endpoint the services that the peer of one of its sessions has announced. The
-    /// session need not be granted: if the peer's endpoint is stuck, it never is, and the one that
-    /// answers health is then of use.
+    /// session need not be granted yet: a stuck endpoint of the peer never grants it, and this
+    /// side then needs the endpoint that answers health.
     pub(super) fn tell_serving(&mut self, id: LinkId, key: SessionKey) {
         let link = self.links.get(&id);
         let said = link.and_then(|link| Some((link.peer.as_ref()?.incarnation, link.serving?)));

@@ -1,4 +1,4 @@
-//! Sources by their events.
+//! Sources, driven by the begins and ends of look-ups.
 
 use super::*;
 

@@ -107,9 +107,8 @@ impl Ledger {
         self.calls[name].has_left = true;
     }
 
-    /// Notes that a request was never sent, because the endpoint refused it or its session ended
-    /// while it waited; or that a server refused it because it drains. Such a request does not
-    /// count as an attempt.
+    /// Notes that a request does not count as an attempt: it was never sent, because the endpoint
+    /// refused it or its session ended while it waited; or a draining server refused it.
     pub(super) fn take_back(&mut self, name: usize) {
         self.calls[name].attempts -= 1;
     }

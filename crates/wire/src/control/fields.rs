@@ -33,7 +33,7 @@ impl Features {
     pub const CODES: Self = Self(16);
     /// The process knows what others serve (rule C14).
     pub const SERVING: Self = Self(32);
-    /// The process knows which endpoint of others answers health (rule C15).
+    /// The process knows announcements of the endpoint that answers health (rule C15).
     pub const HEALTH: Self = Self(64);
 
     /// The abilities that both have.

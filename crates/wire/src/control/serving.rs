@@ -6,7 +6,8 @@ use super::{ControlError, EndpointIndex, Field};
 
 /// Flag: the process drains.
 const DRAINING: u8 = 1;
-/// Flag: the index of the endpoint of health follows. Only peers with its feature bit get this.
+/// Flag: the index of the endpoint that answers health follows. Only peers with the feature bit get
+/// it.
 const HEALTH: u8 = 2;
 
 /// The services of a process.
@@ -16,8 +17,8 @@ pub struct Serving {
     pub draining: bool,
     /// The number of its endpoints that serve; their indexes are those below it.
     pub endpoints: u16,
-    /// The endpoint that answers health, which serves nothing else; `None`: there is none, or the
-    /// other side does not know of such endpoints.
+    /// The endpoint that answers health, which serves nothing else; `None`: there is none, or one
+    /// of the two sides is too old for it.
     pub health: Option<EndpointIndex>,
 }
 

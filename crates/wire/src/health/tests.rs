@@ -1,4 +1,4 @@
-//! Answers survive, and other bytes are not answers.
+//! Answers survive encoding and decoding, and other bytes are refused.
 
 use std::string::String;
 use std::vec;

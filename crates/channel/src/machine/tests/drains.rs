@@ -1,11 +1,11 @@
-//! Calls that servers refuse because they drain.
+//! Calls that draining servers refuse.
 
 use super::*;
 use crate::CallEnd;
 
 const GONE: Fault = Fault::Sent(RpcError::rejected(ErrorCode::SHUTTING_DOWN, true));
 
-/// The next attempt, which may come after a pause.
+/// The next attempt. Moves the time on if a pause comes first.
 fn next_sent(machine: &mut Machine, now: &mut Nanos) -> (AttemptId, LinkId) {
     loop {
         match machine.poll(*now) {

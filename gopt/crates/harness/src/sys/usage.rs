@@ -14,7 +14,7 @@ pub fn processor_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Processor time of all threads of another process of this user.
+/// Processor time of all threads of another process, which belongs to the same user.
 ///
 /// # Errors
 /// There is no such process, or the system does not report it.
