@@ -1,7 +1,7 @@
 //! `auto` over `xdp`: shared memory for peers of this host, AF_XDP for the others, and the kernel's
 //! socket where AF_XDP does not reach.
 //!
-//! Peers see an `auto` endpoint over UDP. Called by programs, and by the nexus.
+//! To its peers it looks like an `auto` endpoint over UDP. Called by programs and by the nexus.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use dunlin_transport::shm;
 use crate::open::{Options, Xdp};
 use crate::transmit::XdpTx;
 
-/// Shared memory and AF_XDP as one transport.
+/// Shared memory, AF_XDP and the kernel's socket as one transport.
 pub type AutoXdp = Auto<Xdp>;
 
-/// Options of both transports.
+/// Options of shared memory and of AF_XDP.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AutoOptions {
     /// Shared memory. If it cannot be opened, the endpoint uses AF_XDP alone.

@@ -1,5 +1,5 @@
-//! The system calls of this crate: `libc` in, values and errors out. Only files of
-//! `/proc`, [`await_programs`] and a message of `descriptors` may keep the caller waiting.
+//! The system calls of this crate: `libc` in, values and errors out. Only reads of files in
+//! `/proc`, [`await_programs`], and messages of `descriptors` may block.
 //!
 //! Owns every call to the kernel but those of `mapping`. Called by `open`, `socket`, `steering` and
 //! `roads`; `socket(7)`, `bpf(2)`, `netlink(7)`, `Documentation/networking/af_xdp.rst`.
@@ -149,20 +149,20 @@ pub(crate) fn own(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The device and the number of the calling thread's network namespace.
+/// The device and inode numbers of the calling thread's network namespace.
 pub(crate) fn network_namespace() -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let file = std::fs::metadata("/proc/thread-self/ns/net")?;
     Ok((file.dev(), file.ino()))
 }
 
-/// The number of a descriptor's file, which no other open file has.
+/// The inode number of a socket, which no other open socket has.
 pub(crate) fn number_of_file(fd: RawFd) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     Ok(std::fs::metadata(format!("/proc/thread-self/fd/{fd}"))?.ino())
 }
 
-/// The file numbers of all UDP sockets of the calling thread's network namespace.
+/// The inode numbers of all UDP sockets in the calling thread's network namespace.
 pub(crate) fn udp_sockets() -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for table in ["udp", "udp6"] {
@@ -178,10 +178,11 @@ pub(crate) fn udp_sockets() -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// The abstract names of UNIX sockets that listen in the calling thread's network namespace, each
+/// The abstract names at which UNIX sockets listen in the calling thread's network namespace, each
 /// once.
 pub(crate) fn listening_names() -> io::Result<BTreeSet<Vec<u8>>> {
-    /// `__SO_ACCEPTCON`. Connections that wait have the listener's name as well, without this flag.
+    /// `__SO_ACCEPTCON`. A connection that waits to be accepted also has the listener's name, but
+    /// not this flag.
     const LISTENS: &[u8] = b"00010000";
     // A name may have any bytes.
     let table = std::fs::read("/proc/thread-self/net/unix")?;
@@ -207,8 +208,7 @@ pub(crate) fn random() -> io::Result<u64> {
     }
 }
 
-/// Returns after every program of the kernel that began before the call has ended
-/// (`membarrier(2)`).
+/// Waits until every BPF program that ran at the time of the call has ended (`membarrier(2)`).
 pub(crate) fn await_programs() {
     /// `MEMBARRIER_CMD_GLOBAL`.
     const GLOBAL: c_int = 1;

@@ -1,5 +1,5 @@
-//! Opens an endpoint: the socket of the kernel with its share of a queue, and its place in the map
-//! of the program that steers.
+//! Opens an endpoint: its socket, which has a share of a queue, and its entry in the map of the
+//! program that steers packets.
 //!
 //! Invariant: if a step fails, everything that earlier steps made is removed, and the interface is
 //! as it was. The error names what is missing.
@@ -38,10 +38,11 @@ pub struct Options {
     pub mode: Mode,
     /// Bytes of the region of frames, which the kernel pins; half is for receiving. If
     /// `RLIMIT_MEMLOCK` permits less, the region is smaller; [`XdpRx::details`] has its size. The
-    /// endpoints of a queue share one region, and the first of them decides about its size.
+    /// endpoints of a queue share one region, and the first of them determines its size.
     pub umem_bytes: u64,
-    /// Most endpoints of this process at the queue. Each has the same share of the region, also
-    /// while there are fewer; the first of them decides about their number.
+    /// Most endpoints of this process at the queue. Each has the same share of the region, even
+    /// while there are fewer endpoints. The first endpoint of a queue determines the number of
+    /// shares.
     pub endpoints: u32,
     /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
@@ -80,7 +81,7 @@ impl Transport for Xdp {
 #[derive(Debug)]
 struct Opened {
     socket: Socket,
-    /// Where received packets stand.
+    /// The memory of the receive ring, from which the last packets' frames are taken at the end.
     received: Memory<Desc>,
     queue: Arc<Queue>,
     share: Share,
@@ -88,7 +89,7 @@ struct Opened {
     /// The socket's number in the map of sockets.
     number: u32,
     home: Home,
-    /// The file number of the UDP socket that has the address.
+    /// The inode number of the UDP socket that has the address.
     owner: u64,
 }
 
@@ -107,7 +108,7 @@ impl Drop for Opened {
 }
 
 impl Opened {
-    /// A socket with a share of the queue and a number, to which nothing is steered yet.
+    /// Opens a socket with a share of the queue and a number. Nothing is steered to it yet.
     fn new(
         interface: Arc<Interface>,
         queue: Arc<Queue>,
@@ -137,13 +138,15 @@ impl Opened {
         Ok((opened, rings))
     }
 
-    /// Gives the frames of packets that nothing will read any more to the other endpoints.
+    /// Gives the frames of packets that this endpoint has not read, or has only shown, to the other
+    /// endpoints.
     fn leave_frames(&self) {
         ffi::await_programs();
         let mut part = self.queue.receiving().shared();
         let mut rx = Consumer::new(self.received.clone());
         rx.available(u32::MAX);
-        // The ring still has the entries of packets that were shown last, whose frames are ours.
+        // The ring still holds the entries of the burst that was shown last. The ledger says that
+        // their frames are ours already, so `take_back` fails for them.
         let mut next = || {
             let addr = rx.pop()?.addr;
             let _ = part.take_back(addr);
@@ -270,7 +273,7 @@ fn ip_on(name: &CStr, given: IpAddr) -> io::Result<IpAddr> {
     })
 }
 
-/// The file number of the socket that has the endpoint's address.
+/// The inode number of the UDP socket that has the endpoint's address.
 fn owner_of(udp: &Halves<UdpRx, UdpTx>) -> io::Result<u64> {
     let mut fds = Vec::new();
     Udp::fds(&udp.rx, &udp.tx, &mut fds);

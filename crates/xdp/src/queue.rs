@@ -4,8 +4,8 @@
 //! one pair of rings for empty and completed frames. An interface has one program, whose map leads
 //! from the address of each endpoint to the endpoint's socket.
 //!
-//! Invariants: a share has one endpoint at a time. The last endpoint of a queue takes the queue
-//! with it, and the last one of an interface the program, unless another process has it too. Called
+//! Invariants: a share has one endpoint at a time. The queue is closed with its last endpoint. The
+//! program goes with the last endpoint of the interface, unless another process has it too. Called
 //! by `open`.
 
 use std::collections::BTreeMap;
@@ -21,17 +21,17 @@ use crate::socket::{Host, QueueRings, patiently};
 use crate::steering::{Mode, Steering};
 use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
 
-/// An interface of a network namespace: the namespace's device and number, and its own number.
+/// The key of an interface: the device and inode numbers of its network namespace, and its index.
 type Key = (u64, u64, u32);
 
-/// The place of an interface, empty if no endpoint uses it. An endpoint that opens the interface
-/// holds the lock.
+/// The place of an interface, empty if no endpoint uses the interface. An endpoint holds the lock
+/// while it opens the interface.
 type Place = Arc<Mutex<Weak<Interface>>>;
 
 /// The interfaces that endpoints of this process use or open.
 static INTERFACES: Mutex<BTreeMap<Key, Place>> = Mutex::new(BTreeMap::new());
 
-/// Longest time for the answers of other processes.
+/// Longest time to wait for the answers of other processes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An interface with our program.
@@ -46,7 +46,8 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Interface `index` of the calling thread's namespace, with a program that runs in this mode.
+    /// Gets interface `index` of the calling thread's namespace, with a program that runs in this
+    /// mode.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if other endpoints of this user use the other mode, or if
@@ -71,7 +72,8 @@ impl Interface {
         Ok(interface)
     }
 
-    /// Its queue of this number. The first endpoint of the queue decides about the region.
+    /// Gets the queue with this number. The first endpoint of the queue determines the size of the
+    /// region and the number of shares.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if another process has the queue.
@@ -90,7 +92,8 @@ impl Interface {
         Ok(queue)
     }
 
-    /// Whether the caller alone has the queue. From then on, no other endpoint gets it.
+    /// True if only the caller has the queue. In that case, no other endpoint gets the queue from
+    /// then on.
     pub(crate) fn retire(&self, queue: &Arc<Queue>) -> bool {
         let mut queues = self.queues();
         let is_last = Arc::strong_count(queue) == 1;
@@ -122,13 +125,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The program that another process of this user has at the interface; or a new one, which is
-/// attached.
+/// Adopts the program that another process of this user has at the interface, or attaches a new
+/// one.
 fn adopt_or_attach(index: u32, mode: Mode) -> io::Result<Steering> {
     let new = Steering::load()?;
     let deadline = Instant::now() + PATIENCE;
-    // Another process may attach its program at the same time and not offer it yet, or may be
-    // ending, with a program in the other mode.
+    // Another process may have attached its program without offering it yet, or may be ending, with
+    // a program in the other mode.
     let found = patiently(|| match sharing::adopt(index, deadline) {
         Some((steering, its_mode)) => check_mode(its_mode, mode).map(|()| Some(steering)),
         // The new program's maps are empty, so all packets pass to the kernel at first.
@@ -157,7 +160,7 @@ pub(crate) struct Queue {
     receiving: Ledger,
     /// Frames to send, by share.
     sending: Vec<Ledger>,
-    /// For each share, whether an endpoint has it.
+    /// For each share, whether an endpoint has it. Empty until the first share is taken.
     taken: Mutex<Vec<bool>>,
 }
 
@@ -201,7 +204,7 @@ impl Queue {
         take_free(&mut self.taken(), self.sending.len()).map(Share)
     }
 
-    /// Lets another endpoint have a share.
+    /// Makes a share free for another endpoint.
     pub(crate) fn give_share_back(&self, share: Share) {
         self.taken()[share.0] = false;
     }
@@ -211,8 +214,9 @@ impl Queue {
         &self.host
     }
 
-    /// Frames that an endpoint has to send, and packets that may wait for it. All waiting packets
-    /// together need no more frames than there are.
+    /// The number of frames that an endpoint has for sending, and the most packets that may wait
+    /// for it. The waiting packets of all endpoints together need no more frames than the region
+    /// has for receiving.
     pub(crate) fn share_frames(&self) -> u32 {
         self.sending[0].count()
     }
@@ -237,7 +241,7 @@ impl Queue {
     }
 }
 
-/// The first number below `count` that is not taken, which is taken from now on.
+/// Takes the first free number below `count`.
 fn take_free(taken: &mut Vec<bool>, count: usize) -> Option<usize> {
     taken.resize(count, false);
     let number = taken.iter().position(|taken| !taken)?;
@@ -245,9 +249,10 @@ fn take_free(taken: &mut Vec<bool>, count: usize) -> Option<usize> {
     Some(number)
 }
 
-/// Sizes of a region to try, in bytes: the one that the options ask for first, or half of what
-/// the user may pin if that is less, so that other processes and queues of the user find room.
-/// Each next one has half of the last, down to the least that these shares need.
+/// Sizes of a region to try, in bytes. The first is the size that the options ask for. If the user
+/// may pin less than that, it is half of the limit, so that other processes and queues of the user
+/// find room. Each further size is half of the one before, down to the least that these shares
+/// need.
 fn sizes(bytes: u64, shares: u32, pinnable: Option<u64>) -> io::Result<impl Iterator<Item = u64>> {
     let least = u64::from(MIN_FRAMES) * u64::from(shares) * FRAME as u64;
     if bytes < least {
@@ -262,7 +267,7 @@ fn sizes(bytes: u64, shares: u32, pinnable: Option<u64>) -> io::Result<impl Iter
     Ok(std::iter::successors(Some(first), half))
 }
 
-/// A queue with a region of the first of these sizes that the kernel pins.
+/// Opens a queue, with a region of the first of these sizes that the kernel pins.
 fn open_with_region(
     index: u32,
     number: u32,

@@ -57,7 +57,7 @@ pub struct XdpRx {
     absent: u64,
     joins: u64,
     counters: Counters,
-    /// Dropped last: its port is free only after the address has left the map.
+    /// The last field, so that its port is free only after the address has left the map.
     pub(crate) udp: UdpRx,
 }
 

@@ -291,7 +291,8 @@ impl<E: Entry> Producer<E> {
         self.memory.count - self.look()
     }
 
-    /// The entries that the consumer has not taken yet. It takes them as long as the ring is open.
+    /// The entries that the consumer has not taken yet. While the ring is open, the consumer can
+    /// still take them.
     pub(crate) fn left(&mut self) -> impl Iterator<Item = E> + '_ {
         let waiting = self.waiting();
         let waiting = if self.broken { 0 } else { waiting };
@@ -363,7 +364,7 @@ impl<E: Entry> Consumer<E> {
         filled
     }
 
-    /// Entries that the ring holds at most.
+    /// The most entries that the ring holds.
     pub(crate) fn capacity(&self) -> u32 {
         self.memory.count
     }

@@ -4,10 +4,10 @@
 //! region. The kernel completes the frames of all endpoints in one ring. The endpoint that reads
 //! the ring keeps its own frames, and puts the others into the inboxes of their endpoints.
 //!
-//! Invariants: one lock guards both rings and the inboxes. An endpoint takes it to give frames
-//! back after a burst that took packets, and to send when it has no free frame. An inbox holds at
-//! most as many entries as its share has frames, so an endpoint that has stopped costs the others
-//! nothing. Called by `receive` and `transmit`; made by `queue`.
+//! Invariants: one lock guards both rings and the inboxes. An endpoint takes the lock to give
+//! frames back after a burst that took packets, and to send when it has no free frame. An inbox
+//! holds at most as many entries as its share has frames, so an endpoint that has stopped costs the
+//! others nothing. Called by `receive` and `transmit`; made by `queue`.
 
 use std::sync::PoisonError;
 
@@ -28,14 +28,14 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// The share that holds this address; `None` if none does.
+    /// The share that holds this address, if any.
     fn of(&self, addr: u64) -> Option<usize> {
         let share = addr.checked_sub(self.start)? / self.bytes;
         usize::try_from(share).ok().filter(|it| *it < self.count)
     }
 }
 
-/// Both rings.
+/// The two rings, and the inboxes.
 #[derive(Debug)]
 pub(crate) struct SharedRings {
     inner: Mutex<Inner>,
@@ -64,7 +64,7 @@ impl SharedRings {
         Self { inner }
     }
 
-    /// Gives the kernel the empty frames that `next` returns, as long as the ring has room. True if
+    /// Gives the kernel the empty frames that `next` returns, while the fill ring has room. True if
     /// the kernel waits for a system call.
     pub(crate) fn fill(&self, mut next: impl FnMut() -> Option<u64>) -> bool {
         let mut inner = self.lock();
@@ -78,7 +78,8 @@ impl SharedRings {
         inner.fill.wants_wakeup()
     }
 
-    /// Passes the completed frames of this share to `take`, and those of no share as well.
+    /// Passes the completed frames of this share to `take`, and addresses that belong to no share
+    /// too.
     pub(crate) fn take_completed(&self, share: usize, mut take: impl FnMut(u64)) {
         let inner = &mut *self.lock();
         inner.inboxes[share].drain(..).for_each(&mut take);
@@ -89,14 +90,14 @@ impl SharedRings {
             let owner = inner.shares.of(addr).filter(|owner| *owner != share);
             match owner.map(|owner| &mut inner.inboxes[owner]) {
                 Some(inbox) if inbox.len() < inner.shares.frames => inbox.push(addr),
-                // An honest kernel completes no frame twice, so no inbox is ever full.
+                // An honest kernel completes no frame twice, so it adds none to a full inbox.
                 _ => take(addr),
             }
         }
         inner.completion.release();
     }
 
-    /// Whether the kernel broke the fill ring, and the completion ring.
+    /// Whether the kernel broke the fill ring, and whether it broke the completion ring.
     #[cfg(not(loom))]
     pub(crate) fn broken(&self) -> [bool; 2] {
         let inner = self.lock();
@@ -104,7 +105,7 @@ impl SharedRings {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No code that runs under the lock leaves the rings half changed when it panics.
+        // Code that panics under the lock leaves the rings in a valid state.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,15 @@
-//! Processes of one user share the program of an interface: each process that has it offers it to
-//! the next, over a UNIX socket of its own.
+//! Processes of one user share the program of an interface: each process that has the program
+//! offers it to new ones, over a UNIX socket of its own.
 //!
-//! The sockets have abstract names with the user, the interface and a random number: processes of
-//! several containers may have one network namespace and the same process number. Such names
-//! belong to the network namespace, and end with the process. A process that finds such names
-//! asks at all of them for descriptors of the link, the program and its maps, and takes the first
-//! answer. It keeps them, so the program stays as long as any of the processes lives, whichever
-//! made it.
+//! The sockets have abstract names with the user, the interface and a random number. A process
+//! number would not do: processes of several containers may have one network namespace and the same
+//! process number. Abstract names belong to the network namespace, and end with the process. A new
+//! process connects to all of these names, asks for descriptors of the link, the program and its
+//! maps, and takes the first answer. It keeps the descriptors, so the program stays as long as any
+//! of the processes lives, whichever made it.
 //!
-//! Invariants: both ends of a connection check that the other is the same user's, and a process
-//! that asks waits for no longer than its caller permits. Called by `queue`.
+//! Invariants: each end of a connection checks that the other end is the same user's, and a process
+//! that asks waits no longer than its caller permits. Called by `queue`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,27 +26,27 @@ use crate::steering::{Mode, Steering};
 /// The first bytes of a message. The last of them is the version of the program and of its maps.
 const MARK: [u8; 4] = *b"dxp\x01";
 
-/// Longest time that a process waits until another one has room for an answer.
+/// Longest time to wait until the socket of an asking process has room for the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Pause between two looks for answers.
+/// Pause between two checks for answers.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// Pause after a connection that could not be accepted, for example without a free descriptor.
+/// Pause after a connection that could not be accepted, for example because no descriptor is free.
 const AFTER_FAILURE: Duration = Duration::from_millis(20);
 
-/// The offer of this process, as long as this value lives.
+/// The offer of this process. It ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Offer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The thread's part of an offer.
+/// The part of an offer that its thread uses.
 #[derive(Debug)]
 struct Shared {
     listener: UnixListener,
-    /// The only user that gets the program: the one of the name.
+    /// The only user that gets the program, whose number is in the name.
     user: u32,
     has_ended: AtomicBool,
     mode: Mode,
@@ -84,7 +84,7 @@ impl Shared {
     fn serve(&self) {
         while !self.has_ended.load(Ordering::Acquire) {
             match self.listener.accept() {
-                // A process that goes away, or is another user's, gets nothing.
+                // A process that has gone away, or that is another user's, gets nothing.
                 Ok((stream, _)) => drop(self.give(&stream)),
                 Err(_) if self.has_ended.load(Ordering::Acquire) => return,
                 Err(_) => std::thread::sleep(AFTER_FAILURE),
@@ -106,14 +106,14 @@ impl Drop for Offer {
         self.shared.has_ended.store(true, Ordering::Release);
         descriptors::shut(self.shared.listener.as_fd());
         if let Some(thread) = self.thread.take() {
-            // It has not panicked, and if it had, the offer would end as well.
+            // The thread does not panic; if it did, the offer would end as well.
             let _ = thread.join();
         }
     }
 }
 
-/// The program of interface `index`, if another process of this user has it and answers before
-/// `deadline`, and its mode.
+/// The program of interface `index` and its mode, if another process of this user has the program
+/// and answers before `deadline`.
 pub(crate) fn adopt(index: u32, deadline: Instant) -> Option<(Steering, Mode)> {
     let names = ffi::listening_names().ok()?;
     let user = descriptors::user();
@@ -138,7 +138,7 @@ pub(crate) fn adopt(index: u32, deadline: Instant) -> Option<(Steering, Mode)> {
     }
 }
 
-/// Connects to the process that offers its program under this name, if it is this user's.
+/// Connects to the process that offers its program under this name, if the process is this user's.
 fn ask(name: &[u8], user: u32) -> io::Result<OwnedFd> {
     let stream = descriptors::connect(name)?;
     check_user(stream.as_fd(), user)?;

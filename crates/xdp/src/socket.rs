@@ -1,5 +1,5 @@
 //! `AF_XDP` sockets of a queue (`Documentation/networking/af_xdp.rst`): one that has the region and
-//! the rings which all endpoints of the queue share, and one for each endpoint, with two rings of
+//! the rings that all endpoints of the queue share, and one for each endpoint, with two rings of
 //! its own.
 //!
 //! Invariant: all that a socket changes in the kernel ends with its descriptor and with the
@@ -24,7 +24,7 @@ use crate::umem::{FRAME, Umem};
 /// Numbers that `XDP_MMAP_OFFSETS` returns: four for each ring.
 const OFFSETS: usize = 16;
 
-/// Longest time of attempts to get a resource that is busy, and the pause between them.
+/// Longest time for attempts to get a resource that is busy, and the pause between them.
 const BUSY_FOR: Duration = Duration::from_secs(1);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
 
@@ -35,7 +35,7 @@ pub struct Rings {
     pub rx: Consumer<Desc>,
     /// Packets to send.
     pub tx: Producer<Desc>,
-    /// Where the received packets stand, for the end of the socket.
+    /// The memory of the receive ring, which `open` reads once more when the endpoint ends.
     pub(crate) received: Memory<Desc>,
 }
 
@@ -59,8 +59,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Opens the socket of queue `queue` of interface `index`, with rings that hold each half of
-    /// the region's frames.
+    /// Opens the socket of queue `queue` of interface `index`. Each of its two rings has room for
+    /// half of the region's frames.
     ///
     /// # Errors
     /// The kernel's, with a sentence that names the failed step and says what would permit it.
@@ -72,7 +72,7 @@ impl Host {
         for (name, count) in [
             (fill, count),
             (completion, count),
-            // The kernel binds no socket without a ring of its own.
+            // The kernel binds no socket without a receive or transmit ring.
             (libc::XDP_RX_RING, 1),
         ] {
             make_ring(fd.as_fd(), name, count)?;
@@ -113,7 +113,8 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket on the queue of `host`, with rings of up to `count` entries.
+    /// Opens a socket on the queue of `host`. Its rings have `count` entries, rounded down to a
+    /// power of two.
     ///
     /// # Errors
     /// The kernel's, with a sentence that names the failed step.
@@ -212,8 +213,8 @@ fn register(fd: BorrowedFd<'_>, umem: &Umem) -> io::Result<()> {
     })
 }
 
-/// Where the parts of the four rings lie: received packets, packets to send, empty frames,
-/// completed frames.
+/// Where the parts of the four rings lie. The rings are, in this order: received packets, packets
+/// to send, empty frames, completed frames.
 fn places(fd: BorrowedFd<'_>) -> io::Result<[Option<Offsets>; 4]> {
     let numbers = ffi::numbers::<OFFSETS>(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)
         .map_err(|error| explain(error, "the kernel does not say where its rings lie"))?;
@@ -242,14 +243,15 @@ fn map_ring<E: Entry>(
     Memory::of(Arc::new(mapping), &at, count).ok_or_else(strange)
 }
 
-/// Binds a socket to a queue. With `host`, it uses the region and the rings of that socket.
+/// Binds a socket to a queue. With `host`, the socket uses the region and the shared rings of that
+/// one.
 fn bind(
     fd: BorrowedFd<'_>,
     index: u32,
     queue: u32,
     host: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
-    // A socket that shares inherits all else.
+    // A socket that shares a region inherits all other flags.
     let flags = match host {
         Some(_) => libc::XDP_SHARED_UMEM,
         None => libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP | libc::XDP_USE_SG,

@@ -87,10 +87,11 @@ impl Steering {
         })
     }
 
-    /// The program of another process at interface `index`, from its [`Self::descriptors`].
+    /// Adopts the program of another process at interface `index`, from its [`Self::descriptors`].
     ///
     /// # Errors
-    /// `InvalidData` if these are other objects, or at another interface.
+    /// `InvalidData` if these are descriptors of other objects, or if the link is at another
+    /// interface.
     pub(crate) fn of(
         [homes, sockets, program, link]: [OwnedFd; 4],
         index: u32,
@@ -119,8 +120,8 @@ impl Steering {
         Some([&self.homes, &self.sockets, &self.program, link].map(AsFd::as_fd))
     }
 
-    /// Attaches the program to interface `index`. If the interface has one, this waits for a while
-    /// until it goes.
+    /// Attaches the program to interface `index`. If the interface has a program, retries for up to
+    /// a second.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if the interface has a program, this one included.
@@ -166,8 +167,8 @@ impl Steering {
         Ok(())
     }
 
-    /// Steers packets to `home` that come to `queue` to socket number `socket`. `owner` is the file
-    /// number of the UDP socket that has the address.
+    /// Steers packets for `home` that arrive at `queue` to socket number `socket`. `owner` is the
+    /// inode number of the UDP socket that has the address.
     ///
     /// # Errors
     /// The kernel's, for example if the map is full.
@@ -181,8 +182,8 @@ impl Steering {
             .map_err(|error| explain(error, "the address cannot be steered"))
     }
 
-    /// Lets packets to `home` pass to the kernel again, unless another endpoint has the address by
-    /// now. False if they already did.
+    /// Lets packets for `home` pass to the kernel again, unless the address has another owner by
+    /// now. False if nothing was removed.
     pub fn release(&self, home: &Home, owner: u64) -> bool {
         let key = key_of(home);
         self.value_of(&key)
@@ -190,9 +191,9 @@ impl Steering {
             && self.remove(&key)
     }
 
-    /// Removes the addresses of endpoints that have ended without doing so: those whose owner is
-    /// absent from two readings of `living`, because a reading of the kernel's table may miss a
-    /// socket while others end. Returns how many.
+    /// Removes the addresses that ended endpoints have left behind: those whose owner is absent
+    /// from two readings of `living`. One reading of the kernel's table does not suffice: it may
+    /// miss a socket while others end. Returns the number of removed addresses.
     ///
     /// # Errors
     /// Those of `living`.
@@ -215,7 +216,7 @@ impl Steering {
         Ok(removed.count())
     }
 
-    /// Removes the addresses that a killed process has left at a number, which has a new socket.
+    /// Removes the addresses that a killed process has left at a number that a new socket has now.
     fn forget_homes_of(&self, socket: u32) {
         for (key, value) in self.homes() {
             if value[..4] == socket.to_ne_bytes() {
@@ -228,7 +229,7 @@ impl Steering {
     fn homes(&self) -> Vec<([u8; KEY], [u8; VALUE])> {
         let mut homes = Vec::new();
         let mut last = None;
-        // The map cannot have more, but may change meanwhile.
+        // The map never has more entries, but it may change during the loop.
         for _ in 0..MAX_HOMES {
             let Some(key) = self.key_after(last.as_ref()) else {
                 break;
@@ -264,7 +265,7 @@ impl Steering {
         unsafe { ffi::bpf(MAP_DELETE, &mut attributes) }.is_ok()
     }
 
-    /// Takes the number of a socket away.
+    /// Frees the number of a socket.
     pub(crate) fn forget_socket(&self, socket: u32) {
         let key = socket.to_ne_bytes();
         let mut attributes = [pair(number(&self.sockets), 0), key.as_ptr() as u64, 0, 0];
@@ -283,8 +284,9 @@ impl Steering {
             .map_err(|error| explain(error, "the socket cannot be steered to"))
     }
 
-    /// Assigns the first free number to a socket, also if other processes do so at the same time.
-    /// The number is free again when the socket ends; addresses that still lead to it are removed.
+    /// Assigns the first free number to a socket, even if other processes do so at the same time,
+    /// and removes the addresses that an earlier socket has left at that number. The number is free
+    /// again when the socket ends.
     ///
     /// # Errors
     /// The kernel's; `ResourceBusy` if no number is free.
@@ -318,20 +320,20 @@ fn key_of(home: &Home) -> [u8; KEY] {
     key
 }
 
-/// The file number in a value.
+/// The inode number in a value.
 fn owner_of(value: &[u8; VALUE]) -> u64 {
     let [.., a, b, c, d, e, f, g, h] = *value;
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// The kind of a map, the lengths of its keys and values, and its entries.
+/// The kind of a map, the lengths of its keys and values, and the most entries that it holds.
 fn shape_of_map(map: &OwnedFd) -> io::Result<[u32; 4]> {
     let [kind, _, key, value, entries, ..] = facts(map)?;
     Ok([kind, key, value, entries])
 }
 
-/// The first fields of the kernel's description of a map, program or link: its kind, its number,
-/// and for a link the program's number at the third place and the interface's at the fifth.
+/// The first fields of the kernel's description of a map, program or link: its kind and its id; for
+/// a link also the program's id (the third) and the interface's index (the fifth).
 fn facts(object: &OwnedFd) -> io::Result<[u32; 8]> {
     let mut facts = [0_u32; 8];
     let len = u32::try_from(size_of_val(&facts)).expect("32 bytes");
@@ -382,7 +384,7 @@ fn load_program(code: &[u64]) -> io::Result<OwnedFd> {
     ffi::own(program)
 }
 
-/// Whether an update may replace a value.
+/// Flags of an update: `ANY` may replace a value, `NEW` may not.
 const ANY: u64 = 0;
 const NEW: u64 = 1;
 

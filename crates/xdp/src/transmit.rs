@@ -40,7 +40,7 @@ pub struct XdpTx {
     look_in: u32,
     falls: [u64; FALLS.len()],
     counters: Counters,
-    /// Dropped last: its port is free only after the address has left the map.
+    /// The last field, so that its port is free only after the address has left the map.
     pub(crate) udp: UdpTx,
 }
 
@@ -127,7 +127,7 @@ impl XdpTx {
         details
     }
 
-    /// Sends some of the packets of a lane, in order.
+    /// Sends these packets of a lane, in order.
     #[inline]
     pub(crate) fn send_staged(&mut self, lane: &Lane, staged: &[LanePacket]) -> TxSeq {
         self.send_all(Burst {

@@ -89,17 +89,17 @@ pub(crate) struct Ledger {
     /// The number of its first frame in the region.
     first: u32,
     /// For each frame, whether the kernel has it. The rings order the accesses: a frame is marked
-    /// before its entry is published, and the mark is removed after the kernel's entry was read.
+    /// before its entry is published, and the mark is removed after the kernel's entry is read.
     lent: Arc<[AtomicBool]>,
 }
 
 impl Ledger {
-    /// These frames, for one endpoint alone. Call this again only after that endpoint has ended.
+    /// The frames for one endpoint alone. Call this again only after that endpoint has ended.
     pub(crate) fn own(&self) -> Part {
         self.part(false)
     }
 
-    /// These frames, for several endpoints: a frame belongs to the endpoint that takes it back.
+    /// The frames for one of several endpoints: a frame belongs to the endpoint that takes it back.
     pub(crate) fn shared(&self) -> Part {
         self.part(true)
     }

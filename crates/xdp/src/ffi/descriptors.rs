@@ -1,5 +1,5 @@
-//! Descriptors that go to another process over a UNIX socket (`unix(7)`, `SCM_RIGHTS`), and the
-//! user at the other end (`SO_PEERCRED`).
+//! Sends and receives descriptors over a UNIX socket (`unix(7)`, `SCM_RIGHTS`), and gets the user
+//! at the other end (`SO_PEERCRED`).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -8,10 +8,10 @@ use libc::c_void;
 
 use super::{check, socklen};
 
-/// Descriptors of one message.
+/// The number of descriptors in one message.
 pub(crate) const COUNT: usize = 4;
 
-/// Room for their control data; aligned like its header.
+/// Room for the control data of these descriptors, aligned like a control header.
 #[repr(align(8))]
 struct Control([u8; 64]);
 
@@ -21,7 +21,8 @@ pub(crate) fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// The effective user of the process at the other end, when it connected or began to listen.
+/// The effective user of the process at the other end, at the time when it connected or began to
+/// listen.
 pub(crate) fn user_of_peer(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut peer = libc::ucred {
         pid: 0,
@@ -38,7 +39,7 @@ pub(crate) fn user_of_peer(socket: BorrowedFd<'_>) -> io::Result<u32> {
 /// A non-blocking UNIX socket, connected to the one that listens under this abstract name.
 ///
 /// # Errors
-/// The kernel's; `WouldBlock` at once if the other one has accepted too few connections.
+/// The kernel's; `WouldBlock`, at once, if the listener's backlog is full.
 pub(crate) fn connect(name: &[u8]) -> io::Result<OwnedFd> {
     let socket = super::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
     // SAFETY: zero bytes are an address of no family.
@@ -60,9 +61,9 @@ pub(crate) fn connect(name: &[u8]) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Ends a socket, so that a thread that waits for connections returns.
+/// Shuts a socket down, so that a thread that waits in `accept` returns.
 pub(crate) fn shut(socket: BorrowedFd<'_>) {
-    // SAFETY: takes numbers. An error means that it has ended already.
+    // SAFETY: takes numbers. An error means that the socket is already shut down.
     let _ = unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
 }
 

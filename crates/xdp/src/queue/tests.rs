@@ -1,4 +1,4 @@
-//! Shares of a queue and numbers of an interface, which are used again.
+//! Shares that are taken and given back, and the sizes of regions.
 
 use super::*;
 

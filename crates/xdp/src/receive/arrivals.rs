@@ -4,10 +4,10 @@
 //! it lies in one place; it is a large packet, or several datagrams that their sender left to be
 //! segmented later.
 //!
-//! Invariants: a frame of the part is spare, or shown in this burst, or lent to the kernel, or
-//! another endpoint of the queue has it. An
-//! entry is counted and dropped if the kernel does not have its frame, or if its bytes lie outside
-//! of a frame. Called by `receive`, which decides what is accepted.
+//! Invariants: a frame of the part is spare, or shown in this burst, or lent to the kernel, or in
+//! the hands of another endpoint of the queue. An entry is counted and dropped if the kernel does
+//! not have its frame, or if its bytes lie outside of a frame. Called by `receive`, which decides
+//! which packets are accepted.
 
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ pub(crate) enum Arrival {
     Whole(usize),
 }
 
-/// The frames for receiving, and their two rings, of which the endpoints of a queue share one.
+/// The frames for receiving, and their two rings: the receive ring, and the fill ring, which the
+/// endpoints of a queue share.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     part: Part,
@@ -43,8 +44,8 @@ pub(crate) struct Arrivals {
     bad: u64,
 }
 
-/// Gives the kernel the frames of a new queue, as many as its ring holds. True if the kernel waits
-/// for a system call.
+/// Gives the kernel the frames of a new queue, as many as the fill ring holds. True if the kernel
+/// waits for a system call.
 pub(crate) fn fill_all(receiving: &Ledger, shared: &SharedRings) -> bool {
     let mut part = receiving.shared();
     let mut frames = (0..part.count()).rev();
@@ -52,7 +53,8 @@ pub(crate) fn fill_all(receiving: &Ledger, shared: &SharedRings) -> bool {
 }
 
 impl Arrivals {
-    /// Packets of `rx`, in frames of `part`, which the kernel has got already ([`fill_all`]).
+    /// Reads the packets of `rx`, which lie in frames of `part`. The kernel already has these
+    /// frames ([`fill_all`]).
     pub(crate) fn new(
         part: Part,
         rx: Consumer<Desc>,

@@ -1,10 +1,10 @@
-//! The memory of rings for loom.
+//! The memory of rings in tests under loom.
 
 use loom::sync::Arc;
 
 use super::*;
 
-/// Entries of a ring.
+/// Number of entries of a ring.
 pub(crate) const COUNT: u32 = 2;
 
 /// The memory of a ring with two entries.

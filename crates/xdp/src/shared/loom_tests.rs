@@ -36,7 +36,7 @@ fn each_completion_reaches_its_endpoint_once() {
         let mut of_first = Vec::new();
         rings.take_completed(0, |addr| of_first.push(addr));
         let mut of_second = second.join().expect("a model that panics has failed");
-        // What came after a look comes with the next one.
+        // Entries that came after the first calls come with the next ones.
         rings.take_completed(0, |addr| of_first.push(addr));
         rings.take_completed(1, |addr| of_second.push(addr));
         assert_eq!((of_first, of_second), (vec![7], vec![107]));

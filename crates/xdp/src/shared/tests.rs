@@ -8,7 +8,7 @@ use crate::tests::model::{Kernel, Modelled, model};
 use crate::transmit::frames::Frames;
 use crate::umem::MIN_FRAMES;
 
-/// Endpoints of the tests, each of which has this number of frames.
+/// Shares of the region, and frames of each share.
 const SHARES: u32 = 4;
 const SHARE: usize = MIN_FRAMES as usize / 2 / SHARES as usize;
 
@@ -17,8 +17,8 @@ fn header() -> Header {
     Header::new(&to, peer_of(&to), [2, 0, 0, 0, 0, 9])
 }
 
-/// Two endpoints that send through one socket. The kernel completes frames in the ring that both
-/// share.
+/// Two endpoints at one queue, each with its own transmit ring. The kernel completes their frames
+/// in the ring that both share.
 fn two() -> ([Frames; 2], Arc<Kernel>) {
     let Modelled {
         rings,
@@ -35,7 +35,7 @@ fn two() -> ([Frames; 2], Arc<Kernel>) {
     ([frames(1, rings.tx), frames(3, other)], kernel)
 }
 
-/// Sends datagrams until no frame is free; returns how many.
+/// Sends datagrams until no frame is free. Returns their number.
 fn send_all(frames: &mut Frames) -> usize {
     let header = header();
     let mut count = 0;
@@ -54,7 +54,7 @@ fn completions_reach_the_endpoint_whose_frames_they_are() {
         assert_eq!(send_all(&mut one), SHARE);
         assert_eq!(send_all(&mut other), SHARE);
         kernel.complete();
-        // This one reads the ring, and the frames of the other wait in its inbox.
+        // `one` reads the ring, and the frames of `other` wait in its inbox.
         assert_eq!(send_all(&mut one), SHARE);
         assert_eq!(send_all(&mut other), SHARE);
         kernel.complete();
@@ -70,7 +70,7 @@ fn an_endpoint_that_stopped_costs_the_others_nothing() {
         kernel.complete();
         assert_eq!(send_all(&mut one), SHARE);
     }
-    // It goes on with all of its frames.
+    // The stopped endpoint goes on with all of its frames.
     assert_eq!(send_all(&mut stopped), SHARE);
     assert_eq!([one.met().bad, stopped.met().bad], [0, 0]);
 }
@@ -86,7 +86,7 @@ fn an_inbox_does_not_grow_when_the_kernel_repeats_itself() {
         }
         send_all(&mut one);
     }
-    // The first entry was right; the others are counted here and there.
+    // The first entry was right; both endpoints count some of the others.
     assert_eq!(send_all(&mut other), 1);
     assert!(one.met().bad > 0 && other.met().bad > 0);
     assert!(other.met().bad <= SHARE as u64);

@@ -1,4 +1,4 @@
-//! A program that goes from one owner to another. Needs root.
+//! A program that passes from one process to another. Needs root.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -8,7 +8,7 @@ use dunlin_testkit::network::Network;
 
 use super::*;
 
-/// The end of the time in which an offer is answered.
+/// The time by which an offer must be answered.
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(5)
 }
@@ -21,7 +21,7 @@ fn until(holds: impl Fn() -> bool) {
     }
 }
 
-/// Asks at one name, and waits for the answer.
+/// Asks the process at this name, and waits for its answer.
 fn answer_at(name: &[u8], index: u32) -> io::Result<(Steering, Mode)> {
     let stream = ask(name, descriptors::user())?;
     let end = soon();
@@ -79,7 +79,7 @@ fn a_program_lives_as_long_as_any_of_its_owners() {
     }
 }
 
-/// Makes the calling thread one of another user.
+/// Changes the effective user of the calling thread.
 fn become_another_user() {
     let keep = -1;
     // SAFETY: takes numbers, and the bare call changes this thread alone.
@@ -128,7 +128,7 @@ fn sockets_that_do_not_answer_delay_nothing() {
     network.left.run(|| {
         let index = ffi::interface_index(c"link0").unwrap();
         let prefix = prefix(descriptors::user(), index);
-        // Names that sort before and after the name of the offer, one of them without meaning.
+        // Names that sort before and after the name of the offer; one of them is not UTF-8.
         let strange = [prefix.as_bytes(), b"\xFF\xFE"].concat();
         let silent = [format!("{prefix}/").into_bytes(), strange].map(|name| {
             let address = SocketAddr::from_abstract_name(name).unwrap();
@@ -146,7 +146,7 @@ fn sockets_that_do_not_answer_delay_nothing() {
         }
         let deaf = SocketAddr::from_abstract_name(format!("{prefix}deaf")).unwrap();
         let _deaf = UnixDatagram::bind_addr(&deaf).unwrap();
-        // Each name once, and those alone that listen.
+        // Each name comes once, and only sockets that listen have one.
         assert_eq!(ffi::listening_names().unwrap().len(), 2);
         let begin = Instant::now();
         assert!(adopt(index, begin + Duration::from_millis(50)).is_none());

@@ -9,8 +9,8 @@ use crate::packet::{ETHERNET, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV
 
 /// Bytes of a key: the address in its IPv6 form, the port and the VLAN.
 pub(super) const KEY: usize = 20;
-/// Bytes of the value of a key: the number of a socket, its queue, and the file number of the UDP
-/// socket that has the address, which the program does not read.
+/// Bytes of the value of a key: the number of a socket, its queue, and the inode number of the UDP
+/// socket that has the address. The program does not read the last.
 pub(super) const VALUE: usize = 16;
 
 /// The stack below the frame pointer, where the key is put together.

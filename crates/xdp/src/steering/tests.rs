@@ -19,7 +19,7 @@ struct Steered {
     _network: Network,
 }
 
-/// A socket at a queue that has no other.
+/// Opens the only socket of an endpoint at a queue.
 fn open(index: u32, queue: u32) -> io::Result<(Host, Socket)> {
     let (host, _) = Host::open(index, queue, Umem::new(MIN_FRAMES).unwrap())?;
     let (socket, _) = Socket::open(&host, MIN_FRAMES / 2)?;
@@ -200,7 +200,7 @@ fn addresses_of_the_dead_are_removed_and_no_others() {
     for (home, owner) in all.iter().zip([1, 2, 3]) {
         steering.steer(home, 0, 0, owner).unwrap();
     }
-    // Each reading misses one that lives.
+    // Each reading misses one socket that is open.
     let readings = std::cell::RefCell::new(vec![vec![1, 3], vec![2, 3]]);
     let living = || Ok(readings.borrow_mut().pop().unwrap());
     assert_eq!(steering.forget_dead(living).unwrap(), 0);

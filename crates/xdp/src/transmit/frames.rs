@@ -1,5 +1,6 @@
 //! Frames on their way out: filled from packets, put into the transmit ring, and taken back when
-//! the kernel has sent them. The endpoints of a queue share the ring in which it says so.
+//! the kernel has sent them. The endpoints of a queue share the completion ring, by which the
+//! kernel gives sent frames back.
 //!
 //! Invariants: a frame of our part is free, or in an [`Open`] datagram, or lent to the kernel. A
 //! datagram is in the ring whole or not at all. A frame that the kernel gives back without having
@@ -18,7 +19,7 @@ use crate::umem::{FRAME, Part};
 const PIECES: usize = 4;
 
 /// Most kicks at the end of an endpoint, for packets that the kernel does not take at once, and the
-/// pause between them.
+/// pause after each.
 const LAST_KICKS: u32 = 50;
 const BETWEEN_KICKS: Duration = Duration::from_millis(1);
 
@@ -254,8 +255,8 @@ impl Frames {
 }
 
 impl Drop for Frames {
-    /// Takes back the frames that the kernel will never send, for the next endpoint with this
-    /// share.
+    /// Lets the kernel send the last packets, for up to `LAST_KICKS` kicks, and takes back the
+    /// frames of those that it does not send, for the next endpoint with this share.
     fn drop(&mut self) {
         for _ in 0..LAST_KICKS {
             if !self.kick() || !self.pending {
@@ -266,7 +267,7 @@ impl Drop for Frames {
             std::thread::sleep(BETWEEN_KICKS);
         }
         for desc in self.tx.left() {
-            // A frame that the kernel does not have is free already.
+            // This fails for a frame that the kernel does not have, which is free already.
             let _ = self.part.take_back(desc.addr);
         }
     }
