@@ -93,15 +93,15 @@ impl ChannelBuilder {
         }
     }
 
-    /// Adds a server, as `host:port`; call it again for more. The channel looks names up every 30 s
-    /// ([`Self::lookup`]) and after it has lost a session, each name in a thread of its own.
+    /// Adds a server, as `host:port`; call it again for more. The channel looks names up every 30
+    /// s ([`Self::lookup`]) and after it has lost a session, each name in a thread of its own.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
         self
     }
 
-    /// Adds the servers that a resolver of the program finds, to those of [`Self::address`]; call it
-    /// again for more resolvers.
+    /// Adds the servers that a resolver of the program finds, to those of [`Self::address`]; call
+    /// it again for more resolvers.
     pub fn resolver(mut self, resolver: impl Resolve) -> Self {
         self.resolvers.push(Resolver::new(resolver));
         self

@@ -1,6 +1,6 @@
-//! A question about the health of a server, and its answer: the bytes of one request to the endpoint
-//! that the process has announced for this, and of the response (rule C15). The question is the name
-//! of a service; an empty name asks about the whole server.
+//! A question about the health of a server, and its answer: the bytes of one request to the
+//! endpoint that the process has announced for this, and of the response (rule C15). The question
+//! is the name of a service; an empty name asks about the whole server.
 
 use crate::ReqType;
 

@@ -14,8 +14,8 @@ type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 
 /// Sections whose headings begin like this may also differ. The look-ups are measured only as one
-/// codegen unit, Dunlin also as a user builds it. And cargo warns about a section for a package that
-/// the workspace does not have.
+/// codegen unit, Dunlin also as a user builds it. And cargo warns about a section for a package
+/// that the workspace does not have.
 const MAY_DIFFER: [&str; 3] = [
     "[profile.release",
     "[profile.lto",
