@@ -25,7 +25,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The default time after which a thread counts as stuck.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// The shortest such time: a thread that runs shows that ten times a second.
+/// The shortest such time. A thread that is not stuck shows that ten times a second.
 const LEAST_STUCK: Duration = Duration::from_millis(250);
 
 /// Builds servers; see [`Server::builder`].
@@ -159,8 +159,8 @@ impl ServerBuilder {
 
     /// Puts layers around the handlers of each service of futures: `layer` gets the handlers of a
     /// service on one thread, and returns a tower service around them. Each request goes through a
-    /// clone of it, on the endpoint's thread. For a limit that holds for all threads and services,
-    /// the clones share it. A second call replaces the layers of the first.
+    /// clone of it, on the endpoint's thread. A limit for all threads and services is one that
+    /// `layer` captures and shares. A second call replaces the layers of the first.
     ///
     /// A request that a layer drops before its handler has it ends with `OVERLOADED` and has not
     /// run; if a layer drops the handler's future, it ends with `HANDLER_FAILED`.
@@ -194,7 +194,7 @@ impl ServerBuilder {
     }
 
     /// Sets how long the server goes on serving after it was asked to end, so that a load balancer
-    /// can remove it first: meanwhile its health is not serving. The default is zero.
+    /// can remove it first. Its health is not serving during that time. The default is zero.
     pub fn drain_delay(mut self, span: Duration) -> Self {
         self.times.delay = span;
         self
@@ -206,9 +206,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Whether an endpoint of the server's own answers questions about its health, as `dunlin
+    /// Sets whether an additional endpoint answers questions about the server's health, as `dunlin
     /// health` asks them; by default, one does. Its index is the number of threads, and its thread
-    /// runs no service. It has the options of [`Self::endpoint`], but any free UDP port.
+    /// runs no service. It has the options of [`Self::endpoint`], except that it takes any free UDP
+    /// port and blocks at once when it is idle.
     pub fn health(mut self, on: bool) -> Self {
         self.health = on;
         self
@@ -227,7 +228,8 @@ impl ServerBuilder {
     /// # Errors
     /// As for [`Self::start`]; or signals cannot be caught.
     pub fn serve(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Drained, ServeError> {
-        // Before any client can use the server, so that a signal drains it from then on.
+        // Signals are caught before any client can use the server, so they never end it without a
+        // drain.
         let signals = Caught::new().map_err(ServeError::Signals)?;
         let running = self.start(at)?;
         signals.wait();

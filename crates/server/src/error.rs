@@ -24,7 +24,7 @@ pub enum ServeError {
     /// The server has services of futures and a state of the poll API; a thread runs one of the
     /// two.
     Mixed,
-    /// The server has layers, and a state of the poll API, which layers cannot wrap.
+    /// The server has layers and serves on the poll API, whose handlers layers cannot wrap.
     #[cfg(feature = "tower")]
     LayersOfPolls,
     /// A service panicked while it was made.

@@ -1,5 +1,5 @@
-//! The endpoint that answers questions about the server's health (rule C15), on a thread that runs
-//! no service, so that it answers even if all others are stuck.
+//! The endpoint that answers questions about the server's health (rule C15). Its thread runs no
+//! service, so it answers even if all other threads are stuck.
 
 mod ask;
 
@@ -26,7 +26,7 @@ const IDLE: Idle = Idle::Adaptive {
     spin: Duration::ZERO,
 };
 
-/// The thread of the endpoint. Dropping it waits for the thread, which ends with the server's last
+/// The thread of the endpoint. Dropping this waits for the thread, which ends with the server's last
 /// phase.
 #[derive(Debug)]
 pub(crate) struct Health {
@@ -35,7 +35,7 @@ pub(crate) struct Health {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The facts by which the endpoint answers.
+/// The facts from which the endpoint makes its answers.
 struct Facts {
     threads: Vec<Vitals>,
     phase: Arc<Phase>,
@@ -135,7 +135,8 @@ impl fmt::Debug for Facts {
     }
 }
 
-/// The port of an endpoint with a service may be fixed, and only one endpoint can have it.
+/// Changes the options of the server's endpoints for this one: it blocks at once when it is idle, and
+/// takes any UDP port, because an endpoint with a service may have the port that the options name.
 fn own(builder: EndpointBuilder<Auto>) -> EndpointBuilder<Auto> {
     builder.idle(IDLE).transport(|options| options.udp.port = 0)
 }
@@ -148,7 +149,7 @@ fn services_are(names: &[&str]) -> String {
 }
 
 fn answer(facts: &mut Facts, request: Request<'_>, cx: &mut Cx<'_>) {
-    // A name that is not UTF-8 is the name of no service.
+    // No service has a name that is not UTF-8, or this one.
     let name = std::str::from_utf8(request.data()).unwrap_or("\u{FFFD}");
     let (status, reason) = facts.judge(name, cx.now());
     let mut bytes = [0; MAX_HEALTH_ANSWER];

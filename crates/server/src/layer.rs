@@ -1,5 +1,5 @@
-//! Layers of a server: tower services around the handlers of a typed service. The files of the
-//! folder own the request on its way through the layers, and the handlers below them.
+//! Layers of a server: tower services around the handlers of a typed service. `inbound.rs` owns the
+//! request on its way through the layers, `handlers.rs` the handlers below them.
 //!
 //! A layer gets each request before its handler and may hold it back, answer it itself, or drop the
 //! handler's future. It runs on the endpoint's thread, so it need not be `Send`.
@@ -22,7 +22,7 @@ use tower_service::Service;
 pub use handlers::{Handlers, Handling};
 pub use inbound::Inbound;
 
-/// Registers a service's handlers below layers.
+/// Registers the handlers of a service with an endpoint, with layers around them.
 pub(crate) trait Layer: Send + Sync {
     fn serve(&self, local: &mut Local<Auto>, handlers: Handlers, methods: Methods);
 }

@@ -1,4 +1,4 @@
-//! The phase that all threads of a server share: they serve, serve on although the server is about
+//! The phase that all threads of a server share: they serve, go on serving while the server is about
 //! to leave, drain until a deadline, and end. They never return to an earlier phase.
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -25,7 +25,7 @@ impl Phase {
         self.now() <= LEAVING
     }
 
-    /// Whether clients that ask about the server's health learn that they must leave.
+    /// Whether the server's health is not serving because it is about to leave, drains or ends.
     pub(crate) fn is_leaving(&self) -> bool {
         self.now() != SERVING
     }
@@ -44,7 +44,7 @@ impl Phase {
         self.has_ended() || is_late()
     }
 
-    /// Begins the time before the drain.
+    /// Begins the delay before the drain.
     pub(crate) fn leave(&self) {
         self.phase.store(LEAVING, Ordering::Release);
     }

@@ -22,7 +22,7 @@ pub(crate) type Endpoint = dyn Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto
 #[must_use = "dropping it ends the server"]
 pub struct Running {
     threads: Vec<JoinHandle<Report>>,
-    /// The facts by which the health of the threads is known, until the health endpoint has them.
+    /// The facts by which the health of the threads is judged, until the health endpoint takes them.
     vitals: Vec<Vitals>,
     health: Option<Health>,
     phase: Arc<Phase>,
@@ -71,7 +71,7 @@ impl Running {
         &self.nexus
     }
 
-    /// Shuts the server down cleanly. It says at once that its health is not serving, and serves on
+    /// Shuts the server down cleanly. Its health is not serving from now on, but it goes on serving
     /// for the delay of [`drain_delay`](crate::ServerBuilder::drain_delay). Then clients learn that
     /// it drains; new requests are refused before they reach a handler; and handlers finish the
     /// requests that they have. Returns when the last session of a client has ended, or after the
@@ -132,8 +132,8 @@ impl Running {
         Ok(())
     }
 
-    /// Starts the endpoint that answers health, after all other threads. A thread that makes no
-    /// turn for the time `stuck` makes the server unhealthy.
+    /// Starts the endpoint that answers health, once all other threads have started. A thread that
+    /// makes no turn for longer than `stuck` makes the server unhealthy.
     pub(crate) fn answer_health(
         &mut self,
         stuck: Duration,
@@ -147,7 +147,7 @@ impl Running {
         Ok(())
     }
 
-    /// Tells clients which endpoints serve, and which one answers health.
+    /// Tells clients which endpoints serve, none if `draining`, and which one answers health.
     pub(crate) fn announce(&self, draining: bool) {
         self.nexus.serve(Serving {
             draining,

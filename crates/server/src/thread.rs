@@ -39,11 +39,11 @@ pub(crate) trait Seat {
     /// A number that two of the thread's methods have, if there is one.
     fn same_number(&mut self) -> Option<u16>;
 
-    /// The facts by which the server's health is known.
+    /// The facts by which the thread's health is judged.
     fn vitals(&mut self) -> Vitals;
 }
 
-/// A thread's last turn, and the names of its services.
+/// The time of a thread's last turn, and the names of its services.
 #[derive(Debug)]
 pub(crate) struct Vitals {
     pub(crate) pulse: Pulse,

@@ -1,4 +1,4 @@
-//! Resolvers of the program: names that change, fail, come back, and hang.
+//! Resolvers of the program, whose answers change, and which fail, recover and hang.
 
 use std::io;
 use std::net::SocketAddr;
@@ -119,7 +119,7 @@ fn a_loss_brings_the_look_up_forward() {
         list.set([&second]);
         let begin = Instant::now();
         drop(first);
-        // A call that leaves before the channel knows of the loss has no certain end.
+        // A call that leaves before the channel notices the loss may fail.
         until(|| echo(&channel).is_ok());
         // The next regular look-up comes after 30 s.
         assert!(begin.elapsed() < Duration::from_secs(10));
@@ -145,7 +145,7 @@ fn a_resolver_that_fails_is_asked_again_and_keeps_what_it_found() {
     echo(&channel).unwrap();
 }
 
-/// With an address that needs no look-up, with a resolver that answers, and while calls run.
+/// Once with a fixed address and once with a resolver that answers, next to the one that hangs.
 #[test]
 fn a_look_up_that_hangs_holds_up_no_call() {
     for way in WAYS {
@@ -169,7 +169,7 @@ fn a_look_up_that_hangs_holds_up_no_call() {
             std::thread::sleep(5 * every);
             assert_eq!(hanging.1.load(Ordering::Relaxed), 1, "one at a time");
         }
-        // The other resolver is asked again although the first has not answered.
+        // The other resolver is asked again although the one that hangs has not answered.
         assert!(list.look_ups() > 2);
         hanging.end();
     }

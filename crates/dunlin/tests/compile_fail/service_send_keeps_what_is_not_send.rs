@@ -1,5 +1,5 @@
-//! The handler's future of a service with `send` moves between threads, so nothing that it keeps
-//! while it waits may belong to one thread.
+//! The futures of a service with `send` move between threads, so a handler must not keep a value
+//! that is not `Send` while it waits.
 
 use std::rc::Rc;
 

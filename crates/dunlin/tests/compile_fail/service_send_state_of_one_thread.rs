@@ -1,4 +1,4 @@
-//! All threads of a runtime share the state of a service with `send`.
+//! The threads of a runtime share the state of a service with `send`, so it must be `Sync`.
 
 use std::cell::Cell;
 

@@ -159,7 +159,7 @@ async fn connected(cx: &dunlin::Caller, session: Session) -> Result<(), AsyncErr
     Ok(cx.connected(session).await?)
 }
 
-/// A future that waits learns why, whether it began to wait before the failure or after it.
+/// A future learns the reason, whether it begins to wait before the failure or after it.
 #[test]
 fn a_session_that_cannot_be_made_gives_its_reason_and_address() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -44,7 +44,7 @@ fn messages_of_any_length_go_both_ways() {
 #[test]
 fn a_handler_has_the_context_of_its_request() {
     let (bench, span) = (Bench::start(WAYS[0]), Duration::from_secs(2));
-    // A deadline that is counted from another moment than now would be in the past.
+    // Then a deadline that was counted from the clock's zero would already have passed.
     until(|| TscClock::new().now() > Nanos::from(span));
     let client = bench.client(move |jobs, _| async move {
         let plain = jobs.about(&()).await.unwrap();

@@ -33,16 +33,16 @@ fn a_client_that_gives_up_drops_the_handlers_future() {
         let seen = Arc::clone(&bench.seen);
         let client = bench.client(|jobs, cx| async move {
             let begun = pin!(reaches(&cx, &seen.begun, 1));
-            // The call is dropped.
+            // `select` returns once the handler has begun, and the call is dropped.
             futures::future::select(jobs.hang(&()), begun).await;
             let late = jobs.hang(&()).deadline(Duration::from_millis(500)).await;
             assert!(late.is_err());
-            // The session lives until both handlers are gone.
+            // The client keeps the session open until both handlers are gone.
             reaches(&cx, &seen.dropped, 2).await;
         });
         bench.finish(client);
         assert_eq!(bench.seen.begun.load(Ordering::SeqCst), 2);
-        // The dispatcher is left.
+        // Only the dispatcher is left.
         assert_eq!(bench.queue.tasks(), 1);
     }
 }
@@ -63,7 +63,7 @@ fn a_request_that_is_given_up_before_its_handler_begins_never_runs() {
     assert!(client.join().unwrap().is_err());
     let client = bench.client(|jobs, _| async move { jobs.double(&3).await });
     assert_eq!(bench.finish(client), Ok(6));
-    // The request of `double` alone has begun.
+    // Only the handler of `double` has begun.
     assert_eq!(bench.seen.begun.load(Ordering::SeqCst), 1);
     assert_eq!(bench.queue.tasks(), 1);
 }

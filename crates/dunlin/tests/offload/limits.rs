@@ -19,7 +19,7 @@ fn a_burst_wakes_the_executor_once() {
         futures::future::join_all(calls).await
     });
     until(|| bench.queue.wakes() > before);
-    // The other requests of the burst arrive.
+    // Meanwhile, the other requests of the burst arrive.
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(bench.queue.wakes(), before + 1);
     bench.queue.run();
@@ -39,7 +39,7 @@ fn a_request_above_the_limit_is_refused_before_it_runs() {
     let client = bench.client(|jobs, _| async move {
         let [one, two, three] = [(); 3].map(|()| jobs.hang(&()).deadline(crate::PATIENCE));
         let refused = futures::future::select_all([one, two, three]).await.0;
-        // The two others are dropped, which makes room.
+        // Dropping the two others makes room.
         refused
     });
     let refused = bench.finish(client);

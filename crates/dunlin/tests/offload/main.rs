@@ -1,5 +1,5 @@
-//! Handlers on an executor that the test moves by hand, so that each step of a request happens when
-//! the test says so: bursts, limits, clients that give up, executors that are shut down, panics.
+//! Handlers on an executor that the test runs by hand, so that each step of a request happens when
+//! the test wants it: bursts, limits, clients that give up, executors that are shut down, panics.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -35,7 +35,7 @@ impl Way {
     }
 }
 
-/// A server whose handlers run on a queue.
+/// A server whose handlers run on a [`Queue`].
 struct Bench {
     way: Way,
     queue: Queue,

@@ -1,4 +1,4 @@
-//! An executor that runs only when the test says so.
+//! An executor that runs only when the test calls it.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ struct Task {
     woken: Arc<Woken>,
 }
 
-/// Whether a task was woken, and how often all tasks were.
+/// Whether a task was woken, and the number of wake-ups of all tasks.
 struct Woken(AtomicBool, Arc<AtomicUsize>);
 
 impl Queue {

@@ -35,7 +35,7 @@ pub(crate) trait Jobs {
     #[notify(7)]
     fn note(number: u64);
 
-    /// The next byte, of a message that other handlers borrow.
+    /// The next byte. Handlers of servers without `send` borrow messages of this codec.
     #[method(8, codec = Fixed)]
     fn next(byte: u8) -> u8;
 }

@@ -1,7 +1,7 @@
-//! Drains as a rolling upgrade makes them, again and again under load: of three servers in turn,
-//! and of the only one, which comes back within a second. A few rounds in a test; the variable
-//! `DUNLIN_DRAINS` sets their number, and then no drain may take longer than the longest handler
-//! and 100 ms.
+//! Drains under load, again and again, as in rolling upgrades: three servers drain in turn, or the
+//! only server drains and comes back within a second. A test has four rounds. The variable
+//! `DUNLIN_DRAINS` sets their number, and then no drain may take more than 100 ms longer than the
+//! longest handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -70,7 +70,7 @@ fn drill(way: Way, servers: usize, away: Duration) {
     for round in 0..rounds {
         let at = round % servers;
         until(|| is_ready(&channel, &addresses[at]));
-        // If a server were up for milliseconds only, calls would end with their patience.
+        // If a server were up only for milliseconds, calls could wait longer than their patience.
         wait_for_more(&book, CALLS);
         std::thread::sleep(Duration::from_millis(rng.below(100).into()));
         let begin = Instant::now();
@@ -91,12 +91,12 @@ fn drill(way: Way, servers: usize, away: Duration) {
     assert_eq!(late, 0, "drains longer than {most:?}");
 }
 
-/// Runs `task` in a network of its own, which loses one UDP packet of a hundred.
+/// Runs `task` in a network of its own, which loses 1 % of UDP packets at random.
 fn with_loss(task: impl FnOnce() + Send) {
     let Some(network) = Network::new() else {
         return;
     };
-    // Lost at the receiver: a sender would get an error.
+    // The receiver drops them: if the sender did, its system call would return an error.
     for rule in [
         "add table inet lossy",
         "add chain inet lossy in { type filter hook input priority 0 ; }",

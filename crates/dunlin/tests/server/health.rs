@@ -44,7 +44,7 @@ impl TrapPoll for Trapper {
     }
 }
 
-/// Asks as a prober does: from a process that has no session with the server.
+/// Asks as a probe does: from a nexus that has no session with the server.
 fn ask(way: Way, server: &Running, service: &str) -> Result<HealthState, HealthError> {
     let nexus: Nexus = way.nexus().hidden(true).bind(ANY).unwrap();
     ask_health(
@@ -66,7 +66,7 @@ fn reason(way: Way, server: &Running) -> String {
     }
 }
 
-/// A server of two threads on futures, and one on the poll API.
+/// Two servers of two threads each: one with futures, one with the poll API.
 fn with_traps(way: Way, trapper: &Trapper) -> [ServerBuilder; 2] {
     let (futures, polls) = (trapper.clone(), trapper.clone());
     [
@@ -115,7 +115,7 @@ fn a_stuck_thread_makes_the_server_unhealthy_until_it_goes_on() {
 fn threads_without_requests_are_healthy() {
     let trapper = Trapper::default();
     for server in with_traps(Way::Shm, &trapper) {
-        // Longer than the system suspends a thread, and shorter than the test.
+        // Longer than the system may suspend a thread, and shorter than the test.
         let server = server.health_stuck(Duration::from_millis(1500));
         let server = server.start(ANY).unwrap();
         let begin = Instant::now();
@@ -150,7 +150,7 @@ fn a_server_says_that_it_leaves_while_it_still_serves_and_while_it_drains() {
                     assert_eq!(reason, "the server shuts down");
                     asked += 1;
                 }
-                // The question may come before the drain.
+                // This question may have come before the drain.
                 Ok(HealthState::Serving) => {
                     assert!(begin.elapsed() < PATIENCE, "{way:?}: {:?}", begin.elapsed());
                 }
@@ -208,8 +208,8 @@ fn a_server_without_health_and_one_that_is_gone_are_told_apart() {
     }
 }
 
-/// A channel finds all threads of a server and never the endpoint of health, which would refuse its
-/// calls.
+/// A channel finds all threads of a server, and never the endpoint for health, which would refuse
+/// its calls.
 #[test]
 fn channels_do_not_choose_the_endpoint_of_health() {
     let server = Way::Shm.server().threads(2);

@@ -1,4 +1,4 @@
-//! Layers around the handlers of a server: a service of the test's own, and tower's.
+//! Layers around the handlers of a server: layers of these tests, and tower's.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -114,7 +114,7 @@ fn a_request_that_a_layer_sheds_has_not_run() {
             }
             let shed = work.hang(&()).deadline(long).await.unwrap_err();
             assert_eq!((shed.ran(), hangs()), (Ran::No, 1));
-            // The first handler's future is dropped, which frees its place.
+            // The server drops the future of the first handler, which makes room for another.
             first.abort();
             while work.hang(&()).deadline(short).await.unwrap_err().ran() == Ran::No {}
             assert!(hangs() > 1);

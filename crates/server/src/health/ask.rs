@@ -1,5 +1,5 @@
-//! Asks a server about its health: learns which endpoint answers that from the announcement of the
-//! server's process, and asks that endpoint. The server's other threads need not run.
+//! Asks a server about its health. The server's process announces which endpoint answers, and this
+//! code asks that endpoint. The server's other threads need not run.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -19,11 +19,11 @@ use dunlin_wire::{HEALTH, HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER, MAX_HEA
 pub enum HealthState {
     /// All its threads run.
     Serving,
-    /// It drains, or one of its threads is stuck. Holds the reason, for people.
+    /// It will drain or drains, or one of its threads is stuck. Holds the reason, for people.
     NotServing(String),
 }
 
-/// Why a server's health is not known.
+/// Why a question about a server's health has no answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HealthError {
@@ -33,16 +33,16 @@ pub enum HealthError {
     Unreachable(ConnectError),
     /// The question could not be asked, or has no answer.
     NoAnswer(Error),
-    /// A process listens there that has no endpoint for health: it is no `Server`, one of an
+    /// The process at the address has no endpoint for health: it has no `Server`, or one of an
     /// earlier release, or one whose health is off.
     NoHealth,
     /// The name of the service has more than 255 bytes.
     LongName,
-    /// This side has no endpoint to ask from.
+    /// The endpoint from which to ask could not be made.
     Local(EndpointError),
 }
 
-/// The answers that the endpoint's functions leave.
+/// The events that the endpoint's callbacks store.
 #[derive(Default)]
 struct Asking {
     serving: Option<Serving>,
@@ -58,7 +58,7 @@ struct Asker {
 }
 
 /// Asks the server at `address` about the health of a service, or about its own if `service` is
-/// empty, within the time `patience`. It asks over an endpoint that it makes for this.
+/// empty, and waits at most `patience`. Makes an endpoint with the builder `from` and asks over it.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -73,7 +73,8 @@ struct Asker {
 /// ```
 ///
 /// # Errors
-/// The server cannot be reached, has no such service, or has no endpoint for health.
+/// The server cannot be reached, has no such service, or has no endpoint for health; or another
+/// reason in [`HealthError`].
 pub fn ask_health(
     from: EndpointBuilder<Auto>,
     address: impl ToSocketAddrs,
@@ -113,16 +114,16 @@ impl Asker {
         }
     }
 
-    /// The endpoint that answers health. The process announces it before its first endpoint has to
-    /// grant a session, so it does not matter whether that one is stuck.
+    /// Finds the endpoint that answers health. The process announces it before its first endpoint
+    /// grants the session, so that endpoint may be stuck.
     fn learn_endpoint(&mut self) -> Result<EndpointIndex, HealthError> {
         let session = self.connect(EndpointIndex(0))?;
         while self.rpc.app().serving.is_none() && !self.is_open(session)? {
             self.turn();
         }
-        // What the process announces comes before its grant.
+        // The announcement comes before the grant, so now there is none to wait for.
         let serving = self.rpc.app().serving.ok_or(HealthError::NoHealth)?;
-        // The session may have ended meanwhile; it is of no use in any case.
+        // The session is not needed any more. If it has ended meanwhile, this fails.
         let _ = self.rpc.disconnect(session);
         serving.health.ok_or(HealthError::NoHealth)
     }

@@ -1,5 +1,5 @@
-//! The handlers of a service, as the tower service below all layers. Their futures lie in places
-//! that are used again.
+//! The handlers of a service, as the tower service below all layers. Their futures are kept in
+//! places, whose memory is used again.
 
 use std::cell::RefCell;
 use std::fmt;
