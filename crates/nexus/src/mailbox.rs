@@ -40,7 +40,7 @@ pub(crate) enum Request {
     },
     /// An endpoint was dropped.
     Remove(EndpointIndex),
-    /// The services of the process, which have changed. The sender waits for the answer.
+    /// The new services of the process. The sender waits for the answer.
     Serve(Serving, SyncSender<()>),
     /// Asks for the counters.
     Counters(SyncSender<PlaneCounters>),

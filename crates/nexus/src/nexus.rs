@@ -298,7 +298,7 @@ impl Nexus {
     }
 
     /// Announces the services of this process to all peers, and to later peers when they connect.
-    /// From its return on, new requests for sessions are granted and refused accordingly.
+    /// After it returns, new requests for sessions are granted or refused accordingly.
     /// While the process drains, it refuses sessions. `dunlin`'s `Server` does that for its
     /// endpoints; a nexus that announces nothing takes every session. A peer gets at most eight
     /// announcements over a connection, and the last only if it is of a drain.

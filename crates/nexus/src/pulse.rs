@@ -1,20 +1,20 @@
-//! The last turn of an endpoint's thread, in memory that other threads read. The thread writes it
-//! where it publishes its counters, ten times a second, and where it blocks, so a request costs a
-//! busy thread no instruction more.
+//! The time of the last turn of an endpoint's thread, in memory that other threads read. The thread
+//! writes it when it publishes its counters, ten times a second, and when it blocks or wakes up, so
+//! requests cost a busy thread no additional instruction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dunlin_core::Nanos;
 
-/// The longest time between two turns that a thread writes while nothing holds it up.
+/// The longest time between two writes of a thread that nothing holds up.
 pub(crate) const LONGEST_QUIET: Nanos = Nanos::from_millis(100);
 
 /// The value while the thread waits for events.
 const PARKED: u64 = u64::MAX;
 
-/// Shows other threads whether the thread of an endpoint still runs its event loop: a handler that
-/// never returns stops it. Clones are handles of the same one.
+/// Shows other threads whether the thread of an endpoint still runs its event loop. A handler that
+/// never returns stops the loop. Clones show the same endpoint.
 ///
 /// ```
 /// use dunlin_core::Nanos;
@@ -38,9 +38,9 @@ impl Pulse {
         Self(Arc::new(AtomicU64::new(now.0)))
     }
 
-    /// The time since the thread's last turn, which is at most about 0.1 s while nothing holds the
-    /// thread up; zero while it waits for events. `now` is the present time on any endpoint's clock
-    /// of this process.
+    /// The time since the last turn that the thread has written: at most about 0.1 s while nothing
+    /// holds the thread up, and zero while it waits for events. `now` is the current time of the
+    /// clock of any endpoint in this process.
     pub fn quiet_for(&self, now: Nanos) -> Nanos {
         match self.0.load(Ordering::Relaxed) {
             PARKED => Nanos::ZERO,
@@ -48,7 +48,7 @@ impl Pulse {
         }
     }
 
-    /// The thread runs its event loop.
+    /// The thread makes a turn of its event loop.
     pub(crate) fn on_turn(&self, now: Nanos) {
         self.0.store(now.0, Ordering::Relaxed);
     }

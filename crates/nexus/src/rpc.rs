@@ -215,7 +215,8 @@ impl<T: Open, App> Rpc<T, App> {
         options: &ConnectOptions,
     ) -> Result<Session, ConnectError> {
         let to = address.to_socket_addrs()?.take(MAX_ADDRESSES).collect();
-        // The control thread must learn the end of a session before its number is used again.
+        // The control thread must learn that a session has ended before the session's number is
+        // used again.
         self.on_reports();
         let deadline = self.engine.now() + options.patience.into();
         let target = options.endpoint.map_or(EndpointIndex::ANY, EndpointIndex);
@@ -299,7 +300,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.pulse.on_turn(self.engine.now());
     }
 
-    /// Whether this endpoint's thread still runs its event loop, for other threads.
+    /// Shows other threads whether this endpoint's thread still runs its event loop.
     pub fn pulse(&self) -> Pulse {
         self.pulse.clone()
     }

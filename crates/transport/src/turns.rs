@@ -10,8 +10,8 @@
 //!   up the budget, because then the latency of UDP counts;
 //! - if no peer uses UDP and none knows our address, the budget is never used up.
 //!
-//! If a look costs no system call ([`Turns::with_cheap_looks`]), every other burst looks first at
-//! the socket's place, and so does every burst that finds nothing.
+//! If a look costs no system call ([`Turns::with_cheap_looks`]), every burst looks first at the
+//! transport in the socket's place, unless the burst before it found packets there.
 //!
 //! Pure; called for each burst, and when peers come and go, by `auto` and by `dunlin-xdp`.
 
@@ -66,7 +66,7 @@ impl Turns {
         }
     }
 
-    /// The turns of an endpoint without peers, for a transport in the socket's place whose looks
+    /// The turns of an endpoint without peers, with a transport in the socket's place whose looks
     /// cost no system call.
     pub const fn with_cheap_looks() -> Self {
         let mut turns = Self::new();

@@ -81,14 +81,14 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.registered_twice()
     }
 
-    /// Adds a service to those that this endpoint serves, by its name. The attribute's `register`
-    /// does that.
+    /// Adds the name of a service to those that this endpoint serves. The `register` function that
+    /// the attribute generates calls this.
     pub fn add_service(&mut self, name: &'static str) {
         self.services.push(name);
     }
 
-    /// The names of the services that this endpoint serves, without those whose handlers the
-    /// program has registered one by one.
+    /// The names that [`Self::add_service`] has added. Handlers that the program has registered one
+    /// by one belong to none of them.
     pub fn services(&self) -> &[&'static str] {
         &self.services
     }
@@ -114,8 +114,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.on_given_up(run);
     }
 
-    /// Sets the function that gets the sessions that could not be made, with their reasons. The
-    /// function of [`Self::on_session`] gets their ends.
+    /// Sets the function that is called for each session that could not be made, with the reason.
+    /// The function of [`Self::on_session`] gets the end of the session.
     pub fn on_connect_failed(&mut self, run: FailedFn<App>) {
         self.failed = run;
     }
@@ -314,8 +314,7 @@ impl<T: Open, App> Rpc<T, App> {
     }
 
     /// Sets the function that gets the services of a peer's process: before the process grants a
-    /// session, and after each change. Some processes never
-    /// announce them.
+    /// session, and after each change. Some processes never announce them.
     pub fn on_serving(&mut self, run: ServingFn<App>) {
         self.serving = run;
     }

@@ -69,7 +69,7 @@ fn an_iteration_handles_a_few_messages_and_the_next_ones_handle_the_rest() {
     }
 }
 
-/// The new session gets the number of the old one, which the server grants all the same.
+/// The server still grants the old session, whose number the new one has.
 #[test]
 fn a_session_that_is_given_up_and_one_made_at_once_do_not_meet() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,7 @@ fn a_session_that_is_given_up_and_one_made_at_once_do_not_meet() {
     };
     let address = client.nexus().address();
     let old = client.connect_with(address, &options).unwrap();
-    // Long enough for the question to reach the server's mailbox.
+    // Long enough for the request to reach the server's mailbox.
     let until = Instant::now() + Duration::from_millis(100);
     while Instant::now() < until {
         client.iterate(|_| Nanos::ZERO);

@@ -1,5 +1,6 @@
 //! The `auto` transport: shared memory and UDP in one endpoint, chosen for each peer (design §12).
-//! "UDP" stands for the [`Remote`] transport, which may be another one that meets peers of UDP.
+//! In this file, "UDP" means the [`Remote`] transport: UDP itself, or another transport that peers
+//! over UDP can talk to.
 //!
 //! An offer has a part for each transport. The side that accepts chooses shared memory if the peer
 //! is on this host and every step of the set-up works, and UDP otherwise; the answer names the
@@ -40,8 +41,8 @@ pub struct Options {
     pub udp: udp::Options,
 }
 
-/// Shared memory and UDP as one transport; or shared memory and another transport that meets peers
-/// of UDP.
+/// Shared memory and UDP as one transport; or shared memory and another transport that peers over
+/// UDP can talk to.
 #[derive(Clone, Copy, Debug)]
 pub struct Auto<R = Udp>(PhantomData<fn() -> R>);
 
@@ -67,7 +68,7 @@ pub type HalvesOver<R> = Halves<AutoRx<R>, AutoTx<R>>;
 
 impl<R: Remote> Auto<R> {
     /// Opens an endpoint on shared memory, and on the transport that `open` opens. `open` gets the
-    /// most data that a packet may have, in bytes.
+    /// most bytes of data that a packet may have.
     ///
     /// Packets have the data size of the transport that carries them ([`Connect::data_size`]). The
     /// endpoint's limit is that of shared memory, even for packets over UDP: under a larger limit,

@@ -10,17 +10,16 @@ use crate::udp::Udp;
 
 /// A transport that `auto` can use for peers without shared memory.
 ///
-/// Its offers are those of `udp`, so a peer does not see which one it is. Its ids leave the top bit
-/// to `auto`: it ignores that bit in the ids that it gets.
+/// Its offers are those of `udp`, so a peer cannot tell which of them it is. Its ids leave the top
+/// bit to `auto`, and it ignores that bit in the ids that it gets.
 pub trait Remote: Connect {
-    /// Whether a burst that finds nothing seldom makes a system call, so that each burst of
-    /// `auto` may look at both transports. A burst of `xdp` makes one after each thousand empty
-    /// ones; while packets come to it through the kernel, each empty burst makes one, and with it
-    /// every other burst of `auto`, also those that find packets in shared memory.
+    /// Whether bursts that find nothing rarely make a system call, so that every burst of `auto`
+    /// may look at both transports. `xdp` makes a system call in one of a thousand bursts that find
+    /// nothing. But while packets come to it through the kernel, each such burst makes one, and so
+    /// does each burst of `auto`, even if it finds packets in shared memory.
     const LOOKS_ARE_CHEAP: bool;
 
-    /// Sends some of the packets of a lane, in order. They count in the sequence, as those of a
-    /// burst do.
+    /// Sends these packets of a lane, in order. They count in the sequence, as those of a burst do.
     fn send_staged(tx: &mut Self::Tx, lane: &Lane, packets: &[LanePacket]) -> TxSeq;
 }
 

@@ -25,7 +25,7 @@ pub(super) fn is_remote(peer: PeerId) -> bool {
     peer.0 & REMOTE_BIT != 0
 }
 
-/// The id under which `auto` knows a peer of `udp`.
+/// The id under which `auto` knows a peer of the remote transport.
 pub(super) fn over_remote(peer: PeerId) -> PeerId {
     PeerId(peer.0 | REMOTE_BIT)
 }

@@ -103,7 +103,7 @@ fn cheap_looks_come_every_other_burst_and_only_for_peers() {
     let mut turns = Turns::with_cheap_looks();
     assert_eq!(interval(&mut turns, true), u32::MAX);
     turns.on_peers(true, true);
-    // A look that finds packets ends its burst, so shared memory has the next one.
+    // A look that finds packets ends its burst, so the next burst is for shared memory.
     for busy in [true, false, true] {
         turns.on_look(true);
         assert_eq!(interval(&mut turns, busy), 1);

@@ -274,7 +274,8 @@ pub fn place_of(peer: PeerId) -> usize {
     index_of(peer)
 }
 
-/// Whether two ids name the same peer. `auto` marks ids of this transport by their top bit.
+/// Whether two ids name the same peer. The top bit, by which `auto` marks ids of this transport,
+/// does not count.
 #[inline]
 pub fn is_same(one: PeerId, other: PeerId) -> bool {
     (one.0 ^ other.0) & !TOP_BIT == 0

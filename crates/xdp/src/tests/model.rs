@@ -58,8 +58,8 @@ pub(crate) struct Modelled {
     pub(crate) kernel: Arc<Kernel>,
 }
 
-/// A region of `MIN_FRAMES` frames with this number of shares, rings with half as many entries,
-/// and their kernel.
+/// A region of `MIN_FRAMES` frames with this number of shares, rings with an entry for each second
+/// frame, and their kernel.
 pub(crate) fn model(shares: u32) -> Modelled {
     let umem = Umem::new(MIN_FRAMES).unwrap();
     let (receiving, sending) = umem.split(shares);

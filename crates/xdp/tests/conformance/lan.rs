@@ -61,7 +61,7 @@ impl Lan {
         }
     }
 
-    /// The next of the first `count` hosts, each in turn.
+    /// The next one of the first `count` hosts, which take turns.
     pub(crate) fn next_of(&mut self, count: usize) -> &Host {
         self.next += 1;
         &self.hosts[self.next % count.min(self.hosts.len())]

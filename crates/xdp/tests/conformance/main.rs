@@ -36,7 +36,8 @@ fn open<H: Send>(mode: Mode, open: impl Fn(Options) -> std::io::Result<H> + Sync
     open_on(usize::MAX, 1, mode, open)
 }
 
-/// Opens an endpoint on one of the first hosts, which has fewer than `endpoints` of them.
+/// Opens an endpoint on the next of the first `hosts` hosts that has fewer than `endpoints`
+/// endpoints.
 fn open_on<H: Send>(
     hosts: usize,
     endpoints: u32,
@@ -91,7 +92,8 @@ impl Harness for Native {
     }
 }
 
-/// Endpoints that share queues: on few hosts, and some reach each other only through the kernel.
+/// Endpoints on few hosts, so that they share queues. Those of one host reach each other only
+/// through the kernel.
 struct Shared;
 
 impl Harness for Shared {

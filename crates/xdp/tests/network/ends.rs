@@ -119,7 +119,8 @@ where
         frames
     }
 
-    /// The bytes of all frames; waits for seconds until `count` have come, and a moment for more.
+    /// The bytes of all frames that come until there are `count` of them, for at most [`PATIENCE`],
+    /// and within a moment after that.
     pub(crate) fn await_frames(&mut self, count: usize) -> Vec<Vec<u8>> {
         let (start, mut frames) = (Instant::now(), Vec::new());
         while frames.len() < count && start.elapsed() < PATIENCE {
@@ -128,7 +129,7 @@ where
         frames
     }
 
-    /// Waits for seconds until a counter has this value.
+    /// Waits for at most [`PATIENCE`] until a counter has this value.
     pub(crate) fn await_detail(&self, name: &str, value: u64) {
         let start = Instant::now();
         while self.detail(name) != value && start.elapsed() < PATIENCE {
@@ -158,7 +159,7 @@ where
     let (info_a, info_b) = (a.info(), b.info());
     let (a, b) = (&mut a.halves, &mut b.halves);
     let (pending, offer) = A::offer(&mut a.rx, &mut a.tx, &info_b).unwrap();
-    // As the control plane does, which carries the parts of an offer separately.
+    // The control plane, too, carries the parts of an offer separately.
     let offer = B::whole(A::parts(offer)).unwrap();
     let (to_a, answer) = B::accept(&mut b.rx, &mut b.tx, &info_a, offer).unwrap();
     let answer = A::whole(B::parts(answer)).unwrap();

@@ -142,7 +142,7 @@ fn a_region_is_as_large_as_may_be_pinned() {
         let size = details.iter().find(|(name, _)| *name == "umem_bytes");
         size.unwrap().1
     };
-    // Half of the limit, what is asked for, and what is left.
+    // Regions of half of the limit, of the size that is asked for, and of half of that size.
     let first = open(2 << 20, &options(0, 8 << 20)).unwrap();
     assert_eq!(size(&first), 1 << 20);
     drop(first);
@@ -199,8 +199,8 @@ fn a_killed_process_leaves_no_program() {
     ));
 }
 
-/// Waits for up to ten seconds. Children of other tests may keep copies of a link's descriptor
-/// until they begin their program.
+/// Waits for up to ten seconds, because children of other tests keep copies of a link's descriptor
+/// until they execute their program.
 pub(crate) fn until(is_so: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {

@@ -18,14 +18,14 @@ const QUEUE: &str = "DUNLIN_XDP_QUEUE";
 /// Datagrams that are sent together; fewer than an endpoint's ring has places.
 const TOGETHER: u32 = 100;
 
-/// A process with an endpoint. It is killed when the value goes.
+/// A process with an endpoint. It is killed when the value is dropped.
 struct Holder {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     address: SocketAddr,
 }
 
-/// The frames that a holder got, and those of them that the program led to it.
+/// The number of frames that a holder got, and of those that the program steered to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Got {
     frames: u64,
@@ -56,18 +56,18 @@ impl Holder {
         }
     }
 
-    /// Says a line to it; returns its answer.
+    /// Sends it a line; returns its answer.
     fn ask(&mut self, line: &str) -> String {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
         next(&mut self.lines)
     }
 
-    /// Opens another endpoint in it, at another queue.
+    /// Makes it open another endpoint, at another queue.
     fn open_at(&mut self, queue: u32) {
         self.ask(&format!("open {queue}"));
     }
 
-    /// The frames that it got, after it has waited for this number.
+    /// The frames that it has got so far, after it has waited for this number of them.
     fn got(&mut self, wanted: u64) -> Got {
         let line = self.ask(&wanted.to_string());
         let (frames, steered) = line.split_once(' ').unwrap();
@@ -77,7 +77,8 @@ impl Holder {
         }
     }
 
-    /// Sends datagrams to it; returns how many of them it got, and how many by the program.
+    /// Sends datagrams to it; returns the number that it got, and of those that the program
+    /// steered.
     fn reached_from(&mut self, socket: &UdpSocket) -> Got {
         let before = self.got(0);
         for number in 0..TOGETHER {
@@ -103,7 +104,7 @@ impl Drop for Holder {
     }
 }
 
-/// The next line of a child that is not one of the test harness.
+/// The next line that the child itself has written, without those of its test harness.
 fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     let mut said = lines.map(Result::unwrap);
     let line = said.find_map(|line| {
@@ -127,8 +128,8 @@ fn open(queue: u32) -> Halves<XdpRx, XdpTx> {
     Xdp::open(&options).unwrap()
 }
 
-/// Opens an endpoint at the queue. Answers each line that has a number with the frames that it got
-/// so far, when it has that number of them or seconds have passed.
+/// Opens an endpoint at the queue. Answers each line that has a number with the frames that it has
+/// got so far, when it has that number of them, or after ten seconds.
 fn hold(queue: u32) {
     let mut halves = open(queue);
     println!("holder: {}", halves.rx.local_addr());
@@ -182,7 +183,7 @@ fn the_others_keep_the_program() {
     };
     assert_eq!(second.reached_from(&from), steered);
     assert_eq!(third.reached_from(&from), by_kernel, "the other queue");
-    // The first one made the program. It is killed while datagrams wait.
+    // The first process made the program. It is killed while datagrams wait for the second one.
     for number in 0..TOGETHER {
         from.send_to(&number.to_le_bytes(), second.address).unwrap();
     }
@@ -212,7 +213,7 @@ fn the_address_of_a_killed_process_is_free() {
     let _second = Holder::start(&network.right, 1);
     let address = first.address;
     first.kill();
-    // It gets the queue and the number of the one that was killed.
+    // The third process gets the queue and the number of the killed one.
     let mut third = Holder::start(&network.right, 0);
     expect_by_kernel(&network, &from, address);
     assert_eq!(third.reached_from(&from).steered, u64::from(TOGETHER));
@@ -228,13 +229,14 @@ fn a_survivor_gets_no_packets_of_a_killed_process() {
     let mut second = Holder::start(&network.right, 1);
     let address = first.address;
     first.kill();
-    // Nothing has its queue and number, then a second endpoint of the survivor.
+    // At first nothing has the queue and the number of the killed process; then a second endpoint
+    // of the survivor has them.
     expect_by_kernel(&network, &from, address);
     second.open_at(0);
     expect_by_kernel(&network, &from, address);
 }
 
-/// A socket of the kernel at the address gets packets.
+/// Checks that a socket of the kernel at the address gets packets.
 fn expect_by_kernel(network: &Network, from: &UdpSocket, address: SocketAddr) {
     let heir = network.right.run(|| UdpSocket::bind(address).unwrap());
     heir.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

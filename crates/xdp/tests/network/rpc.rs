@@ -127,7 +127,7 @@ fn auto_over_xdp_talks_to_udp_and_xdp_and_itself() {
     });
 }
 
-/// Whether frames carried the messages: 166 calls, of which four may share a datagram.
+/// Checks that frames carried the messages: 166 calls, of which four may share a datagram.
 fn used(counts: &[u64]) {
     assert!(counts.iter().all(|count| *count > 40), "{counts:?}");
 }

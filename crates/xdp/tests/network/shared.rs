@@ -10,7 +10,7 @@ use dunlin_xdp::{Mode, Options, Xdp};
 use crate::ends::{Echo, End, at, meet};
 
 const ENDPOINTS: u32 = 8;
-/// Packets that may wait for one of them.
+/// Most packets that may wait for one of them.
 const SHARE: usize = 64;
 
 /// Options of one of eight endpoints at a host's queue.
@@ -102,7 +102,7 @@ fn an_endpoint_that_ends_leaves_all_of_its_frames() {
     let mode = Mode::Generic;
     let near = open(&network.left, 1, mode);
     let mut echo = Echo::new(near, open(&network.right, 101, mode));
-    // Together they end with more frames than the queue has.
+    // The endpoints of all rounds together end with more frames than the queue has.
     for round in 0..2 * ENDPOINTS {
         let mut sender = open(&network.left, 2, mode);
         let mut last = open(&network.right, 102, mode);
@@ -117,7 +117,7 @@ fn an_endpoint_that_ends_leaves_all_of_its_frames() {
     }
     assert_no_drops(&mut echo);
     assert_eq!(echo.far("rx_kernel_unfilled"), 0);
-    // All frames are with the kernel: as many packets wait as there are places.
+    // The kernel has all frames again, so as many packets wait as the ring has places.
     let mut sender = open(&network.left, 2, mode);
     let mut last = open(&network.right, 102, mode);
     let [to_last, _] = meet(&mut sender, &mut last);
@@ -134,7 +134,7 @@ fn endpoints_of_one_queue_talk_to_udp_and_to_each_other() {
     let udp = |number| End::<Udp>::open(&network.right, number, &at(&network.right, false));
     let mut to_udp = Echo::new(open(&network.left, 1, mode), udp(101));
     let mut also = Echo::new(open(&network.left, 2, mode), udp(102));
-    // Both ends are at the same host, so the kernel carries the packets.
+    // Both ends of `within` are on the same host, so the kernel carries their packets.
     let within = open(&network.left, 3, mode);
     let mut within = Echo::new(within, open(&network.left, 4, mode));
     for len in [32, 1000, 20_000] {
