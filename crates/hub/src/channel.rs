@@ -107,8 +107,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sets the time after which the channel looks names up and asks resolvers again, if it loses no
-    /// session before: 30 s by default.
+    /// Sets the time after which the channel looks names up and asks resolvers again, if it loses
+    /// no session before: 30 s by default.
     pub fn lookup(mut self, span: Duration) -> Self {
         self.options.lookup = span;
         self

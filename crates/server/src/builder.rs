@@ -228,8 +228,7 @@ impl ServerBuilder {
     /// # Errors
     /// As for [`Self::start`]; or signals cannot be caught.
     pub fn serve(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Drained, ServeError> {
-        // Signals are caught before any client can use the server, so they never end it without a
-        // drain.
+        // Signals are caught before any client can use the server, so the first always drains it.
         let signals = Caught::new().map_err(ServeError::Signals)?;
         let running = self.start(at)?;
         signals.wait();

@@ -26,8 +26,8 @@ const IDLE: Idle = Idle::Adaptive {
     spin: Duration::ZERO,
 };
 
-/// The thread of the endpoint. Dropping this waits for the thread, which ends with the server's last
-/// phase.
+/// The thread of the endpoint. Dropping this waits for the thread, which ends with the server's
+/// last phase.
 #[derive(Debug)]
 pub(crate) struct Health {
     index: EndpointIndex,
@@ -135,8 +135,8 @@ impl fmt::Debug for Facts {
     }
 }
 
-/// Changes the options of the server's endpoints for this one: it blocks at once when it is idle, and
-/// takes any UDP port, because an endpoint with a service may have the port that the options name.
+/// Changes the options of the server's endpoints for this one: it blocks at once when it is idle,
+/// and takes any UDP port, because an endpoint with a service may have the port of the options.
 fn own(builder: EndpointBuilder<Auto>) -> EndpointBuilder<Auto> {
     builder.idle(IDLE).transport(|options| options.udp.port = 0)
 }

@@ -1,5 +1,5 @@
-//! The phase that all threads of a server share: they serve, go on serving while the server is about
-//! to leave, drain until a deadline, and end. They never return to an earlier phase.
+//! The phase that all threads of a server share: they serve, go on serving while the server is
+//! about to leave, drain until a deadline, and end. They never return to an earlier phase.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -22,7 +22,7 @@ pub(crate) type Endpoint = dyn Fn(EndpointBuilder<Auto>) -> EndpointBuilder<Auto
 #[must_use = "dropping it ends the server"]
 pub struct Running {
     threads: Vec<JoinHandle<Report>>,
-    /// The facts by which the health of the threads is judged, until the health endpoint takes them.
+    /// The facts by which the health of the threads is judged, until its endpoint takes them.
     vitals: Vec<Vitals>,
     health: Option<Health>,
     phase: Arc<Phase>,

@@ -121,7 +121,7 @@ impl Asker {
         while self.rpc.app().serving.is_none() && !self.is_open(session)? {
             self.turn();
         }
-        // The announcement comes before the grant, so now there is none to wait for.
+        // The announcement comes before the grant. If there is none by now, none will come.
         let serving = self.rpc.app().serving.ok_or(HealthError::NoHealth)?;
         // The session is not needed any more. If it has ended meanwhile, this fails.
         let _ = self.rpc.disconnect(session);
