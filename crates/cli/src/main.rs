@@ -1,5 +1,5 @@
 //! The dunlin command. Exit codes: 0, success; 1, failure; 2, wrong usage; 130, Ctrl-C stopped it.
-//! `dunlin health` has others.
+//! `dunlin health` has more.
 #![forbid(unsafe_code)]
 
 mod bench;

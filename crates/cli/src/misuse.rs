@@ -1,5 +1,6 @@
-//! Ends of a command with an exit code of their own: a request that cannot be carried out like
-//! this, which is exit code 2, as for an unknown option; and an answer that is an exit code.
+//! Errors that set the exit code of a command. `Misuse` is a request that cannot be carried out
+//! as it is: exit code 2, as for an unknown option. `Exit` is an answer that is itself an exit
+//! code.
 
 use std::fmt;
 

@@ -25,7 +25,7 @@ pub(crate) enum Over {
     AutoXdp(Place),
 }
 
-/// An interface, by the flag.
+/// An interface and a queue, as the flag names them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     interface: String,

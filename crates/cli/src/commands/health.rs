@@ -1,5 +1,5 @@
-//! `dunlin health`: whether a server serves, for probes of an orchestrator. The exit code is the
-//! answer.
+//! `dunlin health`: asks a server whether it serves, for the probes of an orchestrator. The exit
+//! code is the answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -65,7 +65,7 @@ struct Answer {
 /// Asks the server, and prints its answer.
 ///
 /// # Errors
-/// [`Exit`] with the code of any answer except that the server serves; the usage is wrong.
+/// [`Exit`] with the exit code, unless the server serves; [`Misuse`] if the usage is wrong.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.options.load()?;
     let to = match resolve(&args.address) {
@@ -125,8 +125,8 @@ impl Args {
 }
 
 /// The endpoint that asks. Its nexus is hidden, because it lives for milliseconds. A probe runs in
-/// the server's container, with the server's variables, so it does not take the UDP port that they
-/// name.
+/// the server's container, with the server's variables, so it takes any free UDP port, not the one
+/// that they name.
 fn from(settings: &Settings, to: SocketAddr) -> anyhow::Result<EndpointBuilder<Auto>> {
     let nexus = settings.nexus().hidden(true);
     let nexus = nexus.bind(SocketAddr::new(bind_ip(to.ip()), 0))?;
@@ -142,7 +142,7 @@ const fn unreachable(reason: String) -> Answer {
     }
 }
 
-/// Whether the text is no address at all, rather than a name that cannot be resolved now.
+/// Whether the text cannot be an address, rather than a name that cannot be resolved now.
 fn is_no_address(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::InvalidInput)

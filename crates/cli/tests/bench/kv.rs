@@ -1,4 +1,4 @@
-//! The experiments of the key-value service make the rows that they promise, with small tables.
+//! The rows of the experiments with the key-value service, with small tables.
 
 use serde_json::{Value, json};
 

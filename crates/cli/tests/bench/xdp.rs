@@ -1,5 +1,5 @@
-//! Experiments over AF_XDP: between namespaces that the command makes, and between given ones. They
-//! need root; without it, these tests say so and pass, and with `DUNLIN_NO_SKIP=1` they fail.
+//! Experiments over AF_XDP, between namespaces that the command makes and between given ones. They
+//! need root; without it, these tests print that and pass, and with `DUNLIN_NO_SKIP=1` they fail.
 
 use dunlin_testkit::network::Network;
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn is_permitted() -> bool {
     Network::new().is_some()
 }
 
-/// The names of the baselines of rows.
+/// The names of the baselines, row by row.
 fn baselines(rows: &[Value]) -> Vec<&str> {
     rows.iter()
         .map(|row| row["baseline_name"].as_str().unwrap())

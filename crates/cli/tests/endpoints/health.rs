@@ -45,7 +45,7 @@ impl Trap {
         }
     }
 
-    /// Calls the method, and returns while its handler runs.
+    /// Calls the method, and returns as soon as its handler runs.
     fn spring(&self) {
         let nexus = Nexus::bind("127.0.0.1:0").unwrap();
         let mut rpc: Rpc<Auto, ()> = nexus.endpoint(()).unwrap();
@@ -132,7 +132,7 @@ fn json_has_the_same_answers() {
     }
 }
 
-/// A process that listens and says nothing, and one that is no `Server`.
+/// A process that listens and sends nothing, and one that is no `Server`.
 #[test]
 fn a_process_without_health_is_unreachable_within_the_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -92,7 +92,7 @@ impl Running {
         );
     }
 
-    /// Waits until the command ends by itself, and kills one that does not; returns the last line.
+    /// Waits until the command ends by itself, and kills it if it does not. Returns its last line.
     fn last(mut self) -> Value {
         let (out, child) = (&mut self.out, &mut self.child);
         let rest = std::thread::scope(|scope| {

@@ -72,7 +72,7 @@ fn auto_over_xdp_shares_memory_with_peers_of_its_host() {
     };
     let host = &network.right;
     let (server, address) = serve(host, "auto+xdp:link0");
-    // The server's shared memory is the only transport that this client has.
+    // This client can reach the server only over shared memory.
     let ping = ["ping", "-c", "5", "-i", "10ms", "-s", "100000", "--json"];
     let args = [&ping[..], &["--transport", "shm", &address]].concat();
     let out = host.run(|| run(&args));
@@ -88,7 +88,7 @@ fn programs(host: &Host) -> usize {
     text(&shown.unwrap().stdout).matches("prog/xdp").count()
 }
 
-/// A ping of a server, which lasts a second.
+/// Starts a ping of a server, which lasts a second.
 fn ping(host: &Host, address: &str) -> Running {
     let ping = ["ping", "-c", "200", "-i", "5ms", "--json", address];
     host.run(|| Running::start(&ping))
@@ -101,7 +101,7 @@ fn processes_share_an_interface_and_one_that_is_killed_costs_the_others_no_call(
     };
     let host = &network.right;
     let serve = |queue| serve(host, &format!("xdp:link0:{queue}"));
-    // The packets come to the first queue. The process that makes the program has another one.
+    // The packets come to queue 0. The process that attaches the program has another queue.
     let [(first, _), (second, at_second), (third, at_third)] = [1, 0, 2].map(serve);
     assert_eq!(programs(host), 1);
     let before = datagrams(host);
@@ -110,7 +110,7 @@ fn processes_share_an_interface_and_one_that_is_killed_costs_the_others_no_call(
     assert_eq!(first.end("-KILL").1, None);
     let summary = to_second.last();
     assert_eq!(summary["answered"], 200, "{summary}");
-    // They came past the kernel.
+    // The packets did not pass through the kernel.
     assert!(datagrams(host) - before < 20);
     let summary = ping(&network.left, &at_third).last();
     assert_eq!(summary["answered"], 200, "{summary}");

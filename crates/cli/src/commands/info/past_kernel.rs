@@ -32,7 +32,7 @@ fn kernel() -> Fact {
     )
 }
 
-/// Whether several endpoints may share a queue.
+/// How many endpoints may share a queue.
 fn sharing() -> Fact {
     let release = file("/proc/sys/kernel/osrelease").unwrap_or_default();
     let is_safe = locks_fill_ring(&release);
@@ -47,7 +47,7 @@ fn sharing() -> Fact {
     )
 }
 
-/// Whether this release of the kernel, or one before it of the same line, has the mend of
+/// Whether this release of the kernel, or an earlier one of its series, has the fix of
 /// CVE-2025-37920.
 fn locks_fill_ring(release: &str) -> bool {
     let mended = match version(release) {
@@ -67,7 +67,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// The numbers in front of a release's text.
+/// The numbers at the start of a release.
 fn numbers(release: &str) -> impl Iterator<Item = u32> {
     let parts = release.split(|c: char| !c.is_ascii_digit());
     parts.map_while(|part| part.parse().ok())

@@ -1,4 +1,4 @@
-//! `dunlin kv shell`: the commands of `dunlin kv`, a line each, over one connection. A line that
+//! `dunlin kv shell`: the commands of `dunlin kv`, one per line, over one connection. A line that
 //! fails does not end the shell. Called by `client`, which runs the commands.
 
 use std::io::{IsTerminal, stdin};
@@ -10,14 +10,14 @@ use clap::{ArgMatches, Subcommand};
 
 use crate::say::{print, with_causes};
 
-/// Options that belong to the shell, because it has one connection.
+/// Options of the connection. They belong to the shell, which has only one.
 const OF_SHELL: [&str; 3] = ["server", "timeout", "transport"];
 
-/// Reads lines until there are no more, or until one of them says `quit` or `exit`, and has
-/// `operate` run them. Shows the error of each line that fails.
+/// Reads lines until there are no more, or until one is `quit` or `exit`, and has `operate` run
+/// each command. Prints the error of each line that fails.
 ///
 /// # Errors
-/// The standard input cannot be read. Without a terminal, also if a line has failed.
+/// The standard input cannot be read; or it is not a terminal, and a line has failed.
 pub(super) fn run<C: Subcommand>(
     mut operate: impl FnMut(&C) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -79,8 +79,8 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The words of a line. White space parts them, except after a backslash and within quotation
-/// marks of either kind.
+/// The words of a line. White space separates them, unless it follows a backslash or stands within
+/// quotation marks of either kind.
 ///
 /// # Errors
 /// A quotation mark is missing, or nothing follows a backslash.

@@ -1,8 +1,8 @@
-//! Lines become words, and words commands.
+//! Lines that become words, and words that become commands.
 
 use super::*;
 
-/// Commands as those of `dunlin kv`.
+/// Commands like those of `dunlin kv`.
 #[derive(Debug, Subcommand)]
 enum Command {
     Get {
