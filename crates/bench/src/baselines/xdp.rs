@@ -1,8 +1,8 @@
-//! Baselines over AF_XDP without the library: packets of the same length as those of the library,
-//! over the same link, whose checksums are written and checked.
+//! Baselines over AF_XDP without the library. Their packets are as long as those of the library and
+//! use the same link, and both sides write and check checksums.
 //!
-//! [`Side`] writes and reads such packets; `rtt`, `exchange` and `bulk` measure. Addresses are made
-//! up, because the program takes every packet.
+//! [`Side`] writes and reads these packets; `rtt`, `exchange` and `bulk` measure. The addresses are
+//! made up, because the program takes every packet.
 
 pub(crate) mod bulk;
 pub(crate) mod exchange;
@@ -15,12 +15,12 @@ use crate::harness::link::Place;
 
 /// Bytes of the headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
-/// Where the headers of IP and UDP, and the payload's sum begin.
+/// Where the headers of IP and UDP begin. The sum of UDP begins there, too.
 const IP: usize = 14;
 const UDP: usize = IP + 20;
-/// The library's header, which the payload has too.
+/// Bytes of the library's header. The payload has as many bytes before its message.
 pub(crate) const LIBRARY_HEADER: usize = 24;
-/// The port of both sides. The link carries other packets as well, such as those of IPv6.
+/// The port of both sides, which tells their packets from others on the link, such as those of ARP.
 const PORT: u16 = 7_771;
 
 /// One side of a link.
@@ -79,7 +79,7 @@ impl Form {
     }
 
     /// The payload of a packet in one piece; `None` if a sum or the length is wrong, or if the
-    /// packet is not one of the other side.
+    /// packet does not come from the other side.
     #[inline]
     fn read<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]> {
         let is_right = packet.len() == HEADERS + self.payload
@@ -116,8 +116,8 @@ impl Side {
         is_written
     }
 
-    /// Shows the payloads of up to `most` packets in one piece, without those that are wrong.
-    /// Returns how many came.
+    /// Shows the payloads of up to `most` packets of one piece each to `take`, except those that
+    /// are wrong. Returns the number of packets that came.
     #[inline]
     fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
         let form = &self.into;
@@ -129,7 +129,7 @@ impl Side {
     }
 }
 
-/// Whether a packet, or its first piece, is one of the other side.
+/// Whether a packet, of which this may be only the first piece, comes from the other side.
 #[inline]
 fn is_ours(packet: &[u8]) -> bool {
     packet.get(IP + 9) == Some(&17)

@@ -2,9 +2,10 @@
 //! under each mix of operations (figure 9), by length of values (figure 10), and without batches
 //! (figure 7), and the latency under a given load (figure 11).
 //!
-//! In the same measurement, the same processes exchange echoes of the same lengths with as many
-//! under way, and the server's thread gets items from its table alone. A service that does both,
-//! one after the other, has the rate 1 / (1 / echo + 1 / gets alone).
+//! In the same measurement, the same processes exchange echoes of the same lengths, with as many
+//! under way, and the server's thread gets items from its table alone. A service that does an echo
+//! and a get for each operation, one after the other, has the rate 1 / (1 / echoes + 1 / gets
+//! alone).
 
 pub(super) mod client;
 mod server;
@@ -86,7 +87,7 @@ const SMALLER: u32 = 8;
 /// Percentages of the largest rate.
 const LOADS: [u8; 5] = [10, 30, 50, 70, 90];
 
-/// The values of [`Closed`], after which comes the rate of echoes.
+/// The values of [`Closed`]. The rate of echoes follows them.
 const CLOSED: [Metric; 2] = [
     Metric {
         name: "ops_per_s",
@@ -99,7 +100,7 @@ const CLOSED: [Metric; 2] = [
     Metric::alone("bound_ratio", ""),
 ];
 
-/// The values of [`Open`], after which come those of echoes.
+/// The values of [`Open`]. Those of echoes follow them.
 const OPEN: [Metric; 5] = [
     under_load("latency_p50", 5),
     under_load("latency_p99", 6),
@@ -109,7 +110,7 @@ const OPEN: [Metric; 5] = [
 ];
 
 /// A service that reaches less than this percentage of a load is overloaded: its latency then
-/// depends on how long the load lasts.
+/// depends on the duration of the load.
 const REACHED: f64 = 97.0;
 
 const fn under_load(name: &'static str, index: usize) -> Metric {
@@ -123,7 +124,7 @@ const fn under_load(name: &'static str, index: usize) -> Metric {
     }
 }
 
-/// The service as a case has it.
+/// The service, with the parameters of a case.
 #[derive(Clone, Debug)]
 struct Service {
     server: Resident<Server>,
@@ -137,7 +138,7 @@ struct Service {
 /// The largest rate.
 struct Closed(Service);
 
-/// Latencies at a percentage of the largest rate.
+/// The latencies at this percentage of the largest rate.
 struct Open(Service, u8);
 
 fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
@@ -159,7 +160,7 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
     cases
 }
 
-/// A table, which the cases share that use the same items.
+/// A table that all cases with the same items share.
 struct Table {
     server: Resident<Server>,
     items: Items,
@@ -210,8 +211,8 @@ impl Table {
 }
 
 impl Service {
-    /// Has a client do these steps, and returns their outcomes. Before, the server gets items from
-    /// its table alone, for the time of `alone`, if that is not zero.
+    /// Runs these steps in a client, and returns their outcomes. Before that, if `alone` is not
+    /// zero, the server gets items from its table alone for this time.
     fn run(&self, steps: Vec<Step>, alone: Duration) -> anyhow::Result<(Run, Measurement)> {
         let start = || Server::start(self.items);
         self.server.with(start, |server| {
@@ -372,7 +373,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
         x: "value",
         params: &[usual[0], usual[1], ("batched", "true")],
     };
-    // All lengths have the smaller tables.
+    // Every length has a row with the smaller tables.
     let mib = |row: &&Row| row.params.get("items_mib").and_then(Value::as_u64);
     let least = rows.iter().filter_map(mib).min();
     let small: Vec<&Row> = rows

@@ -1,6 +1,6 @@
-//! `memcached`: Dunlin's memcached front end against Debian's memcached, in turns, over TCP from
-//! one load generator, and the native client of the same server. Both servers have one
-//! thread, the same `-m`, room for all items, and the same processor.
+//! `memcached`: gets from `dunlin memcached` and from Debian's memcached, in turns. One load
+//! generator asks both over TCP, and the native client asks the server of `dunlin memcached`. Both
+//! servers have one thread, the same `-m`, room for all items, and the same processor.
 
 mod generator;
 mod server;
@@ -53,7 +53,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Gets that are sent together, in commands of their own or as keys of one command.
 const TOGETHER: u32 = 100;
 
-/// Percentage of its processor from which on the load generator may be what limits the rate.
+/// Percentage of its processor from which on the load generator may limit the rate.
 const BUSY: f64 = 90.0;
 
 /// The ways of asking over TCP, each with the number of connections.
@@ -65,7 +65,7 @@ const WAYS: [(Way, u32); 4] = [
 ];
 
 /// The ways of asking with the native client, each with the number of connections over TCP that
-/// have as many gets under way.
+/// together have as many gets under way.
 const NATIVE_WAYS: [(Way, u32); 4] = [
     (Way::Single, 1),
     (Way::Single, 16),
@@ -81,9 +81,9 @@ const METRICS: [Metric; 5] = [
     Metric::alone("generator_percent", "%"),
 ];
 
-/// The native client has its processor for itself, and spins. Its times are those of single calls,
-/// and those of pipelined commands over TCP are times of all of them, so only the rates of these
-/// are compared.
+/// The native client spins on a processor of its own, so its rows have no `generator_percent`. It
+/// times each get of a pipeline alone, but over TCP all gets of a pipeline are timed together; so
+/// only the rates of pipelines are compared.
 const NATIVE_METRICS: [Metric; 3] = [
     against("gets_per_s", "1/s", 0),
     against("rtt_p50", "ns", 2),
@@ -177,7 +177,7 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
     cases
 }
 
-/// The case with its baseline, if that is installed.
+/// Adds the baseline to a case, if Debian's memcached is installed.
 fn against_debian(case: Case, debian: Option<&Stocked>, way: Way, connections: u32) -> Case {
     let Some(server) = debian.cloned() else {
         return case;
@@ -199,7 +199,8 @@ impl Stocked {
         ]
     }
 
-    /// Passes the server to `work`; before, starts it and writes its items, if it does not run.
+    /// Passes the server to `work`. If the server does not run yet, starts it and writes its items
+    /// first.
     fn with<R>(&self, work: impl FnOnce(&mut Running) -> anyhow::Result<R>) -> anyhow::Result<R> {
         let start = || {
             let running = Running::start(self.kind, self.items_mib)?;
@@ -247,7 +248,7 @@ impl Probe for Tcp {
 }
 
 impl Native {
-    /// As many gets under way as over TCP.
+    /// A step with as many gets under way as over TCP.
     fn step(&self, span: Duration) -> Step {
         let (gets, keys) = match self.way {
             Way::Single => (self.connections, 1),

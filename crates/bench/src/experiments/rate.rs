@@ -99,7 +99,7 @@ pub(crate) struct Rate {
     /// Bytes of a request and of its response.
     size: u16,
     packing: bool,
-    /// udp: whether the processes are at the ends of the link that `xdp` uses.
+    /// udp: whether the processes use the link of `xdp`.
     is_on_link: bool,
 }
 
@@ -115,7 +115,7 @@ struct Params {
 }
 
 /// Every pattern, batch and size over these transports; over udp also `one_way` without packing,
-/// and over xdp each without packing.
+/// and over xdp each of them without packing, too.
 pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
     let mut cases = Vec::new();
     for &size in sizes {

@@ -1,6 +1,6 @@
 //! `store`: the table of the key-value service by itself, in one thread, against the machine's rate
-//! of random cache lines: a get of MICA's table reads one line of the index and one of the log
-//! (HERD §4.1.1), so the rate of two random lines a get is the bound.
+//! of random cache lines. A get of MICA's table reads one line of the index and one of the log
+//! (HERD §4.1.1), so the rate of two random lines per get is the bound.
 
 mod roles;
 

@@ -147,7 +147,7 @@ impl Case {
         })
     }
 
-    /// True if what measured the subject or the baseline was itself what limited the figures.
+    /// True if the subject or the baseline was overloaded (`Probe::is_overloaded`).
     fn is_overloaded(&self, rounds: &[usize]) -> bool {
         let baseline = self.baseline.iter();
         let mut both = baseline.chain([&self.subject]);

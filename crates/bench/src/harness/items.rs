@@ -1,6 +1,6 @@
 //! The items of the key-value experiments: keys, values, draws of operations, and tables that hold
-//! the items. Keys have 16 bytes, all of them letters, which memcached's text protocol can carry.
-//! Key and value follow from an item's number, so a client checks every value that it gets.
+//! the items. Keys have 16 letters, which memcached's text protocol can carry. Key and value follow
+//! from the number of an item, so a client can check every value that it gets.
 
 mod draws;
 mod table;
@@ -17,7 +17,7 @@ pub(crate) const KEY: usize = 16;
 /// (HERD §5.3).
 pub(crate) const VALUE: usize = 32;
 
-/// How many items there are, and the length of their values.
+/// The number of items, and the length of their values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Items {
     pub(crate) count: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    /// Items whose keys and values have `mib` MiB together.
+    /// Items whose keys and values together have `mib` MiB.
     pub(crate) fn of_mib(mib: u32, value: usize) -> Self {
         let count = (u64::from(mib) << 20) / (KEY + value) as u64;
         Self {
@@ -34,16 +34,16 @@ impl Items {
         }
     }
 
-    /// Bytes of a table that never has to refuse or drop one of the items, a multiple of 2 MiB. An
-    /// item has 24 bytes more than key and value, about 15 in the index, and in store mode up to a
-    /// quarter for its size class.
+    /// Bytes of a table that never has to refuse or drop one of the items, a multiple of 2 MiB.
+    /// Besides key and value, an item takes a header of 24 bytes, about 15 bytes of the index (here
+    /// 24, to be safe), and in store mode up to a quarter more for its size class.
     pub(crate) fn table_bytes(self) -> usize {
         let each = (KEY + self.value + 24) * 5 / 4 + 24;
         (self.count as usize * each + (4 << 20)).next_multiple_of(2 << 20)
     }
 }
 
-/// The key of item `number`. The items' numbers are spread over all keys.
+/// The key of item `number`. The keys of the items are spread over all keys.
 #[inline]
 pub(crate) fn key(number: u32) -> [u8; KEY] {
     let word = draws::mix(u64::from(number));
@@ -69,7 +69,7 @@ pub(crate) fn is_value(value: &[u8], number: u32) -> bool {
     value.chunks(4).all(|word| *word == number[..word.len()])
 }
 
-/// Eight letters from `a` to `p`, one for each half of a byte.
+/// Eight letters from `a` to `p`, one for each nibble.
 #[inline]
 fn letters(half: u64) -> u64 {
     let mut word = (half | half << 16) & 0x0000_ffff_0000_ffff;

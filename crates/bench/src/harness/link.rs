@@ -1,9 +1,9 @@
-//! A link between two network namespaces, for transports that need an interface: the ends that the
-//! command names, or else a pair of virtual interfaces that this process makes as root.
+//! A link between two network namespaces, for transports that need an interface. Its ends are those
+//! that the command names, or a pair of virtual interfaces that this process makes as root.
 //!
-//! Invariant: a link that was made ends with this process, and its namespaces have no name. An end
-//! is a [`Place`]: a child enters it before it opens anything. Called by experiments in the parent,
-//! and by the roles of its children.
+//! Invariant: a link that was made ends with this process, and its namespaces have no name. A child
+//! enters its end, a [`Place`], before it opens anything. Called by experiments in the parent, and
+//! by the roles of its children.
 
 mod namespace;
 
@@ -17,11 +17,12 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-/// The interfaces of a link that was made, in each of its namespaces, and the longest packet on it.
+/// The name of the interface of a link that was made, in each of its namespaces, and the MTU of the
+/// link.
 const INTERFACE: &str = "link0";
 const MTU: u32 = 9000;
 
-/// Bytes of the longest name of an interface, and a zero.
+/// Bytes of the longest name of an interface, with its final zero.
 const NAME: usize = 16;
 
 /// Where the kernel runs the program that steers packets.
@@ -46,12 +47,12 @@ impl Mode {
 /// One end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Place {
-    /// The namespace, as a descriptor of the process that holds the link.
+    /// The namespace, as a descriptor in the process that holds the link.
     process: u32,
     descriptor: i32,
     interface: [u8; NAME],
     ip: IpAddr,
-    /// `None`: the process leaves the interface to the kernel.
+    /// `None` if the process attaches no program to the interface.
     mode: Option<Mode>,
 }
 
@@ -82,7 +83,7 @@ impl FromStr for EndName {
     }
 }
 
-/// The ends of the link, and the namespaces, which live as long as their files are open.
+/// The ends of the link, and their namespaces, which live as long as their files are open.
 #[derive(Debug)]
 struct Link {
     ends: [Place; 2],
@@ -111,8 +112,8 @@ pub(crate) fn use_ends(near: &EndName, far: &EndName) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Both ends of the link, for a program that runs in this mode. The first call makes the link if
-/// the command names no ends.
+/// Both ends of the link, for a program that runs in this mode. If the command names no ends, the
+/// first call makes the link.
 ///
 /// # Errors
 /// This process may not make namespaces.
@@ -137,7 +138,8 @@ fn make() -> anyhow::Result<Link> {
         ),
     )?;
     for (namespace, address) in namespaces.iter().zip(ips) {
-        // Without IPv6, the link carries no packets but those of the experiment.
+        // Without an address of IPv6, the interface sends no packets by itself, such as router
+        // solicitations.
         ip(namespace, &format!("link set {INTERFACE} addrgenmode none"))?;
         ip(namespace, &format!("addr add {address}/24 dev {INTERFACE}"))?;
         ip(namespace, &format!("link set {INTERFACE} up"))?;

@@ -60,8 +60,8 @@ impl From<Vec<f64>> for Measurement {
     }
 }
 
-/// A subject or baseline. Each measurement starts afresh, in processes of its own, unless these are
-/// [`Resident`](super::resident::Resident).
+/// A subject or baseline. Each measurement starts processes of its own, unless the probe has
+/// [`Resident`](super::resident::Resident) ones.
 pub(crate) trait Probe {
     /// Its name, in a few words.
     fn name(&self) -> &'static str;
@@ -92,8 +92,8 @@ pub(crate) trait Probe {
         true
     }
 
-    /// True if these medians show that what measured them was itself the limit. The values then
-    /// tell nothing about the subject.
+    /// True if these medians show an overload: the measuring process was itself the limit, or the
+    /// subject did not reach the given load. The row is then not valid.
     fn is_overloaded(&self, _medians: &[f64]) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! Processes that stay for many measurements, because starting them takes seconds: tables that
-//! must be filled. The first probe that needs one starts it.
+//! Processes that serve many measurements, because each of them takes seconds to fill its table.
+//! The first probe that needs one starts it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,8 +20,8 @@ impl<S> Resident<S> {
         Self(Rc::new(RefCell::new(None)))
     }
 
-    /// Passes it to `work`, and starts it before if there is none. After an error, the next call
-    /// starts it anew.
+    /// Passes the process to `work`, after starting it if there is none. After an error, the next
+    /// call starts a new one.
     ///
     /// # Errors
     /// Those of `start` and `work`.

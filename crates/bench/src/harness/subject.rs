@@ -54,11 +54,11 @@ pub(crate) const ANSWER: usize = 32;
 /// Bytes of a large response.
 pub(crate) const LARGE: u32 = 8 << 20;
 
-/// Data of a packet on the link of an experiment, whose MTU is 9000.
+/// Bytes of data in a packet over the link of an experiment, whose MTU is 9000.
 #[cfg(feature = "full")]
 pub(crate) const JUMBO: u32 = 8900;
 
-/// Bytes of a packet before its data, and of an extension.
+/// Bytes of a packet before its data, with an extension.
 #[cfg(feature = "full")]
 const FRAMING: u32 = 72;
 
@@ -90,10 +90,11 @@ pub(crate) struct Setting {
     pub(crate) largest: u32,
     /// udp: some of the incoming frames are dropped on purpose.
     pub(crate) loss: Option<Loss>,
-    /// The end of a link at which the endpoint is; `None`: at the loopback device.
+    /// The end of a link at which the endpoint is; `None` for the loopback device.
     #[cfg(feature = "full")]
     pub(crate) place: Option<Place>,
-    /// xdp: packets as long as the link of an experiment permits, not as long as Ethernet's.
+    /// xdp: whether packets are as long as the link of an experiment permits, not only as long as
+    /// on common Ethernet.
     pub(crate) jumbo: bool,
 }
 
@@ -131,7 +132,7 @@ pub(crate) trait Medium: Open {
     /// Makes it lose frames, if it can.
     fn lose(_options: &mut Self::Options, _loss: Loss) {}
 
-    /// Makes it use the interface of an end, if it uses one.
+    /// Makes it use the interface of this end, if it uses an interface.
     #[cfg(feature = "full")]
     fn at(_options: &mut Self::Options, _place: &Place, _jumbo: bool) {}
 }
@@ -300,7 +301,7 @@ impl Setting {
         Ok(builder.build(app)?)
     }
 
-    /// Moves the calling thread to its place. Returns the address there.
+    /// Moves the calling thread to its end of the link, if it has one. Returns the address there.
     fn enter(&self) -> anyhow::Result<IpAddr> {
         #[cfg(feature = "full")]
         if let Some(place) = &self.place {

@@ -1,9 +1,10 @@
 //! A bare AF_XDP socket: a region of frames, four rings, and a program that takes all packets of
 //! the interface (`Documentation/networking/af_xdp.rst`, `bpf(2)`).
 //!
-//! The first half of the frames receives, the second half sends. A packet to send has consecutive
-//! frames, which are used again when the kernel has returned as many as a round needs. All ends
-//! with the descriptors. Called by the baselines over AF_XDP.
+//! The first half of the frames is for receiving, the second half for sending. A packet to send has
+//! a group of consecutive frames, and the groups take turns. The kernel never has more frames than
+//! there are groups, so the next group is free. Everything ends with the descriptors. Called by the
+//! baselines over AF_XDP.
 
 mod ring;
 
@@ -23,7 +24,7 @@ const FRAME: usize = 4096;
 const SLOTS: u32 = 2048;
 /// Bytes of the region.
 const REGION: usize = 2 * SLOTS as usize * FRAME;
-/// Kicks in a row before a packet waits for the next ones.
+/// Most system calls of one kick. Packets that are left wait for the next kick.
 const KICKS: u32 = 64;
 
 /// Attempts to get a queue that is busy.
@@ -94,8 +95,8 @@ impl Port {
         Ok(port)
     }
 
-    /// Shows up to `most` pieces of received packets to `take`, which also gets whether the packet
-    /// ends with this piece. Returns the number of pieces.
+    /// Shows up to `most` pieces of received packets to `take`, whose second argument is true if
+    /// the packet ends with this piece. Returns the number of pieces.
     #[inline]
     pub(crate) fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8], bool)) -> u32 {
         let count = self.rx.available().min(most);
@@ -124,8 +125,8 @@ impl Port {
         count
     }
 
-    /// Writes a packet of `len` bytes, which leaves with the next [`Self::kick`]. False if no frame
-    /// is free.
+    /// Writes a packet of `len` bytes, which leaves with the next [`Self::kick`]. False if too few
+    /// frames are free.
     #[inline]
     pub(crate) fn push(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
         self.reclaim();
@@ -158,7 +159,8 @@ impl Port {
             let fd = self.fd.as_raw_fd();
             // SAFETY: no bytes and no address.
             let sent = unsafe { libc::sendto(fd, null_mut(), 0, DONT_WAIT, null_mut(), 0) };
-            // The kernel takes a limited number of packets at once.
+            // The kernel takes a limited number of packets in one call. It then fails, and the loop
+            // repeats it.
             if sent >= 0 || self.tx.is_empty() {
                 return;
             }
@@ -190,7 +192,7 @@ fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(checked(fd)?) })
 }
 
-/// A shared mapping of `len` bytes, of a descriptor or (-1) of new memory.
+/// Maps `len` bytes: of a descriptor, shared; or, for -1, new memory.
 fn map(fd: libc::c_int, len: usize, offset: i64) -> io::Result<*mut u8> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = match fd {
@@ -267,8 +269,8 @@ fn bind_and_steer(fd: &OwnedFd, index: u32, native: bool) -> io::Result<OwnedFd>
     patiently(|| bpf(28, &mut link.clone()))
 }
 
-/// Repeats the attempt for a while: the kernel frees the queue of a process that was killed a
-/// little after the process has ended.
+/// Repeats the attempt for up to a second: the kernel frees the queue of a killed process only some
+/// time after the process has ended.
 fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     for _ in 0..ATTEMPTS {
         match attempt() {
@@ -281,7 +283,7 @@ fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     attempt()
 }
 
-/// Returns `redirect_map(map, 0, XDP_PASS)`.
+/// Loads a program that returns `redirect_map(map, 0, XDP_PASS)`.
 fn load(map: &OwnedFd) -> io::Result<OwnedFd> {
     let with = |code: u64, register: u64, value: u32| u64::from(value) << 32 | register << 8 | code;
     let code = [

@@ -1,5 +1,6 @@
-//! Large packets one way over AF_XDP: the receiver copies each to its place in a buffer, checks its
-//! number and its sum, and acknowledges every few packets, so that none is lost.
+//! Large packets in one direction over AF_XDP. The receiver copies each packet to its place in a
+//! buffer, checks its number and its sum, and acknowledges every few packets. So the sender never
+//! has more under way than the link can hold, and no packet is lost.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -34,10 +35,10 @@ const ACK: usize = 32;
 /// Most pieces that are taken from the ring together.
 const BURST: u32 = 64;
 
-/// A sender without an acknowledgement for so long has lost packets.
+/// A sender that gets no acknowledgement for this long has lost packets.
 const LOST: Duration = Duration::from_secs(2);
 
-/// Packets before the first that counts.
+/// Packets before the first one that counts.
 const WARM_UP: u64 = 2_000;
 
 const METRICS: [Metric; 1] = [Metric {
@@ -199,7 +200,7 @@ pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
     }
 }
 
-/// The packet of which pieces arrive.
+/// The packet whose pieces are arriving.
 #[derive(Clone, Copy, Debug, Default)]
 struct Packet {
     /// Bytes so far; 0 before the first piece.

@@ -1,5 +1,5 @@
-//! Requests and answers over AF_XDP, with as many in flight and in a batch as in `rate`, and a
-//! packet for each: the upper bound for rates without packing.
+//! Requests and answers over AF_XDP. As many are in flight and in a batch as in `rate`, and each
+//! has a packet of its own: the upper bound for rates without packing.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ const BURST: u32 = 16;
 /// Time before the first answer that counts.
 const WARM_UP: Duration = Duration::from_millis(5);
 
-/// A process that gets no answer for so long has lost packets.
+/// A process has lost packets if it has no answer this long after the end of a measurement.
 const LOST: Duration = Duration::from_secs(2);
 
 /// Turns between two checks of the time.
@@ -57,7 +57,7 @@ struct Params {
     batch: u32,
     /// Whether this process makes requests, and reports the rate of their answers.
     issues: bool,
-    /// Whether it waits until the other process is there.
+    /// Whether it makes the first requests. The other process waits until one of them arrives.
     begins: bool,
     span: Duration,
 }
@@ -107,7 +107,7 @@ struct Peer {
     /// Requests of the other side that were answered.
     served: u64,
     wrong: Option<u64>,
-    /// Requests of the other side that were received together, one after the other.
+    /// Requests of the other side that were received together, stored one after the other.
     requests: Vec<u8>,
 }
 

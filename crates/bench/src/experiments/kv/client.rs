@@ -1,5 +1,5 @@
-//! The process that calls: operations of the service, or echoes of the same lengths, one step after
-//! the other. `memcached` uses it too, for the native client.
+//! The process that calls: it runs the steps of a measurement one after the other, with operations
+//! of the service or echoes of the same lengths. `memcached` uses it too, for the native client.
 
 mod app;
 mod flow;
@@ -30,7 +30,8 @@ pub(in crate::experiments) const WARM_UP: Duration = Duration::from_millis(20);
 /// The largest window of a session, with a credit for each of its calls.
 const WINDOW: u32 = 64;
 
-/// A step fails if nothing ends for this long.
+/// Longest wait for the server's first answer, for the first operation that ends after the span of
+/// a step, and for the last ones of a step.
 const STUCK: Duration = Duration::from_secs(8);
 
 /// Iterations between two looks at the clock.
@@ -51,7 +52,7 @@ pub(in crate::experiments) struct Params {
 pub(in crate::experiments) struct Step {
     pub(in crate::experiments) what: What,
     pub(in crate::experiments) pace: Pace,
-    /// Keys of an operation; from two on, a get of many keys.
+    /// Keys of an operation. An operation with two or more is a get of many keys.
     pub(in crate::experiments) keys: usize,
     /// Whether the duration of each operation is recorded.
     pub(in crate::experiments) is_timed: bool,
@@ -70,7 +71,7 @@ pub(in crate::experiments) enum What {
 /// When operations begin.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(in crate::experiments) enum Pace {
-    /// In batches, as others end: at most `window` are under way.
+    /// In batches, as soon as others end: at most `window` are under way.
     Closed { window: usize, batch: usize },
     /// At random times, independently of each other (Poisson), at a percentage of the rate of the
     /// first step.
@@ -80,7 +81,7 @@ pub(in crate::experiments) enum Pace {
 /// The result of a step. The times are 0 if the step does not record any.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in crate::experiments) struct Outcome {
-    /// Keys per second that were got or set.
+    /// Keys that were read or written per second.
     pub(in crate::experiments) per_s: f64,
     /// Quantiles and mean of an operation's duration, in ns.
     pub(in crate::experiments) p50: f64,
@@ -88,8 +89,8 @@ pub(in crate::experiments) struct Outcome {
     pub(in crate::experiments) mean: f64,
 }
 
-/// Starts a client, and returns the outcomes of its steps and a measurement with the signs of
-/// trouble, but without values. `server` reads the counters of the server.
+/// Starts a client. Returns the outcomes of its steps, and a measurement with the alarms of both
+/// sides but without values. `server` reads the counters of the server.
 ///
 /// # Errors
 /// An operation has failed, or had a wrong result.
@@ -133,7 +134,7 @@ fn steps<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     parent.say(&(outcomes, side))
 }
 
-/// Makes the client's session, and another one for echoes if a step has any.
+/// Connects the client's session, and another one for echoes if a step has any.
 fn connect<T: Medium>(rpc: &mut Rpc<T, App>, params: &Params) -> anyhow::Result<()> {
     let options = |endpoint| ConnectOptions {
         endpoint: Some(endpoint),
@@ -160,7 +161,8 @@ fn connect<T: Medium>(rpc: &mut Rpc<T, App>, params: &Params) -> anyhow::Result<
     Ok(())
 }
 
-/// A client of the service, for which values of the items' length fit into one answer.
+/// A client of the service that expects values of the items' length, so that they fit into one
+/// answer.
 fn kv_client(items: Items) -> anyhow::Result<Client> {
     Ok(Client::new(Options {
         expected_value: u32::try_from(items.value).context("values are short")?,
@@ -168,7 +170,7 @@ fn kv_client(items: Items) -> anyhow::Result<Client> {
     }))
 }
 
-/// Runs one step: a warm-up, and the time that counts. Afterwards nothing is under way.
+/// Runs one step: a warm-up, and the time that counts. At the end, nothing is under way.
 fn measure<T: Medium>(rpc: &mut Rpc<T, App>, step: &Step, largest: f64) -> anyhow::Result<Outcome> {
     rpc.app_mut().begin(step, largest)?;
     run_for(rpc, WARM_UP, |_| false)?;
@@ -199,7 +201,7 @@ fn run_for<T: Medium>(
         let app = rpc.app_mut();
         app.flow().check()?;
         let has_moved = app.flow().ended() > first;
-        // On a busy machine the server may not have run for all of a short span.
+        // On a busy machine, the server may not have run at all during a short span.
         if is_enough(app) || begin.elapsed() >= span && has_moved {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! The process that serves: it fills a table once, and then serves over one endpoint after the
-//! other, as its parent asks, with echoes for the baseline.
+//! The process that serves. It fills a table once, and then serves over one endpoint after the
+//! other, as its parent orders. It also answers the echoes of the baseline.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver};
@@ -26,16 +26,17 @@ pub(super) const ROLE: Role = Role::new("kv-hold", hold);
 /// Echoes whose answers are as long as those to gets, and those to sets.
 pub(super) const ECHOES: [ReqType; 2] = [ReqType(0x10), ReqType(0x11)];
 
-/// Bytes of the answer to a get before the value, and of that to a set (protocol, `docs/kv.md`).
+/// Bytes of an answer to a get without the value, and of an answer to a set (protocol,
+/// `docs/kv.md`).
 const ANSWERS: [usize; 2] = [24, 16];
 
-/// How long to wait until a table is filled. Slow machines fill more than 10 MiB a second.
+/// How long to wait until a table is filled. Even slow machines fill more than 10 MiB a second.
 const FILLING: Duration = Duration::from_secs(300);
 
-/// Iterations between two looks for orders.
+/// Iterations between two checks for orders.
 const BLOCK: u32 = 256;
 
-/// The parent's wishes.
+/// Orders of the parent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Order {
     /// Open an endpoint, and serve the requests of a burst together, or each by itself.
@@ -102,7 +103,7 @@ impl Server {
 
 /// The state of the endpoint.
 struct App {
-    /// There is none before and after.
+    /// `None` only after the endpoint has given it back.
     partition: Option<Partition>,
     /// Bytes of the answers to [`ECHOES`].
     answers: [usize; 2],
@@ -152,8 +153,8 @@ fn hold(parent: &Parent) -> anyhow::Result<()> {
     }
 }
 
-/// Runs `work` on a thread of its own, which may take a seat: the threads of a nexus, and the one
-/// that reads orders, must not have the seat of a thread that spins.
+/// Runs `work` on a thread of its own, which may take a seat. The threads of a nexus and the one
+/// that reads orders must not share the seat of a thread that spins.
 fn apart<R: Send>(work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
     thread::scope(|scope| match scope.spawn(work).join() {
         Ok(result) => result,
@@ -161,7 +162,7 @@ fn apart<R: Send>(work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Re
     })
 }
 
-/// Serves until the parent wants the endpoint closed; returns the partition.
+/// Serves until the parent orders the endpoint to close; returns the partition.
 fn serve(
     parent: &Parent,
     orders: &mut Receiver<Order>,

@@ -1,6 +1,6 @@
-//! The load generator: writes all items into a server, and gets them by memcached's text protocol
-//! over TCP, from one thread that waits in the kernel. It compares every answer, byte for byte,
-//! with the one that it expects.
+//! The load generator. It writes all items into a server, and gets them by memcached's text
+//! protocol over TCP, in one thread that blocks in the kernel. It compares every answer with the
+//! expected one, byte for byte.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -31,7 +31,7 @@ const SENT: usize = 1 << 16;
 /// Gets that are drawn beforehand.
 const DRAWN: usize = 1 << 20;
 
-/// A read of an answer fails after this time.
+/// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a connection asks.
@@ -55,7 +55,7 @@ impl Way {
         }
     }
 
-    /// Commands that are sent together, and keys of each.
+    /// The number of commands that are sent together, and of keys in each.
     const fn shape(self) -> (u32, u32) {
         match self {
             Self::Single => (1, 1),
@@ -69,7 +69,7 @@ impl Way {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Params {
     pub(super) server: SocketAddr,
-    /// The number of the server's process, whose processor time is read.
+    /// The id of the server's process, whose processor time is read.
     pub(super) process: u32,
     pub(super) items: Items,
     pub(super) way: Way,
@@ -170,7 +170,7 @@ fn get(parent: &Parent) -> anyhow::Result<()> {
     })
 }
 
-/// Asks again whenever an answer is complete, for `span`.
+/// For `span`, sends a new request whenever an answer is complete.
 fn run(
     clients: &mut [Client],
     numbers: &mut impl Iterator<Item = u32>,
@@ -192,7 +192,8 @@ fn run(
     Ok(())
 }
 
-/// Waits until some clients can read, and notes which. A single client waits in its read.
+/// Waits until some clients can read, and puts their indices into `ready`. A single client waits in
+/// its read.
 fn wait(clients: &[Client], ready: &mut Vec<usize>) -> anyhow::Result<()> {
     ready.clear();
     if clients.len() == 1 {
@@ -210,7 +211,7 @@ fn wait(clients: &[Client], ready: &mut Vec<usize>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Connects, without delays of small packets.
+/// Connects, and switches off the delay of small packets (`TCP_NODELAY`).
 fn connect(server: SocketAddr) -> anyhow::Result<TcpStream> {
     let socket = TcpStream::connect(server)?;
     socket.set_nodelay(true)?;
@@ -227,12 +228,12 @@ struct Client {
     /// The bytes between key and value in an answer.
     middle: Vec<u8>,
     request: Vec<u8>,
-    /// The answer that must come.
+    /// The answer that is expected.
     expected: Vec<u8>,
     answer: Vec<u8>,
-    /// Bytes of the answer that have come.
+    /// Bytes of the answer that have arrived.
     come: usize,
-    /// When it asked, in ticks.
+    /// When the request was sent, in ticks.
     begin: u64,
 }
 
@@ -285,7 +286,7 @@ impl Client {
         self.expected.extend_from_slice(b"\r\n");
     }
 
-    /// Reads what has come. True if the answer is complete.
+    /// Reads the bytes that have arrived. True if the answer is complete.
     fn read(&mut self) -> anyhow::Result<bool> {
         let read = match self.socket.read(&mut self.answer[self.come..]) {
             Ok(0) => bail!("the server has closed the connection"),
@@ -305,7 +306,7 @@ impl Client {
         Ok(true)
     }
 
-    /// The first bytes that have come.
+    /// The first bytes of the answer, for messages.
     fn shown(&self) -> String {
         let come = &self.answer[..self.come.min(80)];
         come.escape_ascii().to_string()

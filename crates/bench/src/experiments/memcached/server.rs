@@ -1,6 +1,6 @@
 //! The servers: Debian's memcached and `dunlin memcached`, which this program starts with the same
-//! flags. Each runs in place of a process of its role, so that it is on the server's processor and
-//! ends with its parent.
+//! flags. A child in the role of server takes its processor and then executes the server, which
+//! stays on this processor and ends with its parent.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -19,7 +19,7 @@ use harness::{signal, sys};
 /// Becomes a server.
 pub(super) const ROLE: Role = Role::new("memcached-serve", serve);
 
-/// How long a server may take until it listens, and until its items are written.
+/// How long a server may take until it listens, and after that until its items are written.
 pub(super) const STARTING: Duration = Duration::from_secs(120);
 
 /// Which server.
@@ -39,7 +39,7 @@ pub(super) struct Running {
     native: SocketAddr,
 }
 
-/// True if there is a memcached on the path.
+/// True if the path has a `memcached`.
 pub(super) fn is_installed() -> bool {
     let version = Command::new("memcached")
         .arg("-V")
@@ -86,7 +86,7 @@ impl Running {
         let begin = Instant::now();
         while TcpStream::connect(door).is_err() {
             signal::check()?;
-            // If the server has ended, this is an error.
+            // This fails if the server has ended.
             process.try_receive::<()>()?;
             ensure!(begin.elapsed() < STARTING, "{kind:?} does not listen");
             thread::sleep(Duration::from_millis(5));
@@ -108,7 +108,7 @@ impl Running {
         self.native
     }
 
-    /// The number of its process.
+    /// The id of its process.
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -127,8 +127,8 @@ fn free_address() -> anyhow::Result<SocketAddr> {
 fn serve(parent: &Parent) -> anyhow::Result<()> {
     let (program, flags): (std::path::PathBuf, Vec<String>) = parent.receive()?;
     sys::die_with_parent()?;
-    // No server uses its standard input. Here it is the pipe to the parent, which stays open with
-    // it, so the parent sees when the server ends.
+    // The server does not use its standard input, which here is the pipe to the parent. The pipe
+    // closes when the server ends, so the parent notices that.
     let pipe = std::io::stdout().as_fd().try_clone_to_owned()?;
     let error = Command::new(&program)
         .args(flags)

@@ -1,4 +1,4 @@
-//! The processes of `store`: one has a table, another one reads random cache lines.
+//! The processes of `store`: one holds a table, the other reads random cache lines.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use harness::sys;
 /// Holds a table, and operates on it.
 pub(super) const HOLD: Role = Role::new("store-hold", hold);
 
-/// Reads random lines of a memory of the same size.
+/// Reads random lines of memory of the same size.
 pub(super) const LINES: Role = Role::new("store-lines", lines);
 
-/// How long to wait until a table is filled. Slow machines fill more than 10 MiB a second.
+/// How long to wait until a table is filled. Even slow machines fill more than 10 MiB a second.
 pub(super) const FILLING: Duration = Duration::from_secs(300);
 
 /// Lines that are fetched together. The best rate counts.
@@ -32,7 +32,7 @@ pub(super) struct Order {
     pub(super) span: Duration,
 }
 
-/// Fills a table, and then answers each order with operations per second.
+/// Fills a table, and then answers each order with the operations per second.
 ///
 /// # Errors
 /// There is no memory, or the parent has ended.
@@ -47,7 +47,7 @@ fn hold(parent: &Parent) -> anyhow::Result<()> {
     }
 }
 
-/// Answers each span with lines per second.
+/// Answers each span with the lines per second.
 ///
 /// # Errors
 /// There is no memory, or the parent has ended.
@@ -72,7 +72,8 @@ fn lines(parent: &Parent) -> anyhow::Result<()> {
     }
 }
 
-/// Lines per second of processor time, which are fetched in groups. Time for draws does not count.
+/// Lines per second of processor time, if they are fetched in groups of `group`. Time for draws
+/// does not count.
 fn rate(
     memory: &Region,
     draws: &mut Draws,

@@ -110,7 +110,7 @@ fn the_baseline_decides_whether_a_row_is_valid() {
     );
 }
 
-/// A probe that was itself the limit if its first value is 90 or more.
+/// A probe that is overloaded if its first value is 90 or more.
 struct Busy(Script);
 
 impl Probe for Busy {

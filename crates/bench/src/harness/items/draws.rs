@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The skew of a Zipf distribution, as HERD §5.2 has it.
+/// The skew of a Zipf distribution, as in HERD §5.2.
 const THETA: f64 = 0.99;
 
 /// How often items are asked for.
@@ -10,7 +10,7 @@ const THETA: f64 = 0.99;
 pub(crate) enum Popularity {
     /// All equally often.
     Uniform,
-    /// As a Zipf distribution with 0.99 says.
+    /// By a Zipf distribution with skew 0.99.
     Zipf,
 }
 
@@ -90,7 +90,7 @@ impl Draws {
     pub(crate) fn draw(&mut self) -> Operation {
         let number = match &self.zipf {
             None => self.random.below(self.items),
-            // Items of similar popularity are far apart in the table.
+            // The numbers of items with similar popularity are far apart.
             Some(zipf) => scatter(zipf.draw(&mut self.random), self.items),
         };
         Operation {
@@ -105,14 +105,14 @@ impl Draws {
         self.random.below(end)
     }
 
-    /// An even draw from 0 to 1.
+    /// A uniform draw from 0 to 1.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
         self.random.unit()
     }
 }
 
-/// Spreads 64 bits evenly, without a collision (the last step of `SplitMix64`).
+/// Mixes 64 bits without collisions (the last step of `SplitMix64`).
 #[inline]
 pub(super) const fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -121,7 +121,7 @@ pub(super) const fn mix(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// The number of the item with a rank, which is below `items`.
+/// The number, below `items`, of the item with this rank. Some ranks have the same item.
 #[inline]
 fn scatter(rank: u32, items: u32) -> u32 {
     let wide = mix(rank.into()) >> 32;
@@ -146,13 +146,13 @@ impl Random {
         word
     }
 
-    /// An even draw below `end`.
+    /// A uniform draw below `end`.
     #[inline]
     fn below(&mut self, end: u32) -> u32 {
         high((self.next() >> 32) * u64::from(end))
     }
 
-    /// An even draw from 0 to 1.
+    /// A uniform draw from 0 to 1.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     fn unit(&mut self) -> f64 {
@@ -209,9 +209,9 @@ fn zeta_of_two() -> f64 {
     1.0 + weight(2)
 }
 
-/// The sum of the weights of all ranks from 1 on. From the thousandth on it is an integral with its
-/// first correction (Euler and Maclaurin), whose error is below 10⁻⁷: the sum of millions of powers
-/// would take a second.
+/// The sum of the weights of the ranks from 1 to `items`. From rank 1000 on, it is an integral with
+/// the first correction of Euler and Maclaurin, whose error is below 10⁻⁷: a sum of millions of
+/// powers would take a second.
 fn zeta(items: u32) -> f64 {
     let head = items.min(1000);
     let sum: f64 = (1..=head).map(weight).sum();

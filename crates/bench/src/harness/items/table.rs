@@ -40,12 +40,13 @@ pub(crate) fn make(items: Items, mode: Mode) -> anyhow::Result<Table> {
     Ok(table)
 }
 
-/// Operations a second over `span`, in batches of up to [`BATCH`]: with a batch of one, nothing is
-/// fetched ahead. Each value that is found is copied, as into a response. The time is processor
-/// time of this thread, because nothing here waits for another one; time for draws does not count.
+/// Operations per second over `span`, in batches of up to [`BATCH`]; with a batch of one, nothing
+/// is fetched ahead. Each value that is found is copied, as if into a response. The time is
+/// processor time of this thread, because the thread waits for no other; time for draws does not
+/// count.
 ///
 /// # Errors
-/// The system does not report processor time; or most gets found nothing.
+/// The system does not report processor time; or more than 1 % of the gets found nothing.
 pub(crate) fn rate(
     table: &mut Table,
     items: Items,
@@ -65,7 +66,8 @@ pub(crate) fn rate(
             let operation = draws.draw();
             (key(operation.number), operation)
         }));
-        // A service's clock goes on, too: the first get of an item in each second writes to it.
+        // Time goes on, as in a service: the first get of an item in each second writes to the
+        // item.
         let now = Seconds(1 + u32::try_from(begin.elapsed().as_secs())?);
         let mut keys = Vec::with_capacity(BATCH);
         let start = sys::thread_time()?;

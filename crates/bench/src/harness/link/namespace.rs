@@ -1,5 +1,5 @@
-//! The two system calls for network namespaces (`unshare(2)`, `setns(2)`). Each concerns the
-//! calling thread alone.
+//! The two system calls for network namespaces (`unshare(2)`, `setns(2)`). Each affects only the
+//! calling thread.
 
 use std::fs::File;
 use std::io;

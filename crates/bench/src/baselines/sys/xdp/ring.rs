@@ -1,7 +1,7 @@
 //! One of the four rings, from the side of the program.
 //!
-//! Invariant: a position moves only on our side, and only the kernel moves the other one; entries
-//! between them belong to one side at a time.
+//! Invariant: we alone move one of the two positions, and the kernel alone moves the other one. The
+//! entries between them belong to one side at a time.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,7 +17,7 @@ pub(super) struct Ring<T> {
     flags: *const AtomicU32,
     entries: *mut T,
     count: u32,
-    /// Our position, and that of the kernel when we last looked.
+    /// Our position, and the kernel's when we last looked.
     ours: u32,
     theirs: u32,
     /// The mapping, as `munmap` needs it.
@@ -71,7 +71,7 @@ impl<T: Copy> Ring<T> {
         entry
     }
 
-    /// Gives entries back unread.
+    /// Gives entries back without reading them.
     #[inline]
     pub(super) fn skip(&mut self, count: u32) {
         self.ours = self.ours.wrapping_add(count);

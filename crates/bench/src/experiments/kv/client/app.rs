@@ -14,7 +14,7 @@ use crate::harness::work;
 const REQUEST: [usize; 2] = [8, 24];
 const ANSWER: [usize; 2] = [24, 16];
 
-/// Bits of an echo's tag that name its slot; the others are a fresh counter.
+/// Bits of an echo's tag that name its slot. The others count the echoes.
 const SLOT_BITS: u32 = MOST.trailing_zeros();
 
 /// The state of the endpoint.
@@ -23,7 +23,7 @@ pub(super) struct App {
     echo: Echo,
     flow: Flow,
     what: What,
-    /// Room for a value that is set.
+    /// Room for a value to set.
     value: Vec<u8>,
     keys: Vec<[u8; KEY]>,
 }
@@ -75,7 +75,7 @@ impl App {
     /// Begins a step.
     ///
     /// # Errors
-    /// Its rate is unknown.
+    /// Its pace depends on a rate that is unknown.
     pub(super) fn begin(&mut self, step: &Step, largest: f64) -> anyhow::Result<()> {
         self.what = step.what;
         self.flow.begin(step, largest)
@@ -161,7 +161,7 @@ impl App {
         }
     }
 
-    /// The continuation of calls of both kinds.
+    /// The continuation of calls: echoes, and operations of the service.
     #[inline]
     pub(super) fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         let Some(done) = self.kv.on_done(done, cx) else {

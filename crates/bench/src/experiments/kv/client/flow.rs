@@ -1,8 +1,9 @@
-//! The operations of a step: which are under way, when the next one is due, and how long they took.
+//! The operations of a step: which ones are under way, when the next one is due, and how long they
+//! took.
 //!
-//! A random time between two operations is drawn from an exponential distribution, so that their
-//! number in any span has a Poisson distribution. The duration of an operation counts from the
-//! moment when it was due: if the client was late itself, that is a part of it.
+//! Random times between two operations are drawn from an exponential distribution, so that the
+//! number of operations in any span has a Poisson distribution. The duration of an operation counts
+//! from the moment when it was due, so it includes the time by which the client itself was late.
 
 use std::time::Duration;
 
@@ -13,11 +14,11 @@ use crate::harness::items::{Draws, Items, Mix, Operation};
 use crate::harness::rtt::Recorder;
 use crate::harness::ticks::{self, Stretch};
 
-/// Operations that are drawn beforehand: more than a step has, or enough that their items fit into
-/// no cache.
+/// Operations that are drawn beforehand: more than a step has, or so that their items do not fit
+/// into any cache.
 const DRAWN: usize = 1 << 21;
 
-/// The most operations under way, a power of two: as many as a session lets wait.
+/// The most operations under way, a power of two: the number of calls that may wait at a session.
 pub(super) const MOST: usize = 1024;
 
 /// Which operations follow, and those under way.
@@ -27,7 +28,7 @@ pub(super) struct Flow {
     /// The place in `drawn` of the next operation.
     next: usize,
     draws: Draws,
-    /// For each place: where in `drawn` its operation is, and when it was due, in ticks.
+    /// For each slot: where in `drawn` its operation is, and when it was due, in ticks.
     slots: Vec<(usize, u64)>,
     free: Vec<u32>,
     /// Keys of an operation.
@@ -44,9 +45,9 @@ pub(super) struct Flow {
 enum Timing {
     /// No operation begins.
     Stopped,
-    /// This many begin together as soon as there are as many free slots.
+    /// This many operations begin together, as soon as that many slots are free.
     Batches(usize),
-    /// The next one is due at this tick; the mean time between two, in ticks.
+    /// The next operation is due at tick `due`. `mean` is the mean time between two, in ticks.
     Random { due: u64, mean: f64 },
 }
 
@@ -73,7 +74,7 @@ impl Flow {
     /// Begins a step, while nothing is under way.
     ///
     /// # Errors
-    /// The step's rate is a part of a rate that was not measured.
+    /// The step's pace is a percentage of a rate that was not measured.
     pub(super) fn begin(&mut self, step: &Step, largest: f64) -> anyhow::Result<()> {
         let slots = match step.pace {
             Pace::Closed { window, batch } => {
@@ -102,7 +103,7 @@ impl Flow {
         self.timing = Timing::Stopped;
     }
 
-    /// Forgets what was counted: the warm-up is over.
+    /// Forgets the counts of the warm-up.
     pub(super) fn forget(&mut self) {
         self.counted = 0;
         self.recorder = self.recorder.take().map(|_| Recorder::skipping(0));
@@ -144,7 +145,7 @@ impl Flow {
         }
     }
 
-    /// Operations that begin now.
+    /// The most operations that may begin now.
     #[inline]
     pub(super) fn due(&self) -> usize {
         match self.timing {
@@ -154,7 +155,7 @@ impl Flow {
         }
     }
 
-    /// The slot of the next operation, if one begins now.
+    /// Takes a slot for the next operation, if one is due.
     #[inline]
     pub(super) fn take(&mut self) -> Option<u32> {
         let begin = match &mut self.timing {
@@ -204,7 +205,7 @@ impl Flow {
     }
 }
 
-/// An exponentially distributed time, by an even draw from 0 to 1.
+/// An exponentially distributed time with this mean. `unit` is a uniform draw from 0 to 1.
 #[inline]
 fn gap(mean: f64, unit: f64) -> u64 {
     #[expect(

@@ -60,7 +60,7 @@ fn random_times_have_the_mean_and_the_spread_of_a_poisson_process() {
 #[test]
 fn a_rate_is_a_part_of_the_largest_one() {
     let mut flow = flow();
-    // The clock knows the length of a tick the better the longer it runs.
+    // The longer the clock has run, the better it knows the length of a tick.
     std::thread::sleep(Duration::from_millis(20));
     let open = step(Pace::Open { percent: 50 });
     assert!(flow.begin(&open, 0.0).is_err());
