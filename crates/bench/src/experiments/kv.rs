@@ -31,8 +31,8 @@ use server::Server;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "kv",
-    about: "The key-value service between two processes, against echoes, 6 GiB of memory; not part \
-            of `all`",
+    about: "The key-value service between two processes, against echoes; takes 6 GiB of memory; \
+            not part of `all`",
     cases: |sweep| Ok(cases(sweep)),
     roles: &[server::ROLE, client::ROLE],
     items_mib: Some(1024),

@@ -29,7 +29,7 @@ use server::{Kind, Running};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "memcached",
-    about: "memcached's clients of Dunlin and of Debian's memcached, and native clients; not part \
+    about: "dunlin memcached, over TCP and by native clients, against Debian's memcached; not part \
             of `all`",
     cases: |sweep| Ok(cases(sweep)),
     roles: &[server::ROLE, generator::LOAD, generator::GET],

@@ -23,8 +23,8 @@ use roles::{FILLING, Order};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "store",
-    about: "The key-value table by itself, against random cache lines, 8 GiB of memory; not part \
-            of `all`",
+    about: "The key-value table by itself, against random cache lines; takes 8 GiB of memory; \
+            not part of `all`",
     cases: |sweep| Ok(cases(sweep.items_mib)),
     roles: &[roles::HOLD, roles::LINES],
     transports: &[],

@@ -121,7 +121,7 @@ pub(crate) fn places(mode: Option<Mode>) -> anyhow::Result<[Place; 2]> {
     let mut link = LINK.lock().unwrap_or_else(PoisonError::into_inner);
     let link = match &mut *link {
         Some(link) => link,
-        none => none.insert(make().context("a link needs root, or name its ends by --ends")?),
+        none => none.insert(make().context("making a link needs root; or pass --ends")?),
     };
     Ok(link.ends.map(|place| Place { mode, ..place }))
 }

@@ -30,7 +30,7 @@ Examples:
   dunlin bench factors                  gains of optimisations, cost of control; a minute
   dunlin bench incast --json -          congestion control in the simulator; some minutes
   dunlin bench kv --items-mib 64        the key-value service with small tables
-  dunlin bench memcached                memcached's clients, of Dunlin and of Debian
+  dunlin bench memcached                dunlin memcached against Debian's memcached
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
@@ -49,7 +49,7 @@ descriptor serves many packets; there, cells_together is the corresponding optim
 In slow-handler, handlers in the dispatch thread compute. Handlers in worker threads sleep, like a
 handler that waits for a disk: if they computed, all threads would compete for two processors.
 
-store, kv and memcached take about 8, 6 and 2 GiB of memory; --items-mib chooses other tables.
+store, kv and memcached take about 8, 6 and 2 GiB of memory; --items-mib changes that.
 
 Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
 

@@ -21,7 +21,7 @@ Examples:
   dunlin kv stats --server 127.0.0.1:31850
   dunlin kv dump items.txt
   dunlin kv load --from 127.0.0.1:11211           copies a running memcached
-  dunlin kv shell                                 many commands, a line each
+  dunlin kv shell                                 many commands, one per line
   dunlin kv serve --help                          more examples";
 
 /// The arguments of `dunlin kv`.

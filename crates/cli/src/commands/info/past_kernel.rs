@@ -42,8 +42,8 @@ fn sharing() -> Fact {
     };
     Fact::good("xdp: endpoints of a queue", value.to_owned()).advise(
         is_safe,
-        "several may mix up their frames in generic mode before Linux 6.6.123, 6.12.28, 6.14.6 or \
-         6.15 (CVE-2025-37920), unless the distribution has mended it; else set xdp.endpoints = 1",
+        "before Linux 6.6.123, 6.12.28, 6.14.6 or 6.15, several may mix up their frames in generic \
+         mode (CVE-2025-37920); set xdp.endpoints = 1, unless the distribution has the fix",
     )
 }
 

@@ -32,7 +32,7 @@ Examples:
   dunlin kv dump items.txt                   all items; --resume goes on after an interruption
   dunlin kv load items.txt                   such a file, or lines with key, tab and value
   dunlin kv load --from 127.0.0.1:11211      the items of a running memcached
-  dunlin kv shell                            these commands, a line each, over one connection
+  dunlin kv shell                            these commands, one per line, over one connection
 
 A value that begins with a dash comes after `--`. A write that fails has not happened, unless its
 message says that it may have.
@@ -76,7 +76,7 @@ pub(super) enum Command {
     /// Writes the items of a file, or of a running memcached, to the server
     #[command(after_help = EXAMPLES)]
     Load(load::Args),
-    /// Runs these commands as it reads them, a line each
+    /// Reads these commands from the standard input, one per line, and runs them
     #[command(after_help = EXAMPLES)]
     Shell(ServerArgs),
 }
