@@ -215,7 +215,7 @@ pub(crate) fn await_programs() {
     // SAFETY: takes numbers.
     let rc = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
     if rc != 0 {
-        // Programs run for microseconds.
+        // A program runs for microseconds, so all of them have ended after this pause.
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }

@@ -186,9 +186,11 @@ impl Xdp {
     /// Opens an endpoint in the network namespace of the caller.
     ///
     /// # Errors
-    /// `InvalidInput` for options outside their limits; `NotFound` if there is no such interface;
-    /// `ResourceBusy` if its queue is taken, or it has an XDP program of another process; otherwise
-    /// the kernel's error with the step that failed and the capability that permits it.
+    /// `InvalidInput` for options outside their limits; `NotFound` if there is no such interface.
+    /// `ResourceBusy` if another process has the queue, if the queue has as many endpoints as it
+    /// may have, if other endpoints of this user use the interface in the other mode, or if it has
+    /// an XDP program that no process of this user offers. Otherwise the kernel's error, with the
+    /// step that failed and the capability that permits it.
     pub fn open(options: &Options) -> io::Result<Halves<XdpRx, XdpTx>> {
         let name = name_of(&options.interface)?;
         let index = index_of(&name)?;

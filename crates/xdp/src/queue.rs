@@ -50,8 +50,8 @@ impl Interface {
     /// mode.
     ///
     /// # Errors
-    /// The kernel's; `ResourceBusy` if other endpoints of this user use the other mode, or if
-    /// another user's program is there.
+    /// The kernel's; `ResourceBusy` if other endpoints of this user use the other mode, or if the
+    /// interface has a program that no process of this user offers.
     pub(crate) fn get(index: u32, mode: Mode) -> io::Result<Arc<Self>> {
         let (device, inode) = ffi::network_namespace()?;
         let place = place_of((device, inode, index));

@@ -31,7 +31,8 @@ pub struct Experiment {
     pub(crate) allowed: &'static [Transport],
     /// Sizes of messages unless the command names others; empty if sizes cannot be chosen.
     pub(crate) sizes: &'static [u16],
-    /// MiB of items in its tables unless the command names others; `None` if it has no tables.
+    /// MiB of items in its tables, unless the command names another size; `None` if it has no
+    /// tables.
     #[cfg(feature = "kv")]
     pub(crate) items_mib: Option<u32>,
     /// How long all rounds take by default. For long simulations, the time of all cases in one

@@ -15,7 +15,7 @@ impl<S> Clone for Resident<S> {
 }
 
 impl<S> Resident<S> {
-    /// Nothing is started yet.
+    /// A resident that is not started yet.
     pub(crate) fn new() -> Self {
         Self(Rc::new(RefCell::new(None)))
     }

@@ -33,8 +33,8 @@ pub struct Selection {
     /// Keep, of the cases with this parameter, only those with these values; can be repeated
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]
     only: Vec<Only>,
-    /// The two ends of the link for `xdp`, each as NAMESPACE/INTERFACE/ADDRESS; without them, a
-    /// link is made, which needs root
+    /// The two ends of the link for `xdp`, each as NAMESPACE/INTERFACE/ADDRESS; without them, the
+    /// command makes a link, which needs root
     #[cfg(feature = "full")]
     #[arg(long, num_args = 2, value_names = ["NEAR", "FAR"])]
     ends: Vec<EndName>,

@@ -30,7 +30,7 @@ has no health to ask about; 4, it has no such service.";
 
 /// The exit code of a server that does not serve.
 const NOT_SERVING: u8 = 1;
-/// The exit code of a server that does not answer.
+/// The exit code of a server that does not answer in time, or that has no health endpoint.
 const UNREACHABLE: u8 = 3;
 /// The exit code of a server without the service.
 const NO_SUCH_SERVICE: u8 = 4;

@@ -68,7 +68,7 @@ fn eight_endpoints_share_a_queue_and_one_of_them_may_stop() {
         let why = ninth.map(|_| ()).unwrap_err();
         assert_eq!(why.kind(), std::io::ErrorKind::ResourceBusy, "{why}");
         let [to_stopped, _] = meet(&mut sender, &mut stopped);
-        // The first packet may come through the kernel, which asks for the neighbour.
+        // The first packet may come through the kernel, which asks for the neighbour's address.
         flood(&mut sender, to_stopped, 1);
         assert_eq!(stopped.await_frames(1).len(), 1);
         for _ in 0..3 {

@@ -18,7 +18,7 @@ pub(super) const LINES: Role = Role::new("store-lines", lines);
 /// How long to wait until a table is filled. Even slow machines fill more than 10 MiB a second.
 pub(super) const FILLING: Duration = Duration::from_secs(300);
 
-/// Lines that are fetched together. The best rate counts.
+/// Numbers of lines that are fetched together. The best rate counts.
 const GROUPS: [usize; 4] = [8, 16, 32, 64];
 
 /// Lines that are drawn together, between the stretches that are timed.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The skew of a Zipf distribution, as in HERD §5.2.
 const THETA: f64 = 0.99;
 
-/// How often items are asked for.
+/// How often each item is requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Popularity {
     /// All equally often.
@@ -65,7 +65,7 @@ pub(crate) struct Operation {
     pub(crate) is_get: bool,
 }
 
-/// A generator of operations. They depend only on the seed.
+/// A generator of operations, which depend only on the seed.
 #[derive(Debug)]
 pub(crate) struct Draws {
     random: Random,
@@ -99,7 +99,7 @@ impl Draws {
         }
     }
 
-    /// A number below `end`, for another purpose than an operation.
+    /// A number below `end`, for purposes other than an operation.
     #[inline]
     pub(crate) fn below(&mut self, end: u32) -> u32 {
         self.random.below(end)

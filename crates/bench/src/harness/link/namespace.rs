@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 /// Makes a namespace, which lives as long as the file is open or a process is inside.
 ///
 /// # Errors
-/// This process is not root's.
+/// The kernel's, for example because the process lacks `CAP_SYS_ADMIN`.
 pub(super) fn make() -> io::Result<File> {
     in_thread(|| {
         // SAFETY: takes a number, and moves this thread alone.
@@ -22,7 +22,7 @@ pub(super) fn make() -> io::Result<File> {
 /// Moves the calling thread into a namespace.
 ///
 /// # Errors
-/// This process is not root's.
+/// The kernel's, for example because the process lacks `CAP_SYS_ADMIN`.
 pub(super) fn enter(namespace: &File) -> io::Result<()> {
     // SAFETY: a live descriptor; it moves this thread alone.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {

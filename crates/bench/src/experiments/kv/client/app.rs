@@ -81,7 +81,7 @@ impl App {
         self.flow.begin(step, largest)
     }
 
-    /// Takes the ends of operations, and begins those that are due.
+    /// Handles the operations that have ended, and begins those that are due.
     #[inline]
     pub(super) fn turn(&mut self, cx: &mut Cx<'_>) {
         self.kv.on_time(cx);

@@ -21,7 +21,7 @@ const DRAWN: usize = 1 << 21;
 /// The most operations under way, a power of two: the number of calls that may wait at a session.
 pub(super) const MOST: usize = 1024;
 
-/// Which operations follow, and those under way.
+/// The operations that follow, and those under way.
 #[derive(Debug)]
 pub(super) struct Flow {
     drawn: Vec<Operation>,
@@ -137,7 +137,7 @@ impl Flow {
     /// Checks that no result was wrong.
     ///
     /// # Errors
-    /// One was.
+    /// A result was wrong.
     pub(super) fn check(&mut self) -> anyhow::Result<()> {
         match self.wrong.take() {
             Some(wrong) => bail!(wrong),
