@@ -93,8 +93,9 @@ impl ChannelBuilder {
         }
     }
 
-    /// Adds a server, as `host:port`; call it again for more. The channel looks names up every 30
-    /// s ([`Self::lookup`]) and after it has lost a session, each name in a thread of its own.
+    /// Adds a server, as `host:port`; call it again for more. The channel looks names up when it
+    /// opens, every 30 s ([`Self::lookup`]) and after it has lost a session, each name in a thread
+    /// of its own.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
         self

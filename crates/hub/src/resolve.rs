@@ -41,8 +41,8 @@ pub trait Resolve: Send + Sync + 'static {
     /// session. It does so in a thread of its own, which this function may block.
     ///
     /// # Errors
-    /// The addresses are not known now: the channel keeps those that it has. An empty list or a
-    /// panic has the same effect.
+    /// The addresses are not known now. The channel keeps those that it has, and calls this again
+    /// within 1 s if it has none. An empty list or a panic has the same effect.
     fn resolve(&self) -> io::Result<Vec<SocketAddr>>;
 }
 

@@ -1,7 +1,8 @@
-//! Brings calls from any thread to the thread of an endpoint, and brings their ends back.
+//! Brings calls from any thread to an owner, such as the thread of an endpoint, and brings their
+//! ends back.
 //!
-//! Each call has a slot. Calls that are posted or dropped are linked into a list, which the owner,
-//! the endpoint's thread, takes as a whole. Posting, dropping and ending are a few atomic
+//! Each call has a slot. Calls that are posted or dropped are linked into a list, which the owner
+//! takes as a whole. Posting, dropping and ending are a few atomic
 //! operations: no thread waits for another one, so a caller that the kernel has stopped holds up no
 //! other. Slots are used again, so after the first calls nothing is allocated.
 //!

@@ -74,7 +74,7 @@ impl IncomingRequest for OffloadedRequest {
         self.session
     }
 
-    /// The time at which the request reached the endpoint.
+    /// The time at which the endpoint passed the request on; zero if it cannot have a deadline.
     fn now(&self) -> Nanos {
         self.at
     }

@@ -82,8 +82,9 @@ pub struct ServerBuilder {
     services: Services,
     layers: Layers,
     times: Times,
-    /// Whether an endpoint answers health, and the time after which a thread counts as stuck.
+    /// Whether an endpoint answers health.
     health: bool,
+    /// The time after which a thread counts as stuck.
     health_stuck: Duration,
 }
 

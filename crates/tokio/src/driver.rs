@@ -17,11 +17,11 @@ const SPIN: u32 = 100;
 /// Runs an endpoint and the futures of its handlers among the other tasks of its thread. Those
 /// tasks make calls through `Local::caller`. The endpoint ends when this future is dropped.
 ///
-/// The thread is one of a `LocalSet` or of a current-thread runtime, because an endpoint does not
-/// move to another thread.
+/// An endpoint cannot move to another thread, so this runs in a `LocalSet` or in the `block_on` of a
+/// runtime.
 ///
 /// # Errors
-/// If the process has no descriptor left.
+/// If the process has no descriptor left, or if the runtime is shut down.
 ///
 /// # Panics
 /// If the runtime has no drivers for I/O and time (`enable_all`).

@@ -50,7 +50,7 @@ impl Spawn for Tokio {
 pub trait OnTokio: SendService<OffloadedRequest> + Sized {
     /// The service with its handlers on this runtime, for `ServerBuilder::service` and
     /// `Local::serve_typed`. If the runtime is shut down, requests whose handlers have begun end
-    /// with `HANDLER_FAILED`, and all others with `SHUTTING_DOWN`.
+    /// with `HANDLER_FAILED`, and all later requests with `SHUTTING_DOWN`.
     fn on(self, runtime: &Handle) -> Offload<Self> {
         Offload::new(self, Tokio(runtime.clone()))
     }

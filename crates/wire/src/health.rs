@@ -24,7 +24,7 @@ pub enum HealthStatus {
     NoSuchService = 0,
     /// All threads of the server run.
     Serving = 1,
-    /// The server drains, or one of its threads is stuck.
+    /// The server will drain or drains, or one of its threads is stuck.
     NotServing = 2,
 }
 

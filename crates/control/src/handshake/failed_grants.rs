@@ -17,7 +17,8 @@ impl<F, P> Handshake<F, P> {
         self.failures.of(session)
     }
 
-    /// Takes the next session that could not be connected. Each is returned once.
+    /// Takes the next session that could not be connected. Each is returned once; if more than 64
+    /// wait to be taken, the oldest are lost.
     pub fn take_failed(&mut self) -> Option<FailedConnect> {
         self.failures.take()
     }

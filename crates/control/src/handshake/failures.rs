@@ -14,7 +14,7 @@ pub(super) const MAX_FAILURES: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     kept: VecDeque<FailedConnect>,
-    /// The program has not taken this many of them, the latest.
+    /// The number of failures, the latest ones, that the program has not taken yet.
     untaken: usize,
 }
 

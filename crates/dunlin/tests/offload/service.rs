@@ -40,7 +40,7 @@ pub(crate) trait Jobs {
     fn next(byte: u8) -> u8;
 }
 
-/// Counts of handlers.
+/// Counts what handlers do.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) begun: AtomicU64,

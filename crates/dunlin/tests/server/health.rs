@@ -82,7 +82,7 @@ fn with_traps(way: Way, trapper: &Trapper) -> [ServerBuilder; 2] {
 #[test]
 fn a_stuck_thread_makes_the_server_unhealthy_until_it_goes_on() {
     for way in WAYS {
-        // The first thread is the one to which a client connects if it names none.
+        // A client that names no thread connects to the first one.
         for stuck in [0, 1] {
             let trapper = Trapper::default();
             for server in with_traps(way, &trapper) {

@@ -17,7 +17,7 @@ use crate::{PATIENCE, WAYS, Way, block_on};
 /// The requests that a layer has seen: method and tenant.
 type Seen = Arc<Mutex<Vec<(String, String)>>>;
 
-/// Notes all requests, and rejects those of the tenant "red". It belongs to one thread.
+/// Notes all requests, and rejects those of the tenant "red". It is not `Send`.
 #[derive(Clone)]
 struct Gate {
     inner: Handlers,

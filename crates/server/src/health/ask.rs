@@ -29,7 +29,7 @@ pub enum HealthState {
 pub enum HealthError {
     /// The server has no service of this name. Holds the names that it has, for people.
     NoSuchService(String),
-    /// No server could be reached in time.
+    /// No server could be reached in time, or it refused the session. Holds the reason.
     Unreachable(ConnectError),
     /// The question could not be asked, or has no answer.
     NoAnswer(Error),

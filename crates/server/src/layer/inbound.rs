@@ -26,7 +26,8 @@ impl Inbound {
     }
 
     /// The facts about the request, as the handler gets them: metadata, deadline, the method's
-    /// name. `None` if the metadata are not valid; the handler's glue then refuses the request.
+    /// name. `None` if the metadata or the deadline cannot be read; the code that the attribute
+    /// makes then refuses the request.
     pub fn context(&self) -> Option<Context<'_>> {
         context_of(self.request(), self.name).ok()
     }

@@ -47,7 +47,7 @@ fn tasks_of_a_thread_share_an_endpoint() {
     }
 }
 
-/// An idle driver waits in tokio's reactor, and a call of another task wakes it.
+/// An idle driver uses little processor time, and a call of another task wakes it.
 #[test]
 fn an_idle_driver_sleeps_and_wakes() {
     let (local, session) = local(Way::Shm);

@@ -30,7 +30,7 @@ pub(crate) trait Jobs {
     fn block(ms: u64) -> ();
 }
 
-/// Counts of handlers.
+/// Counts what handlers do.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Jobs that have started.

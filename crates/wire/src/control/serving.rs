@@ -13,7 +13,7 @@ const HEALTH: u8 = 2;
 /// The services of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Serving {
-    /// Whether it ends soon, and takes no new sessions and no new requests.
+    /// Whether it ends soon, and takes no new sessions and no new requests, except about health.
     pub draining: bool,
     /// The number of its endpoints that serve; their indexes are those below it.
     pub endpoints: u16,
@@ -63,7 +63,7 @@ impl Serving {
         }
     }
 
-    /// An endpoint that answers health serves nothing else, and has an index of its own.
+    /// Checks that the endpoint that answers health is one, and is none of those that serve.
     fn check(&self) -> Result<(), ControlError> {
         match self.health {
             Some(index) if index == EndpointIndex::ANY || index.0 < self.endpoints => {
