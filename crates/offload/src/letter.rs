@@ -14,7 +14,7 @@ const KEPT: usize = 1 << 10;
 pub(crate) struct Arrived {
     pub(crate) session: Session,
     pub(crate) req_type: ReqType,
-    /// The time at which the endpoint passes it on, on its clock; zero if it cannot have a deadline.
+    /// The time at which the endpoint passes it on; zero if it cannot have a deadline.
     pub(crate) at: Nanos,
     pub(crate) body: MsgBuf,
 }

@@ -17,8 +17,8 @@ const SPIN: u32 = 100;
 /// Runs an endpoint and the futures of its handlers among the other tasks of its thread. Those
 /// tasks make calls through `Local::caller`. The endpoint ends when this future is dropped.
 ///
-/// An endpoint cannot move to another thread, so this runs in a `LocalSet` or in the `block_on` of a
-/// runtime.
+/// An endpoint cannot move to another thread, so this runs in a `LocalSet` or in the `block_on` of
+/// a runtime.
 ///
 /// # Errors
 /// If the process has no descriptor left, or if the runtime is shut down.

@@ -41,8 +41,8 @@ fn rounds() -> (usize, Duration) {
     }
 }
 
-/// A loopback address that only this drill uses, so that no other process takes the port of a server
-/// while that is away.
+/// A loopback address that only this drill uses, so that no other process takes the port of a
+/// server while that is away.
 fn own_host() -> String {
     static HOSTS: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
