@@ -1,5 +1,5 @@
-//! The times of look-ups of names: regularly, and soon after a loss. Two never run at the same
-//! time, so a look-up that hangs delays only the next one.
+//! The times of look-ups: regularly, and soon after a loss. A look-up may have several sources, and
+//! the next one begins only after one of these has ended. So if all hang, no other look-up begins.
 
 use dunlin_core::Nanos;
 

@@ -1,5 +1,5 @@
-//! Rare orders for an endpoint's thread: to open or close a channel, or to use names that were
-//! looked up. They wait in a list with a lock; calls go through the mailbox.
+//! Rare orders for an endpoint's thread: to open or close a channel, or to use the addresses that a
+//! look-up has found. They wait in a list with a lock; calls go through the mailbox.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

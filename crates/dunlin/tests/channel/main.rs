@@ -1,5 +1,5 @@
 //! Channels over real endpoints, shared memory and UDP: calls of several threads, servers that
-//! restart or are killed, calls that are dropped, limits, and a runtime.
+//! restart or are killed, calls that are dropped, limits, resolvers, and a runtime.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
