@@ -63,7 +63,8 @@ impl Serving {
         }
     }
 
-    /// Checks that the endpoint that answers health is one, and is none of those that serve.
+    /// Checks that the endpoint that answers health has an index of its own: neither that of an
+    /// endpoint that serves, nor the one that stands for any endpoint.
     fn check(&self) -> Result<(), ControlError> {
         match self.health {
             Some(index) if index == EndpointIndex::ANY || index.0 < self.endpoints => {
