@@ -21,7 +21,7 @@ use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::resident::Resident;
 use crate::harness::subject;
 use crate::harness::transport::Transport;
-use crate::output::chart::{Wanted, by_transport, chart, word};
+use crate::output::chart::{Wanted, by_transport, chart, unlike, word};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
 use harness::row::Row;
@@ -354,13 +354,11 @@ fn findings(rows: &[Row]) -> Vec<String> {
     let gain = |single: &Row| {
         let mut batched = rates().filter(|row| is(row, "true"));
         let batched = batched.find(|row| others(row) == others(single))?;
-        if !batched.valid || !single.valid || batched.state != single.state {
-            return None;
-        }
         let ratio = batched.median / single.median;
         Some(format!(
-            "with batches / without: {ratio:.2}  kv {}",
-            single.transport
+            "with batches / without: {ratio:.2}  kv {}{}",
+            single.transport,
+            unlike(batched, single)
         ))
     };
     single.filter_map(gain).collect()

@@ -259,7 +259,11 @@ impl Native {
             what: What::Kv,
             pace: Pace::Closed {
                 window: gets as usize,
-                batch: gets as usize,
+                // Connections ask independently of each other.
+                batch: match self.way {
+                    Way::Single => 1,
+                    Way::Pipelined(_) | Way::Many(_) => gets as usize,
+                },
             },
             keys: keys as usize,
             is_timed: true,

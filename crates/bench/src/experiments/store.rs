@@ -13,7 +13,7 @@ use crate::harness::experiment::{Experiment, Section};
 use crate::harness::items::{Items, Mix, VALUE};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::resident::Resident;
-use crate::output::chart::{Wanted, baseline_line, chart, measured_line, word};
+use crate::output::chart::{Wanted, baseline_line, chart, measured_line, unlike, word};
 use harness::draw::{Axis, Picture, Scale};
 use harness::process::Process;
 use harness::row::Row;
@@ -166,19 +166,19 @@ impl Probe for Table {
 fn findings(rows: &[Row]) -> Vec<String> {
     let batch = |row: &Row| word(row, "batch").unwrap_or_default();
     let own = || rows.iter().filter(|row| EXPERIMENT.owns(row));
-    let singles = own().filter(|row| batch(row) == "1" && row.valid);
+    let singles = own().filter(|row| batch(row) == "1");
     let gain = |single: &Row| {
         let same =
             |row: &&Row| ["mode", "popularity", "gets"].map(|it| word(row, it)) == of(single);
         let best = own()
             .filter(same)
-            .filter(|row| row.valid && row.state == single.state)
             .max_by(|a, b| a.median.total_cmp(&b.median))?;
         let [mode, popularity, gets] = of(single).map(Option::unwrap_or_default);
         Some(format!(
-            "batch {} / single: {:.2}  store {mode}, {popularity}, {gets} % gets",
+            "batch {} / single: {:.2}  store {mode}, {popularity}, {gets} % gets{}",
             batch(best),
-            best.median / single.median
+            best.median / single.median,
+            unlike(best, single)
         ))
     };
     singles.filter_map(gain).collect()

@@ -73,7 +73,9 @@ impl FromStr for EndName {
             return Err("write an end as NAMESPACE/INTERFACE/ADDRESS".to_owned());
         };
         if namespace.is_empty() || interface.is_empty() || interface.len() >= NAME {
-            return Err("an interface's name has 1 to 15 bytes".to_owned());
+            return Err(
+                "an end has a namespace, and an interface whose name has 1 to 15 bytes".to_owned(),
+            );
         }
         Ok(Self {
             namespace: namespace.to_owned(),

@@ -85,6 +85,14 @@ pub(crate) fn word(row: &Row, name: &str) -> Option<String> {
     })
 }
 
+/// A remark after a ratio of two rows: empty if they may be compared.
+pub(crate) fn unlike(one: &Row, other: &Row) -> &'static str {
+    match one.valid && other.valid && one.state == other.state {
+        true => "",
+        false => " (not both valid in one state of the machine)",
+    }
+}
+
 /// For each transport, the line of its medians and the line of its baseline.
 pub(crate) fn by_transport(rows: &[&Row], wanted: Wanted<'_>) -> Vec<Line> {
     let mut lines = Vec::new();

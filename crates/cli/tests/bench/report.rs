@@ -109,7 +109,65 @@ fn made_up() -> String {
         let metric = ("rpc_per_s_per_host", "1/s");
         add("cluster", "sim", json!({"endpoints": endpoints}), metric);
     }
+    add_key_value(&mut add);
     rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
+/// Adds a row: experiment, transport, parameters, metric with its unit.
+type Add<'a> = &'a mut dyn FnMut(&str, &str, Value, (&str, &str));
+
+/// Adds rows of the experiments with tables.
+fn add_key_value(add: Add<'_>) {
+    for mode in ["store", "cache"] {
+        for (popularity, gets) in [("uniform", 100), ("uniform", 50), ("zipf", 95)] {
+            for batch in [1, 2, 4, 8, 16, 32] {
+                let params = json!({
+                    "mode": mode, "popularity": popularity, "gets": gets, "batch": batch,
+                    "items_mib": 1024
+                });
+                add("store", "none", params, ("ops_per_s", "1/s"));
+            }
+        }
+    }
+    for transport in ["shm", "udp"] {
+        for value in [4, 8, 16, 32, 64, 128, 256, 512, 1024] {
+            let params = json!({
+                "popularity": "uniform", "gets": 95, "value": value, "items_mib": 128,
+                "batched": true, "inflight": 60
+            });
+            add("kv", transport, params, ("ops_per_s", "1/s"));
+        }
+        for load in [10, 30, 50, 70, 90] {
+            let params = json!({
+                "popularity": "uniform", "gets": 95, "value": 32, "items_mib": 1024, "load": load
+            });
+            for metric in ["latency_p50", "latency_p99", "latency_mean"] {
+                add("kv", transport, params.clone(), (metric, "ns"));
+            }
+        }
+    }
+    for (transport, client) in [("tcp", "text"), ("auto", "native"), ("udp", "native")] {
+        let batches = if client == "text" { 4 } else { 1 };
+        for (way, connections) in [
+            ("single", 1),
+            ("single", 16),
+            ("pipelined", batches),
+            ("many_keys", batches),
+        ] {
+            let params = json!({
+                "client": client, "way": way, "connections": connections, "items_mib": 128
+            });
+            add(
+                "memcached",
+                transport,
+                params.clone(),
+                ("gets_per_s", "1/s"),
+            );
+            if client == "text" {
+                add("memcached", transport, params, ("gets_per_cpu_s", "1/s"));
+            }
+        }
+    }
 }
 
 /// Runs `dunlin report` on files.

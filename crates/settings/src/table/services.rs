@@ -100,7 +100,7 @@ pub(super) const SERVER: &[Setting] = &[
         "server.health_stuck",
         MILLIS,
         |server| &mut server.health_stuck,
-        "a thread that makes no turn for longer than this makes the server's health not serving",
+        "a server one of whose threads makes no turn for this time answers that it does not serve",
     )
     .within(250 * MS..=HOUR),
 ];

@@ -11,7 +11,7 @@ use clap::{ArgMatches, Subcommand};
 use crate::say::{print, with_causes};
 
 /// Options of the connection. They belong to the shell, which has only one.
-const OF_SHELL: [&str; 3] = ["server", "timeout", "transport"];
+const OF_SHELL: [&str; 6] = ["server", "timeout", "transport", "idle", "file", "set"];
 
 /// Reads lines until there are no more, or until one is `quit` or `exit`, and has `operate` run
 /// each command. Prints the error of each line that fails.
