@@ -2,7 +2,7 @@
 //! that the command names, or a pair of virtual interfaces that this process makes as root.
 //!
 //! Invariant: a link that was made ends with this process, and its namespaces have no name. A child
-//! enters its end, a [`Place`], before it opens anything. Called by experiments in the parent, and
+//! enters its end, a `Place`, before it opens anything. Called by experiments in the parent, and
 //! by the roles of its children.
 
 mod namespace;
