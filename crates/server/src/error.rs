@@ -47,7 +47,10 @@ impl fmt::Display for ServeError {
                 "the server has services of futures and of the poll API; start one for each",
             ),
             #[cfg(feature = "tower")]
-            Self::LayersOfPolls => f.write_str("layers wrap services of futures alone: serve this one by `service`, or without `layer`"),
+            Self::LayersOfPolls => f.write_str(
+                "layers wrap services of futures alone: serve this one by `service`, or without \
+                 `layer`",
+            ),
             Self::Panicked => f.write_str("a service panicked while it was made"),
         }
     }

@@ -96,7 +96,11 @@ fn memcacheds_clients_are_measured_against_memcached() {
         ("pipelined", 4),
         ("many_keys", 4),
     ];
-    let of = |client: &str, (way, connections): (&str, u32)| json!({"client": client, "way": way, "connections": connections, "items_mib": 1});
+    let of = |client: &str, (way, connections): (&str, u32)| {
+        let mut params = json!({"client": client, "way": way, "items_mib": 1});
+        params["connections"] = connections.into();
+        params
+    };
     let text = ways.map(|way| of("text", way));
     for metric in [
         "gets_per_s",
