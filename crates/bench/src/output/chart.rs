@@ -87,7 +87,7 @@ pub(crate) fn word(row: &Row, name: &str) -> Option<String> {
 
 /// A remark after a ratio of two rows: empty if they may be compared.
 pub(crate) fn unlike(one: &Row, other: &Row) -> &'static str {
-    match one.valid && other.valid && one.state == other.state {
+    match one.valid && other.valid && one.state.is_like(&other.state) {
         true => "",
         false => " (not both valid in one state of the machine)",
     }

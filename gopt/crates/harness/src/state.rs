@@ -63,6 +63,18 @@ impl Condition {
         }
     }
 
+    /// True if the figures of both rows may be compared: they come from the same state, or depend
+    /// on none.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self.state(), other.state()) {
+            (Some(State { ping_ns: one, .. }), Some(State { ping_ns: other, .. })) => {
+                agree(one.min(other), one.max(other))
+            }
+            _ => self == other,
+        }
+    }
+
     /// The account of an older row, which has none.
     pub(crate) fn of_older() -> Self {
         Self::Without(Reason::NotRecorded)

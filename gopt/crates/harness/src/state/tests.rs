@@ -56,6 +56,24 @@ fn a_state_takes_the_most_rounds_that_fit_and_not_the_fastest() {
 }
 
 /// Realistic ping-pongs, and rounds without any.
+#[test]
+fn rows_are_alike_if_their_states_are() {
+    let steady = |ping_ns: f64| {
+        Condition::Steady(State {
+            ping_ns,
+            min: ping_ns,
+            max: ping_ns,
+            left_out: 0,
+        })
+    };
+    let without = Condition::Without;
+    assert!(steady(100.0).is_like(&steady(130.0)));
+    assert!(!steady(131.0).is_like(&steady(100.0)));
+    assert!(!steady(100.0).is_like(&without(Reason::NotMeasured)));
+    assert!(without(Reason::NotMeasured).is_like(&without(Reason::NotMeasured)));
+    assert!(!without(Reason::Changing).is_like(&steady(490.0)));
+}
+
 fn any_rounds() -> impl Strategy<Value = Vec<Option<f64>>> {
     let ping = prop_oneof![9 => (80.0..600.0).prop_map(Some), 1 => Just(None)];
     prop::collection::vec(ping, 0..60)
