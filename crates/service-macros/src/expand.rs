@@ -78,9 +78,6 @@ fn async_server(service: &Service) -> TokenStream {
     } = service;
     let server = format_ident!("{name}Server");
     let doc = format!("Serves what implements [`{name}`]: give it to `Local::serve_typed`.");
-    let service_name = name.to_string();
-    let numbers = methods.iter().map(|method| method.number);
-    let markers = methods.iter().map(|method| &method.marker);
     let functions = methods.iter().map(|method| {
         let Method {
             docs,
@@ -99,6 +96,7 @@ fn async_server(service: &Service) -> TokenStream {
         }
     });
     let arms = methods.iter().map(|method| answer_arm(service, method));
+    let answering = answering(service, &quote!(::std::rc::Rc), arms);
     quote! {
         #(#docs)*
         #visibility trait #name {
@@ -112,19 +110,39 @@ fn async_server(service: &Service) -> TokenStream {
         impl<S: #name + 'static, R: #krate::IncomingRequest + 'static> #krate::AsyncService<R>
             for #server<S>
         {
-            const NAME: &'static str = #service_name;
-            const METHODS: &'static [u16] = &[#(#numbers),*];
-            const NAMES: &'static [&'static str] =
-                &[#(<#markers as #krate::Method>::NAME),*];
+            #answering
+        }
+    }
+}
 
-            async fn answer(
-                self: ::std::rc::Rc<Self>,
-                request: R,
-            ) -> ::core::result::Result<(), #krate::Error> {
-                match request.req_type().0 & !#krate::META {
-                    #(#arms)*
-                    _ => request.refuse(#krate::Refusal::UnknownMethod),
-                }
+/// The items of a trait of the glue for futures: name and methods of the service, and the function
+/// that answers a request with the arm of its number. `pointer` holds the service.
+fn answering(
+    service: &Service,
+    pointer: &TokenStream,
+    arms: impl Iterator<Item = TokenStream>,
+) -> TokenStream {
+    let Service {
+        krate,
+        name,
+        methods,
+        ..
+    } = service;
+    let service_name = name.to_string();
+    let numbers = methods.iter().map(|method| method.number);
+    let markers = methods.iter().map(|method| &method.marker);
+    quote! {
+        const NAME: &'static str = #service_name;
+        const METHODS: &'static [u16] = &[#(#numbers),*];
+        const NAMES: &'static [&'static str] = &[#(<#markers as #krate::Method>::NAME),*];
+
+        async fn answer(
+            self: #pointer<Self>,
+            request: R,
+        ) -> ::core::result::Result<(), #krate::Error> {
+            match request.req_type().0 & !#krate::META {
+                #(#arms)*
+                _ => request.refuse(#krate::Refusal::UnknownMethod),
             }
         }
     }

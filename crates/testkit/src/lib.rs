@@ -12,14 +12,17 @@
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
 //! | [`random`] | numbers from a seed |
+//! | [`child`], [`wait`] | the program of a test in a process of its own; waits for other processes |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
 //! | [`descriptors`] | as many open files as a test needs |
 //! | [`folder`] | a folder for files, which goes away with its test |
 //! | [`user`] | a thread whose sockets are those of another user |
 //!
-//! Invariant: nothing here reads a clock or draws a number that its caller did not seed.
+//! Invariant: nothing but [`wait`] and [`child`] reads a clock, and nothing draws a number that its
+//! caller did not seed.
 
 pub mod allocations;
+pub mod child;
 pub mod clock;
 pub mod corpus;
 pub mod counting;
@@ -34,6 +37,7 @@ pub mod random;
 pub mod session;
 pub mod stranger;
 pub mod user;
+pub mod wait;
 pub mod wire;
 pub mod workers;
 

@@ -95,6 +95,24 @@ impl Drop for Network {
 }
 
 impl Host {
+    /// Number of XDP programs at this end of the link. A program that its process has just left may
+    /// still be there: children of other tests keep copies of its descriptor until they execute
+    /// their programs.
+    ///
+    /// # Panics
+    /// If `ip` does not show the link.
+    pub fn xdp_programs(&self) -> usize {
+        self.run(|| {
+            let shown = Command::new("ip")
+                .args(["-d", "link", "show", "link0"])
+                .output();
+            let shown = shown.expect("`ip` was there before").stdout;
+            let shown = String::from_utf8_lossy(&shown);
+            assert!(shown.contains("link0"));
+            shown.matches("prog/xdp").count()
+        })
+    }
+
     /// This host's namespace and address, with an interface of it: `NAMESPACE/INTERFACE/ADDRESS`.
     pub fn place(&self, interface: &str) -> String {
         format!("{}/{interface}/{}", self.name, self.address)

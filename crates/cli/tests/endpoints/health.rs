@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use dunlin::{
     Auto, ConnectOptions, Nexus, ReqType, Rpc, Running as Server, Server as Builder, Tag,
 };
+use dunlin_testkit::wait::until;
 
-use super::{LIMIT, objects, run, text};
+use super::{objects, run, text};
 
 const TRAP: ReqType = ReqType(1);
 
@@ -61,14 +62,6 @@ impl Drop for Trap {
     fn drop(&mut self) {
         self.is_open.store(true, Ordering::Relaxed);
         drop(self.server.take());
-    }
-}
-
-fn until(is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < LIMIT, "it never comes to pass");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

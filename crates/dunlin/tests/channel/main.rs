@@ -24,14 +24,12 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use dunlin::{Channel, ChannelBuilder, Hub, Nexus, ReqType};
+use dunlin_testkit::wait::{PATIENCE, until};
 
 /// Answers with the request.
 const ECHO: ReqType = ReqType(1);
 /// Answers with the request, or never, as the server's role demands.
 const HOLD: ReqType = ReqType(2);
-
-/// No wait takes this long unless a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The transport between client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,15 +101,6 @@ fn own_host() -> String {
 fn free_port() -> String {
     let free = std::net::TcpListener::bind(own_host()).unwrap();
     free.local_addr().unwrap().to_string()
-}
-
-/// Waits until the condition holds.
-fn until(mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "it never comes to pass");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Not a test: plays the role that the parent's test has set, if this process is a child.

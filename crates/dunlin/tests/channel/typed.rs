@@ -10,7 +10,7 @@ use dunlin::service::{Context, Failure, Postcard};
 use dunlin::{Auto, Caller, ChannelError, Local, Ran, Tasks, service};
 use futures::channel::oneshot;
 
-use crate::{PATIENCE, WAYS, Way, block_on, free_port, own_host, until};
+use crate::{WAYS, Way, block_on, free_port, own_host, until};
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -199,7 +199,8 @@ fn the_server_gets_the_time_that_is_left() {
         let (left, store) = begun.join().unwrap();
         assert!((1..=9_500_000).contains(&left), "{left}");
         assert_eq!(block_on(store.patience(&())).unwrap(), 0);
-        let channel = way.channel(&address).deadline(PATIENCE).open().unwrap();
+        let span = Duration::from_secs(20);
+        let channel = way.channel(&address).deadline(span).open().unwrap();
         let left = block_on(StoreClient::over(channel).patience(&())).unwrap();
         assert!((1..=20_000_000).contains(&left), "{left}");
     }

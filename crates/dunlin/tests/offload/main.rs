@@ -10,15 +10,12 @@ mod queue;
 mod service;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use dunlin::{Auto, Caller, Local, Nexus, NexusBuilder, Offload, Running, Server, Session, Tasks};
+use dunlin_testkit::wait::{PATIENCE, until};
 
 use queue::Queue;
 use service::{JobsClient, JobsSendServer, Seen, Worker};
-
-/// No wait takes this long unless a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The transport between client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,14 +109,5 @@ impl Bench {
     fn finish<R>(&self, client: std::thread::JoinHandle<R>) -> R {
         self.run_until(|| client.is_finished());
         client.join().unwrap()
-    }
-}
-
-/// Waits until the condition holds.
-fn until(mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "it never comes to pass");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }

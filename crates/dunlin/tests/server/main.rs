@@ -12,12 +12,10 @@ mod service;
 mod signals;
 mod start;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dunlin::{Channel, ChannelBuilder, Hub, Nexus, NexusBuilder, Server, ServerBuilder};
-
-/// No wait takes this long unless a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+use dunlin_testkit::wait::{PATIENCE, until};
 
 /// The transport between client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,15 +55,6 @@ fn block_on<F: Future>(future: F) -> F::Output {
         let ended = tokio::time::timeout(PATIENCE, future).await;
         ended.expect("it never ends")
     })
-}
-
-/// Waits until the condition holds.
-fn until(mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "it never comes to pass");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Not a test: plays the role that the parent's test has set, if this process is a child.

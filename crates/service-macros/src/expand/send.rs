@@ -16,12 +16,9 @@ pub(super) fn server(service: &Service) -> TokenStream {
         methods,
         ..
     } = service;
-    let service_name = name.to_string();
     let send = format_ident!("{name}Send");
     let server = format_ident!("{name}SendServer");
     let doc = format!("Serves what implements [`{send}`]: give it to `Offload`.");
-    let numbers = methods.iter().map(|method| method.number);
-    let markers = methods.iter().map(|method| &method.marker);
     let declared = methods.iter().map(|method| declaration(krate, method));
     let shared = methods.iter().map(|method| {
         let signature = signature(krate, method);
@@ -33,6 +30,7 @@ pub(super) fn server(service: &Service) -> TokenStream {
         }
     });
     let arms = methods.iter().map(|method| arm(krate, &send, method));
+    let answering = super::answering(service, &quote!(::std::sync::Arc), arms);
     quote! {
         #(#docs)*
         ///
@@ -57,20 +55,7 @@ pub(super) fn server(service: &Service) -> TokenStream {
                 + ::core::marker::Sync
                 + 'static,
         {
-            const NAME: &'static str = #service_name;
-            const METHODS: &'static [u16] = &[#(#numbers),*];
-            const NAMES: &'static [&'static str] =
-                &[#(<#markers as #krate::Method>::NAME),*];
-
-            async fn answer(
-                self: ::std::sync::Arc<Self>,
-                request: R,
-            ) -> ::core::result::Result<(), #krate::Error> {
-                match request.req_type().0 & !#krate::META {
-                    #(#arms)*
-                    _ => request.refuse(#krate::Refusal::UnknownMethod),
-                }
-            }
+            #answering
         }
     }
 }

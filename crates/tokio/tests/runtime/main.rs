@@ -11,16 +11,14 @@ mod service;
 mod shutdown;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dunlin::{Channel, Hub, Nexus, NexusBuilder, Running, Server};
+use dunlin_testkit::wait::{PATIENCE, until};
 use dunlin_tokio::OnTokio;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use service::{JobsSendServer, Seen, Worker};
-
-/// No wait takes this long unless a test fails.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The transport between client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,15 +74,6 @@ fn block_on<F: Future>(future: F) -> F::Output {
         let ended = tokio::time::timeout(PATIENCE, future).await;
         ended.expect("it never ends")
     })
-}
-
-/// Waits until the condition holds.
-fn until(mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "it never comes to pass");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Not a test: plays the role that the parent's test has set, if this process is a child.

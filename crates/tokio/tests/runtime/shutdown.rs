@@ -1,75 +1,19 @@
 //! Drains: of a server in a process of its own, on a signal that tokio handles, and in a task.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use dunlin_testkit::child::{Child, role};
+
 use crate::service::{JobsClient, Seen};
-use crate::{PATIENCE, Way, block_on, runtime, until, worker};
+use crate::{Way, block_on, runtime, worker};
 
-const ROLE: &str = "DUNLIN_TOKIO_TEST";
-
-/// A process with a server. Dropping this kills it.
-struct Process {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Process {
-    fn start() -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
-            .env(ROLE, "serve")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (send, lines) = channel();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                // The test harness prints before the child does, without ending its line.
-                if let Some((_, said)) = line.split_once('#') {
-                    let _ = send.send(said.to_owned());
-                }
-            }
-        });
-        Self { child, lines }
-    }
-
-    fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).unwrap()
-    }
-
-    fn signal(&self, name: &str) {
-        let (id, name) = (self.child.id().to_string(), format!("-{name}"));
-        let sent = Command::new("kill").args([name, id]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    fn wait(&mut self) -> std::process::ExitStatus {
-        let mut ended = None;
-        until(|| {
-            ended = self.child.try_wait().unwrap();
-            ended.is_some()
-        });
-        ended.unwrap()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+const SERVES: &str = "serves";
 
 /// Serves until a signal comes, if this process is a child.
 pub(crate) fn main_if_asked() {
-    if std::env::var_os(ROLE).is_none() {
+    if role().is_none() {
         return;
     }
     let runtime = runtime();
@@ -88,7 +32,7 @@ pub(crate) fn main_if_asked() {
 #[test]
 fn a_signal_drains_a_server() {
     for signal in ["TERM", "INT"] {
-        let mut server = Process::start();
+        let server = Child::start(SERVES);
         let jobs = JobsClient::over(Way::Shm.open_at(server.line()));
         assert_eq!(block_on(jobs.run(&(1, 0))).unwrap(), 1);
         let slow = std::thread::spawn({
@@ -105,7 +49,7 @@ fn a_signal_drains_a_server() {
 
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
-    let mut server = Process::start();
+    let server = Child::start(SERVES);
     let jobs = JobsClient::over(Way::Shm.open_at(server.line()));
     let hangs = std::thread::spawn({
         let jobs = jobs.clone();
@@ -115,7 +59,7 @@ fn a_second_signal_ends_the_process_at_once() {
     server.signal("TERM");
     // The server still drains.
     std::thread::sleep(Duration::from_millis(200));
-    assert!(server.child.try_wait().unwrap().is_none());
+    assert!(server.is_running());
     server.signal("INT");
     assert_eq!(server.wait().code(), Some(128 + 2));
     assert!(hangs.join().unwrap().is_err());

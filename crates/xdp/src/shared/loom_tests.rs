@@ -14,15 +14,20 @@ const SHARES: Shares = Shares {
     frames: 2,
 };
 
+/// Both rings of a queue, over the memory that its kernel sees.
+fn rings(fill: &Shared, completion: &Shared) -> Arc<SharedRings> {
+    Arc::new(SharedRings::new(
+        Producer::new(fill.memory()),
+        Consumer::new(completion.memory()),
+        SHARES,
+    ))
+}
+
 #[test]
 fn each_completion_reaches_its_endpoint_once() {
     loom::model(|| {
         let (fill, completion) = (Shared::new(), Shared::new());
-        let rings = Arc::new(SharedRings::new(
-            Producer::new(fill.memory()),
-            Consumer::new(completion.memory()),
-            SHARES,
-        ));
+        let rings = rings(&fill, &completion);
         let mut kernel = Producer::<u64>::new(completion.memory());
         assert!(kernel.push(7) && kernel.push(107));
         let (other, ring) = (rings.clone(), completion.clone());
@@ -47,11 +52,7 @@ fn each_completion_reaches_its_endpoint_once() {
 fn frames_of_two_endpoints_reach_the_kernel_whole_and_once() {
     loom::model(|| {
         let (fill, completion) = (Shared::new(), Shared::new());
-        let rings = Arc::new(SharedRings::new(
-            Producer::new(fill.memory()),
-            Consumer::new(completion.memory()),
-            SHARES,
-        ));
+        let rings = rings(&fill, &completion);
         let (other, ring) = (rings.clone(), fill.clone());
         let second = thread::spawn(move || {
             let _keeps = ring;

@@ -5,20 +5,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 
 use dunlin_testkit::network::Network;
+use dunlin_testkit::wait::until;
 
 use super::*;
 
 /// The time by which an offer must be answered.
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(5)
-}
-
-fn until(holds: impl Fn() -> bool) {
-    let end = soon();
-    while !holds() {
-        assert!(Instant::now() < end);
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Asks the process at this name, and waits for its answer.
@@ -33,16 +26,6 @@ fn answer_at(name: &[u8], index: u32) -> io::Result<(Steering, Mode)> {
             other => return other,
         }
     }
-}
-
-/// XDP programs at the interface of the calling thread's namespace.
-fn programs() -> usize {
-    let shown = std::process::Command::new("ip")
-        .args(["-d", "link", "show", "link0"])
-        .output();
-    let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
-    assert!(shown.contains("link0"));
-    shown.matches("prog/xdp").count()
 }
 
 #[test]
@@ -72,9 +55,9 @@ fn a_program_lives_as_long_as_any_of_its_owners() {
             drop(offer);
             assert!(adopt(index, soon()).is_none(), "the offer has ended");
             drop(first);
-            assert_eq!(programs(), 1);
+            assert_eq!(network.left.xdp_programs(), 1);
             drop(second);
-            until(|| programs() == 0);
+            until(|| network.left.xdp_programs() == 0);
         });
     }
 }

@@ -2,6 +2,7 @@
 //! Without it, these tests say so and pass; with `DUNLIN_NO_SKIP=1` they fail instead.
 
 use dunlin_testkit::network::Network;
+use dunlin_testkit::wait::until;
 
 use super::*;
 use crate::device::Device;
@@ -233,28 +234,8 @@ fn an_interface_has_one_program_which_goes_with_its_link() {
             drop(first);
             second.attach(index, mode).unwrap();
         });
-        until(|| programs(&network) == 0);
+        until(|| network.left.xdp_programs() == 0);
     }
-}
-
-fn until(is_so: impl Fn() -> bool) {
-    let start = std::time::Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < std::time::Duration::from_secs(10));
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}
-
-/// Programs at the left end of the link.
-fn programs(network: &Network) -> usize {
-    network.left.run(|| {
-        let shown = std::process::Command::new("ip")
-            .args(["-d", "link", "show", "link0"])
-            .output();
-        let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
-        assert!(shown.contains("link0"));
-        shown.matches("prog/xdp").count()
-    })
 }
 
 #[test]

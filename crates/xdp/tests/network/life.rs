@@ -4,21 +4,10 @@ use std::io::ErrorKind;
 
 use dunlin_core::transport::Halves;
 use dunlin_testkit::network::{Host, Network};
+use dunlin_testkit::wait::until;
 use dunlin_xdp::{Mode, Options, Xdp, XdpRx, XdpTx};
 
 use crate::ends::{End, at};
-
-/// XDP programs at the interface of a host.
-pub(crate) fn programs(host: &Host) -> usize {
-    host.run(|| {
-        let shown = std::process::Command::new("ip")
-            .args(["-d", "link", "show", "link0"])
-            .output();
-        let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
-        assert!(shown.contains("link0"));
-        shown.matches("prog/xdp").count()
-    })
-}
 
 fn refused(host: &Host, options: &Options) -> std::io::Error {
     host.run(|| Xdp::open(options).map(|_| ()).unwrap_err())
@@ -36,11 +25,11 @@ fn the_interface_is_left_as_it_was() {
         };
         // Each half keeps all that it needs; when the last half goes, everything ends.
         let end = End::<Xdp>::open(&network.left, 1, &options);
-        assert_eq!(programs(&network.left), 1);
+        assert_eq!(network.left.xdp_programs(), 1);
         drop(end.halves.rx);
-        assert_eq!(programs(&network.left), 1);
+        assert_eq!(network.left.xdp_programs(), 1);
         drop(end.halves.tx);
-        until(|| programs(&network.left) == 0);
+        until(|| network.left.xdp_programs() == 0);
     }
 }
 
@@ -80,7 +69,7 @@ fn what_cannot_be_opened_says_why_and_leaves_nothing() {
         small.to_string().contains("a region of frames for 4"),
         "{small}"
     );
-    until(|| programs(host) == 0);
+    until(|| host.xdp_programs() == 0);
     let alone = Options {
         endpoints: 1,
         ..good.clone()
@@ -88,10 +77,10 @@ fn what_cannot_be_opened_says_why_and_leaves_nothing() {
     let end = End::<Xdp>::open(host, 1, &alone);
     let taken = refused(host, &good);
     assert_eq!(taken.kind(), ErrorKind::ResourceBusy, "{taken}");
-    assert_eq!(programs(host), 1);
+    assert_eq!(host.xdp_programs(), 1);
     drop(end);
     drop(End::<Xdp>::open(host, 1, &good));
-    until(|| programs(host) == 0);
+    until(|| host.xdp_programs() == 0);
 }
 
 /// Takes the right to pin any memory (`CAP_IPC_LOCK`) from the calling thread, and sets the limit
@@ -155,7 +144,7 @@ fn a_region_is_as_large_as_may_be_pinned() {
     assert!(why.contains("RLIMIT_MEMLOCK is 2097152 bytes"), "{why}");
     assert!(why.contains("xdp.endpoints"), "{why}");
     drop((first, second));
-    until(|| programs(&network.left) == 0);
+    until(|| network.left.xdp_programs() == 0);
 }
 
 /// The environment variable of the child, which opens an endpoint and waits to be killed.
@@ -188,23 +177,13 @@ fn a_killed_process_leaves_no_program() {
             .spawn()
             .unwrap()
     });
-    until(|| programs(&network.left) == 1);
+    until(|| network.left.xdp_programs() == 1);
     child.kill().unwrap();
     child.wait().unwrap();
-    until(|| programs(&network.left) == 0);
+    until(|| network.left.xdp_programs() == 0);
     drop(End::<Xdp>::open(
         &network.left,
         1,
         &at(&network.left, false),
     ));
-}
-
-/// Waits for up to ten seconds, because children of other tests keep copies of a link's descriptor
-/// until they execute their program.
-pub(crate) fn until(is_so: impl Fn() -> bool) {
-    let start = std::time::Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < std::time::Duration::from_secs(10));
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
 }

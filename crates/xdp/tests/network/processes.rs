@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{Halves, Rx};
 use dunlin_testkit::network::{Host, Network};
+use dunlin_testkit::wait::until;
 use dunlin_xdp::{Options, Xdp, XdpRx, XdpTx};
-
-use crate::life::{programs, until};
 
 /// The environment variable of a child: its queue.
 const QUEUE: &str = "DUNLIN_XDP_QUEUE";
@@ -172,7 +171,7 @@ fn the_others_keep_the_program() {
     let from = socket(&network.left);
     let [mut first, mut second, mut third] =
         [1, 0, 2].map(|queue| Holder::start(&network.right, queue));
-    assert_eq!(programs(&network.right), 1);
+    assert_eq!(network.right.xdp_programs(), 1);
     let steered = Got {
         frames: TOGETHER.into(),
         steered: TOGETHER.into(),
@@ -192,15 +191,15 @@ fn the_others_keep_the_program() {
     assert_eq!(second.reached_from(&from), steered);
     assert_eq!(third.reached_from(&from), by_kernel);
     assert_eq!(before.frames, 2 * u64::from(TOGETHER));
-    assert_eq!(programs(&network.right), 1);
+    assert_eq!(network.right.xdp_programs(), 1);
     // Another process can still join, and the last one takes the program with it.
     let mut fourth = Holder::start(&network.right, 3);
     assert_eq!(fourth.reached_from(&from), by_kernel);
     second.kill();
     third.kill();
-    assert_eq!(programs(&network.right), 1);
+    assert_eq!(network.right.xdp_programs(), 1);
     fourth.kill();
-    until(|| programs(&network.right) == 0);
+    until(|| network.right.xdp_programs() == 0);
 }
 
 #[test]

@@ -137,7 +137,8 @@ fn hold(parent: &Parent) -> anyhow::Result<()> {
                     partition: Some(partition),
                     answers: [ANSWERS[0] + items.value, ANSWERS[1]],
                 };
-                partition = apart(|| serve(parent, &mut orders, setting, batched, app))?;
+                let orders = &mut orders;
+                partition = apart(|| over!(setting, serve(parent, orders, setting, batched, app)))?;
                 parent.say(&())?;
             }
             Order::Alone { mix, span } => {
@@ -163,17 +164,7 @@ fn apart<R: Send>(work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Re
 }
 
 /// Serves until the parent orders the endpoint to close; returns the partition.
-fn serve(
-    parent: &Parent,
-    orders: &mut Receiver<Order>,
-    setting: Setting,
-    batched: bool,
-    app: App,
-) -> anyhow::Result<Partition> {
-    over!(setting, serve_on(parent, orders, setting, batched, app))
-}
-
-fn serve_on<T: Medium>(
+fn serve<T: Medium>(
     parent: &Parent,
     orders: &mut Receiver<Order>,
     setting: Setting,

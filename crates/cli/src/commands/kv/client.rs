@@ -77,7 +77,7 @@ pub(super) enum Command {
     #[command(after_help = EXAMPLES)]
     Load(load::Args),
     /// Reads these commands from the standard input, one per line, and runs them
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = shell::EXAMPLES)]
     Shell(ServerArgs),
 }
 
