@@ -8,6 +8,7 @@ mod discover;
 mod step;
 mod turns;
 
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,9 +21,9 @@ use crate::workspaces::{self, FOLDERS};
 /// the machine may be busy.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
-/// Number of lines of a failed step's output that are repeated at the end of a run, so that a log
-/// of which only the end is left still shows the cause.
-const LAST_LINES: usize = 40;
+/// Number of lines about failed tests, and of last lines, of a failed step's output that are
+/// repeated at the end of a run, so that a log of which only the end is left still shows the cause.
+const TELLING_LINES: usize = 60;
 
 /// The arguments of `cargo xtask ci`.
 #[derive(clap::Args)]
@@ -55,7 +56,12 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let begin = Instant::now();
-    let ran = turns::run(root, &steps)?;
+    let show = |output: &[u8]| {
+        let mut out = std::io::stdout().lock();
+        // A reader that has gone away is no failure of a step.
+        let _ = out.write_all(output).and_then(|()| out.flush());
+    };
+    let ran = turns::run(root, &steps, &show)?;
     println!("\n=== summary: time, processor time");
     let row = |took: Duration, cpu: Duration| {
         format!(
@@ -82,16 +88,11 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
             TOTAL.as_secs()
         );
     }
-    let mut failed = ran
-        .iter()
-        .filter(|ran| !ran.outcome.is_success())
-        .peekable();
-    let is_success = failed.peek().is_none();
-    for ran in failed {
-        println!("\n=== the end of {}", ran.step.name);
-        println!("{}", ran.last_lines(LAST_LINES)?);
+    for ran in ran.iter().filter(|ran| ran.outcome.explains()) {
+        println!("\n=== the failure of {}", ran.step.name);
+        println!("{}", ran.telling_lines(TELLING_LINES)?);
     }
-    Ok(is_success)
+    Ok(ran.iter().all(|ran| ran.outcome.is_success()))
 }
 
 /// The steps, in order. A new step is one line. Its limit is there for hangs: on a machine three
@@ -204,7 +205,7 @@ fn untimed() -> Vec<Step> {
 
 /// The tests of every workspace. A crate that fails does not hide the others.
 fn test() -> Step {
-    sh("test", 40, "cargo test --workspace --no-fail-fast")
+    sh("test", 40, "cargo test --workspace --no-fail-fast").of_tests()
 }
 
 /// The checks of every workspace.

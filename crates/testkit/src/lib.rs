@@ -12,6 +12,7 @@
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
 //! | [`random`] | numbers from a seed |
+//! | [`address`] | loopback addresses that no other test uses |
 //! | [`child`], [`wait`] | the program of a test in a process of its own; waits for other processes |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
 //! | [`descriptors`] | as many open files as a test needs |
@@ -21,6 +22,7 @@
 //! Invariant: nothing but [`wait`] and [`child`] reads a clock, and nothing draws a number that its
 //! caller did not seed.
 
+pub mod address;
 pub mod allocations;
 pub mod child;
 pub mod clock;

@@ -45,6 +45,8 @@ pub(super) struct Step {
     limit: Duration,
     may_skip: bool,
     is_untimed: bool,
+    /// The script runs tests by `cargo test`.
+    runs_tests: bool,
 }
 
 /// How a step ended.
@@ -53,6 +55,8 @@ pub(super) enum Outcome {
     Passed,
     /// It cannot run here, and that is allowed for this step.
     Skipped,
+    /// These tests failed, and passed when they ran again.
+    Unsteady(Vec<String>),
     /// The exit code; `None` if a signal ended it.
     Failed(Option<i32>),
     TimedOut,
@@ -61,7 +65,12 @@ pub(super) enum Outcome {
 impl Outcome {
     /// Whether the run may still pass. Only a step that may be skipped ends as `Skipped`.
     pub(super) fn is_success(&self) -> bool {
-        matches!(self, Self::Passed | Self::Skipped)
+        matches!(self, Self::Passed | Self::Skipped | Self::Unsteady(_))
+    }
+
+    /// Whether the step's output explains a failure.
+    pub(super) fn explains(&self) -> bool {
+        !matches!(self, Self::Passed | Self::Skipped)
     }
 }
 
@@ -70,6 +79,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Passed => f.write_str("passed"),
             Self::Skipped => f.write_str("skipped: it cannot run here"),
+            Self::Unsteady(tests) => write!(f, "passed, but only AGAIN: {}", tests.join(", ")),
             Self::Failed(Some(code)) => write!(f, "FAILED with exit code {code}"),
             Self::Failed(None) => f.write_str("FAILED by a signal"),
             Self::TimedOut => f.write_str("FAILED: it took too long and was ended"),
@@ -86,6 +96,7 @@ pub(super) fn sh(name: impl Into<String>, minutes: u64, script: impl Into<String
         limit,
         may_skip: false,
         is_untimed: false,
+        runs_tests: false,
     }
 }
 
@@ -105,6 +116,29 @@ impl Step {
             is_untimed: true,
             ..self
         }
+    }
+
+    /// The same step, marked as one that runs tests by `cargo test`.
+    pub(super) fn of_tests(self) -> Self {
+        Self {
+            runs_tests: true,
+            ..self
+        }
+    }
+
+    /// The step that runs only these tests of this step, one at a time; none if this step runs no
+    /// tests.
+    pub(super) fn again(&self, tests: &[String]) -> Option<Self> {
+        self.runs_tests.then(|| {
+            let names: Vec<String> = tests.iter().map(|name| format!("'{name}'")).collect();
+            let script = &self.script;
+            let script = format!("{script} -- --exact --test-threads=1 {}", names.join(" "));
+            Self {
+                script,
+                name: format!("{} again", self.name),
+                ..*self
+            }
+        })
     }
 
     /// True if another step may run at the same time.

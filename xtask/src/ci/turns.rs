@@ -1,8 +1,12 @@
 //! Runs the steps in order. Consecutive untimed steps run two at a time; any other step has the
 //! machine to itself. Called by `ci`.
+//!
+//! Few tests that fail run again. If they then pass, the run goes on, and the summary names them with
+//! their faults: a test that depends on the scheduler is to be mended, but says nothing about the
+//! change under test.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -15,6 +19,9 @@ use crate::workspaces;
 
 /// Number of untimed steps that run at a time.
 const AT_ONCE: usize = 2;
+
+/// More failed tests than these in a step do not run again.
+const MOST_AGAIN: usize = 3;
 
 /// A step that has run.
 #[derive(Debug)]
@@ -29,30 +36,69 @@ pub(super) struct Ran<'a> {
 }
 
 impl Ran<'_> {
-    /// The last lines that the step printed.
-    pub(super) fn last_lines(&self, count: usize) -> anyhow::Result<String> {
+    /// The names of the failed tests in the step's output.
+    fn failed_tests(&self) -> anyhow::Result<Vec<String>> {
+        let text = std::fs::read(&self.log).context("cannot read the output of a step")?;
+        let text = String::from_utf8_lossy(&text);
+        let failed = text.lines().filter_map(|line| {
+            let line = line.strip_prefix("test ")?;
+            line.strip_suffix(" ... FAILED")
+        });
+        Ok(failed.map(str::to_owned).collect())
+    }
+
+    /// The lines of the step's output that tell most about its failure: those that explain failed
+    /// tests, then the last ones; at most `count` of each kind.
+    pub(super) fn telling_lines(&self, count: usize) -> anyhow::Result<String> {
         let text = std::fs::read(&self.log)
             .with_context(|| format!("cannot read {}", self.log.display()))?;
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
-        Ok(lines[lines.len().saturating_sub(count)..].join("\n"))
+        let last = &lines[lines.len().saturating_sub(count)..];
+        let failures = failures(&lines).take(count);
+        Ok(failures
+            .chain(last.iter().copied())
+            .collect::<Vec<_>>()
+            .join("\n"))
     }
 }
 
-/// Runs all steps; the result is in their order.
-pub(super) fn run<'a>(root: &Path, steps: &'a [Step]) -> anyhow::Result<Vec<Ran<'a>>> {
+/// The lines about failed tests: in the output of each test program, those from `failures:` to its
+/// result.
+fn failures<'a>(lines: &[&'a str]) -> impl Iterator<Item = &'a str> {
+    lines
+        .iter()
+        .copied()
+        .scan(false, |is_inside, line| {
+            *is_inside |= line == "failures:";
+            let is_told = *is_inside;
+            *is_inside &= !line.starts_with("test result:");
+            Some(is_told.then_some(line))
+        })
+        .flatten()
+}
+
+/// Takes what steps print.
+pub(super) type Show<'s> = &'s (dyn Fn(&[u8]) + Sync);
+
+/// Runs all steps and shows their output; the result is in their order.
+pub(super) fn run<'a>(
+    root: &Path,
+    steps: &'a [Step],
+    show: Show<'_>,
+) -> anyhow::Result<Vec<Ran<'a>>> {
     let logs = logs(root)?;
     let mut all = Vec::new();
     for turn in steps.chunk_by(|one, next| one.is_untimed() && next.is_untimed()) {
         match turn {
             [step] => {
-                title(step);
+                show(title(step).as_bytes());
                 let log = logs.join(format!("{}.log", all.len()));
                 let mut shown = 0;
-                let show = |log: &Path| shown += show_from(log, shown);
-                all.push(time(root, step, log, show)?);
+                let go_on = |log: &Path| shown += show_from(log, shown, show);
+                all.push(time(root, step, log, go_on)?);
             }
-            _ => all.extend(together(root, turn, &logs, all.len())?),
+            _ => all.extend(together(root, turn, &logs, all.len(), show)?),
         }
     }
     Ok(all)
@@ -65,6 +111,7 @@ fn together<'a>(
     steps: &'a [Step],
     logs: &Path,
     first: usize,
+    show: Show<'_>,
 ) -> anyhow::Result<Vec<Ran<'a>>> {
     let queue = Mutex::new(steps.iter().enumerate());
     let next = || queue.lock().expect("no step panics").next();
@@ -75,8 +122,8 @@ fn together<'a>(
             let log = logs.join(format!("{}.log", first + at));
             let result = time(root, step, log, |_| ())?;
             let _printing = printing.lock().expect("no step panics");
-            title(step);
-            print!("{}", String::from_utf8_lossy(&std::fs::read(&result.log)?));
+            show(title(step).as_bytes());
+            show(&std::fs::read(&result.log)?);
             ran.push((at, result));
         }
         anyhow::Ok(ran)
@@ -93,12 +140,37 @@ fn together<'a>(
     Ok(ran.into_iter().map(|(_, ran)| ran).collect())
 }
 
-fn title(step: &Step) {
-    println!("\n=== {}: {}", step.name, step.script);
+fn title(step: &Step) -> String {
+    format!("\n=== {}: {}\n", step.name, step.script)
+}
+
+/// Runs a step and calls `meanwhile` with its log repeatedly. If few tests fail, they run again.
+fn time<'a>(
+    root: &Path,
+    step: &'a Step,
+    log: PathBuf,
+    mut meanwhile: impl FnMut(&Path),
+) -> anyhow::Result<Ran<'a>> {
+    let mut ran = run_once(root, step, log, &mut meanwhile)?;
+    let failed = match ran.outcome {
+        Outcome::Failed(_) => ran.failed_tests()?,
+        _ => Vec::new(),
+    };
+    let again = step.again(&failed);
+    if let Some(again) = again.filter(|_| (1..=MOST_AGAIN).contains(&failed.len())) {
+        let log = ran.log.with_extension("again.log");
+        let second = run_once(root, &again, log, |_| ())?;
+        ran.took += second.took;
+        ran.cpu += second.cpu;
+        if second.outcome == Outcome::Passed {
+            ran.outcome = Outcome::Unsteady(failed);
+        }
+    }
+    Ok(ran)
 }
 
 /// Runs a step and calls `meanwhile` with its log repeatedly.
-fn time<'a>(
+fn run_once<'a>(
     root: &Path,
     step: &'a Step,
     log: PathBuf,
@@ -117,17 +189,22 @@ fn time<'a>(
     })
 }
 
-/// Prints the bytes of a log from `at` on, and returns their number. Bytes that cannot be read now
-/// are printed later, or only stay in the log.
-fn show_from(log: &Path, at: u64) -> u64 {
-    let show = || {
+/// Shows the bytes of a log from `at` on, and returns their number. Bytes that cannot be read now
+/// are shown later, or only stay in the log.
+fn show_from(log: &Path, at: u64, show: Show<'_>) -> u64 {
+    let mut rest = Vec::new();
+    let mut read = || {
         let mut log = File::open(log)?;
         log.seek(SeekFrom::Start(at))?;
-        let count = io::copy(&mut log, &mut io::stdout())?;
-        io::stdout().flush()?;
-        io::Result::Ok(count)
+        log.read_to_end(&mut rest)
     };
-    show().unwrap_or(0)
+    match read() {
+        Ok(count) => {
+            show(&rest);
+            count as u64
+        }
+        Err(_) => 0,
+    }
 }
 
 /// The folder for outputs of steps.

@@ -18,12 +18,13 @@ mod typed;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use dunlin::{Channel, ChannelBuilder, Hub, Nexus, ReqType};
+use dunlin_testkit::address::{free_port, own_host};
 use dunlin_testkit::wait::{PATIENCE, until};
 
 /// Answers with the request.
@@ -86,21 +87,6 @@ fn block_on<F: Future>(future: F) -> F::Output {
             std::thread::park_timeout(PATIENCE);
         }
     }
-}
-
-/// A loopback address of this test's own, with any port. No other test listens there, so a server
-/// that restarts finds its port free.
-fn own_host() -> String {
-    static HOSTS: AtomicU8 = AtomicU8::new(1);
-    let [.., high, low] = std::process::id().to_be_bytes();
-    let host = HOSTS.fetch_add(1, Ordering::Relaxed);
-    format!("127.{}.{low}.{host}:0", high.max(1))
-}
-
-/// A loopback address of this test's own, with a port at which no server listens yet.
-fn free_port() -> String {
-    let free = std::net::TcpListener::bind(own_host()).unwrap();
-    free.local_addr().unwrap().to_string()
 }
 
 /// Not a test: plays the role that the parent's test has set, if this process is a child.

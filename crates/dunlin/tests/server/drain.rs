@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use dunlin::channel::State;
 use dunlin::{Channel, Running};
+use dunlin_testkit::address::own_host;
 
 use crate::service::{Book, WorkClient, Worker};
 use crate::{WAYS, Way, block_on, until};
@@ -17,6 +18,10 @@ const TASKS: u64 = 40;
 
 /// The longest handler, in milliseconds.
 const LONGEST: u64 = 20;
+
+/// A drain takes less. The longest handler takes 20 ms, and the time-out of a drain is 30 s; the rest
+/// is for a machine that does other work.
+const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) fn start(way: Way, at: &str, book: &Arc<Book>) -> Running {
     let server = way.server().threads(2).service(Worker::server(book));
@@ -83,7 +88,7 @@ pub(crate) fn wait_for_more(book: &Book, jobs: u64) {
 fn servers_drain_in_turn_and_no_call_is_lost_or_runs_twice() {
     for way in WAYS {
         let book = Arc::<Book>::default();
-        let mut servers = [0, 1].map(|_| Some(start(way, "127.0.0.1:0", &book)));
+        let mut servers = [0, 1].map(|_| Some(start(way, &own_host(), &book)));
         let addresses = servers.each_ref().map(|server| {
             let server = server.as_ref().unwrap();
             server.address().to_string()
@@ -100,11 +105,7 @@ fn servers_drain_in_turn_and_no_call_is_lost_or_runs_twice() {
             let took = begin.elapsed();
             assert_eq!(drained.cut_off, 0);
             assert!(drained.finished > 0, "{way:?} {drained:?}");
-            // The longest handler takes 20 ms; the rest is for a machine that does other work.
-            assert!(
-                took < Duration::from_secs(2),
-                "{way:?}: {took:?}, {drained:?}"
-            );
+            assert!(took < SOON, "{way:?}: {took:?}, {drained:?}");
             // Another process at the same address, as after an upgrade.
             servers[at] = Some(start(way, &addresses[at], &book));
         }
@@ -120,7 +121,7 @@ fn an_idle_channel_leaves_a_server_that_drains() {
         block_on(channel.ready()).unwrap();
         let begin = Instant::now();
         let drained = running.drain();
-        assert!(begin.elapsed() < Duration::from_secs(2), "{way:?}");
+        assert!(begin.elapsed() < SOON, "{way:?}");
         assert_eq!(drained, dunlin::Drained::default());
         until(|| channel.state().state == State::Gone);
     }

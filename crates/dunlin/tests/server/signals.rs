@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use dunlin_testkit::address::free_port;
 use dunlin_testkit::child::{Child, role};
 
 use crate::service::{Book, WorkClient, Worker};
@@ -17,18 +18,17 @@ pub(crate) fn main_if_asked() {
     let book = Arc::<Book>::default();
     let watched = Arc::clone(&book);
     std::thread::spawn(move || {
+        until(|| watched.runs.lock().unwrap().len() == 2);
+        println!("#runs");
+    });
+    let watched = Arc::clone(&book);
+    std::thread::spawn(move || {
         until(|| watched.hangs.load(Ordering::Relaxed) == 1);
         println!("#hangs");
     });
     let server = Way::Shm.server().service(Worker::server(&book));
     let drained = server.serve(address.as_str()).unwrap();
     println!("#{} {}", drained.finished, drained.cut_off);
-}
-
-/// A free port of this host.
-fn free_port() -> String {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().to_string()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_signal_drains_a_server() {
             let work = work.clone();
             move || block_on(work.run(&(2, 300)))
         });
-        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(server.line(), "runs");
         server.signal(signal);
         assert_eq!(slow.join().unwrap().unwrap(), 2);
         assert_eq!(server.line(), "1 0");

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dunlin::{Channel, ChannelError, Ran, ReqType};
+use dunlin_testkit::address::free_port;
 use dunlin_tokio::Repeat;
 use tower::hedge::Hedge;
 use tower::retry::Retry;
@@ -89,12 +90,6 @@ impl Service<dunlin::Outgoing> for Turns {
         self.next += 1;
         Service::call(&mut self.channels[next], call)
     }
-}
-
-/// A loopback address at which no server listens.
-fn free_port() -> String {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().to_string()
 }
 
 #[test]

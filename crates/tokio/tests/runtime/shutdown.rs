@@ -7,7 +7,7 @@ use std::time::Duration;
 use dunlin_testkit::child::{Child, role};
 
 use crate::service::{JobsClient, Seen};
-use crate::{Way, block_on, runtime, worker};
+use crate::{Way, block_on, runtime, until, worker};
 
 const SERVES: &str = "serves";
 
@@ -17,8 +17,13 @@ pub(crate) fn main_if_asked() {
         return;
     }
     let runtime = runtime();
-    let server = Way::Shm.serve(1, &worker(&Arc::default()), runtime.handle());
+    let seen = Arc::<Seen>::default();
+    let server = Way::Shm.serve(1, &worker(&seen), runtime.handle());
     let address = server.address();
+    std::thread::spawn(move || {
+        until(|| seen.started.load(Ordering::SeqCst) == 2);
+        println!("#started");
+    });
     let drained = runtime.block_on(async {
         let drained = tokio::spawn(dunlin_tokio::drain_on_signal(server));
         // By then, the task has registered the signals.
@@ -37,9 +42,9 @@ fn a_signal_drains_a_server() {
         assert_eq!(block_on(jobs.run(&(1, 0))).unwrap(), 1);
         let slow = std::thread::spawn({
             let jobs = jobs.clone();
-            move || block_on(jobs.run(&(2, 1500)))
+            move || block_on(jobs.run(&(2, 300)))
         });
-        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(server.line(), "started");
         server.signal(signal);
         assert_eq!(slow.join().unwrap().unwrap(), 2);
         assert_eq!(server.line(), "1 0");

@@ -10,6 +10,10 @@ fn meets(own: &str, other: &str) -> Step {
     sh(own, 1, format!("touch {own}; {wait}"))
 }
 
+/// Prints as two test programs do, of which the first fails.
+const FAILING: &str =
+    "printf 'a\\nfailures:\\nA\\ntest result: FAILED\\nb\\nmore\\nend\\n'; exit 1";
+
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("xtask-turns-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -22,7 +26,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn outcomes(folder: &Path, steps: &[Step]) -> Vec<(String, bool)> {
-    let ran = run(folder, steps).unwrap();
+    let ran = run(folder, steps, &|_| ()).unwrap();
     let one = |ran: Ran<'_>| (ran.step.name.clone(), ran.outcome.is_success());
     let outcomes = ran.into_iter().map(one).collect();
     std::fs::remove_dir_all(folder).unwrap();
@@ -54,16 +58,42 @@ fn a_timed_step_runs_alone() {
 }
 
 #[test]
-fn the_end_of_a_step_that_failed_can_be_read() {
+fn failed_tests_and_the_end_of_a_step_can_be_read() {
     let folder = folder("end");
     let steps = [
         sh("alone", 1, "seq 9; echo cause >&2; exit 1"),
         sh("one", 1, "echo of one; exit 1").untimed(),
+        sh("tests", 1, FAILING).untimed(),
         sh("other", 1, "echo of other").untimed(),
     ];
-    let ran = run(&folder, &steps).unwrap();
-    let ends = ran.iter().map(|ran| ran.last_lines(2).unwrap());
+    let ran = run(&folder, &steps, &|_| ()).unwrap();
+    let ends = ran.iter().map(|ran| ran.telling_lines(2).unwrap());
     let ends: Vec<String> = ends.collect();
     std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(ends, ["9\ncause", "of one", "of other"]);
+    let tests = "failures:\nA\nmore\nend";
+    assert_eq!(ends, ["9\ncause", "of one", tests, "of other"]);
+}
+
+/// Prints as a failed test program does, unless it runs again.
+const ONCE: &str = "again() { if [ $# = 0 ]; then echo 'test a::b ... FAILED'; exit 101; fi; \
+     [ \"$*\" = '-- --exact --test-threads=1 a::b' ]; }; again";
+
+#[test]
+fn few_failed_tests_run_again() {
+    let folder = folder("again");
+    let all = ONCE
+        .replace("echo", "for it in 1 2 3 4; do echo")
+        .replace("; exit", "; done; exit");
+    let steps = [
+        sh("unsteady", 1, ONCE).of_tests(),
+        sh("no tests", 1, ONCE),
+        sh("many", 1, all).of_tests(),
+        sh("broken", 1, "echo 'test a::b ... FAILED'; exit 1").of_tests(),
+    ];
+    let ran = run(&folder, &steps, &|_| ()).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let ends: Vec<&Outcome> = ran.iter().map(|ran| &ran.outcome).collect();
+    let unsteady = Outcome::Unsteady(vec!["a::b".to_owned()]);
+    let failed = |code| Outcome::Failed(Some(code));
+    assert_eq!(ends, [&unsteady, &failed(101), &failed(101), &failed(1)]);
 }
