@@ -164,28 +164,11 @@ fn untimed() -> Vec<Step> {
             "cargo run --release --package dunlin-sim --features mutants --bin control \
              -- --short --threads 2",
         ),
-        sh(
-            "build of hostile",
-            10,
-            "cargo build --release --package dunlin-hostile",
-        ),
-        sh(
-            "planted bugs",
-            20,
-            "cargo test --lib -p dunlin-sim -p dunlin-testkit -p dunlin-store \
-             --features dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-store/mutants \
-             -- differential:: life:: check::",
-        ),
-        sh(
-            "histories",
-            10,
-            "cargo test -p dunlin-kv --features mutants --test history",
-        ),
+        sh("planted bugs", 20, step::PLANTED),
         sh(
             "channels",
             15,
-            "cargo test -p dunlin-channel --features mutants --lib world:: && \
-             cargo xtask seeds --channel --count 10000 --threads 2 && \
+            "cargo xtask seeds --channel --count 10000 --threads 2 && \
              cargo xtask seeds --channel --mutants",
         ),
         sh(

@@ -11,7 +11,7 @@ use super::step::{Step, sh};
 use crate::workspaces::FOLDERS;
 
 /// How long each fuzz target runs.
-const FUZZ_SECONDS: u32 = 30;
+const FUZZ_SECONDS: u32 = 20;
 
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
 /// prints the content of the file `NAME.out` next to it. Only `x_server` may run for ever, if there

@@ -32,9 +32,18 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
     peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
     -- -D warnings";
 
+/// The tests that find planted bugs. One command builds them, so that crates that several of them
+/// use are compiled once.
+pub(super) const PLANTED: &str = "cargo test --lib --test history -p dunlin-sim -p dunlin-testkit \
+    -p dunlin-store -p dunlin-kv -p dunlin-channel --features \
+    dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-store/mutants,dunlin-kv/mutants \
+    -- differential:: life:: check:: world:: planted_bug";
+
 /// Attacks a server that a healthy client uses, and compares the client's latency in the phases of
-/// the run.
-pub(super) const HOSTILE: &str = "cargo xtask hostile --minutes 2";
+/// the run. The build is that of the tests, with optimization, but also with checks that a release
+/// build leaves out; it includes the examples so that the crates have the features of the tests.
+pub(super) const HOSTILE: &str = "cargo build --workspace --examples --bin dunlin-hostile --locked \
+    && \"${CARGO_TARGET_DIR:-target}\"/debug/dunlin-hostile --minutes 1";
 
 /// A named shell command.
 #[derive(Debug)]

@@ -44,13 +44,13 @@ fn a_handler_of_more_than_a_second_does_not_fail_its_session_over_shared_memory(
 }
 
 #[test]
-fn a_handler_of_many_timeouts_does_not_fail_its_session() {
+fn a_handler_of_many_timeouts_does_not_fail_its_session_over_udp() {
     slow_handler::<Udp>("6000 2", Duration::from_millis(500));
 }
 
 #[test]
-fn a_handler_of_a_minute_does_not_fail_its_session() {
-    slow_handler::<Shm>("60000 2", Duration::from_secs(1));
+fn a_handler_of_many_timeouts_does_not_fail_its_session_over_shared_memory() {
+    slow_handler::<Shm>("6000 2", Duration::from_millis(500));
 }
 
 #[test]
