@@ -160,6 +160,14 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
+        libraries: Some(&["raft", "slog"]),
+        optional: &["dunlin-nexus", "dunlin-sim"],
+        ..rule(
+            "dunlin-replica",
+            &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+        )
+    },
+    Rule {
         libraries: Some(&["mio", "rustix"]),
         optional: &["dunlin-transport"],
         ..rule(
@@ -334,6 +342,7 @@ const SAFE: &[&str] = &[
     "crates/store/src/lib.rs",
     "crates/memcached/src/lib.rs",
     "crates/kv/src/lib.rs",
+    "crates/replica/src/lib.rs",
     "crates/front/src/lib.rs",
     "xtask/src/main.rs",
     "gopt/crates/gopt-c/src/lib.rs",

@@ -1,0 +1,27 @@
+//! The protocol: bytes of requests and answers. All numbers are little endian, and every message
+//! begins with the version of the protocol.
+//!
+//! Invariant: a message that decodes encodes to the same bytes again, so two programs that agree on
+//! the bytes agree on the meaning. `docs/replica.md` has the tables for other languages. Called by
+//! `service`, `client`, `node` and `machine`.
+
+mod answer;
+pub(crate) mod cursor;
+mod format;
+mod members;
+mod parcel;
+mod request;
+mod status;
+
+pub use answer::Answer;
+pub use format::{
+    BOOTSTRAP, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, OPERATE, PARCEL, STATUS,
+    VERSION, WINDOW,
+};
+pub use members::{Member, Members, MembersError};
+pub use parcel::Parcel;
+pub use request::{Name, Operation, Request};
+pub use status::{Role, Status};
+
+#[cfg(test)]
+mod tests;

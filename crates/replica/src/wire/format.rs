@@ -1,0 +1,39 @@
+//! The protocol's numbers: its version, types of requests and limits; and the error that all of its
+//! messages share.
+
+use dunlin_wire::ReqType;
+
+/// The version of the protocol, the first byte of every message.
+pub const VERSION: u8 = 1;
+
+/// An operation of a client ([`Request`](super::Request)).
+pub const OPERATE: ReqType = ReqType(0x7200);
+/// Asks a replica for its state. The request is the version alone.
+pub const STATUS: ReqType = ReqType(0x7201);
+/// Makes a cluster of replicas that belong to none ([`Members`](super::Members)).
+pub const BOOTSTRAP: ReqType = ReqType(0x7202);
+/// Messages of Raft from one replica to another ([`Parcel`](super::Parcel)).
+pub const PARCEL: ReqType = ReqType(0x7203);
+
+/// Most bytes of a key. The shortest key has one byte.
+pub const MAX_KEY: usize = 1024;
+/// Most bytes of a value.
+pub const MAX_VALUE: usize = 1 << 20;
+/// Most bytes of a replica's address.
+pub const MAX_ADDRESS: usize = 255;
+/// Most replicas of a cluster.
+pub const MAX_MEMBERS: usize = 7;
+/// Numbers of one client's operations that may be under way at a time.
+pub const WINDOW: u64 = 32;
+
+/// The bytes are no message of this protocol, or of another version of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Malformed;
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the bytes are no message of this protocol, or of another version of it")
+    }
+}
+
+impl std::error::Error for Malformed {}

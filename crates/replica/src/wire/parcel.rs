@@ -1,0 +1,194 @@
+//! Messages of Raft between two replicas: all that one iteration has for the other, as one request,
+//! and the answers to them, as its response.
+//!
+//! The codec is this crate's own, with fixed fields; nothing of the network reaches the parser of
+//! `protobuf`. Messages that a replica gives to itself, proposals and requests to read have no
+//! bytes: clients talk to the leader. Positions of entries follow from that of their message, so a
+//! message cannot have gaps.
+
+use raft::eraftpb::{Entry, EntryType, Message, MessageType};
+
+use super::cursor::{Cursor, put_count, put_counted, put_words};
+use super::format::{Malformed, VERSION};
+
+/// Kinds of messages, each with its number.
+const KINDS: [(u8, MessageType); 10] = [
+    (1, MessageType::MsgAppend),
+    (2, MessageType::MsgAppendResponse),
+    (3, MessageType::MsgRequestVote),
+    (4, MessageType::MsgRequestVoteResponse),
+    (5, MessageType::MsgHeartbeat),
+    (6, MessageType::MsgHeartbeatResponse),
+    (7, MessageType::MsgRequestPreVote),
+    (8, MessageType::MsgRequestPreVoteResponse),
+    (9, MessageType::MsgTimeoutNow),
+    (10, MessageType::MsgSnapshot),
+];
+
+/// Bytes of a parcel without messages.
+const HEAD: usize = 32;
+/// Bytes of a message without context and entries.
+const MESSAGE: usize = 72;
+/// Bytes of an entry without data.
+const ENTRY: usize = 12;
+/// Most bytes of a message's context, in which a heartbeat carries the number of a read.
+const MAX_CONTEXT: usize = 64;
+
+/// Messages from one replica to another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Parcel {
+    /// The name of the cluster.
+    pub cluster: u64,
+    /// The sender's number.
+    pub from: u64,
+    /// The receiver's number.
+    pub to: u64,
+    /// The messages, all from this sender to this receiver.
+    pub messages: Vec<Message>,
+}
+
+impl Parcel {
+    /// Most bytes of a message that answers another one.
+    pub const RESPONSE: usize = MESSAGE + MAX_CONTEXT;
+
+    /// Bytes of a response that has room for `count` messages which answer others.
+    #[must_use]
+    pub const fn room(count: usize) -> usize {
+        HEAD + count * Self::RESPONSE
+    }
+
+    /// Whether a message has bytes.
+    #[must_use]
+    pub fn carries(message: &Message) -> bool {
+        KINDS.iter().any(|(_, kind)| *kind == message.msg_type)
+            && message
+                .snapshot
+                .as_ref()
+                .is_none_or(|it| it.data.is_empty())
+    }
+
+    /// The bytes of the parcel.
+    ///
+    /// # Panics
+    /// If a message has no bytes; see [`Self::carries`].
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let entries = self.messages.iter().flat_map(|message| &message.entries);
+        let data: usize = entries.map(|entry| ENTRY + entry.data.len()).sum();
+        let mut bytes = Vec::with_capacity(Self::room(self.messages.len()) + data);
+        bytes.extend_from_slice(&[VERSION, 0, 0, 0]);
+        put_count(&mut bytes, self.messages.len());
+        put_words(&mut bytes, &[self.cluster, self.from, self.to]);
+        for message in &self.messages {
+            put_message(&mut bytes, message);
+        }
+        bytes
+    }
+
+    /// Reads a parcel.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(bytes);
+        if cursor.u8()? != VERSION {
+            return Err(Malformed);
+        }
+        cursor.zeros::<3>()?;
+        let count = cursor.count(MESSAGE)?;
+        let mut parcel = Self {
+            cluster: cursor.u64()?,
+            from: cursor.u64()?,
+            to: cursor.u64()?,
+            messages: Vec::with_capacity(count),
+        };
+        for _ in 0..count {
+            let mut message = take_message(&mut cursor)?;
+            (message.from, message.to) = (parcel.from, parcel.to);
+            parcel.messages.push(message);
+        }
+        cursor.end()?;
+        Ok(parcel)
+    }
+}
+
+fn put_message(out: &mut Vec<u8>, message: &Message) {
+    let kind = KINDS.iter().find(|(_, kind)| *kind == message.msg_type);
+    let (number, _) = kind.expect("only messages with a number are sent");
+    let context = u8::try_from(message.context.len()).expect("the node's own, of eight bytes");
+    out.extend_from_slice(&[*number, u8::from(message.reject), context, 0]);
+    put_count(out, message.entries.len());
+    put_words(
+        out,
+        &[
+            message.term,
+            message.log_term,
+            message.index,
+            message.commit,
+            message.commit_term,
+            message.reject_hint,
+            message.request_snapshot,
+            0,
+        ],
+    );
+    out.extend_from_slice(&message.context);
+    for entry in &message.entries {
+        put_words(out, &[entry.term]);
+        put_counted(out, &entry.data);
+    }
+}
+
+fn take_message(cursor: &mut Cursor<'_>) -> Result<Message, Malformed> {
+    let number = cursor.u8()?;
+    let kind = KINDS.iter().find(|(own, _)| *own == number);
+    let (_, kind) = kind.ok_or(Malformed)?;
+    let reject = cursor.flag()?;
+    let context = usize::from(cursor.u8()?);
+    cursor.zeros::<1>()?;
+    let entries = cursor.count(ENTRY)?;
+    let mut message = Message {
+        msg_type: *kind,
+        reject,
+        term: cursor.u64()?,
+        log_term: cursor.u64()?,
+        index: cursor.u64()?,
+        commit: cursor.u64()?,
+        commit_term: cursor.u64()?,
+        reject_hint: cursor.u64()?,
+        request_snapshot: cursor.u64()?,
+        ..Message::default()
+    };
+    cursor.zeros::<8>()?;
+    if context > MAX_CONTEXT || (entries > 0 && *kind != MessageType::MsgAppend) {
+        return Err(Malformed);
+    }
+    message.context = cursor.bytes(context)?.to_vec().into();
+    message.entries = take_entries(cursor, entries, &message)?.into();
+    Ok(message)
+}
+
+/// Reads the entries of a message. Their terms never decrease, and none is later than the message.
+fn take_entries(
+    cursor: &mut Cursor<'_>,
+    count: usize,
+    message: &Message,
+) -> Result<Vec<Entry>, Malformed> {
+    let mut entries = Vec::with_capacity(count);
+    let (mut term, mut index) = (message.log_term, message.index);
+    for _ in 0..count {
+        index = index.checked_add(1).ok_or(Malformed)?;
+        let next = cursor.u64()?;
+        if next < term || next > message.term {
+            return Err(Malformed);
+        }
+        term = next;
+        entries.push(Entry {
+            entry_type: EntryType::EntryNormal,
+            term,
+            index,
+            data: cursor.counted()?.to_vec().into(),
+            ..Entry::default()
+        });
+    }
+    Ok(entries)
+}

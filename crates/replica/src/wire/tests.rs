@@ -1,0 +1,258 @@
+//! Golden vectors, and the bytes that are refused.
+
+use raft::eraftpb::{Entry, Message, MessageType};
+
+use super::*;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const NAME: Name = Name {
+    client: 0x0807_0605_0403_0201,
+    number: 7,
+    first: 5,
+};
+
+fn word(number: u8) -> String {
+    format!("{number:02x}") + "00000000000000"
+}
+
+/// Requests and their bytes.
+fn requests() -> Vec<(Request<'static>, String)> {
+    let name = "0102030405060708".to_owned() + &word(7) + &word(5);
+    let unnamed = word(0).repeat(3);
+    let cas = Operation::CompareAndSet(9, b"value");
+    vec![
+        (
+            Request::get(b"key"),
+            "0101030000000000".to_owned() + &unnamed + &word(0) + "6b6579",
+        ),
+        (
+            Request::OPEN,
+            "0102000000000000".to_owned() + &unnamed + &word(0),
+        ),
+        (
+            Request::write(NAME, b"key", Operation::Put(b"value")),
+            "0103030000000000".to_owned() + &name + &word(0) + "6b6579" + "76616c7565",
+        ),
+        (
+            Request::write(NAME, b"k", Operation::Delete),
+            "0104010000000000".to_owned() + &name + &word(0) + "6b",
+        ),
+        (
+            Request::write(NAME, b"key", cas),
+            "0105030000000000".to_owned() + &name + &word(9) + "6b6579" + "76616c7565",
+        ),
+    ]
+}
+
+#[test]
+fn requests_have_their_bytes() {
+    for (request, expected) in requests() {
+        let bytes = request.to_bytes();
+        assert_eq!(hex(&bytes), expected, "{request:?}");
+        assert_eq!(Request::decode(&bytes), Ok(request));
+    }
+}
+
+#[test]
+fn answers_have_their_bytes() {
+    let golden = [
+        (Answer::Found(3, b"v".to_vec()), "0101", 3, "76"),
+        (Answer::Missing, "0102", 0, ""),
+        (Answer::Written(4), "0103", 4, ""),
+        (Answer::Differs(5), "0104", 5, ""),
+        (Answer::Deleted(6), "0105", 6, ""),
+        (Answer::Opened(7), "0106", 7, ""),
+        (Answer::Moved(b"a:1".to_vec()), "0107", 0, "613a31"),
+        (Answer::Expired, "0108", 0, ""),
+        (Answer::Busy, "0109", 0, ""),
+        (Answer::Misnamed, "010a", 0, ""),
+    ];
+    for (answer, kind, number, tail) in golden {
+        let mut bytes = vec![0xff; answer.size()];
+        answer.encode(&mut bytes);
+        let expected = kind.to_owned() + "000000000000" + &word(number) + tail;
+        assert_eq!(hex(&bytes), expected, "{answer:?}");
+        assert_eq!(Answer::decode(&bytes), Ok(answer));
+    }
+}
+
+fn members() -> Members {
+    let member = |id: u64| Member {
+        id,
+        address: format!("h{id}"),
+    };
+    Members::new([2, 1, 3].map(member)).unwrap()
+}
+
+#[test]
+fn members_and_status_have_their_bytes() {
+    let list = "03000000".to_owned()
+        + &word(1)
+        + "02000000"
+        + "6831"
+        + &word(2)
+        + "02000000"
+        + "6832"
+        + &word(3)
+        + "02000000"
+        + "6833";
+    let bytes = members().to_bytes();
+    assert_eq!(hex(&bytes), "01".to_owned() + &list);
+    assert_eq!(Members::decode(&bytes), Ok(members()));
+    let status = Status {
+        id: 2,
+        role: Role::Leader,
+        term: 4,
+        leader: 2,
+        last: 9,
+        committed: 8,
+        applied: 7,
+        first: 1,
+        keys: 5,
+        members: Some(members()),
+    };
+    let words: String = [2, 4, 2, 9, 8, 7, 1, 5].map(word).concat();
+    assert_eq!(
+        hex(&status.to_bytes()),
+        "0103000000000000".to_owned() + &words + &list
+    );
+    for status in [status, Status::idle(6)] {
+        assert_eq!(Status::decode(&status.to_bytes()), Ok(status));
+    }
+}
+
+fn append() -> Parcel {
+    let entry = |term, index, data: &[u8]| Entry {
+        term,
+        index,
+        data: data.to_vec().into(),
+        ..Entry::default()
+    };
+    let message = Message {
+        msg_type: MessageType::MsgAppend,
+        from: 1,
+        to: 2,
+        term: 6,
+        log_term: 5,
+        index: 9,
+        commit: 8,
+        context: vec![0xcc].into(),
+        entries: vec![entry(5, 10, b"a"), entry(6, 11, b"")].into(),
+        ..Message::default()
+    };
+    let rejection = Message {
+        msg_type: MessageType::MsgAppendResponse,
+        from: 1,
+        to: 2,
+        term: 6,
+        reject: true,
+        reject_hint: 3,
+        commit_term: 4,
+        ..Message::default()
+    };
+    Parcel {
+        cluster: 7,
+        from: 1,
+        to: 2,
+        messages: vec![message, rejection],
+    }
+}
+
+#[test]
+fn parcels_have_their_bytes() {
+    let head = "0100000002000000".to_owned() + &[7, 1, 2].map(word).concat();
+    let message = "0100010002000000".to_owned() + &[6, 5, 9, 8, 0, 0, 0, 0].map(word).concat();
+    let entries = "cc".to_owned() + &word(5) + "01000000" + "61" + &word(6) + "00000000";
+    let rejection = "0201000000000000".to_owned() + &[6, 0, 0, 0, 4, 3, 0, 0].map(word).concat();
+    let bytes = append().to_bytes();
+    assert_eq!(hex(&bytes), head + &message + &entries + &rejection);
+    assert_eq!(Parcel::decode(&bytes), Ok(append()));
+}
+
+#[test]
+fn no_prefix_and_no_longer_message_decodes() {
+    let refuses = |bytes: &[u8], decode: &dyn Fn(&[u8]) -> bool| {
+        assert!(decode(bytes));
+        for len in 0..bytes.len() {
+            assert!(!decode(&bytes[..len]), "{len} of {}", bytes.len());
+        }
+        assert!(!decode(&[bytes, &[0]].concat()));
+    };
+    refuses(&append().to_bytes(), &|it| Parcel::decode(it).is_ok());
+    refuses(&members().to_bytes(), &|it| Members::decode(it).is_ok());
+    refuses(&Status::idle(3).to_bytes(), &|it| {
+        Status::decode(it).is_ok()
+    });
+    let open = Request::OPEN.to_bytes();
+    refuses(&open, &|it| Request::decode(it).is_ok());
+}
+
+#[test]
+fn a_changed_byte_decodes_to_its_own_bytes_or_not_at_all() {
+    let parcel = append().to_bytes();
+    for at in 0..parcel.len() {
+        for bit in 0..8 {
+            let mut bytes = parcel.clone();
+            bytes[at] ^= 1 << bit;
+            if let Ok(parcel) = Parcel::decode(&bytes) {
+                assert_eq!(parcel.to_bytes(), bytes);
+            }
+        }
+    }
+    for (request, _) in requests() {
+        let sound = request.to_bytes();
+        for at in 0..sound.len() {
+            for bit in 0..8 {
+                let mut bytes = sound.clone();
+                bytes[at] ^= 1 << bit;
+                if let Ok(request) = Request::decode(&bytes) {
+                    assert_eq!(request.to_bytes(), bytes);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_with_wrong_lengths_or_numbers_are_refused() {
+    let long = vec![b'k'; MAX_KEY + 1];
+    let value = vec![0; MAX_VALUE + 1];
+    let behind = Name { number: 4, ..NAME };
+    let bad = [
+        Request::get(b""),
+        Request::get(&long),
+        Request::write(NAME, b"k", Operation::Put(&value)),
+        Request::write(behind, b"k", Operation::Delete),
+        Request::write(Name { client: 0, ..NAME }, b"k", Operation::Delete),
+        Request::write(Name { first: 0, ..NAME }, b"k", Operation::Delete),
+    ];
+    for request in bad {
+        assert_eq!(Request::decode(&request.to_bytes()), Err(Malformed));
+    }
+}
+
+#[test]
+fn an_even_or_empty_cluster_and_doubles_are_refused() {
+    let member = |id: u64, address: &str| Member {
+        id,
+        address: address.to_owned(),
+    };
+    let refused = |members: &[Member]| Members::new(members.to_vec()).unwrap_err();
+    assert_eq!(refused(&[]), MembersError::Count(0));
+    assert_eq!(
+        refused(&[member(1, "a"), member(2, "b")]),
+        MembersError::Count(2)
+    );
+    let (first, second) = (member(1, "a"), member(2, "b"));
+    let double = [first.clone(), second.clone(), member(2, "c")];
+    assert_eq!(refused(&double), MembersError::Id(2));
+    let without = [member(0, "z"), first.clone(), second.clone()];
+    assert_eq!(refused(&without), MembersError::Id(0));
+    assert_eq!(
+        refused(&[first, second, member(3, "a")]),
+        MembersError::Address
+    );
+}
