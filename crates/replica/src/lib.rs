@@ -2,7 +2,17 @@
 
 #![forbid(unsafe_code)]
 
+mod log;
+mod machine;
+mod node;
+mod options;
 mod wire;
+
+pub use log::Log;
+pub use node::{Node, Output};
+#[cfg(feature = "mutants")]
+pub use options::Mutant;
+pub use options::Options;
 
 pub use wire::{
     Answer, BOOTSTRAP, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, Member, Members,

@@ -1,0 +1,176 @@
+//! The log of a replica and its promises: entries, term, vote, members.
+//!
+//! Invariant: entries have consecutive indices after `base`. The log is in memory; a write is done
+//! when its method returns. Called by `node`, and through [`Storage`] by Raft.
+
+use std::collections::VecDeque;
+
+use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use raft::{GetEntriesContext, RaftState, Storage, StorageError};
+
+use crate::wire::Members;
+
+/// Bytes that an entry counts in addition to its data when entries are put into a message.
+const ENTRY: u64 = 32;
+
+/// Index and term of the entry before the first.
+type Place = (u64, u64);
+
+/// Every log begins after this place, at which the members are agreed upon.
+const FIRST_BASE: Place = (1, 1);
+
+/// The log, and the promises that its replica has made.
+#[derive(Clone, Debug)]
+pub struct Log {
+    promises: HardState,
+    members: ConfState,
+    base: Place,
+    entries: VecDeque<Entry>,
+}
+
+impl Log {
+    /// The log of a new cluster.
+    #[must_use]
+    pub fn new(members: &Members) -> Self {
+        let (index, term) = FIRST_BASE;
+        Self {
+            promises: HardState {
+                term,
+                commit: index,
+                ..HardState::default()
+            },
+            members: ConfState {
+                voters: members.iter().map(|member| member.id).collect(),
+                ..ConfState::default()
+            },
+            base: FIRST_BASE,
+            entries: VecDeque::new(),
+        }
+    }
+
+    /// The index before the first entry.
+    #[must_use]
+    pub const fn base(&self) -> u64 {
+        self.base.0
+    }
+
+    /// The index of the last entry.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.base.0 + self.entries.len() as u64
+    }
+
+    /// Term and bytes of the entry at an index, if the log has it.
+    #[must_use]
+    pub fn at(&self, index: u64) -> Option<(u64, &[u8])> {
+        let entry = self.entries.get(self.place(index)?)?;
+        Some((entry.term, &entry.data))
+    }
+
+    /// The last index that the replica knew to be committed.
+    #[must_use]
+    pub fn committed(&self) -> u64 {
+        self.promises.commit
+    }
+
+    fn place(&self, index: u64) -> Option<usize> {
+        let place = index.checked_sub(self.base.0 + 1)?;
+        usize::try_from(place).ok()
+    }
+
+    /// Appends entries. They replace those that the log has from their first index on.
+    pub(crate) fn append(&mut self, entries: Vec<Entry>) {
+        let Some(first) = entries.first() else {
+            return;
+        };
+        let place = self.place(first.index);
+        let place = place.expect("no entry before the base is written again");
+        assert!(place <= self.entries.len(), "a log has no gap");
+        self.entries.truncate(place);
+        self.entries.extend(entries);
+    }
+
+    /// Writes term, vote and committed index.
+    pub(crate) fn promise(&mut self, promises: HardState) {
+        self.promises = promises;
+    }
+
+    /// Writes the committed index.
+    pub(crate) fn commit(&mut self, index: u64) {
+        self.promises.commit = index;
+    }
+
+    /// Plants the bug that the vote does not survive a restart.
+    #[cfg(feature = "mutants")]
+    pub fn forget_vote(&mut self) {
+        self.promises.vote = 0;
+    }
+
+    /// Plants the bug that the last entries do not survive a restart.
+    #[cfg(feature = "mutants")]
+    pub fn lose_tail(&mut self, entries: usize) {
+        let left = self.entries.len().saturating_sub(entries);
+        self.entries.truncate(left);
+        self.promises.commit = self.promises.commit.min(self.last());
+    }
+}
+
+impl Storage for Log {
+    fn initial_state(&self) -> raft::Result<RaftState> {
+        Ok(RaftState::new(self.promises.clone(), self.members.clone()))
+    }
+
+    fn entries(
+        &self,
+        low: u64,
+        high: u64,
+        max_size: impl Into<Option<u64>>,
+        _context: GetEntriesContext,
+    ) -> raft::Result<Vec<Entry>> {
+        let (Some(low), Some(high)) = (self.place(low), self.place(high)) else {
+            return Err(StorageError::Compacted.into());
+        };
+        if high > self.entries.len() {
+            return Err(StorageError::Unavailable.into());
+        }
+        let most = max_size.into().unwrap_or(u64::MAX);
+        let mut size = 0;
+        let fits = |entry: &&Entry| {
+            let is_first = size == 0;
+            size += ENTRY + entry.data.len() as u64;
+            is_first || size <= most
+        };
+        Ok(self
+            .entries
+            .range(low..high)
+            .take_while(fits)
+            .cloned()
+            .collect())
+    }
+
+    fn term(&self, index: u64) -> raft::Result<u64> {
+        if index == self.base.0 {
+            return Ok(self.base.1);
+        }
+        match self.at(index) {
+            Some((term, _)) => Ok(term),
+            None if index < self.base.0 => Err(StorageError::Compacted.into()),
+            None => Err(StorageError::Unavailable.into()),
+        }
+    }
+
+    fn first_index(&self) -> raft::Result<u64> {
+        Ok(self.base.0 + 1)
+    }
+
+    fn last_index(&self) -> raft::Result<u64> {
+        Ok(self.last())
+    }
+
+    fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+        Err(StorageError::SnapshotTemporarilyUnavailable.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Entries that are replaced, and the answers that Raft gets.
+
+use super::*;
+use crate::wire::Member;
+
+fn entry(index: u64, term: u64) -> Entry {
+    Entry {
+        index,
+        term,
+        data: vec![0; 10].into(),
+        ..Entry::default()
+    }
+}
+
+fn log() -> Log {
+    let member = Member {
+        id: 7,
+        address: "a".to_owned(),
+    };
+    let mut log = Log::new(&Members::new([member]).unwrap());
+    log.append((2..=6).map(|index| entry(index, 1)).collect());
+    log
+}
+
+fn read(log: &Log, low: u64, high: u64, most: u64) -> raft::Result<Vec<u64>> {
+    let entries = log.entries(low, high, most, GetEntriesContext::empty(false))?;
+    Ok(entries.iter().map(|entry| entry.index).collect())
+}
+
+#[test]
+fn later_entries_replace_earlier_ones() {
+    let mut log = log();
+    log.append(vec![entry(4, 2), entry(5, 2)]);
+    assert_eq!(log.last(), 5);
+    assert_eq!([1, 3, 4].map(|index| log.term(index).unwrap()), [1, 1, 2]);
+    assert!(log.term(6).is_err() && log.term(0).is_err());
+}
+
+#[test]
+fn a_read_has_one_entry_at_least_and_ends_at_its_size() {
+    let log = log();
+    let one = ENTRY + 10;
+    assert_eq!(read(&log, 2, 7, u64::MAX).unwrap(), [2, 3, 4, 5, 6]);
+    assert_eq!(read(&log, 3, 7, 0).unwrap(), [3]);
+    assert_eq!(read(&log, 3, 7, 2 * one).unwrap(), [3, 4]);
+    assert_eq!(read(&log, 3, 7, 3 * one - 1).unwrap(), [3, 4]);
+    assert!(read(&log, 1, 3, 0).is_err(), "before the base");
+    assert!(read(&log, 5, 8, 0).is_err(), "past the end");
+}

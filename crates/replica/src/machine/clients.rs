@@ -1,0 +1,87 @@
+//! The records of clients, by which a repeated write is recognised (Raft dissertation §6.3).
+//!
+//! A client opens itself with an entry, whose index is its name. Its record has the answers of
+//! writes that the client may repeat. Records are bounded: when there are [`MAX_CLIENTS`], the
+//! client whose last entry is the oldest leaves. A write of a client without a record is never
+//! applied, because it may be a repeat. Called by `machine`.
+
+use std::collections::BTreeMap;
+
+use super::{Name, meaning};
+use crate::wire::{Answer, WINDOW};
+
+/// The most clients with a record.
+pub(crate) const MAX_CLIENTS: usize = 8192;
+
+/// A write that was applied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Write {
+    meaning: u64,
+    answer: Answer,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Record {
+    /// The client has the answers of all writes below this number.
+    first: u64,
+    writes: BTreeMap<u64, Write>,
+    /// Its last entry.
+    last: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Clients {
+    records: BTreeMap<u64, Record>,
+    /// Clients by their last entries.
+    order: BTreeMap<u64, u64>,
+}
+
+impl Clients {
+    /// Opens the client whose name is the index of this entry.
+    pub(super) fn open(&mut self, index: u64) {
+        let record = Record {
+            first: 1,
+            writes: BTreeMap::new(),
+            last: index,
+        };
+        self.records.insert(index, record);
+        self.order.insert(index, index);
+        if self.records.len() > MAX_CLIENTS
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.records.remove(&oldest);
+        }
+    }
+
+    /// The answer to a write that must not be applied: it was applied before, or it has a name with
+    /// which nothing can be applied.
+    pub(super) fn earlier(&mut self, name: Name, entry: &[u8], index: u64) -> Option<Answer> {
+        let Some(record) = self.records.get_mut(&name.client) else {
+            return Some(Answer::Expired);
+        };
+        self.order.remove(&record.last);
+        self.order.insert(index, name.client);
+        record.last = index;
+        record.first = record.first.max(name.first);
+        record.writes = record.writes.split_off(&record.first);
+        if name.number < record.first || name.number >= record.first + WINDOW {
+            return Some(Answer::Misnamed);
+        }
+        let write = record.writes.get(&name.number)?;
+        match write.meaning == meaning(entry) {
+            true => Some(write.answer.clone()),
+            false => Some(Answer::Misnamed),
+        }
+    }
+
+    /// Notes a write that was applied.
+    pub(super) fn note(&mut self, name: Name, entry: &[u8], answer: &Answer) {
+        if let Some(record) = self.records.get_mut(&name.client) {
+            let write = Write {
+                meaning: meaning(entry),
+                answer: answer.clone(),
+            };
+            record.writes.insert(name.number, write);
+        }
+    }
+}

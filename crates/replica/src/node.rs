@@ -1,0 +1,306 @@
+//! A node: Raft, its log and the items, without input and output (TiKV's `raft`, unmodified).
+//!
+//! Messages, ticks and operations come in by methods; [`Node::run`] lets Raft work on all of them
+//! and returns messages and answers. So appends of one burst travel as one message for each
+//! follower, and the answer to a client leaves in the run in which the majority's answer came.
+//! Writes are answered when they are applied. Gets are answered from the items once a majority has
+//! confirmed that this node still leads (ReadIndex, Raft dissertation §6.4), without a log entry.
+//!
+//! Election time-outs come from the caller's generator: Raft draws its own from the system, which a
+//! seed could not repeat, and `run` replaces each (`Pace`).
+//!
+//! A panic of Raft means that the log or a promise is lost or wrong. Nothing here catches it, and
+//! no handler runs Raft, because endpoints catch handlers' panics. Called by `replica`.
+
+mod pace;
+mod waiting;
+
+use dunlin_core::Rng;
+use raft::eraftpb::{Entry, Message, MessageType};
+use raft::{Config, RawNode, Ready, StateRole};
+use slog::{Discard, Logger, o};
+
+use crate::log::Log;
+use crate::machine::Machine;
+use crate::options::Options;
+use crate::wire::{Answer, Role};
+use pace::Pace;
+use waiting::Waiting;
+
+/// Most bytes of entries that a leader has appended and not committed.
+const UNCOMMITTED: u64 = 64 << 20;
+
+/// A node whose operations are named by an `A`.
+pub struct Node<A> {
+    raft: RawNode<Log>,
+    machine: Machine,
+    waiting: Waiting<A>,
+    pace: Pace,
+    #[cfg(feature = "mutants")]
+    options: Options,
+}
+
+/// Messages and answers of a run.
+#[derive(Debug)]
+pub struct Output<A> {
+    /// Messages for other nodes.
+    pub messages: Vec<Message>,
+    /// Operations that have ended, each with its answer. [`Answer::Moved`] has no address: the
+    /// node does not know any.
+    pub answers: Vec<(A, Answer)>,
+}
+
+impl<A> Default for Output<A> {
+    fn default() -> Self {
+        Self {
+            messages: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+}
+
+impl<A> Node<A> {
+    /// Starts a node with a log, from its first entry on.
+    ///
+    /// # Panics
+    /// If the options are out of range, or the log does not name this node.
+    #[must_use]
+    pub fn new(id: u64, log: Log, options: Options) -> Self {
+        let base = log.base();
+        let config = Config {
+            id,
+            applied: base,
+            election_tick: Options::ELECTION_TICKS,
+            heartbeat_tick: options.heartbeat_ticks(),
+            max_size_per_msg: options.append_bytes,
+            max_inflight_msgs: options.appends,
+            max_uncommitted_size: UNCOMMITTED,
+            check_quorum: true,
+            pre_vote: true,
+            ..Config::default()
+        };
+        let logger = Logger::root(Discard, o!());
+        let raft = RawNode::new(&config, log, &logger).expect("the options are in range");
+        let mut machine = Machine::new(base);
+        plant(&mut machine, &options);
+        Self {
+            raft,
+            machine,
+            waiting: Waiting::new(options.operations),
+            pace: Pace::default(),
+            #[cfg(feature = "mutants")]
+            options,
+        }
+    }
+
+    /// Lets a tick of time pass.
+    pub fn on_tick(&mut self) {
+        self.raft.tick();
+    }
+
+    /// Takes a message of another node. One of a stranger, or that Raft cannot use now, is dropped.
+    pub fn on_message(&mut self, message: Message) {
+        if self.raft.raft.prs().get(message.from).is_some() {
+            // The only errors are those of messages that come too late.
+            let _ = self.raft.step(message);
+        }
+    }
+
+    /// Notes that messages to another node may be lost.
+    pub fn on_unreachable(&mut self, id: u64) {
+        self.raft.report_unreachable(id);
+    }
+
+    /// Takes a write, as the bytes of its request; the next run proposes it.
+    pub fn on_write(&mut self, request: Vec<u8>, asker: A) {
+        self.waiting.on_write(request, asker);
+    }
+
+    /// Takes a get.
+    pub fn on_get(&mut self, key: Vec<u8>, asker: A) {
+        self.waiting.on_get(key, asker);
+    }
+
+    /// Lets Raft work on all that has come in.
+    pub fn run(&mut self, rng: &mut Rng, out: &mut Output<A>) {
+        self.on_change(rng, out);
+        self.propose();
+        loop {
+            self.ask();
+            self.on_change(rng, out);
+            if !self.raft.has_ready() {
+                break;
+            }
+            let ready = self.raft.ready();
+            self.take(ready, out);
+        }
+        self.answer_gets(out);
+        self.waiting.refuse(out);
+    }
+
+    /// Whether this node leads.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.raft.raft.state == StateRole::Leader
+    }
+
+    /// The leader's number; 0: this node knows none.
+    #[must_use]
+    pub fn leader(&self) -> u64 {
+        self.raft.raft.leader_id
+    }
+
+    /// The term.
+    #[must_use]
+    pub fn term(&self) -> u64 {
+        self.raft.raft.term
+    }
+
+    /// The part of this node.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        match self.raft.raft.state {
+            StateRole::Leader => Role::Leader,
+            StateRole::Follower => Role::Follower,
+            StateRole::Candidate | StateRole::PreCandidate => Role::Candidate,
+        }
+    }
+
+    /// The last entry that is known to be committed.
+    #[must_use]
+    pub fn committed(&self) -> u64 {
+        self.raft.raft.raft_log.committed
+    }
+
+    /// The last entry that the items contain.
+    #[must_use]
+    pub fn applied(&self) -> u64 {
+        self.machine.applied()
+    }
+
+    /// Keys that have an item.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.machine.keys()
+    }
+
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        self.raft.store()
+    }
+
+    /// Draws a new time-out if Raft has, and answers all operations if this node does not lead, or
+    /// not in the term in which it took them.
+    fn on_change(&mut self, rng: &mut Rng, out: &mut Output<A>) {
+        let has_changed = self.pace.on_step(&mut self.raft.raft, rng);
+        if has_changed || !self.leads() {
+            self.waiting.on_lost(out);
+        }
+    }
+
+    /// Proposes all writes that wait as one message, so that Raft appends them together.
+    fn propose(&mut self) {
+        let requests = self.waiting.take_requests();
+        if requests.is_empty() {
+            return;
+        }
+        let last = self.raft.raft.raft_log.last_index();
+        let entry = |data: Vec<u8>| Entry {
+            data: data.into(),
+            ..Entry::default()
+        };
+        let message = Message {
+            msg_type: MessageType::MsgPropose,
+            from: self.raft.raft.id,
+            entries: requests.into_iter().map(entry).collect::<Vec<_>>().into(),
+            ..Message::default()
+        };
+        match self.raft.step(message) {
+            Ok(()) => self.waiting.on_appended(last),
+            Err(_) => self.waiting.on_dropped(),
+        }
+    }
+
+    /// Asks for the index at which the gets that wait may be answered. A leader does not know it
+    /// before it has committed an entry of its term, and Raft would drop the question.
+    fn ask(&mut self) {
+        if !self.leads() || !self.raft.raft.commit_to_current_term() {
+            return;
+        }
+        #[cfg(feature = "mutants")]
+        if self.options.shows(crate::options::Mutant::StaleRead) {
+            let applied = self.machine.applied();
+            return self.waiting.confirm_all(applied);
+        }
+        if let Some(number) = self.waiting.ask() {
+            self.raft.read_index(number.to_le_bytes().to_vec());
+        }
+    }
+
+    /// Does the work that Raft asks for, in the order that Raft needs: entries and promises are
+    /// written before the messages leave that speak of them.
+    fn take(&mut self, mut ready: Ready, out: &mut Output<A>) {
+        out.messages.append(&mut ready.take_messages());
+        for state in ready.take_read_states() {
+            self.waiting.on_confirmed(&state.request_ctx, state.index);
+        }
+        self.apply(&ready.take_committed_entries(), out);
+        let entries = ready.take_entries();
+        #[cfg(feature = "mutants")]
+        self.answer_early(&entries, out);
+        let log = self.raft.mut_store();
+        log.append(entries);
+        if let Some(promises) = ready.hs() {
+            log.promise(promises.clone());
+        }
+        out.messages.append(&mut ready.take_persisted_messages());
+        let mut light = self.raft.advance(ready);
+        if let Some(index) = light.commit_index() {
+            self.raft.mut_store().commit(index);
+        }
+        out.messages.append(&mut light.take_messages());
+        self.apply(&light.take_committed_entries(), out);
+        self.raft.advance_apply();
+    }
+
+    fn apply(&mut self, entries: &[Entry], out: &mut Output<A>) {
+        for entry in entries {
+            let answer = self.machine.apply(entry.index, &entry.data);
+            let answer = answer.unwrap_or_else(|_| {
+                panic!("entry {} is of another version of dunlin", entry.index)
+            });
+            self.waiting.on_applied(entry.index, answer, out);
+        }
+    }
+
+    fn answer_gets(&mut self, out: &mut Output<A>) {
+        let machine = &self.machine;
+        let get = |key: &[u8]| machine.get(key);
+        self.waiting.answer_gets(machine.applied(), get, out);
+    }
+
+    /// Answers writes that are in this log alone, for a planted bug.
+    #[cfg(feature = "mutants")]
+    fn answer_early(&mut self, entries: &[Entry], out: &mut Output<A>) {
+        if self.leads() && self.options.shows(crate::options::Mutant::EarlyAnswer) {
+            for entry in entries.iter().filter(|entry| !entry.data.is_empty()) {
+                let answer = Answer::Written(entry.index);
+                self.waiting.on_applied(entry.index, answer, out);
+            }
+        }
+    }
+}
+
+/// Plants the bug of the items, if the options name one.
+fn plant(machine: &mut Machine, options: &Options) {
+    #[cfg(feature = "mutants")]
+    if options.shows(crate::options::Mutant::Repeat) {
+        machine.repeat();
+    }
+    #[cfg(not(feature = "mutants"))]
+    let _ = (machine, options);
+}
+
+#[cfg(test)]
+mod tests;

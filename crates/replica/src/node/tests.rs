@@ -1,0 +1,236 @@
+//! Nodes in one thread, whose messages a test carries.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::wire::{Member, Members, Name, Operation, Request};
+
+struct Stage {
+    nodes: BTreeMap<u64, Node<u32>>,
+    rng: Rng,
+    /// Messages between these two are lost.
+    cut: Option<u64>,
+    answers: Vec<(u64, u32, Answer)>,
+    /// Messages with entries that were carried.
+    appends: usize,
+}
+
+impl Stage {
+    fn new(count: u64) -> Self {
+        let member = |id| Member {
+            id,
+            address: format!("node-{id}"),
+        };
+        let members = Members::new((1..=count).map(member)).unwrap();
+        let node = |id| (id, Node::new(id, Log::new(&members), Options::DEFAULT));
+        Self {
+            nodes: (1..=count).map(node).collect(),
+            rng: Rng::new(17),
+            cut: None,
+            answers: Vec::new(),
+            appends: 0,
+        }
+    }
+
+    /// Runs every node once and carries the messages; false: there were none.
+    fn step(&mut self) -> bool {
+        let mut messages = Vec::new();
+        for (id, node) in &mut self.nodes {
+            let mut out = Output::default();
+            node.run(&mut self.rng, &mut out);
+            messages.append(&mut out.messages);
+            let answers = out.answers.into_iter();
+            self.answers
+                .extend(answers.map(|(asker, answer)| (*id, asker, answer)));
+        }
+        let is_idle = messages.is_empty();
+        for message in messages {
+            self.appends += usize::from(!message.entries.is_empty());
+            if self.cut != Some(message.from) && self.cut != Some(message.to) {
+                self.nodes.get_mut(&message.to).unwrap().on_message(message);
+            }
+        }
+        !is_idle
+    }
+
+    fn settle(&mut self) {
+        while self.step() {}
+    }
+
+    fn tick(&mut self, ticks: usize) {
+        for _ in 0..ticks {
+            self.nodes.values_mut().for_each(Node::on_tick);
+            self.settle();
+        }
+    }
+
+    /// The leader of the highest term.
+    fn leader(&mut self) -> u64 {
+        for _ in 0..200 {
+            let leads = self.nodes.iter().filter(|(_, node)| node.leads());
+            let uncut = leads.filter(|(id, _)| self.cut != Some(**id));
+            if let Some((id, _)) = uncut.max_by_key(|(_, node)| node.term()) {
+                return *id;
+            }
+            self.tick(1);
+        }
+        panic!("nobody leads");
+    }
+
+    fn put(&mut self, node: u64, client: u64, number: u64) {
+        let name = Name {
+            client,
+            number,
+            first: 1,
+        };
+        let request = Request::write(name, b"key", Operation::Put(b"value"));
+        let asker = u32::try_from(number).unwrap();
+        let node = self.nodes.get_mut(&node).unwrap();
+        node.on_write(request.to_bytes(), asker);
+    }
+
+    fn open(&mut self, leader: u64) -> u64 {
+        let node = self.nodes.get_mut(&leader).unwrap();
+        node.on_write(Request::OPEN.to_bytes(), 0);
+        self.settle();
+        match self.answers.pop() {
+            Some((_, 0, Answer::Opened(client))) => client,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn three_five_and_seven_nodes_commit_a_write() {
+    for count in [1, 3, 5, 7] {
+        let mut stage = Stage::new(count);
+        let leader = stage.leader();
+        let client = stage.open(leader);
+        stage.put(leader, client, 1);
+        stage.settle();
+        let index = client + 1;
+        assert_eq!(stage.answers, [(leader, 1, Answer::Written(index))]);
+        stage.tick(Options::ELECTION_TICKS);
+        assert!(stage.nodes.values().all(|node| node.applied() == index));
+    }
+}
+
+#[test]
+fn writes_of_one_burst_travel_as_one_message_for_each_follower() {
+    let mut stage = Stage::new(5);
+    let leader = stage.leader();
+    let client = stage.open(leader);
+    stage.appends = 0;
+    for number in 1..=20 {
+        stage.put(leader, client, number);
+    }
+    stage.settle();
+    assert_eq!(stage.answers.len(), 20);
+    assert_eq!(stage.appends, 4);
+}
+
+#[test]
+fn the_answer_leaves_in_the_run_in_which_the_majority_has_answered() {
+    let mut stage = Stage::new(3);
+    let leader = stage.leader();
+    let client = stage.open(leader);
+    stage.put(leader, client, 1);
+    // The leader appends; the followers append and answer.
+    stage.step();
+    stage.step();
+    assert_eq!(stage.answers, []);
+    stage.step();
+    assert_eq!(stage.answers, [(leader, 1, Answer::Written(client + 1))]);
+}
+
+#[test]
+fn a_get_is_answered_after_a_majority_and_without_an_entry() {
+    let mut stage = Stage::new(3);
+    let leader = stage.leader();
+    let client = stage.open(leader);
+    stage.put(leader, client, 1);
+    stage.settle();
+    stage.answers.clear();
+    let last = stage.nodes[&leader].log().last();
+    stage
+        .nodes
+        .get_mut(&leader)
+        .unwrap()
+        .on_get(b"key".to_vec(), 9);
+    stage.step();
+    assert_eq!(stage.answers, [], "no majority has confirmed the leader");
+    stage.settle();
+    let found = Answer::Found(client + 1, b"value".to_vec());
+    assert_eq!(stage.answers, [(leader, 9, found)]);
+    assert_eq!(stage.nodes[&leader].log().last(), last);
+}
+
+#[test]
+fn a_leader_without_majority_answers_nothing_and_then_that_it_has_moved() {
+    let mut stage = Stage::new(3);
+    let old = stage.leader();
+    let client = stage.open(old);
+    stage.cut = Some(old);
+    stage.put(old, client, 1);
+    stage
+        .nodes
+        .get_mut(&old)
+        .unwrap()
+        .on_get(b"key".to_vec(), 9);
+    stage.settle();
+    assert_eq!(stage.answers, []);
+    let new = stage.leader();
+    assert_ne!(new, old);
+    stage.tick(3 * Options::ELECTION_TICKS);
+    let moved = |asker| (old, asker, Answer::Moved(Vec::new()));
+    assert_eq!(stage.answers, [moved(1), moved(9)]);
+    // The client repeats the write, which was never committed, and another that is.
+    stage.answers.clear();
+    stage.put(new, client, 1);
+    stage.put(new, client, 1);
+    stage.settle();
+    let written = stage.answers[0].2.clone();
+    assert_eq!(
+        stage.answers,
+        [(new, 1, written.clone()), (new, 1, written)]
+    );
+    stage.cut = None;
+    stage.tick(2 * Options::ELECTION_TICKS);
+    let applied: Vec<u64> = stage.nodes.values().map(Node::applied).collect();
+    assert!(applied.iter().all(|it| *it == applied[0]), "{applied:?}");
+}
+
+#[test]
+fn a_follower_and_a_full_leader_refuse() {
+    let mut stage = Stage::new(3);
+    let leader = stage.leader();
+    let client = stage.open(leader);
+    let follower = 1 + leader % 3;
+    stage.put(follower, client, 1);
+    stage.settle();
+    assert_eq!(stage.answers, [(follower, 1, Answer::Moved(Vec::new()))]);
+    stage.answers.clear();
+    for number in 0..=Options::DEFAULT.operations as u64 {
+        stage.put(leader, client, number + 1);
+    }
+    stage.step();
+    let (_, last, _) = stage.answers[0].clone();
+    assert_eq!(stage.answers, [(leader, last, Answer::Busy)]);
+    assert_eq!(last as usize, Options::DEFAULT.operations + 1);
+}
+
+#[test]
+fn time_outs_come_from_the_generator_alone() {
+    let run = || {
+        let mut stage = Stage::new(5);
+        let mut terms = Vec::new();
+        for _ in 0..10 {
+            let leader = stage.leader();
+            terms.push((leader, stage.nodes[&leader].term()));
+            stage.cut = Some(leader);
+            stage.tick(3 * Options::ELECTION_TICKS);
+        }
+        terms
+    };
+    assert_eq!(run(), run());
+}

@@ -1,0 +1,166 @@
+//! Operations of clients that are under way at a leader.
+//!
+//! A write waits for the next proposal, then for its entry to be applied. A get waits to be asked
+//! for, with all others of its run; then for a majority; then for the items to be as new as the
+//! index that it got. Invariant: every operation is answered once; all of them at the latest when
+//! the node stops to lead. Called by `node`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Output;
+use crate::wire::Answer;
+
+#[derive(Debug)]
+struct Get<A> {
+    key: Vec<u8>,
+    asker: A,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting<A> {
+    most: usize,
+    under_way: usize,
+    /// Writes that the next run proposes.
+    requests: Vec<Vec<u8>>,
+    askers: Vec<A>,
+    /// Writes in the log, by the indices of their entries.
+    appended: VecDeque<(u64, A)>,
+    gets: Vec<Get<A>>,
+    /// Gets that were asked for, by the number of the question.
+    asked: BTreeMap<u64, Vec<Get<A>>>,
+    /// Gets that may be answered when this index is applied.
+    confirmed: VecDeque<(u64, Vec<Get<A>>)>,
+    questions: u64,
+    busy: Vec<A>,
+}
+
+impl<A> Waiting<A> {
+    pub(super) const fn new(most: usize) -> Self {
+        Self {
+            most,
+            under_way: 0,
+            requests: Vec::new(),
+            askers: Vec::new(),
+            appended: VecDeque::new(),
+            gets: Vec::new(),
+            asked: BTreeMap::new(),
+            confirmed: VecDeque::new(),
+            questions: 0,
+            busy: Vec::new(),
+        }
+    }
+
+    pub(super) fn on_write(&mut self, request: Vec<u8>, asker: A) {
+        if self.under_way == self.most {
+            return self.busy.push(asker);
+        }
+        self.under_way += 1;
+        self.requests.push(request);
+        self.askers.push(asker);
+    }
+
+    pub(super) fn on_get(&mut self, key: Vec<u8>, asker: A) {
+        if self.under_way == self.most {
+            return self.busy.push(asker);
+        }
+        self.under_way += 1;
+        self.gets.push(Get { key, asker });
+    }
+
+    /// Moves out the writes to propose.
+    pub(super) fn take_requests(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.requests)
+    }
+
+    /// The writes are in the log, after this index.
+    pub(super) fn on_appended(&mut self, last: u64) {
+        let indices = last + 1..;
+        self.appended.extend(indices.zip(self.askers.drain(..)));
+    }
+
+    /// Raft has not taken the writes.
+    pub(super) fn on_dropped(&mut self) {
+        self.under_way -= self.askers.len();
+        self.busy.append(&mut self.askers);
+    }
+
+    /// Answers the write whose entry was applied, if it came to this leader.
+    pub(super) fn on_applied(&mut self, index: u64, answer: Answer, out: &mut Output<A>) {
+        if self
+            .appended
+            .front()
+            .is_some_and(|(first, _)| *first == index)
+            && let Some((_, asker)) = self.appended.pop_front()
+        {
+            self.under_way -= 1;
+            out.answers.push((asker, answer));
+        }
+    }
+
+    /// The number of a question for all gets that wait to be asked for.
+    pub(super) fn ask(&mut self) -> Option<u64> {
+        if self.gets.is_empty() {
+            return None;
+        }
+        self.questions += 1;
+        let gets = std::mem::take(&mut self.gets);
+        self.asked.insert(self.questions, gets);
+        Some(self.questions)
+    }
+
+    /// A majority has confirmed the leader; the question got this index.
+    pub(super) fn on_confirmed(&mut self, question: &[u8], index: u64) {
+        let number = question.try_into().map(u64::from_le_bytes);
+        let gets = number.ok().and_then(|number| self.asked.remove(&number));
+        if let Some(gets) = gets {
+            self.confirmed.push_back((index, gets));
+        }
+    }
+
+    /// Confirms all gets, for a planted bug.
+    #[cfg(feature = "mutants")]
+    pub(super) fn confirm_all(&mut self, index: u64) {
+        let gets = std::mem::take(&mut self.gets);
+        self.confirmed.push_back((index, gets));
+    }
+
+    /// Answers the gets whose index is applied.
+    pub(super) fn answer_gets(
+        &mut self,
+        applied: u64,
+        get: impl Fn(&[u8]) -> Answer,
+        out: &mut Output<A>,
+    ) {
+        while let Some((index, _)) = self.confirmed.front()
+            && *index <= applied
+            && let Some((_, gets)) = self.confirmed.pop_front()
+        {
+            self.under_way -= gets.len();
+            let answers = gets.into_iter().map(|it| (it.asker, get(&it.key)));
+            out.answers.extend(answers);
+        }
+    }
+
+    /// Answers all operations: this node does not lead any more.
+    pub(super) fn on_lost(&mut self, out: &mut Output<A>) {
+        if self.under_way == 0 {
+            return;
+        }
+        self.under_way = 0;
+        self.requests.clear();
+        let writes = self.askers.drain(..);
+        let writes = writes.chain(self.appended.drain(..).map(|(_, asker)| asker));
+        let asked = std::mem::take(&mut self.asked).into_values();
+        let confirmed = self.confirmed.drain(..).map(|(_, gets)| gets);
+        let gets = asked.chain(confirmed).flatten().chain(self.gets.drain(..));
+        let all = writes.chain(gets.map(|get| get.asker));
+        let moved = |asker| (asker, Answer::Moved(Vec::new()));
+        out.answers.extend(all.map(moved));
+    }
+
+    /// Answers the operations for which there was no room.
+    pub(super) fn refuse(&mut self, out: &mut Output<A>) {
+        let busy = self.busy.drain(..).map(|asker| (asker, Answer::Busy));
+        out.answers.extend(busy);
+    }
+}

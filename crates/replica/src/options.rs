@@ -1,0 +1,82 @@
+//! Options of a replica.
+
+use dunlin_core::Nanos;
+
+/// Options of a replica.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The shortest time without a leader after which a replica asks for votes. Each replica draws
+    /// its own time anew, between this one and twice as long.
+    pub election: Nanos,
+    /// Time between two heartbeats of a leader.
+    pub heartbeat: Nanos,
+    /// Most bytes of entries in one message to a follower.
+    pub append_bytes: u64,
+    /// Most messages with entries that a follower has not answered.
+    pub appends: usize,
+    /// Most operations of clients that are under way at a leader; it refuses others as busy.
+    pub operations: usize,
+    /// The pause after a session with another replica could not be made; it doubles with each
+    /// further failure.
+    pub least_pause: Nanos,
+    /// The longest pause.
+    pub most_pause: Nanos,
+    /// The planted bug of this replica.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<Mutant>,
+}
+
+/// A planted bug of a replica.
+#[cfg(feature = "mutants")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutant {
+    /// A leader answers a write when its own log has it.
+    EarlyAnswer,
+    /// A leader answers a get without asking whether it still leads.
+    StaleRead,
+    /// A repeated write is applied again.
+    Repeat,
+}
+
+impl Options {
+    /// The default options.
+    pub const DEFAULT: Self = Self {
+        election: Nanos::from_millis(75),
+        heartbeat: Nanos::from_millis(15),
+        append_bytes: 256 << 10,
+        appends: 8,
+        operations: 4096,
+        least_pause: Nanos::from_millis(1),
+        most_pause: Nanos::from_millis(200),
+        #[cfg(feature = "mutants")]
+        mutant: None,
+    };
+
+    /// Ticks of Raft in the shortest election time-out. Time-outs are drawn in ticks, so a replica
+    /// has this number of different ones.
+    pub(crate) const ELECTION_TICKS: usize = 30;
+
+    /// The time of a tick of Raft.
+    pub(crate) fn tick(&self) -> Nanos {
+        Nanos((self.election.0 / Self::ELECTION_TICKS as u64).max(1))
+    }
+
+    /// Ticks between two heartbeats.
+    pub(crate) fn heartbeat_ticks(&self) -> usize {
+        let ticks = usize::try_from(self.heartbeat.0 / self.tick().0);
+        ticks
+            .unwrap_or(usize::MAX)
+            .clamp(1, Self::ELECTION_TICKS / 3)
+    }
+
+    #[cfg(feature = "mutants")]
+    pub(crate) fn shows(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
