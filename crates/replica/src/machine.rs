@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 use crate::wire::{Answer, Malformed, Name, Operation, Request};
 use clients::Clients;
-pub(crate) use clients::MAX_CLIENTS;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Item {

@@ -1,5 +1,6 @@
 //! Operations, repeats, and the limits of records.
 
+use super::clients::MAX_CLIENTS;
 use super::*;
 
 struct Stage {

@@ -1,0 +1,311 @@
+//! A client of a cluster, as a machine that the owner of an endpoint drives.
+//!
+//! It finds the leader: it asks the replica that led last, follows the address in a refusal, and
+//! otherwise tries the next one after a pause. A write keeps its name when it is sent again, so it
+//! is applied once, whatever the leaders that it meets. Invariant: every operation ends once, at
+//! its deadline at the latest; then a write may still be applied.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `client/operation.rs` | one operation, its name, and its bytes |
+//! | `client/options.rs` | options, results and errors |
+//! | `client/receive.rs` | ends of calls |
+
+mod operation;
+mod options;
+mod receive;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use dunlin_core::{CallErrorKind, CallOptions, Cx, Nanos, Session, SessionEvent, Tag};
+
+use crate::lanes::{Lanes, Pauses};
+use crate::wire::{Name, OPERATE, WINDOW};
+pub use operation::Change;
+use operation::{Kind, Operation};
+pub use options::{ClientOptions, End, Error, Token};
+
+/// Marks the tags of a client's calls among those of its endpoint: "rc".
+const MARK: u64 = 0x7263 << 48;
+
+/// The name of the client in the cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Identity {
+    None,
+    /// It has asked for one.
+    Opening,
+    Open(u64),
+}
+
+/// A client of a cluster.
+#[derive(Debug)]
+pub struct Client {
+    options: ClientOptions,
+    lanes: Lanes,
+    /// The lane to the replica that is asked first.
+    leader: usize,
+    identity: Identity,
+    /// The number of the next write.
+    next_number: u64,
+    /// Numbers of writes that have not ended.
+    numbers: BTreeSet<u64>,
+    /// Operations that are not sent now, in order.
+    waiting: VecDeque<Operation>,
+    /// Operations that are sent, by the tags of their calls.
+    sent: BTreeMap<u64, Operation>,
+    tags: u64,
+    ends: VecDeque<End>,
+    /// Waiting operations may be able to go.
+    is_stirred: bool,
+    /// No operation is sent before this time.
+    pause_until: Nanos,
+}
+
+impl Client {
+    /// A client of the replicas at these addresses, without a session.
+    #[must_use]
+    pub fn new(addresses: impl IntoIterator<Item = String>, options: ClientOptions) -> Self {
+        let pauses = Pauses {
+            least: options.least_pause,
+            most: options.most_pause,
+        };
+        Self {
+            lanes: Lanes::new(addresses, pauses),
+            options,
+            leader: 0,
+            identity: Identity::None,
+            next_number: 1,
+            numbers: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            sent: BTreeMap::new(),
+            tags: 0,
+            ends: VecDeque::new(),
+            is_stirred: false,
+            pause_until: Nanos::ZERO,
+        }
+    }
+
+    /// Begins to read a key, with a deadline or the client's own. The end comes from
+    /// [`Self::next_end`].
+    ///
+    /// # Errors
+    /// The operation is not begun: [`Error::BadKey`].
+    pub fn begin_get(
+        &mut self,
+        key: &[u8],
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        self.begin(Kind::Get, key, token, deadline, cx)
+    }
+
+    /// Begins to change a key, with a deadline or the client's own. The end comes from
+    /// [`Self::next_end`].
+    ///
+    /// # Errors
+    /// The operation is not begun: [`Error::BadKey`] or [`Error::TooLong`].
+    pub fn begin_change(
+        &mut self,
+        key: &[u8],
+        change: Change,
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        self.begin(Kind::Change(change), key, token, deadline, cx)
+    }
+
+    fn begin(
+        &mut self,
+        kind: Kind,
+        key: &[u8],
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        let deadline = deadline.unwrap_or_else(|| cx.now() + self.options.deadline);
+        let operation = Operation::new(kind, key, token, deadline, self.options.expected_value)?;
+        self.waiting.push_back(operation);
+        self.is_stirred = true;
+        self.settle(cx);
+        Ok(())
+    }
+
+    /// The next end of an operation.
+    pub fn next_end(&mut self) -> Option<End> {
+        self.ends.pop_front()
+    }
+
+    /// Operations that have not ended, and perhaps the client's own request for a name.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.waiting.len() + self.sent.len()
+    }
+
+    /// An address with which the client wants a session. The owner begins to make one, and passes
+    /// it to [`Self::on_connecting`], or reports that it cannot to [`Self::on_refused`].
+    pub fn wish(&mut self, now: Nanos) -> Option<String> {
+        self.lanes.wish(now)
+    }
+
+    /// Notes the session that the owner makes for a wish.
+    pub fn on_connecting(&mut self, address: &str, session: Session) {
+        self.lanes.on_connecting(address, session);
+    }
+
+    /// Notes that a wish cannot be granted now.
+    pub fn on_refused(&mut self, address: &str, now: Nanos) {
+        self.lanes.on_refused(address, now);
+    }
+
+    /// Takes an event of a session. Sessions of others are passed over.
+    pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
+        match event {
+            SessionEvent::Connected(session) => {
+                self.is_stirred |= self.lanes.on_connected(session);
+            }
+            SessionEvent::Closed { session, .. } => self.lanes.on_closed(session, cx.now()),
+            SessionEvent::Accepted(_) => {}
+        }
+        self.settle(cx);
+    }
+
+    /// Does the work that time brings. The owner calls it before it waits, and when
+    /// [`Self::next_wakeup`] has come.
+    pub fn on_time(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        if self.waiting.iter().any(|it| it.deadline <= now) {
+            let late = self.take_waiting(|it| it.deadline <= now);
+            late.into_iter().for_each(|it| self.end_late(it));
+        }
+        self.is_stirred |= !self.waiting.is_empty() && now >= self.pause_until;
+        self.settle(cx);
+    }
+
+    /// When [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Nanos {
+        if !self.ends.is_empty() {
+            return Nanos::ZERO;
+        }
+        let deadlines = self.waiting.iter().map(|it| it.deadline);
+        let due = deadlines.min().unwrap_or(Nanos::MAX);
+        let pause = match self.is_stirred && !self.waiting.is_empty() {
+            true => self.pause_until,
+            false => Nanos::MAX,
+        };
+        due.min(pause).min(self.lanes.next_wish())
+    }
+
+    /// Moves out some of the operations that are not sent now.
+    fn take_waiting(&mut self, is_wanted: impl Fn(&Operation) -> bool) -> Vec<Operation> {
+        let all = std::mem::take(&mut self.waiting).into_iter();
+        let (taken, rest): (Vec<_>, Vec<_>) = all.partition(is_wanted);
+        self.waiting = rest.into();
+        taken
+    }
+
+    /// Sends the operations that can go.
+    fn settle(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_stirred || cx.now() < self.pause_until {
+            return;
+        }
+        self.is_stirred = false;
+        for _ in 0..self.waiting.len() {
+            if cx.now() < self.pause_until {
+                return;
+            }
+            let Some((lane, session)) = self.way() else {
+                return;
+            };
+            let Some(operation) = self.waiting.pop_front() else {
+                return;
+            };
+            match self.is_named(operation, cx.now()) {
+                Ok(operation) => self.send(operation, lane, session, cx),
+                Err(operation) => self.waiting.push_back(operation),
+            }
+        }
+    }
+
+    /// The lane on which operations go: that to the leader, or else any that is open.
+    fn way(&mut self) -> Option<(usize, Session)> {
+        let count = self.lanes.len();
+        let lanes = (0..count).map(|offset| (self.leader + offset) % count);
+        let mut open = lanes.filter_map(|lane| Some((lane, self.lanes.open(lane)?)));
+        let (lane, session) = open.next()?;
+        self.leader = lane;
+        Some((lane, session))
+    }
+
+    /// Gives a write its name. It gets none, and must wait, while the client has none or its window
+    /// is full.
+    fn is_named(&mut self, mut operation: Operation, now: Nanos) -> Result<Operation, Operation> {
+        if !operation.is_change() || operation.name.is_some() {
+            return Ok(operation);
+        }
+        match self.identity {
+            Identity::None => {
+                self.identity = Identity::Opening;
+                let deadline = now + self.options.deadline;
+                self.waiting.push_back(Operation::opening(deadline));
+                self.is_stirred = true;
+                Err(operation)
+            }
+            Identity::Opening => Err(operation),
+            Identity::Open(_) if self.next_number >= self.first() + WINDOW => Err(operation),
+            Identity::Open(client) => {
+                operation.name = Some((client, self.next_number));
+                self.numbers.insert(self.next_number);
+                self.next_number += 1;
+                Ok(operation)
+            }
+        }
+    }
+
+    /// The first number whose write has not ended.
+    fn first(&self) -> u64 {
+        *self.numbers.first().unwrap_or(&self.next_number)
+    }
+
+    fn send(&mut self, mut operation: Operation, lane: usize, session: Session, cx: &mut Cx<'_>) {
+        let name = operation.name.map(|(client, number)| Name {
+            client,
+            number,
+            first: self.first(),
+        });
+        let request = cx.copy(&operation.to_bytes(name));
+        let response = cx.buf(operation.room);
+        let (Ok(request), Ok(response)) = (request, response) else {
+            return self.try_later(operation, cx);
+        };
+        let left = operation.deadline.since(cx.now());
+        let options = CallOptions {
+            deadline: Some(left.min(self.options.attempt)),
+        };
+        self.tags += 1;
+        let tag = Tag(MARK | self.tags);
+        match cx.call_with(session, OPERATE, request, response, tag, options) {
+            Ok(_) => {
+                operation.attempts += 1;
+                operation.lane = lane;
+                self.sent.insert(tag.0, operation);
+            }
+            Err(refused) => {
+                cx.recycle([refused.request, refused.response]);
+                match refused.kind {
+                    CallErrorKind::TooLarge { .. } => self.end(operation, Err(Error::TooLong)),
+                    _ => self.try_later(operation, cx),
+                }
+            }
+        }
+    }
+
+    /// Has an operation wait, and all others with it, for a pause.
+    fn try_later(&mut self, operation: Operation, cx: &mut Cx<'_>) {
+        self.waiting.push_front(operation);
+        self.pause_until = cx.now() + self.options.pause;
+        self.is_stirred = true;
+    }
+}

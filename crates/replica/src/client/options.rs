@@ -1,0 +1,83 @@
+//! Options of a client, and the names and ends of its operations.
+
+use dunlin_core::Nanos;
+
+use crate::wire::Answer;
+
+/// The name of an operation, chosen by the program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Token(pub u64);
+
+/// Options of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientOptions {
+    /// The deadline of operations that are begun without one.
+    pub deadline: Nanos,
+    /// After this time without an answer, an operation is sent again, to the next replica.
+    pub attempt: Nanos,
+    /// The pause after a replica that does not know the leader, or cannot be reached.
+    pub pause: Nanos,
+    /// Bytes of a value for which a get makes room. A get of a longer value takes a second call.
+    pub expected_value: usize,
+    /// The pause after a session could not be made; it doubles with each further failure.
+    pub least_pause: Nanos,
+    /// The longest pause.
+    pub most_pause: Nanos,
+}
+
+impl ClientOptions {
+    /// The default options.
+    pub const DEFAULT: Self = Self {
+        deadline: Nanos::from_secs(5),
+        attempt: Nanos::from_millis(250),
+        pause: Nanos::from_millis(5),
+        expected_value: 1024,
+        least_pause: Nanos::from_millis(1),
+        most_pause: Nanos::from_millis(200),
+    };
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// The end of an operation.
+#[derive(Debug)]
+pub struct End {
+    /// The operation.
+    pub token: Token,
+    /// [`Answer::Found`] or [`Answer::Missing`] for a get; [`Answer::Written`],
+    /// [`Answer::Differs`] or [`Answer::Deleted`] for a change.
+    pub result: Result<Answer, Error>,
+}
+
+/// The reason why an operation has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// The key is empty or longer than [`MAX_KEY`](crate::MAX_KEY).
+    BadKey,
+    /// The value is longer than [`MAX_VALUE`](crate::MAX_VALUE), or than the session's messages.
+    TooLong,
+    /// No leader has answered before the deadline. The operation has changed nothing and never will.
+    Unavailable,
+    /// No leader has answered before the deadline. The change may be made, or not.
+    Unknown,
+    /// The replica does not speak this protocol, or another version of it.
+    Incompatible,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::BadKey => "a key has 1 to 1024 bytes",
+            Self::TooLong => "a value has 1 MiB at most",
+            Self::Unavailable => "no leader has answered; nothing has changed",
+            Self::Unknown => "no leader has answered; the change may be made, or not",
+            Self::Incompatible => "the replica does not speak this version of the protocol",
+        })
+    }
+}
+
+impl std::error::Error for Error {}

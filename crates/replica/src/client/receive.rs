@@ -1,0 +1,140 @@
+//! Ends of calls.
+
+use dunlin_core::{Cx, Done, RpcError};
+use dunlin_wire::ErrorCode;
+
+use super::operation::{Kind, Operation};
+use super::options::{End, Error};
+use super::{Client, Identity};
+use crate::wire::{Answer, MAX_VALUE};
+
+impl Client {
+    /// Takes the end of a call. Ends of other calls come back.
+    pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
+        let Some(operation) = self.sent.remove(&done.tag.0) else {
+            return Some(done);
+        };
+        self.is_stirred |= !self.waiting.is_empty();
+        match done.result {
+            Ok(()) => match Answer::decode(done.response.data()) {
+                Ok(answer) => self.on_answer(operation, answer, cx),
+                Err(_) => self.end(operation, Err(Error::Incompatible)),
+            },
+            Err(error) => self.on_failure(operation, error, cx),
+        }
+        cx.recycle([done.request, done.response]);
+        self.settle(cx);
+        None
+    }
+
+    fn on_answer(&mut self, operation: Operation, answer: Answer, cx: &mut Cx<'_>) {
+        match (&operation.kind, &answer) {
+            (Kind::Open, Answer::Opened(client)) => {
+                self.identity = Identity::Open(*client);
+                self.is_stirred = true;
+            }
+            (Kind::Get, Answer::Found(..) | Answer::Missing)
+            | (Kind::Change(_), Answer::Written(_) | Answer::Differs(_) | Answer::Deleted(_)) => {
+                self.end(operation, Ok(answer));
+            }
+            (_, Answer::Moved(address)) => {
+                let leader = self.lanes.find(address);
+                self.on_moved(operation, leader, cx);
+            }
+            (_, Answer::Busy) => self.repeat(operation, cx),
+            (Kind::Change(_), Answer::Expired) => self.on_expired(operation, cx),
+            _ => self.end(operation, Err(Error::Incompatible)),
+        }
+    }
+
+    /// A replica does not lead, and perhaps knows the lane to the leader.
+    fn on_moved(&mut self, operation: Operation, leader: Option<usize>, cx: &mut Cx<'_>) {
+        match leader.filter(|leader| *leader != operation.lane) {
+            Some(leader) if operation.deadline > cx.now() => {
+                self.leader = leader;
+                self.is_stirred = true;
+                self.waiting.push_front(operation);
+            }
+            _ => self.on_silent(operation, cx),
+        }
+    }
+
+    /// A replica has not answered, or does not know the leader.
+    fn on_silent(&mut self, operation: Operation, cx: &mut Cx<'_>) {
+        // Another operation may have found the leader meanwhile.
+        if self.leader == operation.lane {
+            self.leader = (operation.lane + 1) % self.lanes.len();
+        }
+        self.repeat(operation, cx);
+    }
+
+    fn repeat(&mut self, operation: Operation, cx: &mut Cx<'_>) {
+        match operation.deadline > cx.now() {
+            true => self.try_later(operation, cx),
+            false => self.end_late(operation),
+        }
+    }
+
+    /// The cluster does not know the client's name any more.
+    fn on_expired(&mut self, mut operation: Operation, cx: &mut Cx<'_>) {
+        let name = operation.name;
+        if name.is_some_and(|(client, _)| self.identity == Identity::Open(client)) {
+            self.identity = Identity::None;
+        }
+        if operation.attempts > 1 {
+            // An earlier attempt may have been applied before the name was forgotten.
+            return self.end(operation, Err(Error::Unknown));
+        }
+        if let Some((_, number)) = operation.name.take() {
+            self.numbers.remove(&number);
+        }
+        operation.attempts = 0;
+        self.repeat(operation, cx);
+    }
+
+    fn on_failure(&mut self, mut operation: Operation, error: RpcError, cx: &mut Cx<'_>) {
+        match error {
+            RpcError::ResponseTooLarge { size }
+                if operation.kind == Kind::Get
+                    && (operation.room + 1..=Answer::HEAD + MAX_VALUE)
+                        .contains(&(size as usize)) =>
+            {
+                operation.room = size as usize;
+                self.is_stirred = true;
+                self.waiting.push_front(operation);
+            }
+            RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _) => {
+                self.end(operation, Err(Error::Incompatible));
+            }
+            RpcError::TooLarge { .. } => self.end(operation, Err(Error::TooLong)),
+            _ => self.on_silent(operation, cx),
+        }
+    }
+
+    /// Ends an operation whose deadline has passed.
+    pub(super) fn end_late(&mut self, operation: Operation) {
+        let error = match operation.is_change() && operation.attempts > 0 {
+            true => Error::Unknown,
+            false => Error::Unavailable,
+        };
+        self.end(operation, Err(error));
+    }
+
+    pub(super) fn end(&mut self, operation: Operation, result: Result<Answer, Error>) {
+        if let Some((_, number)) = operation.name {
+            self.numbers.remove(&number);
+        }
+        if operation.kind != Kind::Open {
+            let token = operation.token;
+            return self.ends.push_back(End { token, result });
+        }
+        self.identity = Identity::None;
+        if result == Err(Error::Incompatible) {
+            // No write can have a name.
+            let writes = self.take_waiting(Operation::is_change);
+            writes
+                .into_iter()
+                .for_each(|it| self.end(it, result.clone()));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Lanes: sessions with other processes, one for each address.
+//!
+//! ```text
+//! Down ──wish──▶ Wanted ──▶ Connecting ──connected──▶ Open
+//!   ▲──────────────┴────closed, refused─────┴───────────┘
+//! ```
+//! A lane that goes down pauses, longer after each failure in a row, before it is wished for again.
+//! Called by `replica` and `client`; the owner of the endpoint grants the wishes.
+
+use dunlin_core::{Nanos, Session};
+
+/// The pauses of lanes that go down: the first, which doubles with each failure, and the longest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pauses {
+    pub(crate) least: Nanos,
+    pub(crate) most: Nanos,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// From this time on a session is wanted.
+    Down(Nanos),
+    /// The owner knows the wish.
+    Wanted,
+    Connecting(Session),
+    Open(Session),
+}
+
+#[derive(Debug)]
+struct Lane {
+    address: String,
+    state: State,
+    failures: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
+    pauses: Pauses,
+}
+
+impl Lane {
+    const fn session(&self) -> Option<Session> {
+        match self.state {
+            State::Down(_) | State::Wanted => None,
+            State::Connecting(session) | State::Open(session) => Some(session),
+        }
+    }
+
+    fn fail(&mut self, now: Nanos, pauses: Pauses) {
+        let factor = 1 << self.failures.min(16);
+        self.failures += 1;
+        self.state = State::Down(now + pauses.least.times(factor).min(pauses.most));
+    }
+}
+
+impl Lanes {
+    /// Lanes to some addresses.
+    pub(crate) fn new(addresses: impl IntoIterator<Item = String>, pauses: Pauses) -> Self {
+        let lane = |address| Lane {
+            address,
+            state: State::Down(Nanos::ZERO),
+            failures: 0,
+        };
+        Self {
+            lanes: addresses.into_iter().map(lane).collect(),
+            pauses,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// The lane to an address.
+    pub(crate) fn find(&self, address: &[u8]) -> Option<usize> {
+        let is_it = |lane: &Lane| lane.address.as_bytes() == address;
+        self.lanes.iter().position(is_it)
+    }
+
+    /// The session of a lane, if it is open.
+    pub(crate) fn open(&self, lane: usize) -> Option<Session> {
+        match self.lanes.get(lane)?.state {
+            State::Open(session) => Some(session),
+            _ => None,
+        }
+    }
+
+    /// An address with which a session is wanted now.
+    pub(crate) fn wish(&mut self, now: Nanos) -> Option<String> {
+        let is_due = |lane: &&mut Lane| matches!(lane.state, State::Down(at) if at <= now);
+        let lane = self.lanes.iter_mut().find(is_due)?;
+        lane.state = State::Wanted;
+        Some(lane.address.clone())
+    }
+
+    /// When the next wish is due.
+    pub(crate) fn next_wish(&self) -> Nanos {
+        let due = self.lanes.iter().filter_map(|lane| match lane.state {
+            State::Down(at) => Some(at),
+            _ => None,
+        });
+        due.min().unwrap_or(Nanos::MAX)
+    }
+
+    pub(crate) fn on_connecting(&mut self, address: &str, session: Session) {
+        if let Some(lane) = self.wanted(address) {
+            lane.state = State::Connecting(session);
+        }
+    }
+
+    pub(crate) fn on_refused(&mut self, address: &str, now: Nanos) {
+        let pauses = self.pauses;
+        if let Some(lane) = self.wanted(address) {
+            lane.fail(now, pauses);
+        }
+    }
+
+    /// Notes that a session is ready. False: it is of no lane.
+    pub(crate) fn on_connected(&mut self, session: Session) -> bool {
+        let Some(lane) = self.of(session) else {
+            return false;
+        };
+        lane.state = State::Open(session);
+        lane.failures = 0;
+        true
+    }
+
+    pub(crate) fn on_closed(&mut self, session: Session, now: Nanos) {
+        let pauses = self.pauses;
+        if let Some(lane) = self.of(session) {
+            lane.fail(now, pauses);
+        }
+    }
+
+    fn wanted(&mut self, address: &str) -> Option<&mut Lane> {
+        let is_it = |lane: &&mut Lane| lane.address == address && lane.state == State::Wanted;
+        self.lanes.iter_mut().find(is_it)
+    }
+
+    fn of(&mut self, session: Session) -> Option<&mut Lane> {
+        let is_it = |lane: &&mut Lane| lane.session() == Some(session);
+        self.lanes.iter_mut().find(is_it)
+    }
+}

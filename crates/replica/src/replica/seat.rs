@@ -1,0 +1,306 @@
+//! A seat: the node of a replica, and its sessions with the other members.
+//!
+//! A parcel of another member is answered in the run that it starts, with all messages for that
+//! member that answer others: so a follower's answer to an append is the response of the call that
+//! has brought it (eRPC §7.1). All other messages travel in calls of their own, one for each member
+//! and run. A call that fails tells Raft that messages may be lost. Called by `replica`.
+
+use dunlin_core::{CallOptions, Cx, Done, Nanos, SessionEvent, Tag, Ticket};
+use raft::eraftpb::{Message, MessageType};
+
+use crate::lanes::{Lanes, Pauses};
+use crate::log::Log;
+use crate::node::{Node, Output};
+use crate::options::Options;
+use crate::wire::{Answer, Members, Operation, PARCEL, Parcel, Request, Status};
+
+/// Marks the tags of a replica's calls among those of its endpoint: "rs".
+const MARK: u64 = 0x7273 << 48;
+
+/// Most messages in the response to a parcel.
+const MOST_ANSWERS: usize = 16;
+
+/// Calls to one member that have not ended. Messages for it are dropped while there are more.
+const MOST_CALLS: u32 = 32;
+
+/// Another member.
+#[derive(Debug)]
+struct Peer {
+    id: u64,
+    /// Calls that have not ended.
+    calls: u32,
+    /// Its parcels that have not been answered.
+    tickets: Vec<Ticket>,
+}
+
+pub(super) struct Seat {
+    members: Members,
+    cluster: u64,
+    node: Node<Ticket>,
+    /// The other members; each has the lane of the same number.
+    peers: Vec<Peer>,
+    lanes: Lanes,
+    tick: Nanos,
+    next_tick: Nanos,
+    /// A call to a member lasts this long at most.
+    deadline: Nanos,
+    /// Something has come in since the last run.
+    is_stirred: bool,
+    output: Output<Ticket>,
+}
+
+impl Seat {
+    pub(super) fn new(id: u64, members: Members, log: Log, options: &Options) -> Self {
+        let others = || members.iter().filter(|member| member.id != id);
+        let peer = |id| Peer {
+            id,
+            calls: 0,
+            tickets: Vec::new(),
+        };
+        let pauses = Pauses {
+            least: options.least_pause,
+            most: options.most_pause,
+        };
+        Self {
+            cluster: members.cluster(),
+            node: Node::new(id, log, *options),
+            peers: others().map(|member| peer(member.id)).collect(),
+            lanes: Lanes::new(others().map(|member| member.address.clone()), pauses),
+            tick: options.tick(),
+            next_tick: Nanos::ZERO,
+            deadline: options.election,
+            is_stirred: true,
+            output: Output::default(),
+            members,
+        }
+    }
+
+    pub(super) const fn cluster(&self) -> u64 {
+        self.cluster
+    }
+
+    pub(super) const fn node(&self) -> &Node<Ticket> {
+        &self.node
+    }
+
+    pub(super) fn status(&self, id: u64) -> Status {
+        let node = &self.node;
+        Status {
+            id,
+            role: node.role(),
+            term: node.term(),
+            leader: node.leader(),
+            last: node.log().last(),
+            committed: node.committed(),
+            applied: node.applied(),
+            first: node.log().base() + 1,
+            keys: node.keys() as u64,
+            members: Some(self.members.clone()),
+        }
+    }
+
+    pub(super) fn on_operation(&mut self, request: &Request<'_>, ticket: Ticket) {
+        self.is_stirred = true;
+        match request.operation {
+            Operation::Get => self.node.on_get(request.key.to_vec(), ticket),
+            _ => self.node.on_write(request.to_bytes(), ticket),
+        }
+    }
+
+    /// Whether a parcel is for this member, and of another one.
+    pub(super) fn accepts(&self, parcel: &Parcel, own: u64) -> bool {
+        let is_of_peer = self.peers.iter().any(|peer| peer.id == parcel.from);
+        parcel.cluster == self.cluster && parcel.to == own && is_of_peer
+    }
+
+    pub(super) fn on_parcel(&mut self, parcel: Parcel, ticket: Ticket) {
+        self.is_stirred = true;
+        let is_it = |peer: &&mut Peer| peer.id == parcel.from;
+        if let Some(peer) = self.peers.iter_mut().find(is_it) {
+            peer.tickets.push(ticket);
+        }
+        self.take(parcel.messages);
+    }
+
+    fn take(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            self.node.on_message(message);
+        }
+    }
+
+    pub(super) fn on_done(&mut self, done: Done, own: u64, cx: &mut Cx<'_>) -> Option<Done> {
+        let lane = usize::try_from(done.tag.0 ^ MARK).unwrap_or(usize::MAX);
+        let Some(peer) = self.peers.get_mut(lane) else {
+            return Some(done);
+        };
+        self.is_stirred = true;
+        peer.calls -= 1;
+        let (from, answer) = (peer.id, Parcel::decode(done.response.data()));
+        match answer {
+            Ok(parcel) if done.result.is_ok() && self.accepts(&parcel, own) => {
+                self.take(parcel.messages);
+            }
+            _ => self.node.on_unreachable(from),
+        }
+        cx.recycle([done.request, done.response]);
+        None
+    }
+
+    pub(super) fn on_session(&mut self, event: SessionEvent, now: Nanos) {
+        match event {
+            SessionEvent::Connected(session) => {
+                self.lanes.on_connected(session);
+            }
+            SessionEvent::Closed { session, .. } => self.lanes.on_closed(session, now),
+            SessionEvent::Accepted(_) => {}
+        }
+    }
+
+    pub(super) fn wish(&mut self, now: Nanos) -> Option<String> {
+        self.lanes.wish(now)
+    }
+
+    pub(super) fn on_connecting(&mut self, address: &str, session: dunlin_core::Session) {
+        self.lanes.on_connecting(address, session);
+    }
+
+    pub(super) fn on_refused(&mut self, address: &str, now: Nanos) {
+        self.lanes.on_refused(address, now);
+    }
+
+    #[inline]
+    pub(super) fn is_due(&self, now: Nanos) -> bool {
+        self.is_stirred || now >= self.next_tick
+    }
+
+    pub(super) fn next_wakeup(&self) -> Nanos {
+        match self.is_stirred {
+            true => Nanos::ZERO,
+            false => self.next_tick.min(self.lanes.next_wish()),
+        }
+    }
+
+    pub(super) fn run(&mut self, own: u64, cx: &mut Cx<'_>) {
+        self.is_stirred = false;
+        if cx.now() >= self.next_tick {
+            // After a pause of the process, one tick passes. More would have it ask for votes before
+            // it has read the messages that wait for it.
+            self.next_tick = cx.now() + self.tick;
+            self.node.on_tick();
+        }
+        let mut output = std::mem::take(&mut self.output);
+        self.node.run(cx.rng(), &mut output);
+        for lane in 0..self.peers.len() {
+            self.send(own, lane, &mut output.messages, cx);
+        }
+        output.messages.clear();
+        self.answer(&mut output, cx);
+        self.output = output;
+    }
+
+    /// Sends a member the messages for it.
+    fn send(&mut self, own: u64, lane: usize, messages: &mut Vec<Message>, cx: &mut Cx<'_>) {
+        let to = self.peers[lane].id;
+        let mut parcel = Parcel {
+            cluster: self.cluster,
+            from: own,
+            to,
+            messages: Vec::new(),
+        };
+        let mut tickets = std::mem::take(&mut self.peers[lane].tickets);
+        if let Some(last) = tickets.pop() {
+            parcel.messages = take_if(messages, MOST_ANSWERS, |it| it.to == to && is_answer(it));
+            reply(last, &parcel, cx);
+            parcel.messages.clear();
+        }
+        for ticket in tickets.drain(..) {
+            reply(ticket, &parcel, cx);
+        }
+        self.peers[lane].tickets = tickets;
+        parcel.messages = take_if(messages, usize::MAX, |it| it.to == to);
+        parcel.messages.retain(Parcel::carries);
+        if !parcel.messages.is_empty() && !self.call(lane, &parcel, cx) {
+            self.node.on_unreachable(to);
+        }
+    }
+
+    /// Sends a parcel in a call. False: it cannot go.
+    fn call(&mut self, lane: usize, parcel: &Parcel, cx: &mut Cx<'_>) -> bool {
+        let Some(session) = self.lanes.open(lane) else {
+            return false;
+        };
+        if self.peers[lane].calls >= MOST_CALLS {
+            return false;
+        }
+        let room = cx.buf(Parcel::room(MOST_ANSWERS));
+        let (Ok(request), Ok(response)) = (cx.copy(&parcel.to_bytes()), room) else {
+            return false;
+        };
+        let options = CallOptions {
+            deadline: Some(self.deadline),
+        };
+        let tag = Tag(MARK | lane as u64);
+        match cx.call_with(session, PARCEL, request, response, tag, options) {
+            Ok(_) => {
+                self.peers[lane].calls += 1;
+                true
+            }
+            Err(refused) => {
+                cx.recycle([refused.request, refused.response]);
+                false
+            }
+        }
+    }
+
+    fn answer(&self, output: &mut Output<Ticket>, cx: &mut Cx<'_>) {
+        let leader = self.members.get(self.node.leader());
+        for (ticket, mut answer) in output.answers.drain(..) {
+            if let (Answer::Moved(address), Some(leader)) = (&mut answer, leader) {
+                *address = leader.address.clone().into_bytes();
+            }
+            // The client may have given up.
+            let _ = cx.reply(ticket, answer.size(), |out| answer.encode(out));
+        }
+    }
+}
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seat")
+            .field("members", &self.members)
+            .field("peers", &self.peers)
+            .finish_non_exhaustive()
+    }
+}
+
+fn reply(ticket: Ticket, parcel: &Parcel, cx: &mut Cx<'_>) {
+    let bytes = parcel.to_bytes();
+    // The other member may have given up.
+    let _ = cx.reply(ticket, bytes.len(), |out| out.copy_from_slice(&bytes));
+}
+
+/// Moves out the messages that fit, up to a number of them.
+fn take_if(
+    messages: &mut Vec<Message>,
+    most: usize,
+    fits: impl Fn(&Message) -> bool,
+) -> Vec<Message> {
+    let mut left = most;
+    let taken = messages.extract_if(.., |message| {
+        let takes = left > 0 && fits(message);
+        left -= usize::from(takes);
+        takes
+    });
+    taken.collect()
+}
+
+/// Whether a message answers another one, and so has a bounded length.
+fn is_answer(message: &Message) -> bool {
+    matches!(
+        message.msg_type,
+        MessageType::MsgAppendResponse
+            | MessageType::MsgRequestVoteResponse
+            | MessageType::MsgRequestPreVoteResponse
+            | MessageType::MsgHeartbeatResponse
+    )
+}
