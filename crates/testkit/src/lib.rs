@@ -11,6 +11,7 @@
 //! | [`stranger`] | an attacker at the control port, without a nexus |
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
+//! | [`linear`] | whether a history of operations has an order that explains it |
 //! | [`random`] | numbers from a seed |
 //! | [`address`] | loopback addresses that no other test uses |
 //! | [`child`], [`wait`] | the program of a test in a process of its own; waits for other processes |
@@ -32,6 +33,7 @@ pub mod descriptors;
 pub mod folder;
 pub mod forger;
 pub mod life;
+pub mod linear;
 pub mod network;
 pub mod packet;
 pub mod pair;

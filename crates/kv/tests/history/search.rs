@@ -1,21 +1,29 @@
-//! The search for an order of a key's operations that explains their outcomes: each takes effect at
-//! one moment between its begin and its end (Wing and Gong, 1993, with the memory of Lowe, 2017).
-//! An operation whose outcome is unknown may take effect at any time after its begin, or never.
-
-use std::collections::HashSet;
+//! The search for an order of a key's operations that explains their outcomes.
 
 use dunlin_core::Nanos;
+use dunlin_testkit::linear;
 
 use crate::model::{State, after};
 use crate::record::{Operation, Outcome};
 
-/// The most steps of one search. A run that needs more fails, because nothing is known of it.
-const MOST_STEPS: u64 = 2_000_000;
+impl linear::Operation for Operation {
+    type State = State;
 
-struct Search<'a> {
-    operations: &'a [Operation],
-    seen: HashSet<(Vec<u64>, State)>,
-    steps: u64,
+    fn begin(&self) -> Nanos {
+        self.begin
+    }
+
+    fn end(&self) -> Nanos {
+        self.end
+    }
+
+    fn is_known(&self) -> bool {
+        self.outcome != Outcome::Unknown
+    }
+
+    fn after(&self, state: &State) -> Vec<State> {
+        after(*state, self)
+    }
 }
 
 /// Whether some order explains the operations of one key.
@@ -23,55 +31,7 @@ struct Search<'a> {
 /// # Errors
 /// In words: none does, or it cannot be said.
 pub(crate) fn check(operations: &[Operation]) -> Result<(), String> {
-    let mut sorted = operations.to_vec();
-    sorted.sort_by_key(|operation| operation.begin);
-    let mut search = Search {
-        operations: &sorted,
-        seen: HashSet::new(),
-        steps: 0,
-    };
-    let done = vec![0; sorted.len().div_ceil(64)];
-    match search.explain(done, None) {
-        Ok(true) => Ok(()),
-        Ok(false) => {
-            let lines = sorted.iter().map(|operation| format!("\n  {operation:?}"));
-            Err(format!("no order explains{}", lines.collect::<String>()))
-        }
-        Err(()) => Err("the search takes too long".to_owned()),
-    }
-}
-
-impl Search<'_> {
-    fn explain(&mut self, done: Vec<u64>, state: State) -> Result<bool, ()> {
-        self.steps += 1;
-        if self.steps > MOST_STEPS {
-            return Err(());
-        }
-        let is_done = |at: usize| done[at / 64] >> (at % 64) & 1 != 0;
-        let open = (0..self.operations.len()).filter(|at| !is_done(*at));
-        let must = |at: &usize| self.operations[*at].outcome != Outcome::Unknown;
-        let Some(first_end) = open
-            .clone()
-            .filter(must)
-            .map(|at| self.operations[at].end)
-            .min()
-        else {
-            return Ok(true);
-        };
-        let next: Vec<usize> = open
-            .filter(|at| self.operations[*at].begin <= first_end)
-            .collect();
-        for at in next {
-            for state in after(state, &self.operations[at]) {
-                let mut done = done.clone();
-                done[at / 64] |= 1 << (at % 64);
-                if self.seen.insert((done.clone(), state)) && self.explain(done, state)? {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
+    linear::check(operations, None)
 }
 
 fn operation(action: crate::record::Action, begin: u64, end: u64, outcome: Outcome) -> Operation {
