@@ -1,7 +1,7 @@
-//! Reads any bytes as a received Ethernet frame. The properties are in `dunlin_xdp::packet::check`;
+//! Reads any bytes as a received Ethernet frame. The properties are in `dunlin_packet::check`;
 //! the property tests of that crate check them too.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    dunlin_xdp::packet::check::frame(bytes);
+    dunlin_packet::check::frame(bytes);
 });

@@ -15,7 +15,6 @@ use dunlin_transport::udp::{self, Udp, UdpRx, UdpTx};
 
 use crate::device::Device;
 use crate::ffi;
-use crate::packet::Home;
 use crate::queue::{Interface, Queue, Share};
 use crate::receive::XdpRx;
 use crate::receive::arrivals::Arrivals;
@@ -26,6 +25,7 @@ use crate::steering::Mode;
 use crate::transmit::XdpTx;
 use crate::transmit::frames::Frames;
 use crate::ways::{OwnMac, Ways};
+use dunlin_packet::Home;
 
 /// Options of one `xdp` endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]

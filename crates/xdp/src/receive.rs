@@ -1,6 +1,6 @@
 //! The receiving half: packets that were steered to us, and from time to time the socket.
 //!
-//! A steered packet becomes a frame if `packet::parse` accepts it; refused packets are counted by
+//! A steered packet becomes a frame if `dunlin_packet::parse` accepts it; refused packets are counted by
 //! cause. The socket gets all packets that the program passes to the kernel: fragments, packets of
 //! this host and of other queues, and every packet while steering is lost.
 //!
@@ -14,10 +14,10 @@ use dunlin_transport::counters::Counters;
 use dunlin_transport::turns::Turns;
 use dunlin_transport::udp::UdpRx;
 
-use crate::packet::{Datagram, Home, REFUSALS, Refused, Written, parse};
 use crate::umem::Piece;
 use crate::ways::OwnMac;
 use arrivals::{Arrival, Arrivals, WHOLE};
+use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Written, parse};
 
 /// Most packets that a burst reads, including those that it refuses.
 const MOST_LOOKS: usize = 4 * RX_BURST;

@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 use libc::c_int;
 
 use crate::ffi;
-use crate::packet::Home;
 use crate::socket::{explain, patiently};
+use dunlin_packet::Home;
 use program::{KEY, VALUE};
 
 /// Commands of `bpf(2)`.

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dunlin_core::transport::PeerId;
 use dunlin_transport::udp::{Reach, is_same, place_of};
 
-use crate::packet::{Header, Home, Mac};
 use crate::roads::{Change, Link, Neighbour, Road, Roads};
+use dunlin_packet::{Header, Home, Mac};
 
 /// Longest payload of a datagram. The kernel accepts only a few pieces for a packet, and `frames`
 /// uses at most four.

@@ -88,6 +88,10 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
+        libraries: Some(&[]),
+        ..rule("dunlin-packet", &[])
+    },
+    Rule {
         libraries: Some(&["libc"]),
         ..rule(
             "dunlin-xdp",
@@ -95,6 +99,7 @@ const RULES: &[Rule] = &[
                 "dunlin-wire",
                 "dunlin-msgbuf",
                 "dunlin-core",
+                "dunlin-packet",
                 "dunlin-transport",
             ],
         )
@@ -327,6 +332,7 @@ const SAFE: &[&str] = &[
     "crates/hostile/src/main.rs",
     "crates/wire/src/lib.rs",
     "crates/core/src/lib.rs",
+    "crates/packet/src/lib.rs",
     "crates/control/src/lib.rs",
     "crates/channel/src/lib.rs",
     "crates/mailbox/src/lib.rs",

@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::packet::Mac;
+use dunlin_packet::Mac;
 
 const HEADER: usize = 16;
 const ALIGN: usize = 4;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::packet::Header;
-use crate::packet::check::{homes, peer_of};
 use crate::tests::model::{Kernel, Modelled, model};
 use crate::transmit::frames::Frames;
 use crate::umem::MIN_FRAMES;
+use dunlin_packet::Header;
+use dunlin_packet::check::{homes, peer_of};
 
 /// Shares of the region, and frames of each share.
 const SHARES: u32 = 4;

@@ -5,7 +5,7 @@
 use super::assemble::Register::{R0, R1, R2, R3, R4, R5, R6, R10};
 use super::assemble::Width::{Byte, Double, Half, Word};
 use super::assemble::{Assembler, If, Label};
-use crate::packet::{ETHERNET, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP};
+use dunlin_packet::{ETHERNET, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP};
 
 /// Bytes of a key: the address in its IPv6 form, the port and the VLAN.
 pub(super) const KEY: usize = 20;

@@ -6,9 +6,9 @@ use dunlin_testkit::wait::until;
 
 use super::*;
 use crate::device::Device;
-use crate::packet::check::{homes, peer_of, written};
 use crate::socket::{Host, Socket};
 use crate::umem::{MIN_FRAMES, Umem};
+use dunlin_packet::check::{homes, peer_of, written};
 
 const PASS: u32 = 2;
 const REDIRECT: u32 = 4;

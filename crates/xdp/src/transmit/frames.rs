@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::{Device, Kicked};
-use crate::packet::{Header, Sum};
 use crate::ring::{Desc, Producer};
 use crate::shared::SharedRings;
 use crate::umem::{FRAME, Part};
+use dunlin_packet::{Header, Sum};
 
 /// Most frames of one datagram.
 const PIECES: usize = 4;

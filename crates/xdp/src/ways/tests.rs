@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
-use crate::packet::{MAX_HEADER, Sum};
+use dunlin_packet::{MAX_HEADER, Sum};
 
 const MAC: Mac = [2, 0, 0, 0, 0, 7];
 

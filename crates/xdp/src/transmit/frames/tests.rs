@@ -1,10 +1,10 @@
 //! Frames under a kernel that sends, one that does not, and one that lies.
 
 use super::*;
-use crate::packet::check::{homes, peer_of, written};
-use crate::packet::{Home, parse};
 use crate::tests::model::{Kernel, model};
 use crate::umem::MIN_FRAMES;
+use dunlin_packet::check::{homes, peer_of, written};
+use dunlin_packet::{Home, parse};
 
 const HALF: usize = MIN_FRAMES as usize / 2;
 

@@ -3,7 +3,7 @@
 /// A sum in progress.
 ///
 /// ```
-/// use dunlin_xdp::packet::Sum;
+/// use dunlin_packet::Sum;
 /// // The example of RFC 1071, in two parts of odd length.
 /// let mut sum = Sum::default();
 /// sum.add(&[0x00, 0x01, 0xf2]);

@@ -94,7 +94,7 @@ struct Ip {
 /// See [`Refused`].
 ///
 /// ```
-/// use dunlin_xdp::packet::{Header, Home, Refused, Sum, parse};
+/// use dunlin_packet::{Header, Home, Refused, Sum, parse};
 /// let one = Home { address: "10.0.0.1:7".parse().unwrap(), vlan: 0, mac: [2; 6] };
 /// let two = Home { address: "10.0.0.2:8".parse().unwrap(), vlan: 0, mac: [4; 6] };
 /// let header = Header::new(&one, two.address, two.mac);

@@ -206,7 +206,7 @@ fn the_marks_of_ecn_are_read() {
 
 #[test]
 fn the_inputs_with_which_the_fuzzer_begins_reach_every_form() {
-    let corpus = include_str!("../../../../../fuzz/corpus/xdp_frame.hex");
+    let corpus = include_str!("../../../../fuzz/corpus/xdp_frame.hex");
     let mut accepted = 0;
     for line in corpus.lines() {
         let byte = |at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();

@@ -1,9 +1,9 @@
 //! Parses, checks and builds Ethernet frames that carry one UDP datagram (RFC 768, 791, 894, 1624,
 //! 8200, IEEE 802.1Q).
 //!
-//! The kernel's stack does not see a frame that was steered to us, so this module makes all of the
-//! stack's checks itself. No I/O and no unsafe code. `receive` reads frames, `transmit` writes
-//! them, and `steering` uses the constants.
+//! The kernel's stack does not see such a frame, so this crate makes all of the stack's checks
+//! itself. No I/O. `dunlin-xdp` reads and writes frames with it.
+#![forbid(unsafe_code)]
 
 mod build;
 #[cfg(any(test, fuzzing, feature = "check"))]
@@ -21,24 +21,24 @@ pub use sum::Sum;
 pub type Mac = [u8; 6];
 
 /// Bytes of an Ethernet header without a tag.
-pub(crate) const ETHERNET: usize = 14;
+pub const ETHERNET: usize = 14;
 /// Bytes of a tag of 802.1Q.
-pub(crate) const TAG: usize = 4;
+pub const TAG: usize = 4;
 /// Bytes of an IPv4 header without options.
-pub(crate) const IPV4: usize = 20;
+pub const IPV4: usize = 20;
 /// Bytes of an IPv6 header without extensions.
-pub(crate) const IPV6: usize = 40;
+pub const IPV6: usize = 40;
 /// Bytes of a UDP header.
-pub(crate) const UDP: usize = 8;
+pub const UDP: usize = 8;
 
 /// The type of a frame with IPv4.
-pub(crate) const TYPE_IPV4: u16 = 0x0800;
+pub const TYPE_IPV4: u16 = 0x0800;
 /// The type of a frame with IPv6.
-pub(crate) const TYPE_IPV6: u16 = 0x86DD;
+pub const TYPE_IPV6: u16 = 0x86DD;
 /// The type of a frame with a tag.
-pub(crate) const TYPE_TAG: u16 = 0x8100;
+pub const TYPE_TAG: u16 = 0x8100;
 /// The protocol number of UDP in an IP header.
-pub(crate) const PROTOCOL_UDP: u8 = 17;
+pub const PROTOCOL_UDP: u8 = 17;
 
 /// The addresses at which an endpoint is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ pub struct Home {
 
 impl Home {
     /// Bytes of the headers of IP and UDP in front of a datagram's payload.
-    pub(crate) fn ip_and_udp(&self) -> usize {
+    pub fn ip_and_udp(&self) -> usize {
         UDP + if self.address.is_ipv4() { IPV4 } else { IPV6 }
     }
 }
