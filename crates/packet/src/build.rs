@@ -66,7 +66,7 @@ impl Header {
             }
             _ => panic!("a way joins addresses of one family"),
         }
-        let mut pseudo = pseudo_header(home.address.ip(), to.ip(), 0);
+        let mut pseudo = pseudo_header(home.address.ip(), to.ip(), PROTOCOL_UDP, 0);
         let ports = [home.address.port().to_be_bytes(), to.port().to_be_bytes()];
         for port in ports {
             bytes.add(&port);

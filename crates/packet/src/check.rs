@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use super::neighbours::{self, Message};
 use super::{Header, Home, Sum, Written, parse};
 
 /// The endpoints of the properties: one for each family, with and without a tag.
@@ -30,12 +31,14 @@ pub fn peer_of(home: &Home) -> SocketAddr {
 }
 
 /// Reads any bytes as a frame: at most one home accepts them. The payload that it accepts lies
-/// within the frame, and a frame that we write with this payload is read in the same way.
+/// within the frame, and a frame that we write with this payload is read in the same way. The same
+/// holds for questions and answers of neighbours.
 ///
 /// # Panics
 /// If a property does not hold.
 pub fn frame(bytes: &[u8]) {
     for home in homes() {
+        neighbour(bytes, &home);
         let Ok(found) = parse(bytes, &home) else {
             continue;
         };
@@ -54,6 +57,31 @@ pub fn frame(bytes: &[u8]) {
         assert_eq!(understood.from, found.from);
         assert_eq!(understood.sum, Written::Whole);
         assert!(!understood.congestion);
+    }
+}
+
+/// Reads any bytes as a message of a neighbour: a question is for `home`, and its asker understands
+/// our answer; an answer gives another address than ours to an interface.
+fn neighbour(bytes: &[u8], home: &Home) {
+    let mut room = [0; neighbours::MAX_MESSAGE];
+    match neighbours::read(bytes, home) {
+        None => {}
+        Some(Message::Answer { of, mac }) => {
+            assert_ne!(of, home.address.ip());
+            assert_eq!(mac[0] & 1, 0);
+        }
+        Some(Message::Question { from, mac }) => {
+            assert!(parse(bytes, home).is_err());
+            let len = neighbours::write_answer(home, from, mac, &mut room);
+            let asker = Home {
+                address: SocketAddr::new(from, 1),
+                mac,
+                ..*home
+            };
+            let (of, mac) = (home.address.ip(), home.mac);
+            let understood = neighbours::read(&room[..len], &asker);
+            assert_eq!(understood, Some(Message::Answer { of, mac }));
+        }
     }
 }
 

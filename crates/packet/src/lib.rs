@@ -1,13 +1,14 @@
 //! Parses, checks and builds Ethernet frames that carry one UDP datagram (RFC 768, 791, 894, 1624,
-//! 8200, IEEE 802.1Q).
+//! 8200, IEEE 802.1Q), or a message by which hosts find each other's Ethernet addresses.
 //!
 //! The kernel's stack does not see such a frame, so this crate makes all of the stack's checks
-//! itself. No I/O. `dunlin-xdp` reads and writes frames with it.
+//! itself. No I/O. `dunlin-xdp` and `dunlin-dpdk` read and write frames with it.
 #![forbid(unsafe_code)]
 
 mod build;
 #[cfg(any(test, fuzzing, feature = "check"))]
 pub mod check;
+pub mod neighbours;
 mod parse;
 mod sum;
 

@@ -231,7 +231,7 @@ fn written(datagram: &[u8], ip: &Ip) -> Result<Written, Refused> {
             IpAddr::V6(_) => Err(Refused::NoSum),
         };
     }
-    let mut sum = pseudo_header(ip.from, ip.to, datagram.len());
+    let mut sum = pseudo_header(ip.from, ip.to, PROTOCOL_UDP, datagram.len());
     let partial = sum.folded();
     sum.add(datagram);
     match sum.folded() {
@@ -241,8 +241,9 @@ fn written(datagram: &[u8], ip: &Ip) -> Result<Written, Refused> {
     }
 }
 
-/// The sum over the parts of IP that a checksum of UDP covers (RFC 768; RFC 8200, 8.1).
-pub(super) fn pseudo_header(from: IpAddr, to: IpAddr, udp_len: usize) -> Sum {
+/// The sum over the parts of IP that a checksum of this protocol covers, whose packet has `len`
+/// bytes (RFC 768; RFC 8200, 8.1).
+pub(super) fn pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, len: usize) -> Sum {
     let mut sum = Sum::default();
     for ip in [from, to] {
         match ip {
@@ -250,23 +251,23 @@ pub(super) fn pseudo_header(from: IpAddr, to: IpAddr, udp_len: usize) -> Sum {
             IpAddr::V6(v6) => sum.add(&v6.octets()),
         }
     }
-    sum.add(&[0, PROTOCOL_UDP]);
-    let len = u16::try_from(udp_len).expect("a datagram has at most 65 535 bytes");
+    sum.add(&[0, protocol]);
+    let len = u16::try_from(len).expect("a datagram has at most 65 535 bytes");
     sum.add(&len.to_be_bytes());
     sum
 }
 
 /// Whether another host can send from this address.
-fn may_be_from(ip: IpAddr) -> bool {
+pub(super) fn may_be_from(ip: IpAddr) -> bool {
     let is_broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
     !(is_broadcast || ip.is_unspecified() || ip.is_loopback() || ip.is_multicast())
 }
 
-fn number(bytes: &[u8], at: usize) -> Result<u16, Refused> {
+pub(super) fn number(bytes: &[u8], at: usize) -> Result<u16, Refused> {
     field(bytes, at).map(u16::from_be_bytes)
 }
 
-fn field<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Refused> {
+pub(super) fn field<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Refused> {
     let rest = bytes.get(at..).ok_or(Refused::Truncated)?;
     rest.first_chunk().copied().ok_or(Refused::Truncated)
 }

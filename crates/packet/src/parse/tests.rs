@@ -175,7 +175,12 @@ fn checksums_may_be_partial_and_over_ipv4_absent() {
     for home in [homes()[0], homes()[2]] {
         let (mut frame, ip) = good(&home);
         let udp = ip + if home.address.is_ipv4() { IPV4 } else { IPV6 };
-        let sum = pseudo_header(peer_of(&home).ip(), home.address.ip(), frame.len() - udp);
+        let sum = pseudo_header(
+            peer_of(&home).ip(),
+            home.address.ip(),
+            PROTOCOL_UDP,
+            frame.len() - udp,
+        );
         frame[udp + 6..udp + 8].copy_from_slice(&sum.folded().to_be_bytes());
         assert_eq!(
             parse(&frame, &home).map(|found| found.sum),

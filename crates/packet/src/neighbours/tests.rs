@@ -1,0 +1,77 @@
+//! Questions and answers against each other, and changed ones. The tests of `dunlin-dpdk` show
+//! them to the kernel.
+
+use super::*;
+use crate::check::homes;
+
+fn other(home: &Home) -> Home {
+    Home {
+        address: crate::check::peer_of(home),
+        mac: [2, 0, 0, 0, 0, 2],
+        ..*home
+    }
+}
+
+#[test]
+fn a_question_is_answered_and_the_answer_understood() {
+    let mut room = [0xEE; MAX_MESSAGE];
+    for home in homes() {
+        let other = other(&home);
+        let len = write_question(&home, other.address.ip(), &mut room);
+        let (from, mac) = (home.address.ip(), home.mac);
+        let question = Some(Message::Question { from, mac });
+        assert_eq!(read(&room[..len], &other), question);
+        assert_eq!(read(&room[..len], &home), None, "it is not for the asker");
+        let len = write_answer(&other, from, mac, &mut room);
+        let (of, mac) = (other.address.ip(), other.mac);
+        let answer = Some(Message::Answer { of, mac });
+        assert_eq!(read(&room[..len], &home), answer);
+        for cut in 0..len.min(ETHERNET + ARP) {
+            assert_eq!(read(&room[..cut], &home), None, "{cut} bytes");
+        }
+    }
+}
+
+#[test]
+fn any_changed_bit_of_neighbour_discovery_is_noticed() {
+    let mut room = [0; MAX_MESSAGE];
+    let home = homes()[2];
+    let other = other(&home);
+    let len = write_answer(&other, home.address.ip(), home.mac, &mut room);
+    for bit in 8 * (ETHERNET + IPV6)..8 * len {
+        let mut changed = room;
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(read(&changed[..len], &home), None, "bit {bit}");
+    }
+}
+
+#[test]
+fn messages_of_routers_and_for_others_are_refused() {
+    let mut room = [0; MAX_MESSAGE];
+    for home in homes() {
+        let other = other(&home);
+        let len = write_question(&home, other.address.ip(), &mut room);
+        let moved = Home {
+            address: "[fd79::3]:1".parse().unwrap(),
+            ..other
+        };
+        assert_eq!(read(&room[..len], &moved), None);
+        let tagged = Home {
+            vlan: other.vlan + 1,
+            ..other
+        };
+        assert_eq!(read(&room[..len], &tagged), None);
+        if home.address.is_ipv6() {
+            let hops = len - DISCOVERY - IPV6 + 7;
+            room[hops] = 254;
+            assert_eq!(read(&room[..len], &other), None, "a router passed it on");
+        }
+    }
+}
+
+#[test]
+fn options_without_a_length_end_the_reading() {
+    assert_eq!(option_of(&[1, 0, 0, 0, 0, 0, 0, 0], 1), None);
+    assert_eq!(option_of(&[14, 1, 0, 0, 0, 0, 0, 0], 1), Some(None));
+    assert_eq!(option_of(&[1, 2, 0, 0, 0, 0, 0, 0], 1), None);
+}
