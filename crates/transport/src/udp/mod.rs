@@ -16,6 +16,7 @@
 
 mod addr;
 mod block;
+mod book;
 mod buffers;
 mod cmsg;
 mod connect;
@@ -35,6 +36,7 @@ use std::sync::Arc;
 
 use dunlin_core::transport::{Halves, Limits, MAX_INLINE, Transport};
 
+pub use self::book::Book;
 pub use self::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options, WINDOWS_BUFFERED};
 pub use self::peers::{Reach, is_same, place_of};
 pub use self::rx::UdpRx;

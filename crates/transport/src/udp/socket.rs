@@ -198,7 +198,7 @@ impl Socket {
 
 /// Whether a socket can be bound to the address. The kernel allows that for the addresses of its
 /// interfaces.
-fn is_of_this_host(ip: IpAddr) -> bool {
+pub(super) fn is_of_this_host(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
