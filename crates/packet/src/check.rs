@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use super::neighbours::{self, Message};
-use super::{Header, Home, Sum, Written, parse};
+use super::{Header, Home, Sum, Written, parse, port_of};
 
 /// The endpoints of the properties: one for each family, with and without a tag.
 pub fn homes() -> [Home; 4] {
@@ -42,6 +42,7 @@ pub fn frame(bytes: &[u8]) {
         let Ok(found) = parse(bytes, &home) else {
             continue;
         };
+        assert_eq!(port_of(bytes, &home), Ok(home.address.port()));
         let payload = &bytes[found.start..][..found.len];
         assert!(!payload.is_empty());
         assert_ne!(found.from.ip(), home.address.ip());

@@ -108,6 +108,20 @@ struct Ip {
 /// assert_eq!(parse(&frame, &one), Err(Refused::Mac));
 /// ```
 pub fn parse(frame: &[u8], home: &Home) -> Result<Datagram, Refused> {
+    udp(frame, &ip(frame, home)?, home)
+}
+
+/// The port to which a frame with UDP was sent, if that is at the address of `home`, whatever the
+/// port of `home`. The rest of UDP is not checked.
+///
+/// # Errors
+/// See [`Refused`].
+pub fn port_of(frame: &[u8], home: &Home) -> Result<u16, Refused> {
+    number(frame, ip(frame, home)?.start + 2)
+}
+
+/// Reads a frame up to IP.
+fn ip(frame: &[u8], home: &Home) -> Result<Ip, Refused> {
     let (kind, start) = ethernet(frame, home)?;
     let ip = match kind {
         TYPE_IPV4 => ipv4(frame, start)?,
@@ -120,7 +134,7 @@ pub fn parse(frame: &[u8], home: &Home) -> Result<Datagram, Refused> {
     if !may_be_from(ip.from) || ip.from == home.address.ip() {
         return Err(Refused::Source);
     }
-    udp(frame, &ip, home)
+    Ok(ip)
 }
 
 /// The type of an Ethernet frame's contents, and the place where they begin.
