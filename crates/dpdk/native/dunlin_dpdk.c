@@ -1,0 +1,290 @@
+/* The part of DPDK that Dunlin uses, as functions over plain arrays: one call for a burst, and none
+ * for a packet. `src/ffi.rs` declares the same functions; VERSION changes with any of them.
+ *
+ * A packet is named by a handle (its mbuf), by the address of its first byte and by its length.
+ * Functions that may fail return 0 or a negative error number; `dunlin_dpdk_log` has the words. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+
+#define VERSION 1
+#define QUEUE 0
+/* Packets of each device that one thread keeps, so that it seldom goes to the pool. */
+#define CACHE 256
+#define LOG_BYTES 4096
+
+/* What a caller asks for, and what it gets. */
+struct dunlin_dpdk_wish {
+    uint32_t packets;     /* in the pool of the device */
+    uint32_t descriptors; /* of each of its queues */
+    uint16_t mtu;         /* bytes of the longest IP packet; 0: as the device has it */
+    uint16_t around;      /* bytes of Ethernet around it */
+    uint8_t groups;       /* whether packets to groups of Ethernet are wanted */
+};
+
+struct dunlin_dpdk_device {
+    void *pool;
+    uint64_t bytes_per_second; /* of the link; 0 if the device does not know */
+    uint32_t room;             /* bytes of the longest frame */
+    uint32_t rx_descriptors;
+    uint16_t port;
+    uint16_t mtu;
+    uint8_t mac[6];
+    uint8_t answers; /* whether `dunlin_dpdk_ask` has an effect */
+};
+
+/* The last words of DPDK. */
+static char words[LOG_BYTES];
+static size_t spoken;
+static pthread_mutex_t speaking = PTHREAD_MUTEX_INITIALIZER;
+
+static ssize_t hear(void *cookie, const char *text, size_t length) {
+    (void)cookie;
+    pthread_mutex_lock(&speaking);
+    for (size_t i = 0; i < length; i++)
+        words[spoken++ % LOG_BYTES] = text[i];
+    pthread_mutex_unlock(&speaking);
+    return (ssize_t)length;
+}
+
+uint32_t dunlin_dpdk_version(void) { return VERSION; }
+
+/* Copies the last words of DPDK, at most `room` bytes, and returns their number. */
+size_t dunlin_dpdk_log(char *to, size_t room) {
+    pthread_mutex_lock(&speaking);
+    size_t length = spoken < LOG_BYTES ? spoken : LOG_BYTES;
+    if (length > room)
+        length = room;
+    for (size_t i = 0; i < length; i++)
+        to[i] = words[(spoken - length + i) % LOG_BYTES];
+    pthread_mutex_unlock(&speaking);
+    return length;
+}
+
+/* Starts DPDK on the calling thread, which must not end. DPDK cannot be started twice, not even
+ * after a failure. */
+int dunlin_dpdk_start(int count, char **arguments) {
+    cookie_io_functions_t functions = {.write = hear};
+    FILE *log = fopencookie(NULL, "w", functions);
+    if (log == NULL)
+        return -errno;
+    setvbuf(log, NULL, _IOLBF, 512);
+    rte_openlog_stream(log);
+    int outcome = rte_eal_init(count, arguments);
+    int error = outcome < 0 ? -rte_errno : 0;
+    /* DPDK makes the folder even if it keeps nothing there. Only an empty one is removed. */
+    if (rte_eal_get_runtime_dir() != NULL)
+        rmdir(rte_eal_get_runtime_dir());
+    return outcome < 0 && error == 0 ? -EINVAL : error;
+}
+
+static pthread_key_t at_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static __thread int is_known;
+
+static void forget_thread(void *value) {
+    (void)value;
+    rte_thread_unregister();
+}
+
+static void make_key(void) { pthread_key_create(&at_end, forget_thread); }
+
+/* Gives the calling thread a number, by which it has packets of its own in each pool. There are
+ * 128 numbers; threads beyond them share. */
+static inline void know_thread(void) {
+    if (likely(is_known))
+        return;
+    is_known = 1;
+    if (rte_lcore_id() != LCORE_ID_ANY || rte_thread_register() != 0)
+        return;
+    pthread_once(&once, make_key);
+    pthread_setspecific(at_end, &at_end);
+}
+
+static int find(const char *arguments, uint16_t *port) {
+    char name[RTE_ETH_NAME_MAX_LEN];
+    size_t length = strcspn(arguments, ",");
+    if (length >= sizeof name)
+        return -ENAMETOOLONG;
+    memcpy(name, arguments, length);
+    name[length] = 0;
+    return rte_eth_dev_get_port_by_name(name, port);
+}
+
+/* The longest frame of a device with this MTU, if the device has it. */
+static int set_sizes(uint16_t port, const struct rte_eth_dev_info *info, uint16_t wanted,
+                     struct dunlin_dpdk_device *device) {
+    int error = rte_eth_dev_get_mtu(port, &device->mtu);
+    if (error != 0)
+        return error;
+    if (wanted != 0 && (wanted < info->min_mtu || wanted > info->max_mtu))
+        return -ERANGE;
+    if (wanted != 0)
+        device->mtu = wanted;
+    return 0;
+}
+
+static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
+                      struct dunlin_dpdk_device *device) {
+    struct rte_eth_conf conf = {.rxmode.mtu = device->mtu};
+    int error = rte_eth_dev_configure(port, 1, 1, &conf);
+    if (error != 0)
+        return error;
+    uint16_t rx = (uint16_t)wish->descriptors, tx = (uint16_t)wish->descriptors;
+    error = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
+    if (error != 0)
+        return error;
+    device->rx_descriptors = rx;
+    int node = rte_eth_dev_socket_id(port);
+    error = rte_eth_rx_queue_setup(port, QUEUE, rx, (unsigned)node, NULL, device->pool);
+    return error != 0 ? error : rte_eth_tx_queue_setup(port, QUEUE, tx, (unsigned)node, NULL);
+}
+
+static void *make_pool(uint16_t port, uint32_t packets, uint32_t room) {
+    char name[RTE_MEMPOOL_NAMESIZE];
+    snprintf(name, sizeof name, "dunlin-%u", port);
+    uint32_t bytes = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(room, RTE_CACHE_LINE_SIZE);
+    return rte_pktmbuf_pool_create(name, packets, CACHE, 0, (uint16_t)bytes,
+                                   rte_eth_dev_socket_id(port));
+}
+
+static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
+                        struct dunlin_dpdk_device *device) {
+    struct rte_eth_dev_info info;
+    int error = rte_eth_dev_info_get(port, &info);
+    if (error == 0)
+        error = set_sizes(port, &info, wish->mtu, device);
+    if (error != 0)
+        return error;
+    device->room = (uint32_t)device->mtu + wish->around;
+    if (device->room + RTE_PKTMBUF_HEADROOM + RTE_CACHE_LINE_SIZE > UINT16_MAX)
+        return -ERANGE;
+    device->pool = make_pool(port, wish->packets, device->room);
+    if (device->pool == NULL)
+        return -rte_errno;
+    error = set_queues(port, wish, device);
+    if (error == 0)
+        error = rte_eth_dev_start(port);
+    if (error != 0)
+        return error;
+    struct rte_ether_addr mac;
+    error = rte_eth_macaddr_get(port, &mac);
+    memcpy(device->mac, mac.addr_bytes, sizeof device->mac);
+    /* Not every device can be asked for this, and virtual ones have these packets anyway. */
+    if (wish->groups)
+        rte_eth_allmulticast_enable(port);
+    return error;
+}
+
+/* Releases a device that cannot be started. One that runs is never closed: the thread of DPDK that
+ * handles a peer's farewell (memif) may be using it. */
+static void abandon(const struct dunlin_dpdk_device *device) {
+    struct rte_eth_dev_info info;
+    struct rte_device *below = NULL;
+    if (rte_eth_dev_info_get(device->port, &info) == 0)
+        below = info.device;
+    rte_eth_dev_stop(device->port);
+    rte_eth_dev_close(device->port);
+    if (below != NULL)
+        rte_dev_remove(below);
+    rte_mempool_free(device->pool);
+}
+
+/* Opens the device that `arguments` names, as `--vdev` and `-a` of DPDK do. The caller opens one
+ * device at a time, and each only once. */
+int dunlin_dpdk_open(const char *arguments, const struct dunlin_dpdk_wish *wish,
+                     struct dunlin_dpdk_device *device) {
+    memset(device, 0, sizeof *device);
+    know_thread();
+    if (find(arguments, &device->port) != 0) {
+        int error = rte_dev_probe(arguments);
+        if (error == 0)
+            error = find(arguments, &device->port);
+        if (error != 0)
+            return error;
+    }
+    int error = start_device(device->port, wish, device);
+    if (error != 0) {
+        abandon(device);
+        return error;
+    }
+    struct rte_eth_link link;
+    if (rte_eth_link_get_nowait(device->port, &link) == 0 &&
+        link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+        device->bytes_per_second = (uint64_t)link.link_speed * 125000;
+    device->answers = rte_eth_tx_done_cleanup(device->port, QUEUE, 0) >= 0;
+    return 0;
+}
+
+/* Gets up to `count` packets. A packet of several pieces is longer than the device's MTU allows,
+ * and has the length 0. */
+uint32_t dunlin_dpdk_receive(uint16_t port, void **handles, uint8_t **bytes, uint32_t *lengths,
+                             uint32_t count) {
+    know_thread();
+    struct rte_mbuf **packets = (struct rte_mbuf **)handles;
+    uint32_t got = rte_eth_rx_burst(port, QUEUE, packets, (uint16_t)count);
+    for (uint32_t i = 0; i < got; i++) {
+        bytes[i] = rte_pktmbuf_mtod(packets[i], uint8_t *);
+        lengths[i] = packets[i]->nb_segs == 1 ? packets[i]->data_len : 0;
+        rte_prefetch0(bytes[i]);
+    }
+    return got;
+}
+
+/* Gets `count` empty packets from a pool, or none. */
+uint32_t dunlin_dpdk_take(void *pool, void **handles, uint8_t **bytes, uint32_t count) {
+    know_thread();
+    struct rte_mbuf **packets = (struct rte_mbuf **)handles;
+    if (rte_pktmbuf_alloc_bulk(pool, packets, count) != 0)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes[i] = rte_pktmbuf_mtod(packets[i], uint8_t *);
+    return count;
+}
+
+/* Sends packets, and returns the number of those that the device has taken over. */
+uint32_t dunlin_dpdk_send(uint16_t port, void *const *handles, const uint32_t *lengths,
+                          uint32_t count) {
+    know_thread();
+    struct rte_mbuf **packets = (struct rte_mbuf **)handles;
+    for (uint32_t i = 0; i < count; i++) {
+        packets[i]->data_len = (uint16_t)lengths[i];
+        packets[i]->pkt_len = lengths[i];
+    }
+    return rte_eth_tx_burst(port, QUEUE, packets, (uint16_t)count);
+}
+
+/* Gives packets back to their pools. */
+void dunlin_dpdk_free(void *const *handles, uint32_t count) {
+    know_thread();
+    rte_pktmbuf_free_bulk((struct rte_mbuf **)handles, count);
+}
+
+/* Makes the device give back packets that it has sent. */
+void dunlin_dpdk_ask(uint16_t port) {
+    know_thread();
+    rte_eth_tx_done_cleanup(port, QUEUE, 0);
+}
+
+/* Packets that the device had to drop because no descriptor or no empty packet was there. */
+uint64_t dunlin_dpdk_missed(uint16_t port) {
+    struct rte_eth_stats stats;
+    if (rte_eth_stats_get(port, &stats) != 0)
+        return 0;
+    return stats.imissed + stats.rx_nombuf;
+}
+
+/* Empty packets in a pool, for tests. */
+uint32_t dunlin_dpdk_empty(const void *pool) { return rte_mempool_avail_count(pool); }

@@ -1,0 +1,106 @@
+//! How `dpdk` endpoints get to know each other: as `udp` endpoints do. An offer has the address of
+//! the device and the port of the endpoint.
+//!
+//! Called by the nexus through [`Connect`].
+
+use std::os::fd::RawFd;
+
+use dunlin_core::transport::{PeerId, Tx};
+use dunlin_transport::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
+use dunlin_transport::counters::Counters;
+use dunlin_transport::udp::Udp;
+
+use crate::open::Dpdk;
+use crate::receive::DpdkRx;
+use crate::transmit::DpdkTx;
+
+impl Connect for Dpdk {
+    const KIND: u8 = <Udp as Connect>::KIND;
+
+    fn offer(
+        _rx: &mut DpdkRx,
+        tx: &mut DpdkTx,
+        peer: &PeerInfo,
+    ) -> Result<(Pending, Offer), ConnectError> {
+        tx.book.offer(peer)
+    }
+
+    fn accept(
+        _rx: &mut DpdkRx,
+        tx: &mut DpdkTx,
+        peer: &PeerInfo,
+        offer: Offer,
+    ) -> Result<(PeerId, Offer), ConnectError> {
+        let (id, answer) = tx.book.accept(peer, &offer)?;
+        Ok((tx.reached(id)?, answer))
+    }
+
+    fn complete(
+        _rx: &mut DpdkRx,
+        tx: &mut DpdkTx,
+        pending: Pending,
+        answer: Offer,
+    ) -> Result<PeerId, ConnectError> {
+        let id = tx.book.complete(&pending, &answer)?;
+        tx.reached(id)
+    }
+
+    fn data_size(_rx: &DpdkRx, tx: &DpdkTx, peer: PeerId) -> u32 {
+        tx.book.data_size_of(peer)
+    }
+
+    fn must_prove(_rx: &DpdkRx, tx: &DpdkTx, peer: PeerId) -> bool {
+        tx.book.is_foreign(peer)
+    }
+
+    fn abandon(_rx: &mut DpdkRx, tx: &mut DpdkTx, pending: Pending) {
+        tx.book.abandon(&pending);
+    }
+
+    fn release(_rx: &mut DpdkRx, tx: &mut DpdkTx, peer: PeerId) {
+        tx.book.release(peer);
+        tx.forget_gone(peer);
+    }
+
+    fn remove(_rx: &mut DpdkRx, tx: &mut DpdkTx, peer: PeerId) {
+        tx.book.remove(peer);
+        tx.forget_gone(peer);
+    }
+
+    fn fds(rx: &DpdkRx, _tx: &DpdkTx, out: &mut Vec<RawFd>) {
+        out.push(rx.seat().inbox.fd());
+    }
+
+    /// From now on, the thread that received a packet for this endpoint rings for it.
+    fn arm(rx: &mut DpdkRx, tx: &mut DpdkTx) -> Arm {
+        tx.settle();
+        let seat = rx.seat();
+        if !seat.inbox.sleep() {
+            return Arm::Ready;
+        }
+        seat.port.look_for_all();
+        match seat.inbox.is_asleep() {
+            true => Arm::Wait,
+            false => Arm::Ready,
+        }
+    }
+
+    fn disarm(rx: &mut DpdkRx, _tx: &mut DpdkTx) {
+        rx.seat().inbox.wake();
+    }
+
+    fn counters(rx: &DpdkRx, tx: &DpdkTx) -> Counters {
+        rx.counters().plus(&tx.counters())
+    }
+}
+
+impl DpdkTx {
+    /// The peer, if a way leads to it; otherwise its use ends.
+    fn reached(&mut self, peer: PeerId) -> Result<PeerId, ConnectError> {
+        if self.add_way(peer) {
+            return Ok(peer);
+        }
+        self.book.release(peer);
+        Err(ConnectError::Unreachable)
+    }
+}

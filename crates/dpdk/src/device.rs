@@ -1,0 +1,306 @@
+//! A device of DPDK with one queue in each direction, and the packets of its pool.
+//!
+//! Invariants: a queue is used by one thread at a time, because its methods take `&mut`. A packet
+//! is with its owner here, or with the device. A device that runs is never closed, because drivers
+//! handle events of it on a thread of DPDK at any time, so its parts live as long as the process.
+//! Called by `port`, `receive` and `transmit`.
+
+use std::ffi::{CString, c_void};
+use std::io;
+use std::ptr::NonNull;
+
+use dunlin_core::transport::RX_BURST;
+
+use crate::eal;
+use crate::ffi::{Facts, Functions, Wish};
+
+/// Most packets of a batch.
+pub(crate) const BATCH: usize = RX_BURST;
+
+/// An open device.
+#[derive(Debug)]
+struct Opened {
+    functions: &'static Functions,
+    facts: Facts,
+}
+
+/// Opens the device that these arguments of DPDK name. `around` is the number of bytes of Ethernet
+/// around an IP packet.
+///
+/// The caller opens one device at a time, and each only once.
+///
+/// # Errors
+/// Those of `eal::start`; otherwise DPDK's words.
+pub(crate) fn open(device: &str, given: &[String], wish: Wish) -> io::Result<Parts> {
+    let name = CString::new(device)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a device's name has no zero"))?;
+    let functions = eal::start(given)?;
+    let mut facts = Facts {
+        pool: std::ptr::null_mut(),
+        bytes_per_second: 0,
+        room: 0,
+        rx_descriptors: 0,
+        port: 0,
+        mtu: 0,
+        mac: [0; 6],
+        answers: 0,
+    };
+    // SAFETY: a string, and two live structures of the types that the function expects.
+    let code = unsafe { (functions.open)(name.as_ptr(), &raw const wish, &raw mut facts) };
+    if code != 0 {
+        let why = eal::error_of(functions, code);
+        let kind = io::Error::from_raw_os_error(code.saturating_neg()).kind();
+        let what = format!("the device {device} cannot be opened: {why}");
+        return Err(io::Error::new(kind, what));
+    }
+    Ok(Parts::new(Box::leak(Box::new(Opened { functions, facts }))))
+}
+
+/// The parts of an open device.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) rx: RxQueue,
+    pub(crate) tx: TxQueue,
+    pub(crate) pool: Pool,
+    pub(crate) facts: Facts,
+}
+
+impl Parts {
+    fn new(opened: &'static Opened) -> Self {
+        Self {
+            facts: opened.facts,
+            rx: RxQueue(opened),
+            tx: TxQueue(opened),
+            pool: Pool(opened),
+        }
+    }
+}
+
+/// A packet, which belongs to its holder. It must go back by [`Pool::free`], or to the device.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    handle: NonNull<c_void>,
+    bytes: NonNull<u8>,
+    len: u32,
+}
+
+// SAFETY: the packet belongs to its holder alone, in memory of the process.
+unsafe impl Send for Packet {}
+
+impl Packet {
+    /// Its bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the first `len` bytes are the packet's, and nothing else writes them.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len as usize) }
+    }
+
+    /// Its bytes, to write.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.len as usize) }
+    }
+
+    /// Makes it shorter. A longer one keeps its length.
+    #[inline]
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+}
+
+/// Up to [`BATCH`] packets, in the arrays that DPDK takes and fills.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    handles: [*mut c_void; BATCH],
+    bytes: [*mut u8; BATCH],
+    lens: [u32; BATCH],
+    /// The packets have the places from `first` to below `end`.
+    first: usize,
+    end: usize,
+}
+
+// SAFETY: as for `Packet`.
+unsafe impl Send for Batch {}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            handles: [std::ptr::null_mut(); BATCH],
+            bytes: [std::ptr::null_mut(); BATCH],
+            lens: [0; BATCH],
+            first: 0,
+            end: 0,
+        }
+    }
+}
+
+impl Batch {
+    /// Number of packets.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.end - self.first
+    }
+
+    /// Whether there is no room for another packet.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.end == BATCH
+    }
+
+    /// Adds a packet.
+    ///
+    /// # Panics
+    /// If the batch is full.
+    #[inline]
+    pub(crate) fn push(&mut self, packet: Packet) {
+        let at = self.end;
+        self.handles[at] = packet.handle.as_ptr();
+        self.bytes[at] = packet.bytes.as_ptr();
+        self.lens[at] = packet.len;
+        self.end += 1;
+    }
+
+    /// Takes the first packet.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Packet> {
+        if self.first == self.end {
+            return None;
+        }
+        let at = self.first;
+        self.first += 1;
+        Some(Packet {
+            handle: NonNull::new(self.handles[at]).expect("DPDK names packets by addresses"),
+            bytes: NonNull::new(self.bytes[at]).expect("a packet has memory"),
+            len: self.lens[at],
+        })
+    }
+
+    /// The bytes of packet `index`, counted from the first.
+    ///
+    /// # Panics
+    /// If there is no such packet.
+    #[inline]
+    pub(crate) fn bytes(&self, index: usize) -> &[u8] {
+        assert!(index < self.len(), "a frame of the burst");
+        let at = self.first + index;
+        // SAFETY: the packet is ours, and has this many bytes.
+        unsafe { std::slice::from_raw_parts(self.bytes[at], self.lens[at] as usize) }
+    }
+
+    fn clear(&mut self) {
+        (self.first, self.end) = (0, 0);
+    }
+}
+
+/// The queue of received packets.
+#[derive(Debug)]
+pub(crate) struct RxQueue(&'static Opened);
+
+impl RxQueue {
+    /// Fills an empty batch with packets that have come, at most `most`.
+    #[inline]
+    pub(crate) fn receive(&mut self, batch: &mut Batch, most: usize) {
+        debug_assert_eq!(batch.len(), 0, "its packets would be lost");
+        batch.clear();
+        let most = u32::try_from(most.min(BATCH)).expect("32");
+        // SAFETY: the device is open, the arrays have room for `most` packets, and only this value
+        // receives.
+        let count = unsafe {
+            (self.0.functions.receive)(
+                self.0.facts.port,
+                batch.handles.as_mut_ptr(),
+                batch.bytes.as_mut_ptr(),
+                batch.lens.as_mut_ptr(),
+                most,
+            )
+        };
+        batch.end = count as usize;
+    }
+
+    /// Packets that the device had to drop.
+    pub(crate) fn missed(&self) -> u64 {
+        // SAFETY: the device is open.
+        unsafe { (self.0.functions.missed)(self.0.facts.port) }
+    }
+}
+
+/// The queue of packets to send.
+#[derive(Debug)]
+pub(crate) struct TxQueue(&'static Opened);
+
+impl TxQueue {
+    /// Hands packets to the device, which takes the first of them. The others stay in the batch.
+    #[inline]
+    pub(crate) fn send(&mut self, batch: &mut Batch) {
+        let (first, end) = (batch.first, batch.end);
+        // SAFETY: the device is open, the packets are ours and at most as long as the pool's, and
+        // only this value sends. Packets that the device takes are not used any more.
+        let sent = unsafe {
+            (self.0.functions.send)(
+                self.0.facts.port,
+                batch.handles[first..end].as_ptr(),
+                batch.lens[first..end].as_ptr(),
+                u32::try_from(end - first).expect("32"),
+            )
+        };
+        batch.first += sent as usize;
+    }
+
+    /// Makes the device give back what it has sent, if it can be asked.
+    pub(crate) fn ask(&mut self) {
+        if self.0.facts.answers != 0 {
+            // SAFETY: the device is open.
+            unsafe { (self.0.functions.ask)(self.0.facts.port) };
+        }
+    }
+}
+
+/// The pool of packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pool(&'static Opened);
+
+impl Pool {
+    /// Fills an empty batch with empty packets, whose length is that of the longest frame. It stays
+    /// empty if there are too few.
+    pub(crate) fn take(&self, batch: &mut Batch) {
+        debug_assert_eq!(batch.len(), 0, "its packets would be lost");
+        batch.clear();
+        // SAFETY: the pool is never freed, and the arrays have this room.
+        let count = unsafe {
+            (self.0.functions.take)(
+                self.0.facts.pool,
+                batch.handles.as_mut_ptr(),
+                batch.bytes.as_mut_ptr(),
+                u32::try_from(BATCH).expect("32"),
+            )
+        };
+        batch.end = count as usize;
+        batch.lens = [self.0.facts.room; BATCH];
+    }
+
+    /// Takes back all packets of a batch.
+    #[inline]
+    pub(crate) fn free(&self, batch: &mut Batch) {
+        if batch.len() > 0 {
+            let handles = &batch.handles[batch.first..batch.end];
+            let count = u32::try_from(handles.len()).expect("32");
+            // SAFETY: the packets are ours, and are not used any more.
+            unsafe { (self.0.functions.free)(handles.as_ptr(), count) };
+        }
+        batch.clear();
+    }
+
+    /// Takes back one packet.
+    pub(crate) fn free_one(&self, packet: Packet) {
+        let mut batch = Batch::default();
+        batch.push(packet);
+        self.free(&mut batch);
+    }
+
+    /// Number of empty packets.
+    pub(crate) fn empty(&self) -> u32 {
+        // SAFETY: the pool is never freed.
+        unsafe { (self.0.functions.empty)(self.0.facts.pool) }
+    }
+}

@@ -1,0 +1,210 @@
+//! DPDK's environment (EAL), which a process can start once, and never again after a failure.
+//!
+//! It starts on a thread of its own, which blocks all signals and afterwards keeps the devices
+//! (`keeper`), so affinity and signals of the program's threads stay as they are. Everything that
+//! can be checked without DPDK is checked before, because those errors are not final. Called by
+//! `device`.
+
+use std::ffi::CString;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
+
+use crate::ffi::{self, Functions};
+use crate::{keeper, library};
+
+/// The outcome of the only attempt.
+#[derive(Debug)]
+enum Outcome {
+    Running(&'static Functions),
+    Failed(String),
+}
+
+/// The arguments of the only attempt, and its outcome. `None`: there was none yet.
+static STARTED: Mutex<Option<(Vec<String>, Outcome)>> = Mutex::new(None);
+
+/// Arguments that end the process, or make it depend on another one.
+const REFUSED: [&str; 5] = [
+    "-h",
+    "--help",
+    "--log-level=help",
+    "--proc-type=secondary",
+    "--proc-type=auto",
+];
+
+/// Where the kernel lists its pools of huge pages.
+const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
+
+/// Starts DPDK with these arguments in addition to our own, or finds that it runs with them.
+///
+/// # Errors
+/// `InvalidInput` if it was started with others, or for arguments that cannot be used; `NotFound`
+/// without the library; `OutOfMemory` without huge pages; otherwise DPDK's own words, and then no
+/// later attempt in this process can succeed.
+pub(crate) fn start(given: &[String]) -> io::Result<&'static Functions> {
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((earlier, outcome)) = &*started {
+        return again(earlier, outcome, given);
+    }
+    check(given, Path::new(HUGEPAGES))?;
+    let functions: &'static Functions = Box::leak(Box::new(library::load()?));
+    let arguments = arguments(given, &ffi::processors());
+    let (outcome, result) = match start_on_own_thread(functions, &arguments) {
+        Ok(()) => (Outcome::Running(functions), Ok(functions)),
+        Err(why) => {
+            let what = format!(
+                "DPDK does not start with {}, and a process can start it only once: {why}",
+                arguments.join(" ")
+            );
+            (Outcome::Failed(what.clone()), Err(io::Error::other(what)))
+        }
+    };
+    *started = Some((given.to_vec(), outcome));
+    result
+}
+
+/// The answer to a later attempt.
+fn again(
+    earlier: &[String],
+    outcome: &Outcome,
+    given: &[String],
+) -> io::Result<&'static Functions> {
+    match outcome {
+        Outcome::Failed(what) => Err(io::Error::other(what.clone())),
+        Outcome::Running(functions) if earlier == given => Ok(functions),
+        Outcome::Running(_) => Err(invalid(format!(
+            "DPDK runs with the arguments {earlier:?} already, so it cannot get {given:?}"
+        ))),
+    }
+}
+
+/// Checks what can be checked before the attempt.
+fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
+    if let Some(refused) = given.iter().find(|it| REFUSED.contains(&it.as_str())) {
+        return Err(invalid(format!(
+            "the argument {refused} of DPDK cannot be used here"
+        )));
+    }
+    if let Some(zero) = given.iter().find(|it| it.contains('\0')) {
+        return Err(invalid(format!("an argument has no zero: {zero:?}")));
+    }
+    if has(given, &["--no-huge"]) || free_hugepages(hugepages) > 0 {
+        return Ok(());
+    }
+    let what = "no huge page is free: reserve some (`sysctl vm.nr_hugepages=64`), or give the \
+                argument --no-huge after a second `;`, as in dpdk:net_memif0;ip=10.0.0.2/24;--no-huge";
+    Err(io::Error::new(io::ErrorKind::OutOfMemory, what))
+}
+
+/// All arguments, with ours first, so that the given ones may change what ours say.
+fn arguments(given: &[String], processors: &[usize]) -> Vec<String> {
+    let mut all = vec!["dunlin".to_owned(), "--no-telemetry".to_owned()];
+    // Without huge pages DPDK refuses `--in-memory`; it has no other files then but those that
+    // `--no-shconf` prevents.
+    let without_files = match has(given, &["--no-huge"]) {
+        true => "--no-shconf",
+        false => "--in-memory",
+    };
+    all.push(without_files.to_owned());
+    if !has(given, &["--file-prefix"]) {
+        all.push(format!("--file-prefix=dunlin-{}", std::process::id()));
+    }
+    if !has(given, &["-c", "-l", "--lcores"]) && !processors.is_empty() {
+        // One thread, which may run wherever the program may.
+        let list: Vec<_> = processors.iter().map(usize::to_string).collect();
+        all.push(format!("--lcores=0@({})", list.join(",")));
+    }
+    if !has(given, &["-a", "--allow", "-b", "--block", "--no-pci"]) {
+        // Devices are opened one by one, by name. None has this address with a driver of DPDK.
+        all.push("--allow=0000:00:00.0".to_owned());
+    }
+    all.extend_from_slice(given);
+    all
+}
+
+/// Whether one of these options is given, with its value in the same argument or in the next.
+fn has(given: &[String], options: &[&str]) -> bool {
+    let is = |it: &String, option: &str| {
+        it.strip_prefix(option).is_some_and(|rest| {
+            rest.is_empty() || rest.starts_with('=') || !option.starts_with("--")
+        })
+    };
+    given
+        .iter()
+        .any(|it| options.iter().any(|option| is(it, option)))
+}
+
+/// Huge pages of any size that no process has.
+fn free_hugepages(folder: &Path) -> u64 {
+    let pools = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let free = pools.filter_map(|pool| {
+        let text = std::fs::read_to_string(pool.path().join("free_hugepages")).ok()?;
+        text.trim().parse::<u64>().ok()
+    });
+    free.sum()
+}
+
+/// Starts DPDK on a new thread, which does not end.
+fn start_on_own_thread(functions: &'static Functions, arguments: &[String]) -> Result<(), String> {
+    let arguments = arguments.iter().map(|it| CString::new(it.as_str()));
+    let arguments: Vec<CString> = arguments
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
+    let (report, outcome) = channel();
+    std::thread::Builder::new()
+        .name("dunlin-dpdk".to_owned())
+        .spawn(move || run(functions, arguments, &report))
+        .map_err(|error| error.to_string())?;
+    outcome
+        .recv()
+        .map_err(|_| "its thread ended".to_owned())
+        .and_then(|outcome| outcome)
+}
+
+fn run(
+    functions: &'static Functions,
+    arguments: Vec<CString>,
+    report: &Sender<Result<(), String>>,
+) {
+    ffi::block_signals();
+    // DPDK keeps pointers into its arguments.
+    let mut pointers: Vec<_> = arguments.into_iter().map(CString::into_raw).collect();
+    let count = i32::try_from(pointers.len()).expect("a few arguments");
+    pointers.push(std::ptr::null_mut());
+    // SAFETY: the strings are live and end with a null pointer, as those of `main` do.
+    let code = unsafe { (functions.start)(count, pointers.leak().as_mut_ptr()) };
+    if code != 0 {
+        // `start` waits for this report.
+        let _ = report.send(Err(error_of(functions, code)));
+        return;
+    }
+    if report.send(Ok(())).is_ok() {
+        keeper::run();
+    }
+}
+
+/// The error with this negative number, and the last words of DPDK.
+pub(crate) fn error_of(functions: &Functions, code: i32) -> String {
+    let mut words = vec![0_u8; 2048];
+    // SAFETY: the function writes at most the given number of bytes.
+    let len = unsafe { (functions.log)(words.as_mut_ptr().cast(), words.len()) };
+    let words = String::from_utf8_lossy(&words[..len]).into_owned();
+    let error = io::Error::from_raw_os_error(code.saturating_neg());
+    let lines: Vec<_> = words
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let last = lines[lines.len().saturating_sub(4)..].join("; ");
+    match last.is_empty() {
+        true => error.to_string(),
+        false => format!("{error} ({last})"),
+    }
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! The arguments, and the checks before the attempt, without DPDK.
+
+use super::*;
+
+fn strings(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&it| it.to_owned()).collect()
+}
+
+#[test]
+fn no_file_is_made_with_or_without_huge_pages() {
+    let with = arguments(&[], &[0, 3]);
+    assert!(with.contains(&"--in-memory".to_owned()));
+    assert!(with.contains(&"--no-telemetry".to_owned()));
+    assert!(with.contains(&"--lcores=0@(0,3)".to_owned()));
+    let without = arguments(&strings(&["--no-huge", "-m", "64"]), &[0]);
+    assert!(without.contains(&"--no-shconf".to_owned()));
+    assert!(!without.contains(&"--in-memory".to_owned()));
+    assert_eq!(without[without.len() - 3..], ["--no-huge", "-m", "64"]);
+}
+
+#[test]
+fn given_arguments_replace_ours() {
+    for given in [
+        &["-l", "1"][..],
+        &["-l1"],
+        &["--lcores=1"],
+        &["--lcores", "1"],
+    ] {
+        let all = arguments(&strings(given), &[0]);
+        assert!(!all.contains(&"--lcores=0@(0)".to_owned()), "{all:?}");
+    }
+    let all = arguments(&strings(&["--log-level=8", "--file-prefix", "x"]), &[0]);
+    assert!(all.contains(&"--lcores=0@(0)".to_owned()), "{all:?}");
+    let prefixes = all.iter().filter(|it| it.starts_with("--file-prefix"));
+    assert_eq!(prefixes.count(), 1);
+}
+
+#[test]
+fn what_can_be_known_before_is_refused_before() {
+    let none = Path::new("/nothing/here");
+    let kind = |given: &[&str]| check(&strings(given), none).map_err(|error| error.kind());
+    assert_eq!(kind(&[]), Err(io::ErrorKind::OutOfMemory));
+    assert_eq!(kind(&["--no-huge"]), Ok(()));
+    for refused in REFUSED {
+        let given = ["--no-huge", refused];
+        assert_eq!(kind(&given), Err(io::ErrorKind::InvalidInput), "{refused}");
+    }
+}
+
+#[test]
+fn other_arguments_are_refused_with_both() {
+    let failed = Outcome::Failed("it was so".to_owned());
+    let earlier = strings(&["--no-huge"]);
+    let error = again(&earlier, &failed, &earlier).unwrap_err();
+    assert_eq!(error.to_string(), "it was so");
+}

@@ -1,0 +1,216 @@
+//! The functions of `libdunlin_dpdk.so` (`native/dunlin_dpdk.c`), found at run time, and the calls
+//! to the operating system of this crate.
+//!
+//! Invariant: a library is never unloaded, so its functions live as long as the process. Called by
+//! `library`, `eal`, `device` and `inbox`.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The version of the functions below.
+const VERSION: u32 = 1;
+
+/// What [`Functions::open`] is asked for: `struct dunlin_dpdk_wish`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Wish {
+    /// Packets in the pool of the device.
+    pub(crate) packets: u32,
+    /// Descriptors of each queue.
+    pub(crate) descriptors: u32,
+    /// Bytes of the longest IP packet; 0: as the device has it.
+    pub(crate) mtu: u16,
+    /// Bytes of Ethernet around a packet.
+    pub(crate) around: u16,
+    /// Whether packets to groups are wanted: 0 or 1.
+    pub(crate) groups: u8,
+}
+
+/// An open device: `struct dunlin_dpdk_device`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Facts {
+    pub(crate) pool: *mut c_void,
+    /// Of the link; 0 if the device does not know.
+    pub(crate) bytes_per_second: u64,
+    /// Bytes of the longest frame.
+    pub(crate) room: u32,
+    pub(crate) rx_descriptors: u32,
+    pub(crate) port: u16,
+    /// Bytes of the longest IP packet.
+    pub(crate) mtu: u16,
+    pub(crate) mac: [u8; 6],
+    /// Whether [`Functions::ask`] has an effect: 0 or 1.
+    pub(crate) answers: u8,
+}
+
+// SAFETY: the pool belongs to the library, whose functions any thread may call with it.
+unsafe impl Send for Facts {}
+// SAFETY: as above.
+unsafe impl Sync for Facts {}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident = $symbol:literal ($($type:ty),*) $(-> $result:ty)?;)*) => {
+        /// The functions, by name.
+        #[derive(Debug)]
+        pub(crate) struct Functions {
+            $($(#[$doc])* pub(crate) $name: unsafe extern "C" fn($($type),*) $(-> $result)?,)*
+        }
+
+        impl Functions {
+            /// Finds all functions in a library.
+            ///
+            /// # Safety
+            /// The library is ours, so that its functions have these types.
+            unsafe fn find(library: *mut c_void) -> Result<Self, String> {
+                Ok(Self {
+                    $($name: {
+                        let at = symbol(library, $symbol)?;
+                        // SAFETY: the caller says that the function has this type.
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut c_void,
+                                unsafe extern "C" fn($($type),*) $(-> $result)?,
+                            >(at)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    /// The version of the functions.
+    version = c"dunlin_dpdk_version"() -> u32;
+    /// Copies the last words of DPDK.
+    log = c"dunlin_dpdk_log"(*mut c_char, usize) -> usize;
+    /// Starts DPDK on the calling thread.
+    start = c"dunlin_dpdk_start"(c_int, *mut *mut c_char) -> c_int;
+    /// Opens a device.
+    open = c"dunlin_dpdk_open"(*const c_char, *const Wish, *mut Facts) -> c_int;
+    /// Gets packets from a device: handles, first bytes, lengths, at most.
+    receive = c"dunlin_dpdk_receive"(u16, *mut *mut c_void, *mut *mut u8, *mut u32, u32) -> u32;
+    /// Gets empty packets from a pool: all or none.
+    take = c"dunlin_dpdk_take"(*mut c_void, *mut *mut c_void, *mut *mut u8, u32) -> u32;
+    /// Hands packets to a device, which takes the first of them.
+    send = c"dunlin_dpdk_send"(u16, *const *mut c_void, *const u32, u32) -> u32;
+    /// Gives packets back to their pools.
+    free = c"dunlin_dpdk_free"(*const *mut c_void, u32);
+    /// Makes a device give back packets that it has sent.
+    ask = c"dunlin_dpdk_ask"(u16);
+    /// Packets that a device had to drop.
+    missed = c"dunlin_dpdk_missed"(u16) -> u64;
+    /// Empty packets in a pool.
+    empty = c"dunlin_dpdk_empty"(*const c_void) -> u32;
+}
+
+/// Loads a library by its path, or by its name in the system's folders.
+///
+/// # Errors
+/// The linker's words; or that the library has other functions than these.
+pub(crate) fn load(path: &CStr) -> Result<Functions, String> {
+    // SAFETY: the name is a string; constructors of DPDK's libraries only register drivers.
+    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if library.is_null() {
+        return Err(linker_words());
+    }
+    // SAFETY: a library of this name is ours; the version is checked before anything is called.
+    let functions = unsafe { Functions::find(library) }?;
+    // SAFETY: this function takes nothing, in every version.
+    let version = unsafe { (functions.version)() };
+    if version != VERSION {
+        return Err(format!(
+            "it has version {version} of the functions, not {VERSION}; build it anew"
+        ));
+    }
+    Ok(functions)
+}
+
+fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
+    // SAFETY: a live library and a string.
+    let at = unsafe { libc::dlsym(library, name.as_ptr()) };
+    if at.is_null() {
+        return Err(linker_words());
+    }
+    Ok(at)
+}
+
+fn linker_words() -> String {
+    // SAFETY: the string lives until this thread calls the linker again.
+    let words = unsafe { libc::dlerror() };
+    if words.is_null() {
+        return "the linker gives no reason".to_owned();
+    }
+    // SAFETY: as above, and not null.
+    unsafe { CStr::from_ptr(words) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Blocks all signals for the calling thread but those that its own instructions raise, so that
+/// threads that it starts take no signal of the program.
+pub(crate) fn block_signals() {
+    // SAFETY: the set is initialised before it is used; the rest concerns this thread alone.
+    unsafe {
+        let mut set = MaybeUninit::uninit();
+        libc::sigfillset(set.as_mut_ptr());
+        let mut set = set.assume_init();
+        for raised in [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE] {
+            libc::sigdelset(&raw mut set, raised);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// The processors on which the calling thread may run.
+pub(crate) fn processors() -> Vec<usize> {
+    // SAFETY: the kernel writes at most the given bytes into the live set, and zeros are a set.
+    let (set, is_known) = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let outcome = libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        (set, outcome == 0)
+    };
+    let size = usize::try_from(libc::CPU_SETSIZE).expect("1024");
+    // SAFETY: the number is below the size of the set.
+    let may_run = |cpu: &usize| is_known && unsafe { libc::CPU_ISSET(*cpu, &set) };
+    (0..size).filter(may_run).collect()
+}
+
+/// A descriptor that one thread makes readable for another (`eventfd(2)`).
+#[derive(Debug)]
+pub(crate) struct Event(OwnedFd);
+
+impl Event {
+    /// Makes a descriptor that is not readable.
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: eventfd(2) takes numbers only.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just opened it for us.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Makes it readable.
+    pub(crate) fn signal(&self) {
+        let one = 1_u64;
+        // SAFETY: the kernel reads the eight bytes of a live number. It refuses only at 2^64 - 1.
+        unsafe { libc::write(self.number(), (&raw const one).cast(), 8) };
+    }
+
+    /// Makes it unreadable.
+    pub(crate) fn clear(&self) {
+        let mut count = 0_u64;
+        // SAFETY: the kernel writes eight bytes to a live number.
+        unsafe { libc::read(self.number(), (&raw mut count).cast(), 8) };
+    }
+
+    /// The descriptor.
+    pub(crate) fn number(&self) -> c_int {
+        self.0.as_raw_fd()
+    }
+}

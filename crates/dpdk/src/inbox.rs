@@ -1,0 +1,157 @@
+//! Packets that another thread has received for an endpoint, and the bell that wakes it.
+//!
+//! Invariant (no wake-up is lost): a giver adds a packet and then looks at `asleep`; an endpoint
+//! that goes to sleep sets `asleep` and then looks at the packets. Both use sequentially consistent
+//! operations. Called by `port` and `receive`.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dunlin_packet::Home;
+
+use crate::device::{Packet, Pool};
+use crate::ffi::Event;
+
+/// A packet with the place of its payload.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) packet: Packet,
+    pub(crate) payload: Payload,
+}
+
+/// The payload of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Payload {
+    /// Its first byte, and its length.
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+    /// The network marked it "congestion experienced".
+    pub(crate) congestion: bool,
+}
+
+/// The inbox of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    /// The address of the endpoint.
+    home: Home,
+    /// Most packets; 0 once the endpoint is closed.
+    capacity: AtomicUsize,
+    packets: Mutex<VecDeque<Arrived>>,
+    /// Their number.
+    count: AtomicUsize,
+    asleep: AtomicBool,
+    event: Event,
+    overflow: AtomicU64,
+    wakeups: AtomicU64,
+}
+
+impl Inbox {
+    /// An empty inbox for up to `capacity` packets.
+    pub(crate) fn new(home: Home, capacity: usize) -> io::Result<Self> {
+        Ok(Self {
+            home,
+            capacity: AtomicUsize::new(capacity),
+            packets: Mutex::new(VecDeque::with_capacity(capacity)),
+            count: AtomicUsize::new(0),
+            asleep: AtomicBool::new(false),
+            event: Event::new()?,
+            overflow: AtomicU64::new(0),
+            wakeups: AtomicU64::new(0),
+        })
+    }
+
+    /// The address of the endpoint.
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Adds a packet, and wakes the endpoint if it sleeps. False if there was no room, and the
+    /// packet is free again.
+    pub(crate) fn give(&self, arrived: Arrived, pool: &Pool) -> bool {
+        let mut packets = self.packets();
+        if packets.len() >= self.capacity.load(Ordering::Relaxed) {
+            drop(packets);
+            pool.free_one(arrived.packet);
+            self.overflow.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        packets.push_back(arrived);
+        self.count.store(packets.len(), Ordering::SeqCst);
+        drop(packets);
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            self.wakeups.fetch_add(1, Ordering::Relaxed);
+            self.event.signal();
+        }
+        true
+    }
+
+    /// Takes packets, oldest first, until `take` wants no more of them.
+    #[inline]
+    pub(crate) fn take(&self, mut take: impl FnMut(Arrived) -> bool) {
+        if self.is_empty() {
+            return;
+        }
+        let mut packets = self.packets();
+        while let Some(arrived) = packets.pop_front() {
+            if !take(arrived) {
+                break;
+            }
+        }
+        self.count.store(packets.len(), Ordering::SeqCst);
+    }
+
+    /// Frees all packets, and those that come later.
+    pub(crate) fn close(&self, pool: &Pool) {
+        let mut packets = self.packets();
+        self.capacity.store(0, Ordering::Relaxed);
+        packets.drain(..).for_each(|it| pool.free_one(it.packet));
+        self.count.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether it has no packets.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Announces that the endpoint will wait for the descriptor. False if it must not, because
+    /// packets are there.
+    pub(crate) fn sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether the endpoint waits for the descriptor.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the endpoint is awake. A giver that has just seen it asleep may still ring, and
+    /// then the next sleep is short.
+    pub(crate) fn wake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+        self.event.clear();
+    }
+
+    /// The descriptor that becomes readable when a packet comes during sleep.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.event.number()
+    }
+
+    /// Packets for which there was no room.
+    pub(crate) fn overflow(&self) -> u64 {
+        self.overflow.load(Ordering::Relaxed)
+    }
+
+    /// Times that a packet woke the endpoint.
+    pub(crate) fn wakeups(&self) -> u64 {
+        self.wakeups.load(Ordering::Relaxed)
+    }
+
+    fn packets(&self) -> MutexGuard<'_, VecDeque<Arrived>> {
+        self.packets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

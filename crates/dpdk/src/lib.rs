@@ -1,0 +1,31 @@
+//! DPDK as a transport of Dunlin: a device that belongs to the process, which polls it, and no
+//! kernel below (design §12).
+//!
+//! The crate is built without DPDK. At run time it loads `libdunlin_dpdk.so`, one file of C that
+//! hands bursts of packets over (`native/`), from the places that [`library`] names. Frames are
+//! read and written by `dunlin-packet`, and are those of `udp`: to its peers an endpoint looks like
+//! one of `udp`. Since no kernel answers for the address of the device, this crate answers
+//! questions of neighbours, and nothing else of IP; the control plane uses another interface.
+//!
+//! Packets are copied into and out of the device's pool, so a burst is done when it returns (rule
+//! S12). Unsafe code stands in `ffi`, `eal`, `device` and `transmit`.
+
+mod connect;
+mod device;
+mod eal;
+mod ffi;
+mod inbox;
+mod keeper;
+pub mod library;
+mod neighbours;
+mod open;
+mod port;
+mod receive;
+mod site;
+mod transmit;
+mod ways;
+
+pub use open::{Dpdk, Options};
+pub use receive::DpdkRx;
+pub use site::Site;
+pub use transmit::DpdkTx;

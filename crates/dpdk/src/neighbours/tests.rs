@@ -1,0 +1,109 @@
+//! Neighbours that answer, that do not, and that change.
+
+use super::*;
+
+const MAC: Mac = [2, 0, 0, 0, 0, 9];
+const OTHER: Mac = [2, 0, 0, 0, 0, 8];
+
+fn ip() -> IpAddr {
+    "10.0.0.9".parse().unwrap()
+}
+
+/// A neighbour that was asked for at time 0.
+fn asked() -> Neighbours<u32> {
+    let mut neighbours = Neighbours::default();
+    assert!(neighbours.add(ip()));
+    neighbours
+}
+
+/// The number of questions until this time.
+fn questions(neighbours: &mut Neighbours<u32>, from: u64, to: u64) -> usize {
+    let each = (from..=to).map(|now| neighbours.on_time(now).questions.len());
+    each.sum()
+}
+
+#[test]
+fn packets_wait_for_the_answer_in_order() {
+    let mut neighbours = asked();
+    assert_eq!(neighbours.find(ip()), None);
+    for packet in 0..3 {
+        assert_eq!(neighbours.hold(ip(), packet), Hold::Waits);
+    }
+    assert_eq!(neighbours.on_answer(ip(), MAC), Some(vec![0, 1, 2]));
+    assert_eq!(neighbours.find(ip()), Some(MAC));
+    assert_eq!(neighbours.hold(ip(), 3), Hold::Known(MAC, 3));
+}
+
+#[test]
+fn an_answer_without_a_question_changes_nothing() {
+    let mut neighbours = asked();
+    assert_eq!(neighbours.on_answer("10.0.0.8".parse().unwrap(), MAC), None);
+    neighbours.on_answer(ip(), MAC).unwrap();
+    assert_eq!(neighbours.on_answer(ip(), OTHER), None);
+    assert_eq!(neighbours.find(ip()), Some(MAC));
+}
+
+#[test]
+fn a_silent_neighbour_is_asked_again_and_its_packets_are_lost() {
+    let mut neighbours = asked();
+    assert_eq!(neighbours.hold(ip(), 7), Hold::Waits);
+    let soon = questions(&mut neighbours, 1, 1_000);
+    assert_eq!(soon, 20);
+    let lost: Vec<u32> = (1_001..=HELD_MS)
+        .flat_map(|now| neighbours.on_time(now).lost)
+        .collect();
+    assert_eq!(lost, [7]);
+    let later = questions(&mut neighbours, HELD_MS + 1, HELD_MS + 10_000);
+    assert_eq!(later, 10);
+}
+
+#[test]
+fn a_known_address_is_confirmed_and_may_change() {
+    let mut neighbours = asked();
+    neighbours.on_answer(ip(), MAC).unwrap();
+    assert_eq!(questions(&mut neighbours, 1, FRESH_MS - 1), 0);
+    assert_eq!(questions(&mut neighbours, FRESH_MS, FRESH_MS + 10), 1);
+    assert_eq!(neighbours.find(ip()), Some(MAC), "it is used meanwhile");
+    neighbours.on_answer(ip(), OTHER).unwrap();
+    assert_eq!(neighbours.find(ip()), Some(OTHER));
+    assert_eq!(questions(&mut neighbours, FRESH_MS + 11, 2 * FRESH_MS), 0);
+}
+
+#[test]
+fn a_neighbour_that_no_longer_answers_is_forgotten() {
+    let mut neighbours = asked();
+    neighbours.on_answer(ip(), MAC).unwrap();
+    let changed: Vec<u64> = (1..=2 * FRESH_MS)
+        .filter(|now| neighbours.on_time(*now).changed)
+        .collect();
+    assert_eq!(changed.len(), 1);
+    assert_eq!(neighbours.find(ip()), None);
+    assert!(
+        (FRESH_MS + 2_000..FRESH_MS + 5_000).contains(&changed[0]),
+        "{changed:?}"
+    );
+}
+
+#[test]
+fn only_a_limited_number_of_packets_waits_and_none_without_a_use() {
+    let mut neighbours = asked();
+    for packet in 0..256 {
+        assert_eq!(neighbours.hold(ip(), packet), Hold::Waits);
+    }
+    assert_eq!(neighbours.hold(ip(), 256), Hold::Full(256));
+    neighbours.release(ip());
+    assert_eq!(neighbours.on_time(1).lost.len(), HELD);
+    assert_eq!(neighbours.hold(ip(), 1), Hold::Full(1));
+}
+
+#[test]
+fn a_neighbour_without_uses_stays_known_until_it_is_old() {
+    let mut neighbours = asked();
+    neighbours.on_answer(ip(), MAC).unwrap();
+    neighbours.release(ip());
+    assert_eq!(questions(&mut neighbours, 1, FRESH_MS - 1), 0);
+    assert!(!neighbours.add(ip()), "it is known");
+    neighbours.release(ip());
+    assert!(neighbours.on_time(FRESH_MS).changed);
+    assert!(neighbours.add(ip()));
+}

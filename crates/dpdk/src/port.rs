@@ -1,0 +1,449 @@
+//! A device as the endpoints of this process share it: one queue in each direction, one address,
+//! and one table of neighbours. It stays open, and keeps its address, as long as the process lives.
+//!
+//! Any endpoint receives for all: packets of the others go to their inboxes. No device of ours
+//! steers packets to queues by port yet, so there is one queue.
+//!
+//! Invariants: a thread that holds the lock of `receiving` may take the others, and one that holds
+//! another takes none; each is held for a burst at most. An endpoint is in `endpoints` from its
+//! opening to its drop. Called by `receive`, `transmit`, `connect` and `keeper`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use dunlin_packet::neighbours::{self as messages, MAX_MESSAGE, Message};
+use dunlin_packet::{Home, Mac, REFUSALS, Refused, Written, parse, port_of};
+
+use crate::device::{BATCH, Batch, Packet, Parts, Pool, RxQueue, TxQueue};
+use crate::inbox::{Arrived, Inbox, Payload};
+use crate::neighbours::{Hold, Neighbours};
+use crate::site::Site;
+
+/// Most bursts that the keeper receives at once.
+const KEEPER_BURSTS: usize = 8;
+
+/// Ports from which those of endpoints are chosen (RFC 6335).
+const FIRST_PORT: u16 = 49_152;
+
+/// A device that endpoints share.
+#[derive(Debug)]
+pub(crate) struct Port {
+    /// The address of the device, with port 0, which no packet has.
+    home: Home,
+    site: Site,
+    pool: Pool,
+    mtu: u16,
+    rx_descriptors: u32,
+    bytes_per_second: u64,
+    receiving: Mutex<(RxQueue, Batch)>,
+    sending: Mutex<TxQueue>,
+    neighbours: Mutex<Neighbours<Packet>>,
+    /// Number of changes of neighbours' addresses.
+    changes: AtomicU32,
+    endpoints: Mutex<BTreeMap<u16, Arc<Inbox>>>,
+    /// The offset of the port to choose next.
+    next_port: AtomicU32,
+    /// Whether an endpoint has received since the keeper last looked.
+    is_polled: AtomicBool,
+    tally: Tally,
+}
+
+/// Counters of packets that concern no single endpoint.
+#[derive(Debug, Default)]
+struct Tally {
+    refused: [AtomicU64; REFUSALS.len()],
+    /// For no endpoint of this process.
+    unknown_port: AtomicU64,
+    /// Questions and answers of neighbours that were received.
+    neighbours: AtomicU64,
+    /// Packets that waited for a neighbour in vain.
+    unanswered: AtomicU64,
+}
+
+/// Where packets to an address go first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hop {
+    /// To an endpoint of this device.
+    Here,
+    /// To the peer, if it is on the link, or to the gateway.
+    Neighbour(IpAddr),
+}
+
+impl Port {
+    /// The port of an open device.
+    pub(crate) fn new(site: Site, parts: Parts) -> Self {
+        let Parts {
+            rx,
+            tx,
+            pool,
+            facts,
+        } = parts;
+        Self {
+            home: Home {
+                address: SocketAddr::new(site.ip, 0),
+                vlan: site.vlan,
+                mac: facts.mac,
+            },
+            site,
+            pool,
+            mtu: facts.mtu,
+            rx_descriptors: facts.rx_descriptors,
+            bytes_per_second: facts.bytes_per_second,
+            receiving: Mutex::new((rx, Batch::default())),
+            sending: Mutex::new(tx),
+            neighbours: Mutex::default(),
+            changes: AtomicU32::new(0),
+            endpoints: Mutex::default(),
+            next_port: AtomicU32::new(std::process::id().wrapping_mul(251)),
+            is_polled: AtomicBool::new(false),
+            tally: Tally::default(),
+        }
+    }
+
+    /// The settings with which it was opened.
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// The pool of its packets.
+    #[inline]
+    pub(crate) fn pool(&self) -> Pool {
+        self.pool
+    }
+
+    /// Bytes of the longest IP packet.
+    pub(crate) fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// Packets that wait in the device at most.
+    pub(crate) fn rx_descriptors(&self) -> u32 {
+        self.rx_descriptors
+    }
+
+    /// The rate of the link, if the device knows it.
+    pub(crate) fn bytes_per_second(&self) -> Option<u64> {
+        (self.bytes_per_second > 0).then_some(self.bytes_per_second)
+    }
+
+    /// Gives an endpoint a place: at the port `wanted`, or at a free one if that is 0.
+    ///
+    /// # Errors
+    /// `AddrInUse` if another endpoint has it, or all are taken.
+    pub(crate) fn seat(&'static self, wanted: u16) -> io::Result<Seat> {
+        let mut endpoints = lock(&self.endpoints);
+        let is_free = |port: &u16| !endpoints.contains_key(port);
+        let number = match wanted {
+            0 => self.free_ports().find(is_free),
+            wanted => Some(wanted).filter(is_free),
+        };
+        let number = number.ok_or_else(|| {
+            let what = format!("port {wanted} of {} is in use", self.site.ip);
+            io::Error::new(io::ErrorKind::AddrInUse, what)
+        })?;
+        let home = Home {
+            address: SocketAddr::new(self.site.ip, number),
+            ..self.home
+        };
+        let inbox = Arc::new(Inbox::new(home, self.rx_descriptors as usize)?);
+        endpoints.insert(number, inbox.clone());
+        Ok(Seat { port: self, inbox })
+    }
+
+    /// The ports to choose from. Each choice begins after the last, and the first differs between
+    /// processes, so that packets for an endpoint that has gone seldom reach another.
+    fn free_ports(&self) -> impl Iterator<Item = u16> {
+        let count = u32::from(u16::MAX - FIRST_PORT) + 1;
+        let first = self.next_port.fetch_add(1, Ordering::Relaxed);
+        (0..count).map(move |at| {
+            let offset = first.wrapping_add(at) % count;
+            FIRST_PORT + u16::try_from(offset).expect("below 16 384")
+        })
+    }
+
+    /// Receives up to `most` packets. `show` gets those for `own`; the others go to their inboxes.
+    /// Returns the number of packets that were refused as corrupt. Does nothing if another thread
+    /// is receiving.
+    #[inline]
+    pub(crate) fn look(&self, own: &Home, most: usize, mut show: impl FnMut(Arrived)) -> u64 {
+        let mut receiving = match self.receiving.try_lock() {
+            Ok(receiving) => receiving,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return 0,
+        };
+        let (rx, batch) = &mut *receiving;
+        rx.receive(batch, most);
+        let mut corrupt = 0;
+        while let Some(packet) = batch.take() {
+            match payload_of(&packet, own) {
+                Ok(payload) => show(Arrived { packet, payload }),
+                Err(why) => corrupt += u64::from(self.on_other(packet, why)),
+            }
+        }
+        corrupt
+    }
+
+    /// Receives for the inboxes alone.
+    pub(crate) fn look_for_all(&self) {
+        self.look(&self.home, BATCH, |arrived| {
+            // No packet has port 0.
+            self.pool.free_one(arrived.packet);
+        });
+    }
+
+    /// Notes that an endpoint receives, so that the keeper need not.
+    #[inline]
+    pub(crate) fn on_poll(&self) {
+        if !self.is_polled.load(Ordering::Relaxed) {
+            self.is_polled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Does what is due. Called by the keeper.
+    pub(crate) fn on_time(&self, now_ms: u64) {
+        if !self.is_polled.swap(false, Ordering::Relaxed) {
+            (0..KEEPER_BURSTS).for_each(|_| self.look_for_all());
+        }
+        let due = lock(&self.neighbours).on_time(now_ms);
+        if due.changed {
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+        for ip in due.questions {
+            self.ask(ip);
+        }
+        let lost = due.lost.len() as u64;
+        self.tally.unanswered.fetch_add(lost, Ordering::Relaxed);
+        due.lost.into_iter().for_each(|it| self.pool.free_one(it));
+    }
+
+    /// Handles a packet that is not for the endpoint that received it. True if it is corrupt.
+    #[cold]
+    fn on_other(&self, packet: Packet, why: Refused) -> bool {
+        let why = match why {
+            Refused::Destination => match self.hand_on(packet) {
+                Ok(()) => return false,
+                Err((packet, why)) => {
+                    self.pool.free_one(packet);
+                    why
+                }
+            },
+            _ => {
+                let message = messages::read(packet.bytes(), &self.home);
+                self.pool.free_one(packet);
+                if let Some(message) = message {
+                    self.on_message(message);
+                    return false;
+                }
+                why
+            }
+        };
+        self.tally.refused[why as usize].fetch_add(1, Ordering::Relaxed);
+        // A link carries packets that are none of ours, and nothing is wrong with those.
+        !matches!(
+            why,
+            Refused::Type | Refused::Mac | Refused::Vlan | Refused::Destination
+        )
+    }
+
+    /// Gives a packet to the endpoint to which it was sent.
+    fn hand_on(&self, packet: Packet) -> Result<(), (Packet, Refused)> {
+        let number = match port_of(packet.bytes(), &self.home) {
+            Ok(number) => number,
+            Err(why) => return Err((packet, why)),
+        };
+        let inbox = lock(&self.endpoints).get(&number).cloned();
+        let Some(inbox) = inbox else {
+            self.tally.unknown_port.fetch_add(1, Ordering::Relaxed);
+            return Err((packet, Refused::Destination));
+        };
+        match payload_of(&packet, inbox.home()) {
+            Ok(payload) => {
+                inbox.give(Arrived { packet, payload }, &self.pool);
+                Ok(())
+            }
+            Err(why) => Err((packet, why)),
+        }
+    }
+
+    fn on_message(&self, message: Message) {
+        self.tally.neighbours.fetch_add(1, Ordering::Relaxed);
+        match message {
+            Message::Question { from, mac } => self.answer(from, mac),
+            Message::Answer { of, mac } => self.on_answer(of, mac),
+        }
+    }
+
+    fn on_answer(&self, of: IpAddr, mac: Mac) {
+        let Some(held) = lock(&self.neighbours).on_answer(of, mac) else {
+            return;
+        };
+        self.changes.fetch_add(1, Ordering::Release);
+        for packet in held {
+            self.send_to(mac, packet);
+        }
+    }
+
+    /// Sends a complete packet, with this Ethernet address as its destination.
+    fn send_to(&self, mac: Mac, mut packet: Packet) {
+        packet.bytes_mut()[..mac.len()].copy_from_slice(&mac);
+        let mut batch = Batch::default();
+        batch.push(packet);
+        self.send(&mut batch);
+    }
+
+    fn answer(&self, to: IpAddr, mac: Mac) {
+        self.send_message(|room| messages::write_answer(&self.home, to, mac, room));
+    }
+
+    /// Asks for the Ethernet address of a neighbour.
+    fn ask(&self, of: IpAddr) {
+        self.send_message(|room| messages::write_question(&self.home, of, room));
+    }
+
+    fn send_message(&self, write: impl FnOnce(&mut [u8]) -> usize) {
+        let mut empty = Batch::default();
+        self.pool.take(&mut empty);
+        if let Some(mut packet) = empty.take() {
+            let len = write(&mut packet.bytes_mut()[..MAX_MESSAGE]);
+            packet.truncate(len);
+            let mut batch = Batch::default();
+            batch.push(packet);
+            self.send(&mut batch);
+        }
+        self.pool.free(&mut empty);
+    }
+
+    /// Sends all packets of a batch, and empties it. Returns the number of those that the device
+    /// did not take.
+    #[inline]
+    pub(crate) fn send(&self, batch: &mut Batch) -> usize {
+        lock(&self.sending).send(batch);
+        let dropped = batch.len();
+        self.pool.free(batch);
+        dropped
+    }
+
+    /// Makes the device give back what it has sent.
+    pub(crate) fn settle(&self) {
+        lock(&self.sending).ask();
+    }
+
+    /// Where packets to an address go; `None` if it is neither on the link nor behind a gateway.
+    pub(crate) fn hop(&self, to: IpAddr) -> Option<Hop> {
+        match to {
+            to if to == self.site.ip => Some(Hop::Here),
+            to if self.site.is_on_link(to) => Some(Hop::Neighbour(to)),
+            _ => self.site.gateway.map(Hop::Neighbour),
+        }
+    }
+
+    /// Adds one use of a neighbour, and asks for it if it is new.
+    pub(crate) fn use_neighbour(&self, ip: IpAddr) {
+        let is_new = lock(&self.neighbours).add(ip);
+        if is_new {
+            self.ask(ip);
+        }
+    }
+
+    /// Takes away one use of a neighbour.
+    pub(crate) fn leave_neighbour(&self, ip: IpAddr) {
+        lock(&self.neighbours).release(ip);
+    }
+
+    /// The number of changes of neighbours' addresses so far.
+    #[inline]
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// The Ethernet address of a neighbour.
+    pub(crate) fn find(&self, ip: IpAddr) -> Option<Mac> {
+        lock(&self.neighbours).find(ip)
+    }
+
+    /// Sends a complete packet when its neighbour has answered. False if too many wait, and this
+    /// one is lost.
+    pub(crate) fn hold(&self, ip: IpAddr, packet: Packet) -> bool {
+        let hold = lock(&self.neighbours).hold(ip, packet);
+        match hold {
+            Hold::Waits => true,
+            Hold::Known(mac, packet) => {
+                self.send_to(mac, packet);
+                true
+            }
+            Hold::Full(packet) => {
+                self.pool.free_one(packet);
+                false
+            }
+        }
+    }
+
+    /// Gives a packet to an endpoint of this device. False if there is none, or no room.
+    pub(crate) fn deliver(&self, number: u16, arrived: Arrived) -> bool {
+        let inbox = lock(&self.endpoints).get(&number).cloned();
+        match inbox {
+            Some(inbox) => inbox.give(arrived, &self.pool),
+            None => {
+                self.pool.free_one(arrived.packet);
+                false
+            }
+        }
+    }
+
+    /// Counters of the device: packets that it dropped, and those that no endpoint got, by cause.
+    pub(crate) fn details(&self) -> Vec<(&'static str, u64)> {
+        let missed = lock(&self.receiving).0.missed();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut details = vec![
+            ("rx_device_missed", missed),
+            ("rx_unknown_port", count(&self.tally.unknown_port)),
+            ("rx_neighbours", count(&self.tally.neighbours)),
+            ("tx_unanswered", count(&self.tally.unanswered)),
+            ("pool_empty", u64::from(self.pool.empty())),
+        ];
+        details.extend(
+            REFUSALS
+                .into_iter()
+                .zip(self.tally.refused.iter().map(count)),
+        );
+        details
+    }
+}
+
+/// The payload of a packet for `home`.
+#[inline]
+fn payload_of(packet: &Packet, home: &Home) -> Result<Payload, Refused> {
+    let found = parse(packet.bytes(), home)?;
+    // No device without a network has only the sum of the pseudo header.
+    if found.sum == Written::Partial {
+        return Err(Refused::Sum);
+    }
+    Ok(Payload {
+        start: found.start,
+        len: found.len,
+        congestion: found.congestion,
+    })
+}
+
+/// The place of an endpoint at a device. The endpoint leaves with it.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) port: &'static Port,
+    pub(crate) inbox: Arc<Inbox>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let number = self.inbox.home().address.port();
+        lock(&self.port.endpoints).remove(&number);
+        // A thread that found the inbox before may still add a packet, which goes with the inbox.
+        self.inbox.close(&self.port.pool());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

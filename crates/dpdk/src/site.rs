@@ -1,0 +1,184 @@
+//! The place of a device in its network, from the text that names the transport: `dpdk:DEVICE`,
+//! then `;` and the address, then perhaps `;` and arguments of DPDK.
+//!
+//! Pure. Called by programs, and by `port`.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A device and its place in its network.
+///
+/// ```
+/// use dunlin_dpdk::Site;
+/// let site: Site = "net_memif0,role=client;ip=10.0.0.2/24,gw=10.0.0.1;--no-huge".parse()?;
+/// assert_eq!(site.device, "net_memif0,role=client");
+/// assert_eq!((site.prefix, site.mtu), (24, 0));
+/// assert_eq!(site.arguments, ["--no-huge"]);
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Site {
+    /// The device, as the options `--vdev` and `-a` of DPDK name it: `net_memif0,role=client`, or
+    /// `0000:01:00.0`.
+    pub device: String,
+    /// Its address, which no other host and no kernel has.
+    pub ip: IpAddr,
+    /// Bits that the addresses on the link have in common.
+    pub prefix: u8,
+    /// The router to all other addresses.
+    pub gateway: Option<IpAddr>,
+    /// The number of its VLAN; 0 if frames have no tag.
+    pub vlan: u16,
+    /// Bytes of the longest IP packet; 0: as the device has it.
+    pub mtu: u16,
+    /// Packets in its pool, for all of its endpoints.
+    pub packets: u32,
+    /// Arguments for DPDK itself. All devices of a process have the same.
+    pub arguments: Vec<String>,
+}
+
+/// Packets in the pool of a device, unless the option `packets` says otherwise: enough for the
+/// descriptors of both queues, for the inboxes of some endpoints, and for threads' caches.
+const PACKETS: u32 = 8191;
+
+/// The form of the text.
+pub(crate) const FORM: &str = "DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
+                               [,packets=N][;ARGUMENTS OF DPDK]";
+
+impl Site {
+    /// Whether an address is on the link of the device.
+    pub fn is_on_link(&self, ip: IpAddr) -> bool {
+        match (self.ip, ip) {
+            (IpAddr::V4(own), IpAddr::V4(ip)) => {
+                let differs = own.to_bits() ^ ip.to_bits();
+                differs.leading_zeros() >= u32::from(self.prefix)
+            }
+            (IpAddr::V6(own), IpAddr::V6(ip)) => {
+                let differs = own.to_bits() ^ ip.to_bits();
+                differs.leading_zeros() >= u32::from(self.prefix)
+            }
+            _ => false,
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let wrong = |why: &dyn fmt::Display| format!("{key}={value}: {why}");
+        match key {
+            "gw" => self.gateway = Some(value.parse().map_err(|why| wrong(&why))?),
+            "vlan" => self.vlan = value.parse().map_err(|why| wrong(&why))?,
+            "mtu" => self.mtu = value.parse().map_err(|why| wrong(&why))?,
+            "packets" => self.packets = value.parse().map_err(|why| wrong(&why))?,
+            _ => {
+                return Err(format!(
+                    "{key} is none of ip, gw, vlan, mtu and packets; the form is {FORM}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(self) -> Result<Self, String> {
+        let bits = if self.ip.is_ipv4() { 32 } else { 128 };
+        if self.prefix == 0 || self.prefix > bits {
+            return Err(format!(
+                "a prefix has 1 to {bits} bits, not {}",
+                self.prefix
+            ));
+        }
+        if self.ip.is_unspecified() || self.ip.is_loopback() || self.ip.is_multicast() {
+            return Err(format!("no device has the address {}", self.ip));
+        }
+        if let Some(gateway) = self.gateway
+            && (!self.is_on_link(gateway) || gateway == self.ip)
+        {
+            return Err(format!("the gateway {gateway} is not on the link"));
+        }
+        if self.vlan > 4094 {
+            return Err(format!("a VLAN has a number up to 4094, not {}", self.vlan));
+        }
+        if !(1024..=1 << 22).contains(&self.packets) {
+            return Err(format!(
+                "a pool has 1024 to 4194304 packets, not {}",
+                self.packets
+            ));
+        }
+        Ok(self)
+    }
+}
+
+impl FromStr for Site {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.splitn(3, ';');
+        let device = parts.next().unwrap_or_default().trim();
+        let options = parts.next().unwrap_or_default();
+        let arguments = parts.next().unwrap_or_default();
+        let mut options = options
+            .split(',')
+            .map(str::trim)
+            .filter(|it| !it.is_empty());
+        let ip = options.next().and_then(|it| it.strip_prefix("ip="));
+        let (ip, prefix) = ip
+            .and_then(|it| it.split_once('/'))
+            .filter(|_| !device.is_empty())
+            .ok_or_else(|| format!("the form is {FORM}"))?;
+        let mut site = Self {
+            device: device.to_owned(),
+            ip: ip.parse().map_err(|why| format!("ip={ip}: {why}"))?,
+            prefix: prefix.parse().map_err(|why| format!("/{prefix}: {why}"))?,
+            gateway: None,
+            vlan: 0,
+            mtu: 0,
+            packets: PACKETS,
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+        };
+        for option in options {
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            site.set(key, value)?;
+        }
+        site.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_all_parts_is_read() {
+        let text = "0000:01:00.0;ip=fd79::2/64,gw=fd79::1,vlan=5,mtu=9000,packets=4096;-m 64 -l 1";
+        let site: Site = text.parse().unwrap();
+        assert_eq!(site.device, "0000:01:00.0");
+        assert_eq!((site.vlan, site.mtu, site.packets), (5, 9000, 4096));
+        assert_eq!(site.gateway, Some("fd79::1".parse().unwrap()));
+        assert_eq!(site.arguments, ["-m", "64", "-l", "1"]);
+        assert!(site.is_on_link("fd79::ffff".parse().unwrap()));
+        assert!(!site.is_on_link("fd79:0:0:1::1".parse().unwrap()));
+        assert!(!site.is_on_link("10.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_reason() {
+        for (text, part) in [
+            ("", "the form is"),
+            ("net_memif0", "the form is"),
+            ("net_memif0;gw=10.0.0.1", "the form is"),
+            (";ip=10.0.0.2/24", "the form is"),
+            ("net_memif0;ip=10.0.0.2", "the form is"),
+            ("net_memif0;ip=10.0.0/24", "ip=10.0.0:"),
+            ("net_memif0;ip=10.0.0.2/33", "1 to 32 bits"),
+            ("net_memif0;ip=127.0.0.1/8", "no device has"),
+            ("net_memif0;ip=10.0.0.2/24,gw=10.0.1.1", "not on the link"),
+            ("net_memif0;ip=10.0.0.2/24,gw=10.0.0.2", "not on the link"),
+            ("net_memif0;ip=10.0.0.2/24,vlan=4095", "4094"),
+            ("net_memif0;ip=10.0.0.2/24,mtu=70000", "mtu=70000"),
+            ("net_memif0;ip=10.0.0.2/24,packets=10", "1024"),
+            ("net_memif0;ip=10.0.0.2/24,colour=red", "colour is none of"),
+        ] {
+            let error = text.parse::<Site>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

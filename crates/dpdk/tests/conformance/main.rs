@@ -1,0 +1,76 @@
+//! The conformance suite of transports, over `dpdk`: endpoints take turns at two devices of memif,
+//! so half of the pairs talk over the devices, and half within one.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+#[path = "../../../transport/tests/conformance/harness.rs"]
+mod harness;
+#[path = "../../../transport/tests/conformance/lanes.rs"]
+mod lanes;
+mod pair;
+#[expect(dead_code, reason = "each test here runs a half of it")]
+#[path = "../../../transport/tests/conformance/suite.rs"]
+mod suite;
+#[path = "../../../transport/tests/conformance/waking.rs"]
+mod waking;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dunlin_core::transport::Halves;
+use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx, Options};
+use dunlin_transport::udp;
+
+use harness::{Endpoint, Harness};
+
+static TURN: Mutex<()> = Mutex::new(());
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+
+struct Memif;
+
+impl Harness for Memif {
+    type T = Dpdk;
+    const COUNTS_FULL: bool = false;
+    const QUIET_POLLS: u32 = 1000;
+    const SAME_HOST: bool = false;
+
+    fn open() -> Halves<DpdkRx, DpdkTx> {
+        let turn = OPENED.fetch_add(1, Ordering::Relaxed) % 2;
+        let [server, client] = pair::sites(0, "");
+        let options = Options {
+            site: Some(if turn == 0 { server } else { client }),
+            udp: udp::Options {
+                allow_peers: "0.0.0.0/0".parse().unwrap(),
+                ..udp::Options::default()
+            },
+        };
+        Dpdk::open(&options).unwrap()
+    }
+}
+
+/// Begins a test: one at a time, and after the devices know each other. Until then packets wait
+/// longer than the suite does.
+fn begin() -> (MutexGuard<'static, ()>, [Endpoint<Memif>; 2]) {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let [mut one, mut other] = [101, 102].map(Endpoint::<Memif>::new);
+    let (to_other, to_one) = one.connect(&mut other);
+    one.send_one(to_other, 1, 64);
+    other.send_one(to_one, 1, 64);
+    assert_eq!(other.receive(1).len(), 1);
+    assert_eq!(one.receive(1).len(), 1);
+    (turn, [one, other])
+}
+
+#[test]
+fn dpdk_conforms_with_packets_staged() {
+    let _begun = begin();
+    harness::stage(true);
+    suite::run_each::<Memif>();
+    lanes::run_all::<Memif>();
+}
+
+#[test]
+fn dpdk_conforms_with_packets_queued() {
+    let _begun = begin();
+    harness::stage(false);
+    suite::run_few::<Memif>();
+}
