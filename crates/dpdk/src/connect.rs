@@ -79,6 +79,7 @@ impl Connect for Dpdk {
             return Arm::Ready;
         }
         seat.port.look_for_all();
+        seat.port.on_sleep();
         match seat.inbox.is_asleep() {
             true => Arm::Wait,
             false => Arm::Ready,

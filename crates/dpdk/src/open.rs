@@ -13,7 +13,7 @@ use crate::ffi::Wish;
 use crate::keeper;
 use crate::port::Port;
 use crate::receive::DpdkRx;
-use crate::site::{FORM, Site};
+use crate::site::Site;
 use crate::transmit::DpdkTx;
 
 /// Descriptors of each queue to ask for.
@@ -25,9 +25,9 @@ static PORTS: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
 /// Options of one `dpdk` endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// The device and its place in its network. There is no default.
-    pub site: Option<Site>,
-    /// The port, the sizes, the packing and the limits of peers. The address is that of `site`, and
+    /// The device and its place in its network, in the form of [`Site`]. There is no default.
+    pub device: String,
+    /// The port, the sizes, the packing and the limits of peers. The address is that of the device, and
     /// options of sockets have no effect.
     pub udp: udp::Options,
 }
@@ -46,13 +46,12 @@ impl Dpdk {
     /// opens that.
     ///
     /// # Errors
-    /// `InvalidInput` without a site, or if the device is open with other settings; `NotFound`
+    /// `InvalidInput` without a device, or if the device is open with other settings; `NotFound`
     /// without `libdunlin_dpdk.so`; `OutOfMemory` without huge pages; `AddrInUse` if the port is
     /// taken; otherwise DPDK's words.
     pub fn open(options: &Options) -> io::Result<Halves<DpdkRx, DpdkTx>> {
-        let site = options.site.as_ref();
-        let site = site.ok_or_else(|| invalid(format!("no device is given: dpdk:{FORM}")))?;
-        let port = port_of(site)?;
+        let site = options.device.parse().map_err(invalid)?;
+        let port = port_of(&site)?;
         let seat = Arc::new(port.seat(options.udp.port)?);
         let home = *seat.inbox.home();
         let around = u32::try_from(home.ip_and_udp()).expect("48");

@@ -22,8 +22,8 @@ use crate::inbox::{Arrived, Inbox, Payload};
 use crate::neighbours::{Hold, Neighbours};
 use crate::site::Site;
 
-/// Most bursts that the keeper receives at once.
-const KEEPER_BURSTS: usize = 8;
+/// Most bursts that a thread receives for other endpoints at once.
+const MOST_BURSTS: usize = 8;
 
 /// Ports from which those of endpoints are chosen (RFC 6335).
 const FIRST_PORT: u16 = 49_152;
@@ -51,6 +51,14 @@ pub(crate) struct Port {
     tally: Tally,
 }
 
+/// The packets of a burst.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Looked {
+    /// All of them, and those that were refused as corrupt.
+    pub(crate) packets: usize,
+    pub(crate) corrupt: u64,
+}
+
 /// Counters of packets that concern no single endpoint.
 #[derive(Debug, Default)]
 struct Tally {
@@ -61,15 +69,6 @@ struct Tally {
     neighbours: AtomicU64,
     /// Packets that waited for a neighbour in vain.
     unanswered: AtomicU64,
-}
-
-/// Where packets to an address go first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hop {
-    /// To an endpoint of this device.
-    Here,
-    /// To the peer, if it is on the link, or to the gateway.
-    Neighbour(IpAddr),
 }
 
 impl Port {
@@ -165,33 +164,42 @@ impl Port {
     }
 
     /// Receives up to `most` packets. `show` gets those for `own`; the others go to their inboxes.
-    /// Returns the number of packets that were refused as corrupt. Does nothing if another thread
-    /// is receiving.
+    /// Does nothing if another thread is receiving.
     #[inline]
-    pub(crate) fn look(&self, own: &Home, most: usize, mut show: impl FnMut(Arrived)) -> u64 {
+    pub(crate) fn look(&self, own: &Home, most: usize, mut show: impl FnMut(Arrived)) -> Looked {
         let mut receiving = match self.receiving.try_lock() {
             Ok(receiving) => receiving,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return 0,
+            Err(TryLockError::WouldBlock) => return Looked::default(),
         };
         let (rx, batch) = &mut *receiving;
         rx.receive(batch, most);
-        let mut corrupt = 0;
+        let mut looked = Looked {
+            packets: batch.len(),
+            corrupt: 0,
+        };
         while let Some(packet) = batch.take() {
             match payload_of(&packet, own) {
                 Ok(payload) => show(Arrived { packet, payload }),
-                Err(why) => corrupt += u64::from(self.on_other(packet, why)),
+                Err(why) => looked.corrupt += u64::from(self.on_other(packet, why)),
             }
         }
-        corrupt
+        looked
     }
 
-    /// Receives for the inboxes alone.
-    pub(crate) fn look_for_all(&self) {
-        self.look(&self.home, BATCH, |arrived| {
-            // No packet has port 0.
-            self.pool.free_one(arrived.packet);
-        });
+    /// Receives for the inboxes alone, until the device has no more packets, or for a few bursts.
+    /// True if there were any.
+    pub(crate) fn look_for_all(&self) -> bool {
+        for burst in 0..MOST_BURSTS {
+            let looked = self.look(&self.home, BATCH, |arrived| {
+                // No packet has port 0.
+                self.pool.free_one(arrived.packet);
+            });
+            if looked.packets < BATCH {
+                return burst > 0 || looked.packets > 0;
+            }
+        }
+        true
     }
 
     /// Notes that an endpoint receives, so that the keeper need not.
@@ -202,21 +210,27 @@ impl Port {
         }
     }
 
-    /// Does what is due. Called by the keeper.
-    pub(crate) fn on_time(&self, now_ms: u64) {
-        if !self.is_polled.swap(false, Ordering::Relaxed) {
-            (0..KEEPER_BURSTS).for_each(|_| self.look_for_all());
-        }
+    /// Notes that an endpoint will sleep: the keeper looks soon, unless another endpoint receives.
+    pub(crate) fn on_sleep(&self) {
+        self.is_polled.store(false, Ordering::Relaxed);
+    }
+
+    /// Does what is due. True if the device is in use: an endpoint polls it, packets came, or a
+    /// neighbour must be asked. Called by the keeper.
+    pub(crate) fn on_time(&self, now_ms: u64) -> bool {
+        let is_used = self.is_polled.swap(false, Ordering::Relaxed) || self.look_for_all();
         let due = lock(&self.neighbours).on_time(now_ms);
         if due.changed {
             self.changes.fetch_add(1, Ordering::Release);
         }
+        let must_ask = !due.questions.is_empty();
         for ip in due.questions {
             self.ask(ip);
         }
         let lost = due.lost.len() as u64;
         self.tally.unanswered.fetch_add(lost, Ordering::Relaxed);
         due.lost.into_iter().for_each(|it| self.pool.free_one(it));
+        is_used || must_ask
     }
 
     /// Handles a packet that is not for the endpoint that received it. True if it is corrupt.
@@ -329,15 +343,6 @@ impl Port {
     /// Makes the device give back what it has sent.
     pub(crate) fn settle(&self) {
         lock(&self.sending).ask();
-    }
-
-    /// Where packets to an address go; `None` if it is neither on the link nor behind a gateway.
-    pub(crate) fn hop(&self, to: IpAddr) -> Option<Hop> {
-        match to {
-            to if to == self.site.ip => Some(Hop::Here),
-            to if self.site.is_on_link(to) => Some(Hop::Neighbour(to)),
-            _ => self.site.gateway.map(Hop::Neighbour),
-        }
     }
 
     /// Adds one use of a neighbour, and asks for it if it is new.

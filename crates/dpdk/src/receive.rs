@@ -110,7 +110,8 @@ impl Rx for DpdkRx {
         });
         let room = RX_BURST - shown.batch.len();
         if room > 0 {
-            self.corrupt += port.look(&self.home, room, |arrived| shown.add(arrived));
+            let looked = port.look(&self.home, room, |arrived| shown.add(arrived));
+            self.corrupt += looked.corrupt;
         }
         self.shown.batch.len()
     }

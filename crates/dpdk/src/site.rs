@@ -38,12 +38,21 @@ pub struct Site {
     pub arguments: Vec<String>,
 }
 
+/// Where packets to an address go first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hop {
+    /// To an endpoint of the same device.
+    Here,
+    /// To the peer, if it is on the link, or to the gateway.
+    Neighbour(IpAddr),
+}
+
 /// Packets in the pool of a device, unless the option `packets` says otherwise: enough for the
 /// descriptors of both queues, for the inboxes of some endpoints, and for threads' caches.
 const PACKETS: u32 = 8191;
 
 /// The form of the text.
-pub(crate) const FORM: &str = "DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
+const FORM: &str = "DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
                                [,packets=N][;ARGUMENTS OF DPDK]";
 
 impl Site {
@@ -59,6 +68,18 @@ impl Site {
                 differs.leading_zeros() >= u32::from(self.prefix)
             }
             _ => false,
+        }
+    }
+
+    /// Where packets to an address go; `None` if no way leads there.
+    pub(crate) fn hop(&self, to: IpAddr) -> Option<Hop> {
+        if to.is_ipv4() != self.ip.is_ipv4() || to.is_loopback() {
+            return None;
+        }
+        match to {
+            to if to == self.ip => Some(Hop::Here),
+            to if self.is_on_link(to) => Some(Hop::Neighbour(to)),
+            _ => self.gateway.map(Hop::Neighbour),
         }
     }
 
@@ -157,6 +178,25 @@ mod tests {
         assert!(site.is_on_link("fd79::ffff".parse().unwrap()));
         assert!(!site.is_on_link("fd79:0:0:1::1".parse().unwrap()));
         assert!(!site.is_on_link("10.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn packets_for_other_networks_go_to_the_gateway() {
+        let mut site: Site = "net_null0;ip=10.0.0.2/24,gw=10.0.0.1".parse().unwrap();
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert_eq!(site.hop(ip("10.0.0.2")), Some(Hop::Here));
+        assert_eq!(
+            site.hop(ip("10.0.0.9")),
+            Some(Hop::Neighbour(ip("10.0.0.9")))
+        );
+        assert_eq!(
+            site.hop(ip("10.0.1.9")),
+            Some(Hop::Neighbour(ip("10.0.0.1")))
+        );
+        assert_eq!(site.hop(ip("127.0.0.1")), None);
+        assert_eq!(site.hop(ip("fd79::1")), None);
+        site.gateway = None;
+        assert_eq!(site.hop(ip("10.0.1.9")), None);
     }
 
     #[test]

@@ -15,7 +15,8 @@ use dunlin_transport::udp::Book;
 
 use crate::device::{BATCH, Batch};
 use crate::inbox::{Arrived, Payload};
-use crate::port::{Hop, Port, Seat};
+use crate::port::{Port, Seat};
+use crate::site::Hop;
 use crate::ways::{Open, Way, Ways};
 
 /// The sending half of a `dpdk` endpoint.
@@ -85,7 +86,7 @@ impl DpdkTx {
         let Some(reach) = self.book.reach(peer) else {
             return false;
         };
-        let Some(hop) = port.hop(reach.address.ip()) else {
+        let Some(hop) = port.site().hop(reach.address.ip()) else {
             return false;
         };
         self.ways.add(peer, reach, hop, port);

@@ -9,7 +9,8 @@ use dunlin_packet::{Header, Home, Mac, Sum};
 use dunlin_transport::udp::{Reach, is_same, place_of};
 
 use crate::device::Packet;
-use crate::port::{Hop, Port};
+use crate::port::Port;
+use crate::site::Hop;
 
 /// The Ethernet address in headers while that of the neighbour is not known.
 const UNKNOWN: Mac = [0; 6];

@@ -31,13 +31,15 @@ impl Harness for Memif {
     type T = Dpdk;
     const COUNTS_FULL: bool = false;
     const QUIET_POLLS: u32 = 1000;
+    /// The keeper takes up to a millisecond to wake an endpoint.
+    const RACES: u32 = 500;
     const SAME_HOST: bool = false;
 
     fn open() -> Halves<DpdkRx, DpdkTx> {
         let turn = OPENED.fetch_add(1, Ordering::Relaxed) % 2;
-        let [server, client] = pair::sites(0, "");
+        let [server, client] = pair::devices(0, |number| format!("ip=10.82.0.{number}/24"));
         let options = Options {
-            site: Some(if turn == 0 { server } else { client }),
+            device: if turn == 0 { server } else { client },
             udp: udp::Options {
                 allow_peers: "0.0.0.0/0".parse().unwrap(),
                 ..udp::Options::default()
@@ -49,7 +51,7 @@ impl Harness for Memif {
 
 /// Begins a test: one at a time, and after the devices know each other. Until then packets wait
 /// longer than the suite does.
-fn begin() -> (MutexGuard<'static, ()>, [Endpoint<Memif>; 2]) {
+fn begin() -> (pair::Sockets, MutexGuard<'static, ()>, [Endpoint<Memif>; 2]) {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let [mut one, mut other] = [101, 102].map(Endpoint::<Memif>::new);
     let (to_other, to_one) = one.connect(&mut other);
@@ -57,7 +59,7 @@ fn begin() -> (MutexGuard<'static, ()>, [Endpoint<Memif>; 2]) {
     other.send_one(to_one, 1, 64);
     assert_eq!(other.receive(1).len(), 1);
     assert_eq!(one.receive(1).len(), 1);
-    (turn, [one, other])
+    (pair::Sockets, turn, [one, other])
 }
 
 #[test]

@@ -1,26 +1,37 @@
 //! Two devices of memif in one process, connected with each other.
 
-use dunlin_dpdk::Site;
-
-/// The sites of both devices, in a network of their own.
+/// Both devices. `place` gives each its address and further options.
 ///
 /// They meet at a socket in the system's folder for temporary files. Two devices of a process must
 /// not name one socket alike, so the second names it by another path.
-pub(crate) fn sites(network: u8, options: &str) -> [Site; 2] {
+pub(crate) fn devices(network: u32, place: impl Fn(u32) -> String) -> [String; 2] {
     let folder = std::env::temp_dir();
     let socket = format!("dunlin-dpdk-{}-{network}", std::process::id());
-    ["server", "client"].map(|role| {
-        let (number, detour) = if role == "server" {
-            (1, ".")
-        } else {
-            (2, "./.")
-        };
-        let device = 2 * u32::from(network) + number;
-        let text = format!(
-            "net_memif{device},role={role},socket-abstract=no,socket={}/{detour}/{socket};\
-             ip=10.82.{network}.{number}/24{options};--no-huge -m 256",
-            folder.display()
-        );
-        text.parse().unwrap()
+    [(1, "server", "."), (2, "client", "./.")].map(|(number, role, detour)| {
+        format!(
+            "net_memif{},role={role},socket-abstract=no,socket={}/{detour}/{socket};{};{}",
+            2 * network + number,
+            folder.display(),
+            place(number),
+            ARGUMENTS,
+        )
     })
+}
+
+/// Arguments of DPDK that need no huge pages. A process can use only one set of them.
+pub(crate) const ARGUMENTS: &str = "--no-huge -m 320";
+
+/// Removes the sockets when the tests of a process end.
+#[derive(Debug)]
+pub(crate) struct Sockets;
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        let own = format!("dunlin-dpdk-{}-", std::process::id());
+        for entry in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&own) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
 }

@@ -31,6 +31,9 @@ pub(crate) trait Harness {
     /// `auto` looks at only one of its two transports.
     const QUIET_POLLS: u32 = 200;
 
+    /// Races between a sender and a receiver that falls asleep.
+    const RACES: u32 = 10_000;
+
     /// Whether the control plane says that all endpoints are on this host.
     const SAME_HOST: bool = true;
 }

@@ -10,9 +10,6 @@ use dunlin_transport::connect::{Arm, Connect};
 use crate::harness::{Endpoint, Harness, SOON};
 use crate::lanes;
 
-/// Races between a sender and a receiver that falls asleep.
-const RACES: u32 = 10_000;
-
 pub(crate) fn run_all<H: Harness>() {
     what_is_there_already_keeps_awake::<H>();
     an_armed_endpoint_is_woken::<H>();
@@ -95,7 +92,7 @@ fn an_armed_endpoint_is_woken<H: Harness>() {
     let mut sender = a.tx;
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            for race in 1..=RACES {
+            for race in 1..=H::RACES {
                 sender.burst(&[packet.0]);
                 // The delay below varies, so that each packet finds the receiver at another step of
                 // falling asleep.
@@ -114,7 +111,7 @@ fn an_armed_endpoint_is_woken<H: Harness>() {
             }
         });
         let mut received = 0;
-        while received < RACES {
+        while received < H::RACES {
             let found = b.rx.burst();
             received += u32::try_from(found).unwrap();
             seen.store(received, Ordering::Release);

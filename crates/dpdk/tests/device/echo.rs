@@ -1,0 +1,141 @@
+//! A client and a server that echoes, over any two transports, in one thread.
+
+use std::time::Instant;
+
+use dunlin_core::transport::{Halves, Transport};
+use dunlin_core::{Config, Done, Endpoint, EndpointNum, Request, Session, SessionOptions, Tag};
+use dunlin_testkit::clock::WallClock;
+use dunlin_testkit::wait::PATIENCE;
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::counters::Counters;
+use dunlin_wire::ReqType;
+
+const ECHO: ReqType = ReqType(1);
+
+/// Calls under way at a time.
+const TOGETHER: u64 = 4;
+
+/// The calls of the client.
+#[derive(Default)]
+struct Calls {
+    done: u64,
+    wrong: u64,
+}
+
+/// Two endpoints with a session between them.
+pub(crate) struct Echo<A: Transport, B: Transport> {
+    client: Endpoint<A, WallClock, Calls>,
+    server: Endpoint<B, WallClock, ()>,
+    session: Session,
+}
+
+/// An endpoint as the control plane would describe it: one of another host.
+fn info(number: u8) -> PeerInfo {
+    PeerInfo {
+        endpoint: EndpointUid([number; 16]),
+        same_host: false,
+        same_process: false,
+        proves: true,
+        local: None,
+        remote: Some([192, 0, 2, number].into()),
+    }
+}
+
+/// A byte of a request.
+fn filling(tag: u64, at: usize) -> u8 {
+    (tag * 29 + (at * 11 + at / 253) as u64).to_le_bytes()[0]
+}
+
+fn answer(_: &mut (), request: Request<'_>, cx: &mut dunlin_core::Cx<'_>) {
+    let bytes = request.data().to_vec();
+    request.reply(cx, bytes.len(), |out| out.copy_from_slice(&bytes));
+}
+
+fn complete(calls: &mut Calls, done: Done, _: &mut dunlin_core::Cx<'_>) {
+    calls.done += 1;
+    let (tag, response) = (done.tag.0, done.response.data());
+    let mut bytes = response.iter().enumerate();
+    let is_right = bytes.all(|(at, byte)| *byte == filling(tag, at));
+    let is_whole = response.len() == done.request.data().len();
+    if done.result != Ok(()) || !is_whole || !is_right {
+        calls.wrong += 1;
+    }
+}
+
+impl<A: Connect, B: Connect> Echo<A, B> {
+    pub(crate) fn new(mut near: Halves<A::Rx, A::Tx>, mut far: Halves<B::Rx, B::Tx>) -> Self {
+        let (pending, offer) = A::offer(&mut near.rx, &mut near.tx, &info(2)).unwrap();
+        let offer = B::whole(A::parts(offer)).unwrap();
+        let (to_client, answer_to) = B::accept(&mut far.rx, &mut far.tx, &info(1), offer).unwrap();
+        let answer_to = A::whole(B::parts(answer_to)).unwrap();
+        let to_server = A::complete(&mut near.rx, &mut near.tx, pending, answer_to).unwrap();
+        let config = || Config {
+            hugepages: false,
+            ..Config::default()
+        };
+        let clock = WallClock::start();
+        let number = || EndpointNum::take().unwrap();
+        let client = Endpoint::new(Calls::default(), clock, near, config(), 1, None, number());
+        let mut client = client.unwrap();
+        let mut server = Endpoint::new((), clock, far, config(), 2, None, number()).unwrap();
+        server.on(ECHO, answer);
+        client.on_completion(complete);
+        let session = client.lifecycle().open(&SessionOptions::DEFAULT).unwrap();
+        let offer = client.lifecycle().offer_of(session).unwrap();
+        let (_, answer) = server.lifecycle().accept(to_client, &offer).unwrap();
+        let opened = client.lifecycle().opened(session, to_server, &answer);
+        opened.unwrap();
+        Self {
+            client,
+            server,
+            session,
+        }
+    }
+
+    /// Makes `count` calls of `len` bytes, and checks the answers.
+    pub(crate) fn calls(&mut self, count: u64, len: usize) {
+        let (before, begin, mut made) = (self.client.app().done, Instant::now(), 0);
+        while self.client.app().done < before + count {
+            while made < count && made < self.client.app().done - before + TOGETHER {
+                let [mut request, response] = [(); 2].map(|()| self.client.buf(len).unwrap());
+                let bytes = request.data_mut().iter_mut().enumerate();
+                bytes.for_each(|(at, byte)| *byte = filling(made, at));
+                let session = self.session;
+                let (_, mut cx) = self.client.with();
+                cx.call(session, ECHO, request, response, Tag(made))
+                    .unwrap();
+                made += 1;
+            }
+            self.client.run_once();
+            self.server.run_once();
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "calls of {len} bytes do not end"
+            );
+        }
+        assert_eq!(self.client.app().wrong, 0, "calls of {len} bytes");
+    }
+
+    /// The counters of both sides.
+    pub(crate) fn counters(&mut self) -> [Counters; 2] {
+        let (rx, tx) = self.client.lifecycle().halves_mut();
+        let near = A::counters(rx, tx);
+        let (rx, tx) = self.server.lifecycle().halves_mut();
+        [near, B::counters(rx, tx)]
+    }
+
+    /// Makes calls of all lengths: in one packet, in several, in a whole window. No packet may be
+    /// dropped.
+    pub(crate) fn all_lengths(&mut self) {
+        for len in [8, 32, 1000, 1441, 20_000, 200_000] {
+            self.calls(if len > 10_000 { 3 } else { 40 }, len);
+        }
+        for counters in self.counters() {
+            for (name, count) in counters.named() {
+                let is_drop = name.contains("dropped");
+                let is_loss = ["rx_overflow", "rx_corrupt"].contains(&name);
+                assert!(count == 0 || !(is_drop || is_loss), "{name}: {count}");
+            }
+        }
+    }
+}

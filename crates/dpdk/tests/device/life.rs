@@ -1,0 +1,201 @@
+//! What the start of DPDK leaves alone, what it refuses, and what is left of a process that is
+//! killed. Each in a process of its own, because DPDK starts once.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use dunlin_dpdk::Dpdk;
+use dunlin_testkit::child::Child;
+use dunlin_testkit::wait::until;
+use dunlin_transport::connect::{Arm, Connect};
+
+use crate::{open, options, pair};
+
+/// Plays the role of a child.
+pub(crate) fn play(role: &str) {
+    match role {
+        "leaves alone" => start_and_compare(),
+        "refuses" => start_twice(),
+        "fails" => fail_twice(),
+        "is killed" => {
+            let device = format!("net_memif1,role=server;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
+            let _halves = open(&device);
+            println!("#{}", std::process::id());
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        "sleeps" => sleep(),
+        _ => panic!("no such role"),
+    }
+    println!("#done");
+}
+
+/// The affinity and the blocked signals of this thread, and the handlers of the process.
+fn state() -> (Vec<usize>, String, Vec<(usize, i32)>) {
+    // SAFETY: the kernel writes a set into a live one, and zeros are a set.
+    let cpus = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        (0..1024)
+            .filter(|cpu| libc::CPU_ISSET(*cpu, &set))
+            .collect()
+    };
+    let handlers = (1..=64).map(|signal| {
+        // SAFETY: the call only reads the handler; libc refuses the numbers that are its own.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            (action.sa_sigaction, action.sa_flags)
+        }
+    });
+    (cpus, blocked("thread-self"), handlers.collect())
+}
+
+/// The signals that a thread blocks, as the kernel shows them.
+fn blocked(thread: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("SigBlk:"));
+    line.unwrap().to_owned()
+}
+
+fn threads() -> BTreeSet<String> {
+    let folder = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+fn start_and_compare() {
+    let (before, threads_before) = (state(), threads());
+    let device = format!("net_null0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
+    let _halves = open(&device);
+    assert_eq!(state(), before);
+    let new: Vec<String> = threads().difference(&threads_before).cloned().collect();
+    assert!(!new.is_empty(), "DPDK has a thread of its own");
+    for thread in new {
+        let blocked = blocked(&format!("self/task/{thread}"));
+        let mask = u64::from_str_radix(blocked.trim_start_matches("SigBlk:").trim(), 16).unwrap();
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGCHLD] {
+            assert!(mask >> (signal - 1) & 1 == 1, "signal {signal}: {blocked}");
+        }
+    }
+}
+
+fn start_twice() {
+    let device = format!("net_null0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
+    let _halves = open(&device);
+    for (other, parts) in [
+        ("net_null1;ip=10.84.0.1/24;--no-huge -m 64", ["320", "64"]),
+        (
+            &device.replace("0.1/24", "0.2/24"),
+            ["10.84.0.1", "10.84.0.2"],
+        ),
+    ] {
+        let error = Dpdk::open(&options(other)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        let text = error.to_string();
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+    let error = Dpdk::open(&options(&device.replace("net_null0", "net_nothing0"))).unwrap_err();
+    assert!(error.to_string().contains("net_nothing0"), "{error}");
+    let mut taken = options(&device);
+    taken.udp.port = 7;
+    let _first = Dpdk::open(&taken).unwrap();
+    let error = Dpdk::open(&taken).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+}
+
+fn fail_twice() {
+    let wrong = "net_null0;ip=10.84.0.1/24;--no-huge --main-lcore=7";
+    let right = format!("net_null0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
+    for device in [wrong, &right] {
+        let error = Dpdk::open(&options(device)).unwrap_err().to_string();
+        assert!(error.contains("--main-lcore=7"), "{error}");
+        assert!(error.contains("only once"), "{error}");
+    }
+}
+
+/// Sleeps for a second as an endpoint without work does, and measures its processor time.
+fn sleep() {
+    let device = format!("net_ring0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
+    let mut halves = open(&device);
+    until(|| Dpdk::arm(&mut halves.rx, &mut halves.tx) == Arm::Wait);
+    // The keeper looks less often some time after the last use.
+    std::thread::sleep(Duration::from_millis(300));
+    let before = processor_time();
+    std::thread::sleep(Duration::from_secs(1));
+    let used = processor_time() - before;
+    assert!(used < Duration::from_millis(10), "{used:?}");
+    println!("#{}", used.as_micros());
+}
+
+fn processor_time() -> Duration {
+    // SAFETY: the kernel writes the time into a live one.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);
+        time
+    };
+    let seconds = u64::try_from(time.tv_sec).unwrap();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap())
+}
+
+#[test]
+fn affinity_signals_and_handlers_stay_as_they_are() {
+    assert_eq!(Child::start("leaves alone").line(), "done");
+}
+
+#[test]
+fn other_arguments_and_settings_are_refused_with_both() {
+    assert_eq!(Child::start("refuses").line(), "done");
+}
+
+#[test]
+fn a_failed_start_is_final_and_says_so() {
+    assert_eq!(Child::start("fails").line(), "done");
+}
+
+#[test]
+fn a_sleeping_endpoint_costs_little() {
+    let child = Child::start("sleeps");
+    println!("{} us of processor time a second", child.line());
+    assert_eq!(child.line(), "done");
+}
+
+/// The files in these folders, and the sockets of the kernel with a name.
+fn traces() -> BTreeSet<String> {
+    let folders = [
+        "/dev/hugepages",
+        "/dev/shm",
+        "/run",
+        "/tmp",
+        "/var/run/dpdk",
+        "/root",
+    ];
+    let mut traces = BTreeSet::new();
+    for folder in folders {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path().display().to_string());
+        traces.extend(paths.filter(|path| path.contains("dunlin") || path.contains("memif")));
+    }
+    traces
+}
+
+fn sockets() -> String {
+    std::fs::read_to_string("/proc/net/unix").unwrap()
+}
+
+#[test]
+fn a_killed_process_leaves_no_file_and_no_socket() {
+    let before = traces();
+    let child = Child::start("is killed");
+    let id = child.line();
+    assert!(sockets().contains("memif"), "the device waits for its peer");
+    child.kill();
+    until(|| !Path::new(&format!("/proc/{id}/fd")).exists() || !sockets().contains("memif"));
+    assert!(!Path::new(&format!("/var/run/dpdk/dunlin-{id}")).exists());
+    let mut after = traces();
+    // Other tests of this process, and of others, may begin meanwhile.
+    after.retain(|path| path.contains(&id) && !before.contains(path));
+    assert!(after.is_empty(), "{after:?}");
+}
