@@ -6,8 +6,8 @@
 
 use crate::control::{ControlError, LENGTH_LEN, MAX_FRAME, Message, frame_len};
 use crate::{
-    AckVector, Bitmap, Flags, HEADER_LEN, Header, HeaderError, PacketType, Residence, VERSION,
-    peek_request, peek_session,
+    AckVector, Bitmap, Flags, HEADER_LEN, Header, HeaderError, JsonAnswer, JsonQuestion,
+    MessageAnswer, MessageQuestion, PacketType, Residence, VERSION, peek_request, peek_session,
 };
 
 /// Data bytes per packet, as in real sessions, and the extremes.
@@ -76,6 +76,31 @@ pub fn control_body(body: &[u8]) {
     frame[..LENGTH_LEN].copy_from_slice(&length.to_le_bytes());
     frame[LENGTH_LEN..][..body.len()].copy_from_slice(body);
     control_stream(&frame[..LENGTH_LEN + body.len()]);
+}
+
+/// Reads bytes as each question and answer of reflection: one that is accepted survives encoding.
+pub fn reflection(bytes: &[u8]) {
+    let mut out = [0; 4096];
+    if bytes.len() > out.len() {
+        return;
+    }
+    if let Some(it) = MessageQuestion::decode(bytes) {
+        it.encode(&mut out[..it.size()]);
+        assert_eq!(&out[..it.size()], bytes);
+    }
+    if let Some(it) = MessageAnswer::decode(bytes) {
+        it.encode(&mut out[..it.size()]);
+        // The reader ignores flags that it does not know.
+        assert_eq!(MessageAnswer::decode(&out[..it.size()]), Some(it));
+    }
+    if let Some(it) = JsonQuestion::decode(bytes) {
+        it.encode(&mut out[..it.size()]);
+        assert_eq!(&out[..it.size()], bytes);
+    }
+    if let Some(it) = JsonAnswer::decode(bytes) {
+        it.encode(&mut out[..it.size()]);
+        assert_eq!(&out[..it.size()], bytes);
+    }
 }
 
 /// Checks that a residence never exceeds the time that it stands for, and is only slightly below

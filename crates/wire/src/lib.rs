@@ -1,5 +1,5 @@
 //! The bytes between Dunlin endpoints and between their nexus processes: the 24-byte packet
-//! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C15).
+//! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C16).
 //!
 //! Everything here is a pure function of bytes. No function allocates, panics on any input, or
 //! knows about sessions: `dunlin-core` decides whether a number is valid for one.
@@ -22,6 +22,7 @@ mod extension;
 mod header;
 mod health;
 mod numbers;
+mod reflect;
 mod residence;
 
 pub use error_code::{ErrorCode, Ran};
@@ -35,4 +36,8 @@ pub use header::{
 };
 pub use health::{HEALTH, HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER, MAX_HEALTH_QUESTION};
 pub use numbers::{PktNum, ReqNum, ReqType, SessionNum, Token};
+pub use reflect::{
+    DESCRIBE, JsonAnswer, JsonQuestion, MAX_METHOD_NAME, MessageAnswer, MessageQuestion, TO_JSON,
+    TO_MESSAGE,
+};
 pub use residence::Residence;

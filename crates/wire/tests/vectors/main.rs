@@ -11,6 +11,7 @@
 mod control;
 mod numbers;
 mod packets;
+mod reflection;
 mod text;
 
 use std::path::PathBuf;
@@ -55,6 +56,13 @@ const REQUEST_NUMBERS: File = File {
     reread: numbers::reread_request_number,
 };
 
+const REFLECTION: File = File {
+    name: "reflection.txt",
+    heading: "Questions and answers of reflection: the bytes of requests and responses (rule C16).",
+    blocks: reflection::blocks,
+    reread: reflection::reread,
+};
+
 #[test]
 fn packets_are_as_before() {
     PACKETS.check();
@@ -73,6 +81,11 @@ fn residences_are_as_before() {
 #[test]
 fn request_numbers_are_as_before() {
     REQUEST_NUMBERS.check();
+}
+
+#[test]
+fn reflection_is_as_before() {
+    REFLECTION.check();
 }
 
 impl File {
