@@ -61,7 +61,7 @@ pub use congestion::{CongestionControl, Sample};
 pub use context::peers::Peer;
 pub use endpoint::event_loop::Progress;
 pub use endpoint::lifecycle::Lifecycle;
-pub use endpoint::register::Register;
+pub use endpoint::register::{Facts, Register};
 pub use endpoint::rpc::Endpoint;
 pub use error::{CallError, CallErrorKind, CloseReason, HandleError, OpenError, RpcError};
 pub use handle::{CallId, EndpointNum, Session, Ticket, TimerToken};

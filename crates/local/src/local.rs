@@ -92,7 +92,7 @@ impl<T: Open> Local<T> {
     /// Serves a typed service: all its methods, each request as a future. `KvServer(service)`,
     /// which the attribute `service` makes, is such a service.
     pub fn serve_typed<S: AsyncService<OwnedRequest>>(&mut self, service: S) {
-        self.endpoint(|endpoint| endpoint.add_service(S::NAME));
+        self.add_service::<S>();
         let service = Rc::new(service);
         for number in S::METHODS {
             for req_type in [*number, *number | META] {
@@ -102,6 +102,16 @@ impl<T: Open> Local<T> {
                 });
             }
         }
+    }
+
+    /// Notes the name and the facts of a service whose handlers the program registers itself.
+    pub fn add_service<S: AsyncService<OwnedRequest>>(&mut self) {
+        self.endpoint(|endpoint| {
+            endpoint.add_service(S::NAME);
+            S::FACTS
+                .into_iter()
+                .for_each(|facts| endpoint.add_facts(facts));
+        });
     }
 
     /// Runs a future until it ends, and meanwhile all spawned futures and all handlers. While

@@ -21,7 +21,9 @@ use std::task::Waker;
 use std::time::Duration;
 
 use dunlin_control::{ConnectFailure, Event, FailedConnect, Wish};
-use dunlin_core::{Cx, Endpoint as Engine, HandleError, Nanos, Progress, Session, SessionOptions};
+use dunlin_core::{
+    Cx, Endpoint as Engine, Facts, HandleError, Nanos, Progress, Session, SessionOptions,
+};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;
 use dunlin_wire::control::{EndpointIndex, Serving};
@@ -127,6 +129,8 @@ pub struct Rpc<T: Open, App> {
     failed: FailedFn<App>,
     /// The names of the services that are registered.
     services: Vec<&'static str>,
+    /// Facts about these services.
+    facts: Vec<Facts>,
     publisher: Publisher,
     pulse: Pulse,
     /// The last field, so that the control thread ends after all other fields are dropped.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use dunlin_core::Nanos;
+use dunlin_core::{Facts, Nanos};
 use dunlin_local::OwnedRequest;
 use dunlin_service::{AsyncService, Error, IncomingRequest, META, Refusal, SendService};
 
@@ -53,6 +53,7 @@ impl<S: SendService<OffloadedRequest>> AsyncService<OwnedRequest> for Offload<S>
     const NAME: &'static str = S::NAME;
     const METHODS: &'static [u16] = S::METHODS;
     const NAMES: &'static [&'static str] = S::NAMES;
+    const FACTS: Option<Facts> = S::FACTS;
 
     async fn answer(self: Rc<Self>, mut request: OwnedRequest) -> Result<(), Error> {
         if self.desk.is_stopped() {

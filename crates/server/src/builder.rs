@@ -279,7 +279,7 @@ impl Services {
 fn serve<S: AsyncService<OwnedRequest>>(local: &mut Local<Auto>, service: S, layers: &Layers) {
     match layers {
         Some(layers) => {
-            local.inspect(|endpoint| endpoint.add_service(S::NAME));
+            local.add_service::<S>();
             layers.serve(local, Handlers::of(service), Methods::of::<S>());
         }
         None => local.serve_typed(service),

@@ -1,6 +1,8 @@
 //! Writes the code of a service: marker types, two server traits, their glue, and two clients.
-//! For the option `send`, `expand/send.rs` writes a third server trait.
+//! For the option `send`, `expand/send.rs` writes a third server trait; for `reflect`,
+//! `expand/reflect.rs` writes the reflection.
 
+mod reflect;
 mod send;
 
 use proc_macro2::TokenStream;
@@ -14,6 +16,7 @@ pub(crate) fn code(service: &Service) -> TokenStream {
     let markers = service.methods.iter().map(|method| marker(service, method));
     let asynchronous = async_server(service);
     let send = service.is_send.then(|| send::server(service));
+    let reflection = service.is_reflected.then(|| reflect::reflection(service));
     let poll = poll_server(service);
     let client = client(service);
     let stub = stub(service);
@@ -21,6 +24,7 @@ pub(crate) fn code(service: &Service) -> TokenStream {
         #(#markers)*
         #asynchronous
         #send
+        #reflection
         #poll
         #client
         #stub
@@ -131,10 +135,12 @@ fn answering(
     let service_name = name.to_string();
     let numbers = methods.iter().map(|method| method.number);
     let markers = methods.iter().map(|method| &method.marker);
+    let facts = service.is_reflected.then(|| reflect::facts(service));
     quote! {
         const NAME: &'static str = #service_name;
         const METHODS: &'static [u16] = &[#(#numbers),*];
         const NAMES: &'static [&'static str] = &[#(<#markers as #krate::Method>::NAME),*];
+        #facts
 
         async fn answer(
             self: #pointer<Self>,
@@ -184,6 +190,7 @@ fn poll_server(service: &Service) -> TokenStream {
     let poll = format_ident!("{name}Poll");
     let service_name = name.to_string();
     let doc = format!("[`{name}`] as handlers of the poll API, for the state of an endpoint.");
+    let facts = service.is_reflected.then(|| reflect::registration(service));
     let functions = methods.iter().map(|method| {
         let Method {
             docs,
@@ -222,6 +229,7 @@ fn poll_server(service: &Service) -> TokenStream {
                 Self: Sized,
             {
                 rpc.add_service(#service_name);
+                #facts
                 #(#registered)*
             }
         }

@@ -1,11 +1,13 @@
 //! The attribute `service` turns a trait, which gives methods, their numbers and messages, into
 //! stubs and glue. It writes only names and types; the code that they use is in `dunlin-service`.
 //!
-//! `parse.rs` reads the trait and reports its faults, `expand.rs` writes the code.
+//! `parse.rs` reads the trait and reports its faults, `expand.rs` writes the code. `shape.rs` is
+//! the derive `Shape`.
 #![forbid(unsafe_code)]
 
 mod expand;
 mod parse;
+mod shape;
 
 use proc_macro::TokenStream;
 
@@ -22,4 +24,12 @@ pub fn service(options: TokenStream, item: TokenStream) -> TokenStream {
     let service = parse::Service::parse(options.into(), item.into());
     let code = service.map_or_else(|error| error.to_compile_error(), |it| expand::code(&it));
     code.into()
+}
+
+/// Implements `dunlin::service::reflect::Shape` for a structure whose fields implement it.
+/// `#[shape(crate = PATH)]` gives the path of `dunlin-service`, if that is not `::dunlin::service`.
+#[proc_macro_derive(Shape, attributes(shape))]
+pub fn shape(item: TokenStream) -> TokenStream {
+    let code = shape::code(item.into());
+    code.unwrap_or_else(|error| error.to_compile_error()).into()
 }

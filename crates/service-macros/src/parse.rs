@@ -26,6 +26,8 @@ pub(crate) struct Service {
     pub(crate) name: Ident,
     /// The service also has a server whose futures are `Send`.
     pub(crate) is_send: bool,
+    /// Servers can describe the service, and call it by JSON.
+    pub(crate) is_reflected: bool,
     pub(crate) methods: Vec<Method>,
 }
 
@@ -56,6 +58,8 @@ struct Options {
     base: Option<Base>,
     /// The word `send`, if it is there.
     send: Option<Ident>,
+    /// The word `reflect`, if it is there.
+    reflect: Option<Ident>,
     krate: Path,
 }
 
@@ -103,6 +107,7 @@ impl Service {
             visibility: item.vis,
             name: item.ident,
             is_send: options.send.is_some(),
+            is_reflected: options.reflect.is_some(),
             methods,
         };
         wrong.map_or(Ok(service), Err)
@@ -115,6 +120,7 @@ impl Parse for Options {
             codec: None,
             base: None,
             send: None,
+            reflect: None,
             krate: parse_quote!(::dunlin::service),
         };
         while !input.is_empty() {
@@ -130,9 +136,12 @@ impl Parse for Options {
             } else if is_word(input, "send") {
                 let word = input.parse::<Ident>()?;
                 absent(options.send.replace(word), "`send` stands twice")?;
+            } else if is_word(input, "reflect") {
+                let word = input.parse::<Ident>()?;
+                absent(options.reflect.replace(word), "`reflect` stands twice")?;
             } else {
                 absent(options.codec.as_ref(), "the codec is named twice")?;
-                let expected = "`codec = ...`, `base = ...`, `send` or `crate = ...`";
+                let expected = "`codec = ...`, `base = ...`, `send`, `reflect` or `crate = ...`";
                 options.codec = Some(parse_codec(input, expected)?);
             }
             if !input.is_empty() {
@@ -258,7 +267,9 @@ impl Method {
         let (name, marker) = (self.name.unraw().to_string(), &self.marker);
         let made = ["Server", "Poll", "Client", "Stub"].as_slice();
         let of_send = options.send.as_ref().map(|_| ["Send", "SendServer"]);
-        let mut made = made.iter().chain(of_send.iter().flatten());
+        let of_reflect = options.reflect.as_ref().map(|_| ["Reflection"]);
+        let made = made.iter().chain(of_send.iter().flatten());
+        let mut made = made.chain(of_reflect.iter().flatten());
         if made.any(|it| *marker == format!("{service}{it}"))
             || others.iter().any(|it| it.marker == *marker)
         {

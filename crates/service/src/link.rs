@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use dunlin_core::{CallOptions, Nanos, Session};
+use dunlin_core::{CallOptions, Facts, Nanos, Session};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -128,6 +128,8 @@ pub trait AsyncService<R: IncomingRequest>: 'static {
     const METHODS: &'static [u16];
     /// The names of the methods, in the same order, such as `Kv.get`.
     const NAMES: &'static [&'static str] = &[];
+    /// Facts for the endpoint to keep: the reflection of the service, if it has one.
+    const FACTS: Option<Facts> = None;
 
     /// Answers a request for one of these methods, with or without metadata.
     fn answer(self: Rc<Self>, request: R) -> impl Future<Output = Result<(), Error>> + 'static;
@@ -143,6 +145,8 @@ pub trait SendService<R: IncomingRequest>: Send + Sync + 'static {
     const METHODS: &'static [u16];
     /// The names of the methods, in the same order, such as `Kv.get`.
     const NAMES: &'static [&'static str] = &[];
+    /// Facts for the endpoint to keep: the reflection of the service, if it has one.
+    const FACTS: Option<Facts> = None;
 
     /// Answers a request for one of these methods, with or without metadata.
     fn answer(

@@ -144,3 +144,15 @@ impl<C: Codec<T> + Codec<E>, T, E> Outcome<C> for Fallible<T, E> {
         <C as Codec<T>>::to_owned(view)
     }
 }
+
+/// Splits the response of a method that can fail into the encoding of the value or, as `Err`, of
+/// the error.
+#[cfg(feature = "reflect")]
+pub(crate) fn split(response: &[u8]) -> Result<Result<&[u8], &[u8]>, DecodeError> {
+    match response.split_last() {
+        Some((&SUCCESS, value)) => Ok(Ok(value)),
+        Some((&ERROR, error)) => Ok(Err(error)),
+        Some(_) => Err(DecodeError::Malformed),
+        None => Err(DecodeError::TooShort { len: 0, needed: 1 }),
+    }
+}

@@ -135,6 +135,7 @@ const RULES: &[Rule] = &[
             "postcard",
             "prost",
             "serde",
+            "serde_json",
             "zerocopy",
         ],
         ..rule(

@@ -1,12 +1,18 @@
 //! Registration of handlers on behalf of services: the trait [`Register`], which [`Endpoint`] and
 //! every type built on an endpoint implement.
 
+use std::any::Any;
+
 use dunlin_wire::ReqType;
 
 use crate::endpoint::rpc::Endpoint;
 use crate::handler::table::{BatchFn, DispatchFn};
 use crate::time::Clock;
 use crate::transport::Transport;
+
+/// Facts about a service that a layer above the endpoint has made, and reads again. The endpoint
+/// only keeps them.
+pub type Facts = &'static (dyn Any + Send + Sync);
 
 /// An endpoint with the user's state `App`, on which handlers can be registered.
 pub trait Register<App> {
@@ -18,6 +24,9 @@ pub trait Register<App> {
 
     /// Notes the name of the service to which the handlers belong. Most endpoints do not keep it.
     fn add_service(&mut self, _name: &'static str) {}
+
+    /// Keeps facts about the service to which the handlers belong. Most endpoints do not.
+    fn add_facts(&mut self, _facts: Facts) {}
 }
 
 impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {

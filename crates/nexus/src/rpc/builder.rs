@@ -133,6 +133,7 @@ impl<T: Open> EndpointBuilder<T> {
             serving: |_, _, _| {},
             failed: |_, _, _| {},
             services: Vec::new(),
+            facts: Vec::new(),
             publisher,
             pulse,
             nexus: self.nexus,

@@ -3,7 +3,7 @@
 
 use dunlin_core::{
     BackgroundRequest, BatchFn, Bypasses, CallError, CallId, CallOptions, CompletionFn,
-    CongestionControl, Counters, Cx, DispatchFn, Endpoint as Engine, GivenUpFn, HandleError,
+    CongestionControl, Counters, Cx, DispatchFn, Endpoint as Engine, Facts, GivenUpFn, HandleError,
     Histograms, Nanos, Register, Scheme, Session, SessionFn, SessionInfo, Tag, TimerFn,
 };
 use dunlin_msgbuf::{AllocError, MsgBuf};
@@ -91,6 +91,17 @@ impl<T: Open, App> Rpc<T, App> {
     /// by one belong to none of them.
     pub fn services(&self) -> &[&'static str] {
         &self.services
+    }
+
+    /// Keeps facts about a service for the layer that has made them. The `register` function that
+    /// the attribute generates with the option `reflect` calls this.
+    pub fn add_facts(&mut self, facts: Facts) {
+        self.facts.push(facts);
+    }
+
+    /// The facts that [`Self::add_facts`] has added.
+    pub fn facts(&self) -> &[Facts] {
+        &self.facts
     }
 
     /// Sets the continuation, which gets the end of every call. Without one, the msgbufs of calls
@@ -392,5 +403,9 @@ impl<T: Open, App> Register<App> for Rpc<T, App> {
 
     fn add_service(&mut self, name: &'static str) {
         Self::add_service(self, name);
+    }
+
+    fn add_facts(&mut self, facts: Facts) {
+        Self::add_facts(self, facts);
     }
 }

@@ -88,11 +88,12 @@ fn what_is_no_service_is_refused() {
     for (options, said) in [
         (
             "kodec = Fixed",
-            "expected `codec = ...`, `base = ...`, `send` or `crate = ...`",
+            "expected `codec = ...`, `base = ...`, `send`, `reflect` or `crate = ...`",
         ),
         ("base = 1, base = 2", "the base stands twice"),
         ("send, codec = Fixed, send", "`send` stands twice"),
         ("send = true", "expected `,`"),
+        ("reflect, codec = Fixed, reflect", "`reflect` stands twice"),
         ("base = 32511", "a base is from 0 to 32510"),
         ("base = -1", "a base is from 0 to 32510"),
         ("codec = Fixed, codec = Prost", "the codec is named twice"),
@@ -244,6 +245,10 @@ fn names_that_the_attribute_makes_are_not_made_twice() {
             "{name}: {error}"
         );
     }
+    assert_eq!(with("reflection"), "");
+    let item = "trait Kv { #[method(2)] fn reflection(key: u64); }";
+    let error = errors("codec = Fixed, reflect", item).join(" | ");
+    assert!(error.contains("is something else already"), "{error}");
     let error = of_methods("#[method(2)] fn a_with(key: u64); #[method(3)] fn a(key: u64);");
     assert!(error.contains("the attribute makes"), "{error}");
     assert_eq!(with("getting"), "");
