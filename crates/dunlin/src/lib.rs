@@ -66,6 +66,9 @@ pub use dunlin_server::{
 #[cfg(all(feature = "server", feature = "tower"))]
 pub use dunlin_server::{Handlers, Handling, Inbound};
 
+#[cfg(feature = "reflect")]
+pub use dunlin_server::{ReflectError, Reflector};
+
 #[cfg(feature = "send")]
 pub use dunlin_offload::{Offload, OffloadedRequest, Spawn};
 

@@ -86,6 +86,9 @@ pub struct ServerBuilder {
     health: bool,
     /// The time after which a thread counts as stuck.
     health_stuck: Duration,
+    /// Whether the methods can be described, and called by JSON.
+    #[cfg(feature = "reflect")]
+    reflect: bool,
 }
 
 impl Server {
@@ -104,6 +107,8 @@ impl Server {
             },
             health: true,
             health_stuck: STUCK,
+            #[cfg(feature = "reflect")]
+            reflect: false,
         }
     }
 }
@@ -223,6 +228,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets whether clients may ask for the server's services and methods, and call methods by JSON,
+    /// as `dunlin list` and `dunlin call` do; by default, they may not. Services take part whose
+    /// trait has `#[service(reflect)]`. The endpoint of [`Self::health`] answers, and a call takes
+    /// the same path as any other.
+    #[cfg(feature = "reflect")]
+    pub fn reflect(mut self, on: bool) -> Self {
+        self.reflect = on;
+        self
+    }
+
     /// Serves until SIGINT or SIGTERM comes, and then drains. A second signal ends the process
     /// immediately, with an exit code of 128 plus the signal's number.
     ///
@@ -249,9 +264,12 @@ impl ServerBuilder {
         for _ in 0..self.threads {
             running.spawn(&make, &self.endpoint)?;
         }
-        if self.health {
-            running.answer_health(self.health_stuck, &self.endpoint)?;
-        }
+        running.answer_questions(
+            self.health.then_some(self.health_stuck),
+            &self.endpoint,
+            #[cfg(feature = "reflect")]
+            self.reflect,
+        )?;
         running.announce(false);
         Ok(running)
     }

@@ -1,96 +1,38 @@
-//! The endpoint that answers questions about the server's health (rule C15). Its thread runs no
-//! service, so it answers even if all other threads are stuck.
+//! The answers to questions about the server's health (rule C15), which its own endpoint gives.
 
-mod ask;
+mod question;
 
 use std::sync::Arc;
-use std::task::Waker;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use std::{fmt, sync::mpsc};
 
-use dunlin_core::{Cx, Nanos, Request};
-use dunlin_nexus::{EndpointBuilder, Idle};
-use dunlin_transport::auto::Auto;
-use dunlin_wire::control::EndpointIndex;
-use dunlin_wire::{HEALTH, HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER};
+use dunlin_core::{Cx, Nanos, Refuse, Request};
+use dunlin_wire::{ErrorCode, HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER};
 
-use crate::error::ServeError;
+use crate::own::Answers;
 use crate::phase::Phase;
 use crate::thread::Vitals;
 
-pub use ask::{HealthError, HealthState, ask_health};
-
-/// Questions are rare, so the thread blocks at once when there is none.
-const IDLE: Idle = Idle::Adaptive {
-    spin: Duration::ZERO,
-};
-
-/// The thread of the endpoint. Dropping this waits for the thread, which ends with the server's
-/// last phase.
-#[derive(Debug)]
-pub(crate) struct Health {
-    index: EndpointIndex,
-    waker: Waker,
-    thread: Option<JoinHandle<()>>,
-}
+pub use question::{HealthError, HealthState, ask_health};
 
 /// The facts from which the endpoint makes its answers.
-struct Facts {
+#[derive(Debug)]
+pub(crate) struct Health {
     threads: Vec<Vitals>,
     phase: Arc<Phase>,
     stuck: Nanos,
 }
 
 impl Health {
-    /// Starts the thread, and waits until its endpoint answers.
-    pub(crate) fn start(
-        index: EndpointIndex,
-        builder: EndpointBuilder<Auto>,
-        threads: Vec<Vitals>,
-        phase: Arc<Phase>,
-        stuck: Duration,
-    ) -> Result<Self, ServeError> {
-        let facts = Facts {
+    /// The health of these threads, one of which is stuck if it makes no turn for longer than
+    /// `stuck`.
+    pub(crate) fn of(threads: Vec<Vitals>, phase: Arc<Phase>, stuck: Duration) -> Self {
+        Self {
             threads,
             phase,
             stuck: stuck.into(),
-        };
-        let (report, started) = mpsc::sync_channel(1);
-        let run = move || match own(builder).build(facts) {
-            Ok(mut rpc) => {
-                rpc.on(HEALTH, answer);
-                let _ = report.send(Ok(rpc.waker()));
-                rpc.run_until(|rpc| rpc.app().phase.has_ended());
-            }
-            Err(error) => drop(report.send(Err(ServeError::Endpoint(error)))),
-        };
-        let thread = std::thread::Builder::new().name("dunlin-health".into());
-        let thread = thread.spawn(run).map_err(ServeError::Thread)?;
-        Ok(Self {
-            index,
-            waker: started.recv().unwrap_or(Err(ServeError::Panicked))?,
-            thread: Some(thread),
-        })
-    }
-
-    /// The endpoint's index.
-    pub(crate) const fn index(&self) -> EndpointIndex {
-        self.index
-    }
-}
-
-impl Drop for Health {
-    fn drop(&mut self) {
-        self.waker.wake_by_ref();
-        if let Some(thread) = self.thread.take() {
-            // Whether the thread has panicked does not matter: it has ended.
-            let _ = thread.join();
         }
     }
-}
 
-impl Facts {
     fn has_service(&self, name: &str) -> bool {
         name.is_empty() || self.services().any(|service| service == name)
     }
@@ -127,20 +69,6 @@ impl Facts {
     }
 }
 
-impl fmt::Debug for Facts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Facts")
-            .field("threads", &self.threads)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Changes the options of the server's endpoints for this one: it blocks at once when it is idle,
-/// and takes any UDP port, because an endpoint with a service may have the port of the options.
-fn own(builder: EndpointBuilder<Auto>) -> EndpointBuilder<Auto> {
-    builder.idle(IDLE).transport(|options| options.udp.port = 0)
-}
-
 fn services_are(names: &[&str]) -> String {
     match names {
         [] => "the server has no service with a name".to_owned(),
@@ -148,10 +76,14 @@ fn services_are(names: &[&str]) -> String {
     }
 }
 
-fn answer(facts: &mut Facts, request: Request<'_>, cx: &mut Cx<'_>) {
+/// The handler of the endpoint.
+pub(crate) fn answer(answers: &mut Answers, request: Request<'_>, cx: &mut Cx<'_>) {
+    let Some(health) = &answers.health else {
+        return request.refuse(cx, ErrorCode::UNKNOWN_TYPE);
+    };
     // No service has a name that is not UTF-8, or this one.
     let name = std::str::from_utf8(request.data()).unwrap_or("\u{FFFD}");
-    let (status, reason) = facts.judge(name, cx.now());
+    let (status, reason) = health.judge(name, cx.now());
     let mut bytes = [0; MAX_HEALTH_ANSWER];
     let reason = &reason;
     let len = HealthAnswer { status, reason }.encode(&mut bytes);

@@ -7,8 +7,12 @@
 //! | `builder.rs` | the services and options, before the start |
 //! | `running.rs` | the threads, and the end of all of them |
 //! | `thread.rs` | the life of one thread: it serves, drains, ends |
-//! | `health.rs` | the endpoint that answers health, and its thread |
-//! | `health/ask.rs` | asks another server about its health |
+//! | `own.rs` | the server's own endpoint, which answers questions, and its thread |
+//! | `health.rs` | the answers about health |
+//! | `reflection.rs` | the answers about methods |
+//! | `ask.rs` | asks the own endpoint of another server |
+//! | `health/question.rs` | asks another server about its health |
+//! | `reflection/client.rs` | calls methods of another server by JSON |
 //! | `phase.rs` | the phase in which all threads are |
 //! | `signals.rs` | SIGINT and SIGTERM |
 //! | `layer.rs`, `layer/` | tower services around the handlers |
@@ -18,12 +22,16 @@
 //! or the server is dropped.
 #![forbid(unsafe_code)]
 
+mod ask;
 mod builder;
 mod error;
 mod health;
 #[cfg(feature = "tower")]
 mod layer;
+mod own;
 mod phase;
+#[cfg(feature = "reflect")]
+mod reflection;
 mod running;
 mod signals;
 mod thread;
@@ -33,5 +41,7 @@ pub use error::ServeError;
 pub use health::{HealthError, HealthState, ask_health};
 #[cfg(feature = "tower")]
 pub use layer::{Handlers, Handling, Inbound};
+#[cfg(feature = "reflect")]
+pub use reflection::{ReflectError, Reflector};
 pub use running::{Drained, Running};
 pub use thread::ServerThread;

@@ -11,7 +11,10 @@ use dunlin_wire::control::{EndpointIndex, Serving};
 
 use crate::error::ServeError;
 use crate::health::Health;
+use crate::own::{Answers, OwnEndpoint};
 use crate::phase::Phase;
+#[cfg(feature = "reflect")]
+use crate::reflection::Reflection;
 use crate::thread::{Make, Report, Vitals};
 
 /// Changes the options of an endpoint.
@@ -24,7 +27,8 @@ pub struct Running {
     threads: Vec<JoinHandle<Report>>,
     /// The facts by which the health of the threads is judged, until its endpoint takes them.
     vitals: Vec<Vitals>,
-    health: Option<Health>,
+    /// `None`: it answers no questions.
+    own: Option<OwnEndpoint>,
     phase: Arc<Phase>,
     times: Times,
     /// Dropped last: the nexus says goodbye after the endpoints have ended.
@@ -54,7 +58,7 @@ impl Running {
         Self {
             threads: Vec::new(),
             vitals: Vec::new(),
-            health: None,
+            own: None,
             phase: Arc::default(),
             times,
             nexus,
@@ -132,27 +136,38 @@ impl Running {
         Ok(())
     }
 
-    /// Starts the endpoint that answers health, once all other threads have started. A thread that
-    /// makes no turn for longer than `stuck` makes the server unhealthy.
-    pub(crate) fn answer_health(
+    /// Starts the server's own endpoint, once all other threads have started, unless it has nothing
+    /// to answer. A thread that makes no turn for longer than `stuck` makes the server unhealthy;
+    /// without that time, health is off.
+    pub(crate) fn answer_questions(
         &mut self,
-        stuck: Duration,
+        stuck: Option<Duration>,
         endpoint: &Arc<Endpoint>,
+        #[cfg(feature = "reflect")] reflect: bool,
     ) -> Result<(), ServeError> {
-        let index = EndpointIndex(self.endpoints());
-        let builder = endpoint(self.nexus.endpoint_builder().index(index.0));
         let vitals = std::mem::take(&mut self.vitals);
-        let phase = Arc::clone(&self.phase);
-        self.health = Some(Health::start(index, builder, vitals, phase, stuck)?);
+        #[cfg(feature = "reflect")]
+        let reflection = reflect.then(|| Reflection::of(&vitals));
+        let answers = Answers {
+            health: stuck.map(|stuck| Health::of(vitals, Arc::clone(&self.phase), stuck)),
+            #[cfg(feature = "reflect")]
+            reflection,
+        };
+        if answers.are_some() {
+            let index = EndpointIndex(self.endpoints());
+            let builder = endpoint(self.nexus.endpoint_builder().index(index.0));
+            let phase = Arc::clone(&self.phase);
+            self.own = Some(OwnEndpoint::start(index, builder, answers, phase)?);
+        }
         Ok(())
     }
 
-    /// Tells clients which endpoints serve, none if `draining`, and which one answers health.
+    /// Tells clients which endpoints serve, none if `draining`, and which one is the server's own.
     pub(crate) fn announce(&self, draining: bool) {
         self.nexus.serve(Serving {
             draining,
             endpoints: if draining { 0 } else { self.endpoints() },
-            health: self.health.as_ref().map(Health::index),
+            health: self.own.as_ref().map(OwnEndpoint::index),
         });
     }
 

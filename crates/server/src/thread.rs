@@ -43,11 +43,13 @@ pub(crate) trait Seat {
     fn vitals(&mut self) -> Vitals;
 }
 
-/// The time of a thread's last turn, and the names of its services.
+/// The time of a thread's last turn, the names of its services, and the facts about them.
 #[derive(Debug)]
 pub(crate) struct Vitals {
     pub(crate) pulse: Pulse,
     pub(crate) services: Vec<&'static str>,
+    #[cfg(feature = "reflect")]
+    pub(crate) facts: Vec<dunlin_core::Facts>,
 }
 
 /// Makes a thread's endpoint and services.
@@ -154,6 +156,8 @@ fn vitals<A>(rpc: &Rpc<Auto, A>) -> Vitals {
     Vitals {
         pulse: rpc.pulse(),
         services: rpc.services().to_vec(),
+        #[cfg(feature = "reflect")]
+        facts: rpc.facts().to_vec(),
     }
 }
 

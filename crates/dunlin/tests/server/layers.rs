@@ -15,18 +15,18 @@ use crate::service::{Book, Polled, WorkClient, WorkPoll, Worker};
 use crate::{PATIENCE, WAYS, Way, block_on};
 
 /// The requests that a layer has seen: method and tenant.
-type Seen = Arc<Mutex<Vec<(String, String)>>>;
+pub(crate) type Seen = Arc<Mutex<Vec<(String, String)>>>;
 
 /// Notes all requests, and rejects those of the tenant "red". It is not `Send`.
 #[derive(Clone)]
-struct Gate {
+pub(crate) struct Gate {
     inner: Handlers,
     seen: Seen,
     _thread: Rc<()>,
 }
 
 impl Gate {
-    fn new(inner: Handlers, seen: &Seen) -> Self {
+    pub(crate) fn new(inner: Handlers, seen: &Seen) -> Self {
         Self {
             inner,
             seen: Arc::clone(seen),

@@ -8,7 +8,9 @@ mod drain;
 mod drill;
 mod health;
 mod layers;
+mod reflect;
 mod service;
+mod shop;
 mod signals;
 mod start;
 

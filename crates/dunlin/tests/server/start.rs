@@ -120,7 +120,7 @@ fn each_thread_has_an_endpoint_and_a_service_of_its_own() {
         for index in [2, 0, 1] {
             assert_eq!(
                 block_on(work.thread(&()).endpoint(index)).unwrap(),
-                index.into()
+                usize::from(index)
             );
         }
     }
