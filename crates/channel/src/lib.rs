@@ -39,7 +39,7 @@ pub use counters::Counters;
 pub use fault::Fault;
 pub use handle::{AddressId, AttemptId, CallId, LinkId};
 pub use machine::Machine;
-pub use pick::Pick;
+pub use pick::{Pick, seed_of, weight};
 pub use types::{
     Action, AddressView, CallEnd, Failure, Full, Opened, Outcome, Reason, State, Terms, Why,
 };

@@ -74,7 +74,7 @@ impl Picker {
             }
             (Pick::Hash, Some(key)) => (0..count)
                 .map(at)
-                .max_by_key(|one| (mix(one.seed ^ mix(key)), one.id))?,
+                .max_by_key(|one| (weight(one.seed, key), one.id))?,
             (Pick::LeastOfTwo | Pick::Hash, _) => {
                 let first = draw(count, rng);
                 let [one, other] = match count {
@@ -100,8 +100,16 @@ const fn mix(bits: u64) -> u64 {
     Rng::new(bits).next_u64()
 }
 
-/// The number of a name, the same in every process and release (FNV-1a).
-pub(crate) fn seed_of(name: &str) -> u64 {
+/// The weight of a key at a server whose name has the number `server` ([`seed_of`]). The listed
+/// server where the key has the greatest weight owns it, in every process and release.
+#[must_use]
+pub const fn weight(server: u64, key: u64) -> u64 {
+    mix(server ^ mix(key))
+}
+
+/// The number of a server's name, the same in every process and release (FNV-1a).
+#[must_use]
+pub fn seed_of(name: &str) -> u64 {
     name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
     })

@@ -177,6 +177,73 @@ fn each_command_does_its_work() {
 }
 
 #[test]
+fn keys_are_spread_over_several_servers() {
+    let servers: Vec<Server> = (0..3)
+        .map(|_| Server::start(&["--memory", "4MiB"]))
+        .collect();
+    let addresses: Vec<&str> = servers.iter().map(|it| it.address.as_str()).collect();
+    let all = addresses.join(",");
+    let run = |args: &[&str]| {
+        let args = [&["kv"], args, &["--server", &all, "--timeout", "2"]].concat();
+        dunlin(&args).output().unwrap()
+    };
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let keys: Vec<String> = (0..30).map(|number| format!("key-{number}")).collect();
+    let mut shell = dunlin(&["kv", "shell", "--server", &all])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines: String = keys.iter().map(|key| format!("set {key} 1\n")).collect();
+    let mut input = shell.stdin.take().unwrap();
+    input.write_all(lines.as_bytes()).unwrap();
+    drop(input);
+    assert!(shell.wait().unwrap().success());
+    let get: Vec<&str> = ["get"]
+        .into_iter()
+        .chain(keys.iter().map(String::as_str))
+        .collect();
+    let got = run(&get);
+    assert!(got.status.success(), "{}", text(&got.stderr));
+    assert_eq!(text(&got.stdout).lines().count(), 30);
+    let stats = run(&["stats"]);
+    let shown = text(&stats.stdout);
+    assert!(
+        addresses
+            .iter()
+            .all(|it| shown.contains(&format!("server {it}\n"))),
+        "{shown}"
+    );
+    for server in &servers {
+        let items = server.object(&["stats"])["items"].as_u64().unwrap();
+        assert!(
+            (1..=25).contains(&items),
+            "{items} of 30 items are at one server"
+        );
+    }
+
+    // The keys of a server that is down are errors that name it, or misses if the user wants that.
+    let down = addresses[1].to_owned();
+    let mut servers = servers.into_iter();
+    let first = servers.next().unwrap();
+    servers.next().unwrap().end();
+    let one = run(&get);
+    let errors = text(&one.stderr);
+    assert_eq!(one.status.code(), Some(1));
+    assert!(
+        errors.contains(&down) && errors.contains("no server was ready"),
+        "{errors}"
+    );
+    let missing = run(&[&get[..], &["--when-down", "miss"]].concat());
+    let errors = text(&missing.stderr);
+    assert!(errors.contains("there is no item with the key"), "{errors}");
+    let found = text(&missing.stdout).lines().count();
+    assert!((5..30).contains(&found), "{found} of 30 keys are found");
+    let dump = run(&["dump", "/nowhere/items"]);
+    assert_eq!(dump.status.code(), Some(2));
+    first.end();
+}
+
+#[test]
 fn a_value_comes_from_the_standard_input_and_may_be_any_bytes() {
     let server = Server::start(&["--memory", "8MiB", "--transport", "udp"]);
     let value: Vec<u8> = (0..100_000_u32).map(|at| at.to_le_bytes()[0]).collect();

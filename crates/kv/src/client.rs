@@ -30,7 +30,9 @@ mod options;
 mod receive;
 mod send;
 
+pub(crate) use calls::{MAX_CLIENTS, client_of};
 pub use end::{End, Found, Item, Reply};
+pub(crate) use lanes::LinkState;
 pub use machine::Client;
 #[cfg(feature = "mutants")]
 pub use options::Mutant;

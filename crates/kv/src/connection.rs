@@ -58,7 +58,7 @@ pub struct Connection<T: Open> {
 /// A connection cannot be opened.
 #[derive(Debug)]
 pub enum ConnectionError {
-    /// The address cannot be resolved.
+    /// The address is none, or cannot be resolved.
     Address(io::Error),
     /// The endpoint cannot be made.
     Endpoint(EndpointError),
@@ -112,11 +112,7 @@ impl<T: Open> Connection<T> {
     /// # Errors
     /// [`Error`].
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Found>, Error> {
-        match self.run(&Request::Get { key })? {
-            Reply::Found(found) => Ok(Some(found)),
-            Reply::Missing => Ok(None),
-            _ => Err(Error::Incompatible),
-        }
+        self.run(&Request::Get { key })?.found()
     }
 
     /// The items of `keys`, in the same order. The keys may belong to different partitions.
@@ -127,10 +123,7 @@ impl<T: Open> Connection<T> {
         let token = self.token();
         let (client, mut cx) = self.rpc.with();
         client.begin_multi(keys, token, None, &mut cx)?;
-        match self.wait(token)? {
-            Reply::Items(items) => Ok(items),
-            _ => Err(Error::Incompatible),
-        }
+        self.wait(token)?.items()
     }
 
     /// Writes an item, and returns its version.
@@ -138,10 +131,7 @@ impl<T: Open> Connection<T> {
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] the write may have happened.
     pub fn store(&mut self, store: &Store<'_>) -> Result<u64, Error> {
-        match self.run(&Request::Write(*store))? {
-            Reply::Written(version) => Ok(version),
-            _ => Err(Error::Incompatible),
-        }
+        self.run(&Request::Write(*store))?.written()
     }
 
     /// Deletes an item, if it has the given version (or any, with `None`).
@@ -162,10 +152,7 @@ impl<T: Open> Connection<T> {
             delta,
             if_version: None,
         };
-        match self.run(&request)? {
-            Reply::Counted(number, version) => Ok((number, version)),
-            _ => Err(Error::Incompatible),
-        }
+        self.run(&request)?.counted()
     }
 
     /// Makes an item expire `lifetime` seconds from now, or never if `lifetime` is 0.
@@ -192,14 +179,9 @@ impl<T: Open> Connection<T> {
     /// [`Error`].
     pub fn figures(&mut self) -> Result<Vec<Figures>, Error> {
         let partitions = self.map()?.partitions();
-        let figures =
-            (0..partitions).map(
-                |partition| match self.run_whole(partition, Whole::Figures)? {
-                    Reply::Figures(figures) => Ok(*figures),
-                    _ => Err(Error::Incompatible),
-                },
-            );
-        figures.collect()
+        (0..partitions)
+            .map(|partition| self.run_whole(partition, Whole::Figures)?.figures())
+            .collect()
     }
 
     /// Keys of a partition, from a place on, and the next place; `None` at the end. A scan begins
@@ -213,10 +195,7 @@ impl<T: Open> Connection<T> {
         partition: u16,
         place: u64,
     ) -> Result<(Vec<Vec<u8>>, Option<u64>), Error> {
-        match self.run_whole(partition, Whole::Scan(place))? {
-            Reply::Keys(keys, next) => Ok((keys, next)),
-            _ => Err(Error::Incompatible),
-        }
+        self.run_whole(partition, Whole::Scan(place))?.keys()
     }
 
     /// Flushes each partition in turn. A partition deletes, `delay` seconds after it gets the

@@ -11,11 +11,12 @@
 //! | `partition.rs` | one table, and the operations on it |
 //! | `service.rs` | handlers of an endpoint |
 //! | `client.rs` | the client as a machine, driven by the owner of an endpoint |
-//! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
+//! | `fleet.rs` | the client of several servers, as a machine |
+//! | `connection.rs`, `connections.rs` | clients that block, of one server and of several, over an endpoint of a nexus (feature `nexus`) |
 //! | `dump.rs` | files of items, as lines |
 //! | `check.rs` | what holds for any bytes |
 //!
-//! Nothing here but `connection.rs` knows a transport or a clock, so the simulator runs all of it.
+//! Nothing here but `connection.rs` and `connections.rs` knows a transport or a clock, so the simulator runs all of it.
 
 #![forbid(unsafe_code)]
 
@@ -24,8 +25,11 @@ pub mod check;
 mod client;
 #[cfg(feature = "nexus")]
 mod connection;
+#[cfg(feature = "nexus")]
+mod connections;
 pub mod dump;
 mod error;
+mod fleet;
 mod partition;
 mod service;
 mod wire;
@@ -35,7 +39,11 @@ pub use client::Mutant;
 pub use client::{Client, End, Found, Item, Options, Reply, Token};
 #[cfg(feature = "nexus")]
 pub use connection::{Connection, ConnectionError};
+#[cfg(feature = "nexus")]
+pub use connections::Connections;
+pub use dunlin_channel::{AddressView as ServerView, State as ServerState};
 pub use error::Error;
+pub use fleet::{Fleet, FleetEnd, FleetOptions, Ring, ServerError, ServerId, WhenDown, Wish};
 pub use partition::Partition;
 pub use service::{Host, INLINE, serve, serve_singly};
 pub use wire::{

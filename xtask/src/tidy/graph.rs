@@ -161,6 +161,7 @@ const RULES: &[Rule] = &[
                 "dunlin-wire",
                 "dunlin-msgbuf",
                 "dunlin-core",
+                "dunlin-channel",
                 "dunlin-store",
             ],
         )

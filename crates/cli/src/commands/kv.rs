@@ -8,6 +8,7 @@ mod dump;
 mod load;
 pub(super) mod memcached;
 mod serve;
+mod server;
 mod shell;
 mod show;
 mod source;

@@ -23,6 +23,16 @@ pub(crate) fn resolve(address: &str) -> anyhow::Result<SocketAddr> {
         .ok_or_else(|| anyhow!("{address} has no address"))
 }
 
+/// A name with its port, which may be missing in `address`.
+pub(crate) fn with_port(address: &str) -> String {
+    let bare = address.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(ip) => SocketAddr::new(ip, DEFAULT_PORT).to_string(),
+        Err(_) if !address.contains(':') => format!("{address}:{DEFAULT_PORT}"),
+        Err(_) => address.to_owned(),
+    }
+}
+
 /// The address to bind so that packets reach `to` and come back.
 pub(crate) fn bind_ip(to: IpAddr) -> IpAddr {
     match to {

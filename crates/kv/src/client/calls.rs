@@ -7,9 +7,16 @@ use dunlin_wire::ReqType;
 
 use super::options::Token;
 
-/// Marks the tags of a client among those of its endpoint: "kv".
+/// Marks the tags of clients among those of their endpoint: "kv". After it come the number of the
+/// client, a generation, and the place of the call.
 const MARK: u64 = 0x6b76 << 48;
-const GENERATIONS: u64 = 0xffff;
+const CLIENT_SHIFT: u32 = 36;
+const GENERATION_SHIFT: u32 = 28;
+const GENERATIONS: u64 = (1 << (CLIENT_SHIFT - GENERATION_SHIFT)) - 1;
+const PLACES: u64 = (1 << GENERATION_SHIFT) - 1;
+
+/// Most clients of one endpoint.
+pub(crate) const MAX_CLIENTS: usize = 1 << (48 - CLIENT_SHIFT);
 
 /// Which program asks, and how the end of a call reaches it.
 #[derive(Debug)]
@@ -75,13 +82,33 @@ pub(super) struct Call {
 }
 
 /// The table of calls.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Calls {
+    /// The upper bits of the tags of this client's calls.
+    mark: u64,
     places: Vec<(u64, Option<Call>)>,
     free: Vec<u32>,
 }
 
+/// The number of the client that has a call with this tag; `None`: no client has.
+#[inline]
+pub(crate) fn client_of(tag: Tag) -> Option<u16> {
+    let number = tag.0 >> CLIENT_SHIFT ^ MARK >> CLIENT_SHIFT;
+    let number = u16::try_from(number).ok()?;
+    (usize::from(number) < MAX_CLIENTS).then_some(number)
+}
+
 impl Calls {
+    /// The calls of the client with this number, below [`MAX_CLIENTS`].
+    pub(super) fn new(client: u16) -> Self {
+        debug_assert!(usize::from(client) < MAX_CLIENTS, "an endpoint has fewer");
+        Self {
+            mark: MARK | u64::from(client) << CLIENT_SHIFT,
+            places: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
     pub(super) fn live(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -122,15 +149,14 @@ impl Calls {
     #[inline]
     pub(super) fn tag(&self, place: u32) -> Tag {
         let (generation, _) = self.places[place as usize];
-        Tag(MARK | generation << 32 | u64::from(place))
+        Tag(self.mark | generation << GENERATION_SHIFT | u64::from(place))
     }
 
     /// The call with this tag.
     #[inline]
     pub(super) fn find(&self, tag: Tag) -> Option<u32> {
-        let place = u32::try_from(tag.0 & 0xffff_ffff).expect("it was masked");
-        let (generation, call) = self.places.get(place as usize)?;
-        let is_it = call.is_some() && tag.0 == MARK | generation << 32 | u64::from(place);
-        is_it.then_some(place)
+        let place = u32::try_from(tag.0 & PLACES).expect("it was masked");
+        let (_, call) = self.places.get(place as usize)?;
+        (call.is_some() && tag == self.tag(place)).then_some(place)
     }
 }

@@ -137,6 +137,54 @@ impl Found {
     }
 }
 
+/// The result that an operation must have, for clients that know which one they have begun. Any
+/// other result is no answer of this protocol.
+#[cfg(feature = "nexus")]
+impl Reply {
+    pub(crate) fn found(self) -> Result<Option<Found>, Error> {
+        match self {
+            Self::Found(found) => Ok(Some(found)),
+            Self::Missing => Ok(None),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    pub(crate) fn items(self) -> Result<Vec<Option<Item>>, Error> {
+        match self {
+            Self::Items(items) => Ok(items),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    pub(crate) fn written(self) -> Result<u64, Error> {
+        match self {
+            Self::Written(version) => Ok(version),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    pub(crate) fn counted(self) -> Result<(u64, u64), Error> {
+        match self {
+            Self::Counted(number, version) => Ok((number, version)),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    pub(crate) fn figures(self) -> Result<Figures, Error> {
+        match self {
+            Self::Figures(figures) => Ok(*figures),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    pub(crate) fn keys(self) -> Result<(Vec<Vec<u8>>, Option<u64>), Error> {
+        match self {
+            Self::Keys(keys, next) => Ok((keys, next)),
+            _ => Err(Error::Incompatible),
+        }
+    }
+}
+
 impl End {
     /// Gives the memory of a result back to the endpoint's pool, faster than dropping it.
     #[inline]

@@ -23,6 +23,15 @@ enum State {
     Open(Session, u32),
 }
 
+/// The state of the lane to the endpoint that is asked first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LinkState {
+    Down,
+    /// There is a wish for its session, or the session is not open yet.
+    Coming,
+    Open,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     endpoint: u16,
@@ -93,6 +102,21 @@ impl Lanes {
     /// Whether this is the session to the endpoint that is asked first.
     pub(super) fn is_first(&self, session: Session) -> bool {
         self.0[0].session() == Some(session)
+    }
+
+    /// The state of the lane to the endpoint that is asked first.
+    #[inline]
+    pub(super) fn link(&self) -> LinkState {
+        match self.0[0].state {
+            State::Down(_) => LinkState::Down,
+            State::Wanted | State::Connecting(_) | State::Greeting(_) => LinkState::Coming,
+            State::Open(..) => LinkState::Open,
+        }
+    }
+
+    /// The sessions of all lanes.
+    pub(super) fn sessions(&self) -> Vec<Session> {
+        self.0.iter().filter_map(Lane::session).collect()
     }
 
     /// An endpoint whose lane is due.

@@ -6,11 +6,12 @@ use dunlin_core::{Cx, Nanos, Session, SessionEvent};
 
 use super::calls::Calls;
 use super::end::End;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, LinkState};
 use super::multi::Multis;
 #[cfg(feature = "mutants")]
 use super::options::Mutant;
 use super::options::Options;
+use crate::error::Error;
 use crate::wire::Map;
 
 /// A client of one server.
@@ -39,11 +40,16 @@ impl Client {
     /// A client without a session.
     #[must_use]
     pub fn new(options: Options) -> Self {
+        Self::numbered(options, 0)
+    }
+
+    /// One of the clients of an endpoint, each of which has a number of its own.
+    pub(crate) fn numbered(options: Options, number: u16) -> Self {
         Self {
             lanes: Lanes::new(options.first_endpoint),
             options,
             map: None,
-            calls: Calls::default(),
+            calls: Calls::new(number),
             multis: Multis::default(),
             waiting: VecDeque::new(),
             ends: VecDeque::new(),
@@ -122,6 +128,35 @@ impl Client {
                 let own = self.next_deadline.min(self.retry_at);
                 own.min(self.lanes.next_wish())
             }
+        }
+    }
+
+    // For the client of several servers.
+
+    /// The state of the session that is made first.
+    #[inline]
+    pub(crate) fn link(&self) -> LinkState {
+        self.lanes.link()
+    }
+
+    /// Whether the session with this endpoint is the one that is made first.
+    pub(crate) const fn is_first(&self, endpoint: u16) -> bool {
+        endpoint == self.options.first_endpoint
+    }
+
+    /// Ends the operations that wait for a session.
+    #[inline]
+    pub(crate) fn end_waiting(&mut self, error: Error, cx: &mut Cx<'_>) {
+        if !self.waiting.is_empty() || self.multis.live() > 0 {
+            self.end_all(error, cx);
+        }
+    }
+
+    /// Ends all sessions.
+    pub(crate) fn close(&mut self, cx: &mut Cx<'_>) {
+        for session in self.lanes.sessions() {
+            // If it has ended by itself, there is nothing to do.
+            let _ = cx.disconnect(session);
         }
     }
 

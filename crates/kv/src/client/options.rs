@@ -36,6 +36,8 @@ pub enum Mutant {
     OldMap,
     /// A get ends with the item of the get before, if that had the same key.
     OldRead,
+    /// A fleet asks another server for the keys of one that is down.
+    OtherOwner,
 }
 
 impl Options {

@@ -275,8 +275,9 @@ impl Client {
         self.give_up(session, cx);
     }
 
-    /// Ends every operation that waits: no server can be found that understands this client.
-    fn end_all(&mut self, error: Error, cx: &mut Cx<'_>) {
+    /// Ends every operation that waits: no server can be found that understands this client, or none
+    /// at all.
+    pub(super) fn end_all(&mut self, error: Error, cx: &mut Cx<'_>) {
         while let Some(place) = self.waiting.pop_front() {
             self.fail(place, error, cx);
         }

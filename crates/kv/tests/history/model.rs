@@ -78,6 +78,12 @@ fn step(state: State, operation: &Operation) -> Option<State> {
     );
     match (action, state) {
         (Action::Lose, _) => Some(None),
+        // An item whose time is up may be evicted, too.
+        (Action::Evict(_), None) => Some(None),
+        (Action::Evict(gone), Some(item)) => {
+            let is_it = item.version.is_none_or(|version| version == gone);
+            is_it.then_some(None)
+        }
         (Action::Get, state) => get(state, outcome),
         (Action::Set(number, lifetime), _) => {
             may_happen.then(|| written(number, lifetime, version))

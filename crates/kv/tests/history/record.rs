@@ -9,6 +9,9 @@ use dunlin_core::Nanos;
 /// The number of keys of a run.
 pub(crate) const KEYS: usize = 12;
 
+/// The number of a value that no write leaves.
+pub(crate) const TORN: u64 = 0;
+
 /// The values that a key has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -43,16 +46,19 @@ pub(crate) fn value_of(key: usize, number: u64) -> Vec<u8> {
     part.into_iter().cycle().take(len).collect()
 }
 
-/// The number of the write that has left this value; `None`: no write leaves such a value.
-pub(crate) fn number_of(key: usize, value: &[u8]) -> Option<u64> {
-    let first = value.get(..value.len().min(16))?;
-    let number = std::str::from_utf8(first).ok()?.trim().parse().ok()?;
-    let is_it = match kind(key) {
-        // One that was counted down may have spaces after it.
-        Kind::Counter => value.len() <= 20,
-        _ => value == value_of(key, number),
+/// The number of the write that has left this value; [`TORN`]: no write leaves such a value.
+pub(crate) fn number_of(key: usize, value: &[u8]) -> u64 {
+    let read = || {
+        let first = value.get(..value.len().min(16))?;
+        let number = std::str::from_utf8(first).ok()?.trim().parse().ok()?;
+        let is_it = match kind(key) {
+            // One that was counted down may have spaces after it.
+            Kind::Counter => value.len() <= 20,
+            _ => value == value_of(key, number),
+        };
+        is_it.then_some(number)
     };
-    is_it.then_some(number)
+    read().unwrap_or(TORN)
 }
 
 /// An operation on a key.
@@ -69,6 +75,8 @@ pub(crate) enum Action {
     Delete,
     /// The server stops, and everything is gone.
     Lose,
+    /// The server has evicted the item with this version.
+    Evict(u64),
 }
 
 /// The result of an operation that has one.
@@ -91,8 +99,11 @@ pub(crate) enum Outcome {
     Unknown,
 }
 
+/// An operation of a history. A key at one server is a register of its own: if the list of servers
+/// changes, the key has another owner, and finds its old item there when it comes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
+    pub(crate) server: usize,
     pub(crate) key: usize,
     pub(crate) action: Action,
     pub(crate) begin: Nanos,

@@ -36,6 +36,7 @@ pub(crate) fn check(operations: &[Operation]) -> Result<(), String> {
 
 fn operation(action: crate::record::Action, begin: u64, end: u64, outcome: Outcome) -> Operation {
     Operation {
+        server: 0,
         key: 0,
         action,
         begin: Nanos(begin),
@@ -46,11 +47,12 @@ fn operation(action: crate::record::Action, begin: u64, end: u64, outcome: Outco
 
 #[test]
 fn orders_that_exist_are_found_and_no_others() {
-    use crate::record::Action::{Count, Get, Set};
+    use crate::record::Action::{Count, Evict, Get, Set};
     let set = |begin, end| operation(Set(1, 0), begin, end, Outcome::Written(5));
     let found = |begin, end| operation(Get, begin, end, Outcome::Found(1, 5));
     let missed = |begin, end| operation(Get, begin, end, Outcome::Absent);
     let unknown = |action| operation(action, 0, u64::MAX, Outcome::Unknown);
+    let evicted = |at, version| operation(Evict(version), at, at, Outcome::Done);
     let counted = |begin, end, number| operation(Count, begin, end, Outcome::Counted(number, 9));
     let good = [
         vec![set(1, 2), found(3, 4)],
@@ -60,6 +62,7 @@ fn orders_that_exist_are_found_and_no_others() {
         vec![unknown(Set(1, 0)), missed(1, 2)],
         vec![set(1, 2), counted(3, 4, 2)],
         vec![set(1, 2), unknown(Count), counted(3, 4, 3)],
+        vec![set(1, 2), evicted(3, 5), missed(4, 6)],
     ];
     for operations in good {
         assert_eq!(check(&operations), Ok(()));
@@ -67,6 +70,8 @@ fn orders_that_exist_are_found_and_no_others() {
     let bad = [
         vec![found(1, 2)],
         vec![set(1, 2), missed(3, 4)],
+        vec![set(1, 2), evicted(3, 4), missed(4, 6)],
+        vec![set(1, 2), evicted(3, 5), found(4, 6)],
         vec![set(1, 5), found(2, 3), missed(4, 6)],
         vec![set(1, 2), counted(3, 4, 3)],
         vec![unknown(Set(1, 0)), found(1, 2), missed(3, 4)],

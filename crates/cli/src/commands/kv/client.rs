@@ -1,20 +1,19 @@
 //! The commands that use a server: one operation each.
 
 use std::io::Read;
-use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use dunlin::Settings;
 use dunlin::kv::store::{Delta, Verb};
-use dunlin::kv::{Connection, Error, Item, Options, Store};
+use dunlin::kv::{Connections, Item, ServerError, Store};
 use dunlin::settings::Configurable;
 use serde_json::{Value, json};
 
+use super::server::ServerArgs;
 use super::{dump, load, shell, show};
-use crate::commands::echo::{EndpointArgs, over, span};
-use crate::commands::target::{bind_ip, resolve};
-use crate::say::{print, print_bytes, with_causes};
+use crate::commands::echo::over;
+use crate::say::{print, print_bytes};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +27,7 @@ Examples:
   dunlin kv touch name 3600
   dunlin kv delete name page
   dunlin kv stats --server 10.0.0.2:31850
+  dunlin kv get name --server 10.0.0.1,10.0.0.2,10.0.0.3    keys spread over three servers
   dunlin kv flush --after 30
   dunlin kv dump items.txt                   all items; --resume goes on after an interruption
   dunlin kv load items.txt                   such a file, or lines with key, tab and value
@@ -79,19 +79,6 @@ pub(super) enum Command {
     /// Reads these commands from the standard input, one per line, and runs them
     #[command(after_help = shell::EXAMPLES)]
     Shell(ServerArgs),
-}
-
-/// The server, and how to reach it.
-#[derive(Debug, clap::Args)]
-pub(super) struct ServerArgs {
-    /// The server's nexus
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:31850")]
-    server: String,
-    /// How long to wait for the server and its answer
-    #[arg(long, value_name = "TIME", default_value = "5", value_parser = span)]
-    timeout: Duration,
-    #[command(flatten)]
-    endpoint: EndpointArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -210,11 +197,11 @@ fn run_over<T: Configurable>(
     server: &ServerArgs,
     settings: &Settings,
 ) -> anyhow::Result<()> {
-    let mut kv = connect::<T>(server, settings)?;
+    let mut kv = server.connect::<T>(settings)?;
     let json = server.endpoint.json;
     let mut run = |command: &Command| {
         let json = json || command.server().endpoint.json;
-        operate(command, &mut kv, json).map_err(|error| advise(error, server))
+        operate(command, &mut kv, json).map_err(|error| server.advise(error))
     };
     match command {
         Command::Shell(_) => shell::run(run),
@@ -222,34 +209,9 @@ fn run_over<T: Configurable>(
     }
 }
 
-/// Says what to do about an error, where there is something.
-fn advise(error: anyhow::Error, server: &ServerArgs) -> anyhow::Error {
-    let at = &server.server;
-    let advice = match error.downcast_ref::<Error>() {
-        Some(Error::Unavailable) => format!(
-            "none answers at {at} over {}; start one with `dunlin kv serve --listen {at}`, or \
-             wait longer with --timeout",
-            server.endpoint.transport.name()
-        ),
-        Some(Error::DeadlinePassed) => "wait longer with --timeout".to_owned(),
-        Some(Error::VersionDiffers) => {
-            "another client has written it; `dunlin kv get KEY --json` shows its version".to_owned()
-        }
-        Some(Error::NoMemory) => {
-            "delete items, or restart it with more --memory or with --mode cache".to_owned()
-        }
-        Some(Error::TooLong) => {
-            "a value has at most 1 MiB, and in a cache a quarter of the partition".to_owned()
-        }
-        Some(Error::Incompatible) => format!("see which program listens at {at}"),
-        _ => return error,
-    };
-    anyhow!("{}; {advice}", with_causes(&error))
-}
-
 fn operate<T: Configurable>(
     command: &Command,
-    kv: &mut Connection<T>,
+    kv: &mut Connections<T>,
     json: bool,
 ) -> anyhow::Result<()> {
     match command {
@@ -295,25 +257,8 @@ fn operate<T: Configurable>(
     }
 }
 
-fn connect<T: Configurable>(
-    server: &ServerArgs,
-    settings: &Settings,
-) -> anyhow::Result<Connection<T>> {
-    let address = resolve(&server.server)?;
-    // A client listens at a port that the system chooses.
-    let own = SocketAddr::new(bind_ip(address.ip()), 0);
-    let nexus = settings.nexus().bind(own)?;
-    let options = Options {
-        deadline: server.timeout.into(),
-        ..Options::DEFAULT
-    };
-    let endpoint = settings.endpoint::<T>(&nexus);
-    let connect = settings.connect_options();
-    Ok(Connection::open_with(endpoint, address, options, connect)?)
-}
-
 /// An error, with its key.
-fn of(key: &str, error: Error) -> anyhow::Error {
+fn of(key: &str, error: ServerError) -> anyhow::Error {
     anyhow!(error).context(format!("`{key}`"))
 }
 
@@ -336,7 +281,11 @@ pub(super) fn line(value: &Value) -> anyhow::Result<()> {
 }
 
 /// Shows items. One without an item is an error, after all others are shown.
-fn get<T: Configurable>(kv: &mut Connection<T>, keys: &[String], json: bool) -> anyhow::Result<()> {
+fn get<T: Configurable>(
+    kv: &mut Connections<T>,
+    keys: &[String],
+    json: bool,
+) -> anyhow::Result<()> {
     let bytes: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
     let items = kv.get_many(&bytes)?;
     let mut missing = Vec::new();
@@ -372,7 +321,7 @@ fn write_value(key: &str, item: &Item, with_key: bool) -> anyhow::Result<()> {
 }
 
 fn store<T: Configurable>(
-    kv: &mut Connection<T>,
+    kv: &mut Connections<T>,
     key: &str,
     item: &ItemArgs,
     (verb, if_version): (Verb, Option<u64>),
@@ -400,15 +349,35 @@ fn store<T: Configurable>(
     }
 }
 
-fn stats<T: Configurable>(kv: &mut Connection<T>, json: bool) -> anyhow::Result<()> {
-    let figures = kv.figures()?;
-    if !json {
-        return print(&show::table(&figures));
+/// Shows the figures of each server. One that does not answer is an error, after all others are
+/// shown.
+fn stats<T: Configurable>(kv: &mut Connections<T>, json: bool) -> anyhow::Result<()> {
+    let servers = kv.servers();
+    let mut silent = Vec::new();
+    for server in &servers {
+        let name = kv.name(*server);
+        match kv.figures(*server) {
+            Ok(figures) if json => {
+                for (partition, figures) in figures.iter().enumerate() {
+                    let mut object = show::object(figures);
+                    object["server"] = json!(name);
+                    object["partition"] = json!(partition);
+                    line(&object)?;
+                }
+            }
+            Ok(figures) => {
+                let title = match servers.len() {
+                    1 => String::new(),
+                    _ => format!("server {name}\n"),
+                };
+                print(&format!("{title}{}", show::table(&figures)))?;
+            }
+            Err(error) if servers.len() == 1 => return Err(error.into()),
+            Err(error) => silent.push(error.to_string()),
+        }
     }
-    for (partition, figures) in figures.iter().enumerate() {
-        let mut object = show::object(figures);
-        object["partition"] = json!(partition);
-        line(&object)?;
+    match silent.is_empty() {
+        true => Ok(()),
+        false => Err(anyhow!("{}", silent.join("; "))),
     }
-    Ok(())
 }

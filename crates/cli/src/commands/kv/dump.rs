@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use dunlin::kv::dump::{Item, MAX_LINE, Mark, Reader, Sum};
-use dunlin::kv::{Connection, Figures};
+use dunlin::kv::{Connections, Figures, ServerId};
 use dunlin::settings::Configurable;
 use harness::progress::Progress;
 use harness::signal;
 use serde_json::json;
 
-use super::client::{ServerArgs, line, now};
+use super::client::{line, now};
+use super::server::ServerArgs;
+use crate::misuse::Misuse;
 use crate::say::print;
 
 /// The arguments of `dunlin kv dump`.
@@ -46,11 +48,15 @@ struct Dump {
 /// The server or the file system refuses, or a signal has come.
 pub(super) fn run<T: Configurable>(
     args: &Args,
-    kv: &mut Connection<T>,
+    kv: &mut Connections<T>,
     is_json: bool,
 ) -> anyhow::Result<()> {
     signal::watch()?;
-    let map = kv.map()?;
+    let [server] = kv.servers()[..] else {
+        let text = "--server: a dump has the items of one server; dump each of them by itself";
+        return Err(Misuse(text.to_owned()).into());
+    };
+    let map = kv.map(server)?;
     let name = args.path.display().to_string();
     let opened = match args.resume {
         false => Dump::create(&args.path, map.tag()),
@@ -60,14 +66,14 @@ pub(super) fn run<T: Configurable>(
         return print(&format!("{name} is whole already\n"));
     };
     let all = kv
-        .figures()?
+        .figures(server)?
         .iter()
         .fold(Figures::default(), |sum, it| sum.plus(*it));
     let progress = Progress::start(all.items, 1);
     progress.advance(dump.sum.items());
     while dump.at.partition < map.partitions() {
         let before = dump.sum.items();
-        dump.write_next(kv).with_context(|| name.clone())?;
+        dump.write_next(server, kv).with_context(|| name.clone())?;
         progress.advance(dump.sum.items() - before);
         if signal::check().is_err() {
             dump.out.flush().with_context(|| name.clone())?;
@@ -131,9 +137,13 @@ impl Dump {
     }
 
     /// Writes the items of the next scan, and a mark.
-    fn write_next<T: Configurable>(&mut self, kv: &mut Connection<T>) -> anyhow::Result<()> {
-        let (keys, next) = kv.scan(self.at.partition, self.at.place)?;
-        if kv.map()?.tag() != self.at.tag {
+    fn write_next<T: Configurable>(
+        &mut self,
+        server: ServerId,
+        kv: &mut Connections<T>,
+    ) -> anyhow::Result<()> {
+        let (keys, next) = kv.scan(server, self.at.partition, self.at.place)?;
+        if kv.map(server)?.tag() != self.at.tag {
             bail!("the server has started anew meanwhile; begin another dump");
         }
         for keys in keys.chunks(AT_ONCE) {
@@ -156,7 +166,7 @@ impl Dump {
     fn write_items<T: Configurable>(
         &mut self,
         keys: &[Vec<u8>],
-        kv: &mut Connection<T>,
+        kv: &mut Connections<T>,
     ) -> anyhow::Result<()> {
         let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let items = kv.get_many(&asked)?;

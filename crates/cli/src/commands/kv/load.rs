@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use dunlin::kv::dump::{Item, Reader};
 use dunlin::kv::store::Verb;
-use dunlin::kv::{Connection, Store};
+use dunlin::kv::{Connections, Store};
 use dunlin::settings::Configurable;
 use harness::progress::Progress;
 use harness::signal;
 use serde_json::json;
 
-use super::client::{ServerArgs, line, now};
+use super::client::{line, now};
 use super::dump::Lines;
+use super::server::ServerArgs;
 use super::source::Source;
 use crate::say::print;
 
@@ -60,7 +61,7 @@ struct Counts {
 /// The source cannot be read, the server refuses, lines are bad, or a signal has come.
 pub(super) fn run<T: Configurable>(
     args: &Args,
-    kv: &mut Connection<T>,
+    kv: &mut Connections<T>,
     is_json: bool,
 ) -> anyhow::Result<()> {
     signal::watch()?;
@@ -95,7 +96,7 @@ pub(super) fn run<T: Configurable>(
 fn load_file<T: Configurable>(
     path: &Path,
     from_line: u64,
-    kv: &mut Connection<T>,
+    kv: &mut Connections<T>,
 ) -> anyhow::Result<Counts> {
     let name = path.display().to_string();
     let (items, bad) = check(path).with_context(|| name.clone())?;
@@ -151,7 +152,7 @@ fn check(path: &Path) -> anyhow::Result<(u64, u64)> {
 }
 
 /// Copies the items of a memcached.
-fn copy<T: Configurable>(from: &str, kv: &mut Connection<T>) -> anyhow::Result<Counts> {
+fn copy<T: Configurable>(from: &str, kv: &mut Connections<T>) -> anyhow::Result<Counts> {
     let mut source = Source::open(from)?;
     let progress = Progress::start(source.items()?, 1);
     let mut counts = Counts::default();
@@ -169,7 +170,7 @@ fn copy<T: Configurable>(from: &str, kv: &mut Connection<T>) -> anyhow::Result<C
 /// Writes an item, unless it has expired.
 fn store<T: Configurable>(
     item: &Item,
-    kv: &mut Connection<T>,
+    kv: &mut Connections<T>,
     counts: &mut Counts,
 ) -> anyhow::Result<()> {
     let lifetime = match item.expires {

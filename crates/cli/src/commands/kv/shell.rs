@@ -20,7 +20,15 @@ Quotation marks and backslashes are those of a shell. `help` lists the commands,
 one, and `quit` ends the shell.";
 
 /// Options of the connection. They belong to the shell, which has only one.
-const OF_SHELL: [&str; 6] = ["server", "timeout", "transport", "idle", "file", "set"];
+const OF_SHELL: [&str; 7] = [
+    "server",
+    "when_down",
+    "timeout",
+    "transport",
+    "idle",
+    "file",
+    "set",
+];
 
 /// Reads lines until there are no more, or until one is `quit` or `exit`, and has `operate` run
 /// each command. Prints the error of each line that fails.

@@ -1,0 +1,135 @@
+//! The servers that a command uses, and how it reaches them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use dunlin::Settings;
+use dunlin::kv::{Connections, Error, FleetOptions, Options, ServerError, WhenDown};
+use dunlin::settings::Configurable;
+
+use crate::commands::echo::{EndpointArgs, span};
+use crate::commands::target::{bind_ip, resolve, with_port};
+use crate::say::with_causes;
+
+/// Before a name of which each address is a server.
+const EACH: &str = "dns+";
+
+/// The servers, and how to reach them.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServerArgs {
+    /// The server's nexus; keys are spread over several, which all clients must name alike; each
+    /// address of `dns+HOST:PORT` is one of them
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        default_value = "127.0.0.1:31850",
+        value_delimiter = ','
+    )]
+    server: Vec<String>,
+    /// What to do about the keys of a server that is down; by default, `wait` with one server, and
+    /// `fail` with several
+    #[arg(long, value_name = "HOW", value_enum)]
+    when_down: Option<DownArg>,
+    /// How long to wait for the server and its answer
+    #[arg(long, value_name = "TIME", default_value = "5", value_parser = span)]
+    timeout: Duration,
+    #[command(flatten)]
+    pub(super) endpoint: EndpointArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DownArg {
+    /// Its operations fail at once
+    Fail,
+    /// A get finds nothing, unless the server is a store; other operations fail at once
+    Miss,
+    /// Its operations wait for it
+    Wait,
+}
+
+impl ServerArgs {
+    /// Makes the connections.
+    ///
+    /// # Errors
+    /// No server has an address, or this process cannot listen.
+    pub(super) fn connect<T: Configurable>(
+        &self,
+        settings: &Settings,
+    ) -> anyhow::Result<Connections<T>> {
+        // A client listens at a port that the system chooses.
+        let nexus = settings.nexus().bind(SocketAddr::new(self.own_ip()?, 0))?;
+        let options = FleetOptions {
+            client: Options {
+                deadline: self.timeout.into(),
+                ..Options::DEFAULT
+            },
+            when_down: match self.when_down {
+                Some(DownArg::Fail) => WhenDown::Fail,
+                Some(DownArg::Miss) => WhenDown::Miss,
+                Some(DownArg::Wait) => WhenDown::Wait,
+                None if self.server.len() == 1 => WhenDown::Wait,
+                None => WhenDown::Fail,
+            },
+            lookup: None,
+        };
+        let names: Vec<String> = self.server.iter().map(|name| whole_name(name)).collect();
+        let endpoint = settings.endpoint::<T>(&nexus);
+        let connect = settings.connect_options();
+        let names = names.iter().map(String::as_str);
+        Ok(Connections::open_with(endpoint, names, options, connect)?)
+    }
+
+    /// The address to bind so that all servers that are found can answer.
+    fn own_ip(&self) -> anyhow::Result<IpAddr> {
+        let bare = |name: &String| resolve(name.strip_prefix(EACH).unwrap_or(name));
+        let found: Vec<_> = self.server.iter().map(bare).collect();
+        let ips = || found.iter().flatten().map(SocketAddr::ip);
+        let far = ips().find(|ip| !ip.is_loopback());
+        match far.or(ips().next()) {
+            Some(ip) => Ok(bind_ip(ip)),
+            None => match found.into_iter().next() {
+                Some(Err(error)) => Err(error),
+                _ => Err(anyhow!("--server: there is no server")),
+            },
+        }
+    }
+
+    /// Says what to do about an error, where there is something.
+    pub(super) fn advise(&self, error: anyhow::Error) -> anyhow::Error {
+        let Some(failed) = error.downcast_ref::<ServerError>() else {
+            return error;
+        };
+        let at = failed.server().unwrap_or(&self.server[0]);
+        let advice = match failed.error() {
+            Error::Unavailable => format!(
+                "none answers at {at} over {}; start one with `dunlin kv serve --listen {at}`, or \
+                 wait longer with --timeout",
+                self.endpoint.transport.name()
+            ),
+            Error::DeadlinePassed => "wait longer with --timeout".to_owned(),
+            Error::VersionDiffers => {
+                "another client has written it; `dunlin kv get KEY --json` shows its version"
+                    .to_owned()
+            }
+            Error::NoMemory => {
+                "delete items, or restart it with more --memory or with --mode cache".to_owned()
+            }
+            Error::TooLong => {
+                "a value has at most 1 MiB, and in a cache a quarter of the partition".to_owned()
+            }
+            Error::Incompatible => format!("see which program listens at {at}"),
+            _ => return error,
+        };
+        anyhow!("{}; {advice}", with_causes(&error))
+    }
+}
+
+/// An entry of the list with its port.
+fn whole_name(name: &str) -> String {
+    match name.strip_prefix(EACH) {
+        Some(rest) => format!("{EACH}{}", with_port(rest)),
+        None => with_port(name),
+    }
+}

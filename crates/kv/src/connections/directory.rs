@@ -1,0 +1,166 @@
+//! The servers as the program has listed them, and their addresses. `HOST:PORT` is one server, by
+//! that name, whatever its addresses; each address that the name of `dns+HOST:PORT` has is a server
+//! of its own.
+//!
+//! Names are looked up by a thread of their own, one look-up at a time, because the resolver of the
+//! system may block for seconds.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread;
+
+/// Before a name of which each address is a server.
+const EACH: &str = "dns+";
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// The name with its port.
+    name: String,
+    /// Each address is a server.
+    is_many: bool,
+    addresses: Vec<SocketAddr>,
+}
+
+/// The addresses of each entry; an entry whose look-up has failed has an error.
+type Found = Vec<io::Result<Vec<SocketAddr>>>;
+
+#[derive(Debug)]
+pub(super) struct Directory {
+    entries: Vec<Entry>,
+    look_up: Option<Receiver<Found>>,
+}
+
+impl Directory {
+    /// Reads a list, and looks its names up.
+    ///
+    /// # Errors
+    /// The list is empty, or no entry has an address.
+    pub(super) fn open<'a>(list: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
+        let entries = list.into_iter().map(|text| match text.strip_prefix(EACH) {
+            Some(name) => Entry::new(name, true),
+            None => Entry::new(text, false),
+        });
+        let mut directory = Self {
+            entries: entries.collect(),
+            look_up: None,
+        };
+        let found = look_up(&directory.names());
+        match directory.take(found) {
+            Some(error) if directory.entries.iter().all(|it| it.addresses.is_empty()) => Err(error),
+            _ if directory.entries.is_empty() => {
+                let text = "the list has no server";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+            }
+            _ => Ok(directory),
+        }
+    }
+
+    /// Whether an entry may have other addresses later.
+    pub(super) fn may_change(&self) -> bool {
+        let is_literal = |entry: &Entry| entry.name.parse::<SocketAddr>().is_ok();
+        !self.entries.iter().all(is_literal)
+    }
+
+    /// The servers.
+    pub(super) fn servers(&self) -> Vec<String> {
+        let servers = self.entries.iter().flat_map(|entry| match entry.is_many {
+            true => entry.addresses.iter().map(ToString::to_string).collect(),
+            false => vec![entry.name.clone()],
+        });
+        servers.collect()
+    }
+
+    /// The addresses of a server.
+    pub(super) fn addresses(&self, server: &str) -> Vec<SocketAddr> {
+        let one = self
+            .entries
+            .iter()
+            .find(|it| !it.is_many && it.name == server);
+        match (one, server.parse()) {
+            (Some(entry), _) => entry.addresses.clone(),
+            (None, address) => address.into_iter().collect(),
+        }
+    }
+
+    /// Begins to look all names up, unless a look-up is under way.
+    pub(super) fn begin(&mut self) {
+        if self.is_busy() {
+            return;
+        }
+        let names = self.names();
+        let (tell, found) = channel();
+        let look = move || {
+            // The receiver is gone if the program has ended its connections.
+            let _ = tell.send(look_up(&names));
+        };
+        let thread = thread::Builder::new().name("dunlin-kv-names".into());
+        // Without a thread, the sender is gone at once, so the look-up has failed.
+        let _ = thread.spawn(look);
+        self.look_up = Some(found);
+    }
+
+    pub(super) const fn is_busy(&self) -> bool {
+        self.look_up.is_some()
+    }
+
+    /// Takes the end of a look-up: false if it has failed. `None`: none has ended.
+    pub(super) fn poll(&mut self) -> Option<bool> {
+        let found = match self.look_up.as_ref()?.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => None,
+            Ok(found) => Some(found),
+        };
+        self.look_up = None;
+        Some(found.is_some_and(|found| self.take(found).is_none()))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.entries
+            .iter()
+            .map(|entry| entry.name.clone())
+            .collect()
+    }
+
+    /// Takes the addresses that were found; an entry that has none keeps those it had. Returns the
+    /// first error.
+    fn take(&mut self, found: Found) -> Option<io::Error> {
+        let mut first = None;
+        for (entry, found) in self.entries.iter_mut().zip(found) {
+            match found {
+                Ok(addresses) => entry.addresses = addresses,
+                Err(error) => {
+                    let text = format!("`{}`: {error}", entry.name);
+                    first.get_or_insert(io::Error::new(error.kind(), text));
+                }
+            }
+        }
+        first
+    }
+}
+
+impl Entry {
+    fn new(name: &str, is_many: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            is_many,
+            addresses: Vec::new(),
+        }
+    }
+}
+
+fn look_up(names: &[String]) -> Found {
+    let one = |name: &String| {
+        let mut addresses: Vec<SocketAddr> = name.to_socket_addrs()?.collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        match addresses.is_empty() {
+            true => Err(io::Error::new(io::ErrorKind::NotFound, "it has no address")),
+            false => Ok(addresses),
+        }
+    };
+    names.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests;

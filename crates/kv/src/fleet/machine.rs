@@ -1,0 +1,255 @@
+//! The fleet's state, and what the owner of its endpoint calls.
+
+use std::collections::VecDeque;
+
+use dunlin_channel::{Action, AddressView as ServerView, Config, Machine, Opened};
+use dunlin_core::{CloseReason, Cx, Done, Nanos, Session, SessionEvent};
+
+use super::jobs::{Get, Job, Places};
+use super::ring::Ring;
+use super::server::Change;
+use super::servers::{MAX_SERVERS, Servers};
+use super::types::{FleetEnd, FleetOptions, ServerId, Wish};
+use crate::client::client_of;
+use crate::wire::Map;
+
+/// A client of several servers.
+#[derive(Debug)]
+pub struct Fleet {
+    pub(super) options: FleetOptions,
+    machine: Machine,
+    pub(super) servers: Servers,
+    pub(super) ring: Ring,
+    pub(super) jobs: Places<Job>,
+    pub(super) gets: Places<Get>,
+    pub(super) ends: VecDeque<FleetEnd>,
+    wants_names: bool,
+}
+
+impl Fleet {
+    /// A fleet without servers. `seed` spreads the times at which servers are tried again.
+    #[must_use]
+    pub fn new(options: FleetOptions, seed: u64, now: Nanos) -> Self {
+        let config = Config {
+            lookup: options.lookup,
+            ..Config::DEFAULT
+        };
+        Self {
+            options,
+            machine: Machine::new(config, seed, now),
+            servers: Servers::default(),
+            ring: Ring::new([]),
+            jobs: Places::default(),
+            gets: Places::default(),
+            ends: VecDeque::new(),
+            wants_names: false,
+        }
+    }
+
+    // Questions.
+
+    /// The listed server that owns a key.
+    #[must_use]
+    pub fn owner(&self, key: &[u8]) -> Option<ServerId> {
+        self.ring.owner(dunlin_store::route(key))
+    }
+
+    /// The listed servers.
+    #[must_use]
+    pub fn servers(&self) -> Vec<ServerId> {
+        let listed = self.servers.iter().filter(|(_, server)| server.is_listed());
+        listed.map(|(id, _)| id).collect()
+    }
+
+    /// The name of a server in the list.
+    #[must_use]
+    pub fn name(&self, server: ServerId) -> Option<&str> {
+        self.servers.get(server).map(|server| &**server.name())
+    }
+
+    /// The map of a server, as soon as it is known.
+    #[must_use]
+    pub fn map(&self, server: ServerId) -> Option<&Map> {
+        self.servers.get(server)?.client().map()
+    }
+
+    /// The state of each listed address, with its last error.
+    pub fn addresses(&self) -> impl Iterator<Item = ServerView<'_>> {
+        self.machine.addresses()
+    }
+
+    /// Operations that have not ended. A get of many keys counts once by itself, and once for each
+    /// server that has not answered it.
+    #[must_use]
+    pub const fn under_way(&self) -> usize {
+        self.jobs.live() + self.gets.live()
+    }
+
+    /// The next end of an operation.
+    pub fn next_end(&mut self) -> Option<FleetEnd> {
+        self.ends.pop_front()
+    }
+
+    /// When [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Nanos {
+        if !self.ends.is_empty() {
+            return Nanos::ZERO;
+        }
+        let servers = self.servers.iter().map(|(_, server)| server.next_wakeup());
+        let machine = self.machine.next_wakeup().unwrap_or(Nanos::MAX);
+        servers.min().unwrap_or(Nanos::MAX).min(machine)
+    }
+
+    // Events of the list.
+
+    /// Takes a new list of servers. A server that is listed twice counts once. Operations at a
+    /// server that is no longer listed go on; new ones go to the keys' new owners.
+    pub fn on_list<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, now: Nanos) {
+        let names: Vec<&str> = names.into_iter().take(MAX_SERVERS).collect();
+        self.machine.on_addresses(names.iter().copied(), now);
+        for (_, server) in self.servers.iter_mut() {
+            server.on_list(None);
+        }
+        for view in self.machine.addresses() {
+            if names.contains(&view.name) {
+                self.servers.list(view.name, view.id, self.options.client);
+            }
+        }
+        let listed = self.servers.iter().filter(|(_, server)| server.is_listed());
+        self.ring = Ring::new(listed.map(|(id, server)| (&**server.name(), id)));
+    }
+
+    /// A look-up has failed: the list stays as it is.
+    pub fn on_lookup_failed(&mut self, now: Nanos) {
+        self.machine.on_lookup_failed(now);
+    }
+
+    // Wishes, and events of sessions.
+
+    /// Something that the owner of the endpoint must do now.
+    pub fn wish(&mut self, now: Nanos) -> Option<Wish> {
+        self.obey(now);
+        if std::mem::take(&mut self.wants_names) {
+            return Some(Wish::LookUp);
+        }
+        let mut all = self.servers.iter_mut();
+        all.find_map(|(server, it)| {
+            let endpoint = it.wish(now)?;
+            Some(Wish::Session { server, endpoint })
+        })
+    }
+
+    /// Notes the session that the owner makes for a wish.
+    pub fn on_connecting(&mut self, server: ServerId, endpoint: u16, session: Session) {
+        if let Some(it) = self.servers.get_mut(server) {
+            it.drive().on_connecting(endpoint, session);
+            self.servers.on_session(session, server);
+        }
+    }
+
+    /// Notes that a wish for a session cannot be granted now.
+    pub fn on_refused(&mut self, server: ServerId, endpoint: u16, cx: &mut Cx<'_>) {
+        if let Some(it) = self.servers.get_mut(server) {
+            it.drive().on_refused(endpoint, cx.now());
+        }
+        self.settle(server, cx);
+    }
+
+    /// Takes an event of a session. Sessions of others are passed over.
+    pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
+        let (SessionEvent::Connected(session)
+        | SessionEvent::Accepted(session)
+        | SessionEvent::Closed { session, .. }) = event;
+        let Some(server) = self.servers.of_session(session) else {
+            return;
+        };
+        if matches!(event, SessionEvent::Closed { .. }) {
+            self.servers.forget(session);
+        }
+        if let Some(it) = self.servers.get_mut(server) {
+            it.drive().on_session(event, cx);
+        }
+        self.settle(server, cx);
+    }
+
+    /// Takes the end of a call of the endpoint. If the call is none of this fleet's, returns it.
+    #[inline]
+    pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
+        let Some(server) = client_of(done.tag).map(ServerId) else {
+            return Some(done);
+        };
+        let Some(it) = self.servers.get_mut(server) else {
+            return Some(done);
+        };
+        let other = it.drive().on_done(done, cx);
+        self.settle(server, cx);
+        other
+    }
+
+    /// Does the work that time brings. The owner calls it before it waits, and when
+    /// [`Self::next_wakeup`] has come.
+    pub fn on_time(&mut self, cx: &mut Cx<'_>) {
+        self.obey(cx.now());
+        for server in self.servers.ids() {
+            if let Some(it) = self.servers.get_mut(server)
+                && it.next_wakeup() <= cx.now()
+            {
+                it.drive().on_time(cx);
+            }
+            self.settle(server, cx);
+        }
+        for mut unused in self.servers.take_unused() {
+            unused.drive().close(cx);
+        }
+    }
+
+    // Inside.
+
+    /// Carries out the actions of the machine. It has no calls, so it only makes and ends links.
+    fn obey(&mut self, now: Nanos) {
+        while let Some(action) = self.machine.poll(now) {
+            match action {
+                Action::Connect { link, address, .. } => match self.servers.at(address) {
+                    Some(server) => server.on_connect(link),
+                    None => self.machine.on_closed(link, CloseReason::Refused, now),
+                },
+                Action::Disconnect { link } => {
+                    if let Some(server) = self.servers.of_link(link) {
+                        server.on_disconnect();
+                    }
+                }
+                Action::LookUp => self.wants_names = true,
+                Action::Send { .. } | Action::Cancel { .. } | Action::End { .. } => {
+                    unreachable!("no call was begun")
+                }
+            }
+        }
+    }
+
+    /// Tells the machine about a server's link, and takes the ends of its operations.
+    #[inline]
+    pub(super) fn settle(&mut self, id: ServerId, cx: &mut Cx<'_>) {
+        let Some(server) = self.servers.get_mut(id) else {
+            return;
+        };
+        if let Some(change) = server.change() {
+            let opened = Opened {
+                // Names of one server are listed for good reason, so each counts.
+                server: id.0.into(),
+                endpoint: 0,
+                endpoints: 1,
+                window: u32::MAX,
+                draining: false,
+            };
+            match change {
+                Change::Opened(link) => self.machine.on_opened(link, &opened, cx.now()),
+                Change::Closed(link) => {
+                    self.machine
+                        .on_closed(link, CloseReason::PeerFailed, cx.now());
+                }
+            }
+        }
+        self.take_ends(id, cx);
+    }
+}

@@ -1,0 +1,177 @@
+//! One server of a fleet: its client, and the link that the channel's machine wants.
+//!
+//! The first lane of the client is the link. The client wishes for its session, and the machine
+//! says when; both must agree, so a server that is down is tried at the machine's pace. The other
+//! lanes of the client follow the server's map.
+//!
+//! ```text
+//! Hoped ──map──▶ Up ──closed──▶ Down ──map──▶ Up
+//!   └──────refused, closed───────▲
+//! ```
+
+use std::sync::Arc;
+
+use dunlin_channel::{AddressId, LinkId};
+use dunlin_core::Nanos;
+use dunlin_store::Mode;
+
+use crate::client::{Client, LinkState, Options};
+
+/// Whether a server can be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// No session yet, and none has failed.
+    Hoped,
+    Up,
+    Down,
+}
+
+/// The session that the machine wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Link {
+    id: LinkId,
+    /// The owner of the endpoint knows the wish.
+    is_asked: bool,
+    /// The machine knows that it is open.
+    is_open: bool,
+}
+
+/// A change of a link, for the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    Opened(LinkId),
+    Closed(LinkId),
+}
+
+#[derive(Debug)]
+pub(super) struct Server {
+    name: Arc<str>,
+    address: AddressId,
+    client: Client,
+    state: State,
+    link: Option<Link>,
+    /// The client's wish for its first session, until the machine wants the link too.
+    wish: Option<u16>,
+    is_listed: bool,
+}
+
+impl Server {
+    pub(super) fn new(name: &str, address: AddressId, number: u16, options: Options) -> Self {
+        Self {
+            name: name.into(),
+            address,
+            client: Client::numbered(options, number),
+            state: State::Hoped,
+            link: None,
+            wish: None,
+            is_listed: true,
+        }
+    }
+
+    pub(super) const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(super) const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) const fn drive(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    pub(super) fn is_at(&self, address: AddressId) -> bool {
+        self.address == address
+    }
+
+    pub(super) fn has_link(&self, id: LinkId) -> bool {
+        self.link.is_some_and(|link| link.id == id)
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.state == State::Down
+    }
+
+    pub(super) const fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
+    /// Whether it may hold items that must not be taken for missing.
+    pub(super) fn is_store(&self) -> bool {
+        let map = self.client.map();
+        map.is_some_and(|map| map.mode() == Mode::Store)
+    }
+
+    /// It has left the list, and nothing of it is under way.
+    pub(super) fn may_go(&self) -> bool {
+        !self.is_listed && self.client.under_way() == 0
+    }
+
+    /// Takes its place in a new list. `None`: it has none.
+    pub(super) const fn on_list(&mut self, address: Option<AddressId>) {
+        self.is_listed = address.is_some();
+        if let Some(address) = address {
+            self.address = address;
+        }
+    }
+
+    /// The machine wants a link.
+    pub(super) const fn on_connect(&mut self, id: LinkId) {
+        self.link = Some(Link {
+            id,
+            is_asked: false,
+            is_open: false,
+        });
+    }
+
+    /// The machine has given its link up. The client keeps its sessions while it needs them.
+    pub(super) const fn on_disconnect(&mut self) {
+        self.link = None;
+    }
+
+    /// An endpoint with which there should be a session now.
+    pub(super) fn wish(&mut self, now: Nanos) -> Option<u16> {
+        while self.is_listed
+            && let Some(endpoint) = self.client.wish(now)
+        {
+            match self.client.is_first(endpoint) {
+                true => self.wish = Some(endpoint),
+                false => return Some(endpoint),
+            }
+        }
+        let link = self.link.as_mut().filter(|link| !link.is_asked)?;
+        let endpoint = self.wish.take()?;
+        link.is_asked = true;
+        Some(endpoint)
+    }
+
+    /// When [`Self::wish`] or the client has work. The endpoint brings the ends of a server's calls,
+    /// and a server that has left the list has no other work.
+    pub(super) fn next_wakeup(&self) -> Nanos {
+        match self.is_listed {
+            true => self.client.next_wakeup(),
+            false => Nanos::MAX,
+        }
+    }
+
+    /// What the machine must know about the link, if anything has changed.
+    pub(super) fn change(&mut self) -> Option<Change> {
+        let state = self.client.link();
+        let link = self.link.as_mut()?;
+        match state {
+            LinkState::Open if !link.is_open => {
+                link.is_open = true;
+                link.is_asked = true;
+                self.state = State::Up;
+                Some(Change::Opened(link.id))
+            }
+            LinkState::Down if link.is_asked => {
+                let id = link.id;
+                self.link = None;
+                self.state = State::Down;
+                Some(Change::Closed(id))
+            }
+            _ => None,
+        }
+    }
+}

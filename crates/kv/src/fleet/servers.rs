@@ -1,0 +1,97 @@
+//! The servers of a fleet, each at a place that stays while the server is listed or has operations
+//! under way. The place is the number of its client's calls.
+
+use std::collections::BTreeMap;
+
+use dunlin_channel::{AddressId, LinkId};
+use dunlin_core::Session;
+
+use super::server::Server;
+use super::types::ServerId;
+use crate::client::{MAX_CLIENTS, Options};
+
+/// Most servers of a list; further ones are ignored. A machine of a channel has the same limit.
+pub(super) const MAX_SERVERS: usize = 1024;
+
+// Servers that have left the list may have operations under way for as long as these last.
+const _: () = assert!(2 * MAX_SERVERS <= MAX_CLIENTS);
+const _: () = assert!(MAX_SERVERS <= dunlin_channel::Config::DEFAULT.addresses);
+
+#[derive(Default, Debug)]
+pub(super) struct Servers {
+    places: Vec<Option<Server>>,
+    sessions: BTreeMap<Session, ServerId>,
+}
+
+impl Servers {
+    pub(super) fn get(&self, id: ServerId) -> Option<&Server> {
+        self.places.get(usize::from(id.0))?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, id: ServerId) -> Option<&mut Server> {
+        self.places.get_mut(usize::from(id.0))?.as_mut()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ServerId, &Server)> {
+        let places = (0..).map(ServerId).zip(&self.places);
+        places.filter_map(|(id, server)| server.as_ref().map(|server| (id, server)))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut Server)> {
+        let places = (0..).map(ServerId).zip(&mut self.places);
+        places.filter_map(|(id, server)| server.as_mut().map(|server| (id, server)))
+    }
+
+    /// The places in use, in order.
+    pub(super) fn ids(&self) -> Vec<ServerId> {
+        self.iter().map(|(id, _)| id).collect()
+    }
+
+    /// Lists a server, which may still be there from an earlier list.
+    pub(super) fn list(&mut self, name: &str, address: AddressId, options: Options) {
+        if let Some((_, server)) = self.iter_mut().find(|(_, it)| &**it.name() == name) {
+            return server.on_list(Some(address));
+        }
+        let free = self.places.iter().position(Option::is_none);
+        let place = free.unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        // Without a place, the server is not listed: thousands have just left, and all are in use.
+        if place < MAX_CLIENTS
+            && let Ok(number) = u16::try_from(place)
+        {
+            self.places[place] = Some(Server::new(name, address, number, options));
+        }
+    }
+
+    /// Removes the servers that have left the list and have nothing under way.
+    pub(super) fn take_unused(&mut self) -> Vec<Server> {
+        let unused = self.places.iter_mut();
+        unused
+            .filter_map(|place| place.take_if(|server| server.may_go()))
+            .collect()
+    }
+
+    pub(super) fn at(&mut self, address: AddressId) -> Option<&mut Server> {
+        let mut all = self.iter_mut();
+        all.find_map(|(_, server)| (server.is_listed() && server.is_at(address)).then_some(server))
+    }
+
+    pub(super) fn of_link(&mut self, link: LinkId) -> Option<&mut Server> {
+        let mut all = self.iter_mut();
+        all.find_map(|(_, server)| server.has_link(link).then_some(server))
+    }
+
+    pub(super) fn on_session(&mut self, session: Session, server: ServerId) {
+        self.sessions.insert(session, server);
+    }
+
+    pub(super) fn of_session(&self, session: Session) -> Option<ServerId> {
+        self.sessions.get(&session).copied()
+    }
+
+    pub(super) fn forget(&mut self, session: Session) {
+        self.sessions.remove(&session);
+    }
+}

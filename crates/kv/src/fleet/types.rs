@@ -1,0 +1,127 @@
+//! Values that go in and out of a fleet.
+
+use std::fmt;
+use std::sync::Arc;
+
+use dunlin_core::Nanos;
+
+use crate::client::{Options, Reply, Token};
+use crate::error::Error;
+
+/// A server of a fleet. The number is used again after the server has left the list and its
+/// operations have ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ServerId(pub(super) u16);
+
+/// The end of an operation for a server that is down: no session with it could be made, or the last
+/// one was lost, and none has been made since.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum WhenDown {
+    /// The operation fails at once with [`Error::Unavailable`]: it did not happen.
+    #[default]
+    Fail,
+    /// A get finds nothing, at once, unless the server is known to be a store; any other operation
+    /// fails at once.
+    Miss,
+    /// The operation waits for the server until its deadline.
+    Wait,
+}
+
+/// Options of a fleet.
+#[derive(Clone, Copy, Debug)]
+pub struct FleetOptions {
+    /// Options of the client of each server.
+    pub client: Options,
+    /// How operations for a server that is down end.
+    pub when_down: WhenDown,
+    /// Time between two look-ups of names; `None`: the list never changes by itself.
+    pub lookup: Option<Nanos>,
+}
+
+impl FleetOptions {
+    /// Operations for a server that is down fail at once, and names are not looked up again.
+    pub const DEFAULT: Self = Self {
+        client: Options::DEFAULT,
+        when_down: WhenDown::Fail,
+        lookup: None,
+    };
+}
+
+impl Default for FleetOptions {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Something that the owner of a fleet's endpoint must do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// Make a session with this endpoint of a server, and pass it to
+    /// [`Fleet::on_connecting`](super::Fleet::on_connecting), or report to
+    /// [`Fleet::on_refused`](super::Fleet::on_refused) that it cannot be made.
+    Session {
+        /// The server.
+        server: ServerId,
+        /// Its endpoint.
+        endpoint: u16,
+    },
+    /// Look the names up, and pass the result to [`Fleet::on_list`](super::Fleet::on_list) or
+    /// [`Fleet::on_lookup_failed`](super::Fleet::on_lookup_failed).
+    LookUp,
+}
+
+/// The end of an operation.
+#[derive(Debug)]
+pub struct FleetEnd {
+    /// The operation.
+    pub token: Token,
+    /// Its result.
+    pub result: Result<Reply, ServerError>,
+}
+
+/// Why an operation has no result, and the server that is responsible for its key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerError {
+    server: Option<Arc<str>>,
+    error: Error,
+}
+
+impl ServerError {
+    pub(crate) const fn new(server: Option<Arc<str>>, error: Error) -> Self {
+        Self { server, error }
+    }
+
+    /// The name of the server in the list; `None` if no server is listed, or the operation never
+    /// got as far as a server.
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    /// The reason.
+    #[must_use]
+    pub const fn error(&self) -> Error {
+        self.error
+    }
+}
+
+impl From<Error> for ServerError {
+    fn from(error: Error) -> Self {
+        Self::new(None, error)
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.server {
+            Some(server) => write!(f, "server {server}: {}", self.error),
+            None => self.error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}

@@ -1,0 +1,55 @@
+//! Histories as lines, for a second checker in another language: `tools/porcupine` reads them, and
+//! says what each number means. They are written if `DUNLIN_HISTORIES` names a folder.
+
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use dunlin_core::Nanos;
+
+use crate::record::{Action, Operation, Outcome};
+
+/// Appends a history to the file of its kind.
+pub(crate) fn write(kind: &str, name: &str, operations: &[Operation]) {
+    let Some(folder) = std::env::var_os("DUNLIN_HISTORIES").map(PathBuf::from) else {
+        return;
+    };
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut text = format!("history {name}\n");
+    for operation in operations {
+        line(operation, &mut text);
+    }
+    let path = folder.join(format!("{kind}.history"));
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+fn line(operation: &Operation, text: &mut String) {
+    let (action, one, two) = match operation.action {
+        Action::Get => ("get", 0, 0),
+        Action::Set(number, lifetime) => ("set", number, lifetime.into()),
+        Action::Add(number) => ("add", number, 0),
+        Action::Cas(number, version) => ("cas", number, version),
+        Action::Count => ("count", 0, 0),
+        Action::Delete => ("delete", 0, 0),
+        Action::Lose => ("lose", 0, 0),
+        Action::Evict(version) => ("evict", version, 0),
+    };
+    let (outcome, three, four) = match operation.outcome {
+        Outcome::Found(number, version) => ("found", number, version),
+        Outcome::Absent => ("absent", 0, 0),
+        Outcome::Present => ("present", 0, 0),
+        Outcome::Differs => ("differs", 0, 0),
+        Outcome::Written(version) => ("written", version, 0),
+        Outcome::Counted(number, version) => ("counted", number, version),
+        Outcome::Done => ("done", 0, 0),
+        Outcome::Unknown => ("unknown", 0, 0),
+    };
+    let (begin, end) = (operation.begin.0, operation.end.0.min(Nanos::MAX.0));
+    let (server, key) = (operation.server, operation.key);
+    let _ = writeln!(
+        text,
+        "{server} {key} {begin} {end} {action} {one} {two} {outcome} {three} {four}"
+    );
+}

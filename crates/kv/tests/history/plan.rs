@@ -1,0 +1,208 @@
+//! What a seed decides about its run, planted bugs, and the counts that show that the runs cover
+//! the cases that they are made for.
+
+use dunlin_kv::store::Mode;
+use dunlin_kv::{FleetOptions, Options, WhenDown};
+use dunlin_sim::Rng;
+
+/// Most ports of a server. It uses some of them in each life.
+const MOST_PORTS: usize = 3;
+
+/// A planted bug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bug {
+    None,
+    /// Every get misses.
+    #[cfg(feature = "mutants")]
+    Miss,
+    /// A compare-and-set does not compare.
+    #[cfg(feature = "mutants")]
+    LostCompare,
+    /// An expired item is returned.
+    #[cfg(feature = "mutants")]
+    Expired,
+    /// A client repeats a write that may have happened.
+    #[cfg(feature = "mutants")]
+    RepeatedWrite,
+    /// A client never replaces its first map, and servers accept requests that it misroutes.
+    #[cfg(feature = "mutants")]
+    OldMap,
+    /// A client returns the item of its previous get, even if it was written meanwhile.
+    #[cfg(feature = "mutants")]
+    OldRead,
+    /// A write stops in the middle of its value.
+    #[cfg(feature = "mutants")]
+    HalfWrite,
+    /// A get goes on with the slices of a value that was overwritten meanwhile.
+    #[cfg(feature = "mutants")]
+    MixedSlices,
+    /// An item leaves a cache's log, and a get still reads the bytes there.
+    #[cfg(feature = "mutants")]
+    LateEntry,
+    /// A key of a server that is down is looked for at another one.
+    #[cfg(feature = "mutants")]
+    OtherOwner,
+    /// An operation for a server that is down waits for it.
+    #[cfg(feature = "mutants")]
+    Waits,
+}
+
+#[cfg(feature = "mutants")]
+impl Bug {
+    /// Every bug, and a part of the message by which it must be found.
+    pub(crate) const PLANTED: [(Self, &str); 11] = [
+        (Self::Miss, "no order explains"),
+        (Self::LostCompare, "no order explains"),
+        (Self::Expired, "no order explains"),
+        (Self::RepeatedWrite, "no order explains"),
+        (Self::OldMap, "no order explains"),
+        (Self::OldRead, "no order explains"),
+        (Self::HalfWrite, "no client has written"),
+        (Self::MixedSlices, "no client has written"),
+        (Self::LateEntry, "no order explains"),
+        (Self::OtherOwner, "which is down"),
+        (Self::Waits, "which is down"),
+    ];
+
+    /// The mode of tables that the bug needs.
+    const fn mode(self) -> Option<Mode> {
+        match self {
+            Self::LateEntry => Some(Mode::Cache),
+            _ => None,
+        }
+    }
+
+    /// Whether the bug needs several servers.
+    const fn is_of_fleets(self) -> bool {
+        matches!(self, Self::OtherOwner | Self::Waits)
+    }
+}
+
+/// What a seed decides before its run begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) bug: Bug,
+    pub(crate) mode: Mode,
+    pub(crate) servers: usize,
+    /// Ports of each server.
+    pub(crate) ports: usize,
+    pub(crate) when_down: WhenDown,
+    pub(crate) crashes: u64,
+    /// Changes of the list.
+    pub(crate) lists: u64,
+}
+
+impl Plan {
+    /// Every third run has one server, and operations wait for it; the others have 3 to 30.
+    pub(crate) fn draw(seed: u64, bug: Bug, rng: &mut Rng) -> Self {
+        let is_fleet = !seed.is_multiple_of(3);
+        let mode = if rng.one_in(2) {
+            Mode::Cache
+        } else {
+            Mode::Store
+        };
+        #[cfg(feature = "mutants")]
+        let (is_fleet, mode) = (is_fleet || bug.is_of_fleets(), bug.mode().unwrap_or(mode));
+        if !is_fleet {
+            return Self {
+                bug,
+                mode,
+                servers: 1,
+                ports: MOST_PORTS,
+                when_down: WhenDown::Wait,
+                crashes: rng.between(1, 4),
+                lists: 0,
+            };
+        }
+        let servers = usize::try_from(rng.log_between(3, 30)).unwrap();
+        let is_store = mode == Mode::Store;
+        Self {
+            bug,
+            mode,
+            servers,
+            ports: usize::try_from(rng.between(1, 2)).unwrap(),
+            when_down: match is_store || rng.one_in(3) {
+                true => WhenDown::Fail,
+                false => WhenDown::Miss,
+            },
+            crashes: rng.between(1, 2 + servers as u64),
+            lists: rng.below(4),
+        }
+    }
+
+    /// The options of a client. One client has the bug of clients, if any.
+    pub(crate) fn options(&self, client: usize) -> FleetOptions {
+        let options = FleetOptions {
+            client: Options {
+                expected_value: 4,
+                multi_answer: 100,
+                ..Options::DEFAULT
+            },
+            when_down: self.when_down,
+            lookup: None,
+        };
+        #[cfg(feature = "mutants")]
+        let options = FleetOptions {
+            client: Options {
+                mutant: match self.bug {
+                    Bug::RepeatedWrite => Some(dunlin_kv::Mutant::RepeatedWrite),
+                    Bug::OldMap if client == 0 => Some(dunlin_kv::Mutant::OldMap),
+                    Bug::OldRead => Some(dunlin_kv::Mutant::OldRead),
+                    Bug::OtherOwner => Some(dunlin_kv::Mutant::OtherOwner),
+                    _ => None,
+                },
+                ..options.client
+            },
+            when_down: match self.bug {
+                Bug::Waits => WhenDown::Wait,
+                _ => options.when_down,
+            },
+            ..options
+        };
+        let _ = (client, self.bug);
+        options
+    }
+
+    /// Bytes of a partition's table. A cache soon has no room for the long values.
+    pub(crate) const fn memory(&self) -> usize {
+        match self.mode {
+            Mode::Cache => 640 << 10,
+            Mode::Store => 4 << 20,
+        }
+    }
+}
+
+/// Counts of events of runs.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Sum {
+    pub(crate) operations: u64,
+    pub(crate) found: u64,
+    pub(crate) unknown: u64,
+    pub(crate) differs: u64,
+    pub(crate) expired: u64,
+    pub(crate) evicted: u64,
+    pub(crate) restarts: u64,
+    /// Operations that ended because a server was down.
+    pub(crate) refused: u64,
+    /// Servers, over all runs.
+    pub(crate) servers: u64,
+    /// Changes of clients' lists.
+    pub(crate) lists: u64,
+}
+
+impl Sum {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            operations: self.operations + other.operations,
+            found: self.found + other.found,
+            unknown: self.unknown + other.unknown,
+            differs: self.differs + other.differs,
+            expired: self.expired + other.expired,
+            evicted: self.evicted + other.evicted,
+            restarts: self.restarts + other.restarts,
+            refused: self.refused + other.refused,
+            servers: self.servers + other.servers,
+            lists: self.lists + other.lists,
+        }
+    }
+}
