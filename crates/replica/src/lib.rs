@@ -1,8 +1,34 @@
-//! A key-value store on several replicas.
+//! A key-value store on several replicas, over any transport: TiKV's `raft`, unmodified, with
+//! Dunlin's calls as its network (eRPC §7.1).
+//!
+//! A server has a [`Replica`] as the state of its endpoint; [`serve`] registers its handlers. A
+//! bootstrap gives three, five or seven replicas their seats in one cluster. A [`Client`] finds the
+//! leader, and every write carries the client's name and a number, so that it is applied once.
+//! Reads are linearizable and write no log entry. The log is in memory: a write is kept while a
+//! majority of the processes lives.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `wire.rs` | the bytes of requests, answers, and messages between replicas |
+//! | `machine.rs` | the items, and the records by which a repeated write is recognised |
+//! | `log.rs` | entries and promises |
+//! | `node.rs` | Raft, its log and its items, without input and output |
+//! | `replica.rs` | a node's seat in a cluster, and its sessions with the others |
+//! | `service.rs` | handlers of an endpoint |
+//! | `client.rs` | the client as a machine, driven by the owner of an endpoint |
+//! | `lanes.rs` | sessions by address, for replicas and clients |
+//! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
+//! | `driver.rs` | a replica over an endpoint of a nexus (feature `nexus`) |
+//!
+//! Nothing here but the last two knows a transport or a clock, so the simulator runs all of it.
 
 #![forbid(unsafe_code)]
 
 mod client;
+#[cfg(feature = "nexus")]
+mod connection;
+#[cfg(feature = "nexus")]
+mod driver;
 mod lanes;
 mod log;
 mod machine;
@@ -13,8 +39,12 @@ mod service;
 mod wire;
 
 pub use client::{Change, Client, ClientOptions, End, Error, Token};
+#[cfg(feature = "nexus")]
+pub use connection::Connection;
+#[cfg(feature = "nexus")]
+pub use driver::{AskError, Driver, Inquirer};
 pub use log::Log;
-pub use node::{Node, Output};
+pub use node::{Image, Node, Output};
 #[cfg(feature = "mutants")]
 pub use options::Mutant;
 pub use options::Options;
@@ -23,6 +53,6 @@ pub use service::{Host, STRANGER, TAKEN, serve};
 
 pub use wire::{
     Answer, BOOTSTRAP, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, Member, Members,
-    MembersError, Name, OPERATE, Operation, PARCEL, Parcel, Request, Role, STATUS, Status, VERSION,
-    WINDOW,
+    MembersError, Name, OPERATE, Operation, PARCEL, PIECE, Parcel, Piece, Request, Role, STATUS,
+    Status, VERSION, WINDOW,
 };

@@ -1,11 +1,14 @@
 //! The log of a replica and its promises: entries, term, vote, members.
 //!
 //! Invariant: entries have consecutive indices after `base`. The log is in memory; a write is done
-//! when its method returns. Called by `node`, and through [`Storage`] by Raft.
+//! when its method returns. Entries before `base` were dropped; a follower that lacks them gets a
+//! snapshot, which the node makes when Raft asks for the first time. Called by `node`, and through
+//! [`Storage`] by Raft.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
-use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use raft::eraftpb::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
 use crate::wire::Members;
@@ -26,6 +29,10 @@ pub struct Log {
     members: ConfState,
     base: Place,
     entries: VecDeque<Entry>,
+    /// The snapshot for followers; `None` until Raft has asked for one.
+    snapshot: Option<Snapshot>,
+    /// Raft has asked for a snapshot that this log does not have.
+    is_asked: Cell<bool>,
 }
 
 impl Log {
@@ -45,6 +52,8 @@ impl Log {
             },
             base: FIRST_BASE,
             entries: VecDeque::new(),
+            snapshot: None,
+            is_asked: Cell::new(false),
         }
     }
 
@@ -100,17 +109,62 @@ impl Log {
         self.promises.commit = index;
     }
 
-    /// Plants the bug that the vote does not survive a restart.
-    #[cfg(feature = "mutants")]
-    pub fn forget_vote(&mut self) {
-        self.promises.vote = 0;
+    /// Drops the entries up to an index, which are applied. A snapshot that is older than the log
+    /// goes with them, because no follower could go on from it.
+    pub(crate) fn compact(&mut self, index: u64) {
+        let (Some(place), Ok(term)) = (self.place(index), self.term(index)) else {
+            return;
+        };
+        self.entries.drain(..=place);
+        self.base = (index, term);
+        let is_old = |it: &Snapshot| it.get_metadata().index < index;
+        if self.snapshot.as_ref().is_some_and(is_old) {
+            self.snapshot = None;
+        }
+    }
+
+    /// Whether Raft has asked for a snapshot since the last call, and got none.
+    pub(crate) fn take_question(&self) -> bool {
+        self.is_asked.take()
+    }
+
+    /// Keeps the image of the items at an index, for Raft.
+    pub(crate) fn offer(&mut self, index: u64, image: Vec<u8>) {
+        if let Ok(term) = self.term(index) {
+            self.snapshot = Some(self.snapshot_of(index, term, image));
+        }
+    }
+
+    /// A snapshot of this cluster.
+    pub(crate) fn snapshot_of(&self, index: u64, term: u64, image: Vec<u8>) -> Snapshot {
+        let metadata = SnapshotMetadata {
+            conf_state: Some(self.members.clone()).into(),
+            index,
+            term,
+            ..SnapshotMetadata::default()
+        };
+        Snapshot {
+            data: image.into(),
+            metadata: Some(metadata).into(),
+            ..Snapshot::default()
+        }
+    }
+
+    /// Begins anew after a snapshot of the leader.
+    pub(crate) fn restore(&mut self, snapshot: &Snapshot) {
+        let metadata = snapshot.get_metadata();
+        self.base = (metadata.index, metadata.term);
+        self.entries.clear();
+        self.promises.commit = self.promises.commit.max(metadata.index);
+        self.snapshot = None;
     }
 
     /// Plants the bug that the last entries do not survive a restart.
     #[cfg(feature = "mutants")]
-    pub fn lose_tail(&mut self, entries: usize) {
+    pub(crate) fn lose_tail(&mut self, entries: usize, applied: u64) {
         let left = self.entries.len().saturating_sub(entries);
-        self.entries.truncate(left);
+        let least = self.place(applied).map_or(0, |place| place + 1);
+        self.entries.truncate(left.max(least));
         self.promises.commit = self.promises.commit.min(self.last());
     }
 }
@@ -167,8 +221,16 @@ impl Storage for Log {
         Ok(self.last())
     }
 
-    fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
-        Err(StorageError::SnapshotTemporarilyUnavailable.into())
+    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+        match &self.snapshot {
+            Some(snapshot) if snapshot.get_metadata().index >= request_index => {
+                Ok(snapshot.clone())
+            }
+            _ => {
+                self.is_asked.set(true);
+                Err(StorageError::SnapshotTemporarilyUnavailable.into())
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! wrote it. Called by `node`.
 
 mod clients;
+mod image;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,9 @@ pub(crate) struct Machine {
     /// Repeated writes are applied again.
     #[cfg(feature = "mutants")]
     repeats: bool,
+    /// Images have no clients.
+    #[cfg(feature = "mutants")]
+    forgets_clients: bool,
 }
 
 impl Machine {
@@ -39,6 +43,8 @@ impl Machine {
             applied,
             #[cfg(feature = "mutants")]
             repeats: false,
+            #[cfg(feature = "mutants")]
+            forgets_clients: false,
         }
     }
 
@@ -46,6 +52,12 @@ impl Machine {
     #[cfg(feature = "mutants")]
     pub(crate) fn repeat(&mut self) {
         self.repeats = true;
+    }
+
+    /// Plants the bug that images have no clients.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn forget_clients(&mut self) {
+        self.forgets_clients = true;
     }
 
     /// The index of the last entry that was applied.

@@ -6,24 +6,29 @@
 //! Writes are answered when they are applied. Gets are answered from the items once a majority has
 //! confirmed that this node still leads (ReadIndex, Raft dissertation §6.4), without a log entry.
 //!
+//! Applied entries leave the log when it has more than twice `kept_entries` of them. The image of
+//! the items is made when a follower lacks dropped entries, and not before.
+//!
 //! Election time-outs come from the caller's generator: Raft draws its own from the system, which a
 //! seed could not repeat, and `run` replaces each (`Pace`).
 //!
 //! A panic of Raft means that the log or a promise is lost or wrong. Nothing here catches it, and
 //! no handler runs Raft, because endpoints catch handlers' panics. Called by `replica`.
 
+mod image;
 mod pace;
 mod waiting;
 
 use dunlin_core::Rng;
-use raft::eraftpb::{Entry, Message, MessageType};
-use raft::{Config, RawNode, Ready, StateRole};
+use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
+use raft::{Config, ProgressState, RawNode, Ready, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
 
 use crate::log::Log;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::{Answer, Role};
+pub use image::Image;
 use pace::Pace;
 use waiting::Waiting;
 
@@ -36,7 +41,7 @@ pub struct Node<A> {
     machine: Machine,
     waiting: Waiting<A>,
     pace: Pace,
-    #[cfg(feature = "mutants")]
+    restores: u64,
     options: Options,
 }
 
@@ -60,16 +65,17 @@ impl<A> Default for Output<A> {
 }
 
 impl<A> Node<A> {
-    /// Starts a node with a log, from its first entry on.
+    /// Starts a node.
     ///
     /// # Panics
-    /// If the options are out of range, or the log does not name this node.
+    /// If the options are out of range, or the image does not name this node.
     #[must_use]
-    pub fn new(id: u64, log: Log, options: Options) -> Self {
-        let base = log.base();
+    pub fn new(id: u64, image: Image, options: Options) -> Self {
+        let (log, mut machine) = image.open();
+        plant(&mut machine, &options);
         let config = Config {
             id,
-            applied: base,
+            applied: machine.applied(),
             election_tick: Options::ELECTION_TICKS,
             heartbeat_tick: options.heartbeat_ticks(),
             max_size_per_msg: options.append_bytes,
@@ -81,14 +87,12 @@ impl<A> Node<A> {
         };
         let logger = Logger::root(Discard, o!());
         let raft = RawNode::new(&config, log, &logger).expect("the options are in range");
-        let mut machine = Machine::new(base);
-        plant(&mut machine, &options);
         Self {
             raft,
             machine,
             waiting: Waiting::new(options.operations),
             pace: Pace::default(),
-            #[cfg(feature = "mutants")]
+            restores: 0,
             options,
         }
     }
@@ -100,6 +104,13 @@ impl<A> Node<A> {
 
     /// Takes a message of another node. One of a stranger, or that Raft cannot use now, is dropped.
     pub fn on_message(&mut self, message: Message) {
+        #[cfg(feature = "mutants")]
+        if self.options.shows(crate::options::Mutant::TwoVotes)
+            && message.msg_type == MessageType::MsgRequestVote
+        {
+            self.raft.raft.vote = 0;
+            self.raft.raft.leader_id = 0;
+        }
         if self.raft.raft.prs().get(message.from).is_some() {
             // The only errors are those of messages that come too late.
             let _ = self.raft.step(message);
@@ -109,6 +120,35 @@ impl<A> Node<A> {
     /// Notes that messages to another node may be lost.
     pub fn on_unreachable(&mut self, id: u64) {
         self.raft.report_unreachable(id);
+    }
+
+    /// Notes that another node has all of a snapshot, or that a part of it is lost.
+    pub fn on_snapshot_sent(&mut self, id: u64, is_whole: bool) {
+        let status = match is_whole {
+            true => SnapshotStatus::Finish,
+            false => SnapshotStatus::Failure,
+        };
+        self.raft.report_snapshot(id, status);
+    }
+
+    /// Takes a snapshot of another node, which was sent in this term.
+    pub fn on_snapshot(&mut self, from: u64, term: u64, place: (u64, u64), image: Vec<u8>) {
+        let (index, index_term) = place;
+        let snapshot = self.raft.store().snapshot_of(index, index_term, image);
+        self.on_message(Message {
+            msg_type: MessageType::MsgSnapshot,
+            from,
+            to: self.raft.raft.id,
+            term,
+            snapshot: Some(snapshot).into(),
+            ..Message::default()
+        });
+    }
+
+    /// The log and the items, with which a node can start again.
+    #[must_use]
+    pub fn image(&self) -> Image {
+        Image::new(self.log().clone(), &self.machine)
     }
 
     /// Takes a write, as the bytes of its request; the next run proposes it.
@@ -136,6 +176,7 @@ impl<A> Node<A> {
         }
         self.answer_gets(out);
         self.waiting.refuse(out);
+        self.tend_log();
     }
 
     /// Whether this node leads.
@@ -182,6 +223,12 @@ impl<A> Node<A> {
     #[must_use]
     pub fn keys(&self) -> usize {
         self.machine.keys()
+    }
+
+    /// Snapshots of leaders from which this node has gone on.
+    #[must_use]
+    pub const fn restores(&self) -> u64 {
+        self.restores
     }
 
     /// The log.
@@ -245,6 +292,9 @@ impl<A> Node<A> {
         for state in ready.take_read_states() {
             self.waiting.on_confirmed(&state.request_ctx, state.index);
         }
+        if !ready.snapshot().is_empty() {
+            self.restore(ready.snapshot());
+        }
         self.apply(&ready.take_committed_entries(), out);
         let entries = ready.take_entries();
         #[cfg(feature = "mutants")]
@@ -274,17 +324,57 @@ impl<A> Node<A> {
         }
     }
 
+    /// Begins anew after a snapshot of the leader.
+    fn restore(&mut self, snapshot: &Snapshot) {
+        let restored = self.machine.restore(&snapshot.data);
+        assert!(
+            restored.is_ok() && self.machine.applied() == snapshot.get_metadata().index,
+            "the leader's snapshot is of another version of dunlin"
+        );
+        self.raft.mut_store().restore(snapshot);
+        self.restores += 1;
+    }
+
+    /// Makes the snapshot for which Raft has asked, and drops entries that no follower needs soon.
+    fn tend_log(&mut self) {
+        let applied = self.machine.applied();
+        if self.log().take_question() {
+            let image = self.machine.to_image();
+            self.raft.mut_store().offer(applied, image);
+        }
+        let (kept, length) = (self.options.kept_entries, applied - self.log().base());
+        let most = match self.is_sending_snapshot() {
+            // Its receiver could not go on from it if the entries after it were dropped.
+            true => kept.saturating_mul(16),
+            false => kept.saturating_mul(2),
+        };
+        if length > most {
+            self.raft.mut_store().compact(applied - kept);
+        }
+    }
+
+    fn is_sending_snapshot(&self) -> bool {
+        let mut others = self.raft.raft.prs().iter();
+        self.leads() && others.any(|(_, other)| other.state == ProgressState::Snapshot)
+    }
+
     fn answer_gets(&mut self, out: &mut Output<A>) {
         let machine = &self.machine;
         let get = |key: &[u8]| machine.get(key);
         self.waiting.answer_gets(machine.applied(), get, out);
     }
 
-    /// Answers writes that are in this log alone, for a planted bug.
+    /// Answers puts that are in this log alone, for a planted bug.
     #[cfg(feature = "mutants")]
     fn answer_early(&mut self, entries: &[Entry], out: &mut Output<A>) {
-        if self.leads() && self.options.shows(crate::options::Mutant::EarlyAnswer) {
-            for entry in entries.iter().filter(|entry| !entry.data.is_empty()) {
+        use crate::wire::{Operation, Request};
+        if !self.leads() || !self.options.shows(crate::options::Mutant::EarlyAnswer) {
+            return;
+        }
+        for entry in entries {
+            if let Ok(request) = Request::decode(&entry.data)
+                && matches!(request.operation, Operation::Put(_))
+            {
                 let answer = Answer::Written(entry.index);
                 self.waiting.on_applied(entry.index, answer, out);
             }
@@ -295,8 +385,10 @@ impl<A> Node<A> {
 /// Plants the bug of the items, if the options name one.
 fn plant(machine: &mut Machine, options: &Options) {
     #[cfg(feature = "mutants")]
-    if options.shows(crate::options::Mutant::Repeat) {
-        machine.repeat();
+    match options.mutant {
+        Some(crate::options::Mutant::Repeat) => machine.repeat(),
+        Some(crate::options::Mutant::ForgottenClients) => machine.forget_clients(),
+        _ => {}
     }
     #[cfg(not(feature = "mutants"))]
     let _ = (machine, options);

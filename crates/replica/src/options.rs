@@ -16,6 +16,11 @@ pub struct Options {
     pub appends: usize,
     /// Most operations of clients that are under way at a leader; it refuses others as busy.
     pub operations: usize,
+    /// Entries that the log keeps after they were applied, for followers that lag. One that lacks
+    /// earlier entries gets a snapshot.
+    pub kept_entries: u64,
+    /// Bytes of a part of a snapshot. One part at a time is under way to a follower.
+    pub piece_bytes: usize,
     /// The pause after a session with another replica could not be made; it doubles with each
     /// further failure.
     pub least_pause: Nanos,
@@ -36,6 +41,10 @@ pub enum Mutant {
     StaleRead,
     /// A repeated write is applied again.
     Repeat,
+    /// A replica votes for every candidate that asks.
+    TwoVotes,
+    /// A snapshot has no records of clients.
+    ForgottenClients,
 }
 
 impl Options {
@@ -46,6 +55,8 @@ impl Options {
         append_bytes: 256 << 10,
         appends: 8,
         operations: 4096,
+        kept_entries: 100_000,
+        piece_bytes: 256 << 10,
         least_pause: Nanos::from_millis(1),
         most_pause: Nanos::from_millis(200),
         #[cfg(feature = "mutants")]

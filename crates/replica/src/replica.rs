@@ -7,13 +7,13 @@
 //! by `service` and by the owner.
 
 mod seat;
+mod transfer;
 
 use dunlin_core::{Cx, Done, Nanos, Session, SessionEvent, Ticket};
 
-use crate::log::Log;
-use crate::node::Node;
+use crate::node::{Image, Node};
 use crate::options::Options;
-use crate::wire::{Answer, Members, Parcel, Request, Status};
+use crate::wire::{Answer, Members, Parcel, Piece, Request, Status};
 use seat::Seat;
 
 /// A replica, for the state of an endpoint.
@@ -48,15 +48,15 @@ impl Replica {
         }
     }
 
-    /// A replica that goes on with the log of its seat.
+    /// A replica that goes on with the log and items of its seat.
     ///
     /// # Panics
     /// If the members do not have the number.
     #[must_use]
-    pub fn resume(id: u64, members: Members, log: Log, options: Options) -> Self {
+    pub fn resume(id: u64, members: Members, image: Image, options: Options) -> Self {
         assert!(members.get(id).is_some(), "the replica is a member");
         let mut replica = Self::new(id, options);
-        let seat = Seat::new(id, members, log, &options);
+        let seat = Seat::new(id, members, image, &options);
         replica.seat = Some(Box::new(seat));
         replica
     }
@@ -80,8 +80,8 @@ impl Replica {
         if members.get(self.id).is_none() {
             return Err(SeatError::Stranger);
         }
-        let log = Log::new(&members);
-        let seat = Seat::new(self.id, members, log, &self.options);
+        let image = Image::first(&members);
+        let seat = Seat::new(self.id, members, image, &self.options);
         self.seat = Some(Box::new(seat));
         Ok(())
     }
@@ -122,6 +122,12 @@ impl Replica {
             seat.on_parcel(parcel, ticket);
         }
         is_mine
+    }
+
+    /// Takes a part of a snapshot. False: it is not for this replica, or not the next one.
+    pub(crate) fn on_piece(&mut self, piece: &Piece<'_>) -> bool {
+        let seat = self.seat.as_mut();
+        seat.is_some_and(|seat| seat.on_piece(piece, self.id))
     }
 
     /// Takes the end of a call. Ends of other calls come back.

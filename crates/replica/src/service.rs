@@ -7,11 +7,14 @@ use dunlin_core::{Cx, Refuse, Register, Request as Incoming};
 use dunlin_wire::ErrorCode;
 
 use crate::replica::{Replica, SeatError};
-use crate::wire::{BOOTSTRAP, Members, OPERATE, PARCEL, Parcel, Request, STATUS, VERSION};
+use crate::wire::{
+    BOOTSTRAP, Members, OPERATE, PARCEL, PIECE, Parcel, Piece, Request, STATUS, VERSION,
+};
 
 /// The code of a bootstrap to a replica of another cluster.
 pub const TAKEN: ErrorCode = ErrorCode::application(1);
-/// The code of a bootstrap, or of messages, to a replica that is not the one of that number.
+/// The code of a bootstrap, or of messages, to a replica that is not the one of that number; and of
+/// a part of a snapshot that is not the next one.
 pub const STRANGER: ErrorCode = ErrorCode::application(2);
 
 /// The state of an endpoint that serves a replica.
@@ -42,6 +45,7 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
     endpoint.register(STATUS, on_status::<App>);
     endpoint.register(BOOTSTRAP, on_bootstrap::<App>);
     endpoint.register(PARCEL, on_parcel::<App>);
+    endpoint.register(PIECE, on_piece::<App>);
 }
 
 fn on_operate<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
@@ -81,5 +85,13 @@ fn on_parcel<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) 
     if !app.replica().on_parcel(parcel, ticket) {
         // The other member may have given up.
         let _ = cx.reject(ticket, STRANGER);
+    }
+}
+
+fn on_piece<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+    match Piece::decode(incoming.data()) {
+        Ok(piece) if app.replica().on_piece(&piece) => incoming.reply_bytes(cx, b""),
+        Ok(_) => incoming.reject(cx, STRANGER),
+        Err(_) => incoming.refuse(cx, ErrorCode::UNDECODABLE),
     }
 }

@@ -10,16 +10,18 @@ pub(crate) mod cursor;
 mod format;
 mod members;
 mod parcel;
+mod piece;
 mod request;
 mod status;
 
 pub use answer::Answer;
 pub use format::{
-    BOOTSTRAP, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, OPERATE, PARCEL, STATUS,
-    VERSION, WINDOW,
+    BOOTSTRAP, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, OPERATE, PARCEL, PIECE,
+    STATUS, VERSION, WINDOW,
 };
 pub use members::{Member, Members, MembersError};
 pub use parcel::Parcel;
+pub use piece::Piece;
 pub use request::{Name, Operation, Request};
 pub use status::{Role, Status};
 

@@ -168,7 +168,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&["raft", "slog"]),
-        optional: &["dunlin-nexus", "dunlin-sim"],
+        optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
         ..rule(
             "dunlin-replica",
             &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
@@ -279,6 +279,7 @@ const RULES: &[Rule] = &[
             "dunlin-hub",
             "dunlin-kv",
             "dunlin-offload",
+            "dunlin-replica",
             "dunlin-settings",
             "dunlin-xdp",
         ],

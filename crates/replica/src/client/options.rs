@@ -60,7 +60,8 @@ pub enum Error {
     BadKey,
     /// The value is longer than [`MAX_VALUE`](crate::MAX_VALUE), or than the session's messages.
     TooLong,
-    /// No leader has answered before the deadline. The operation has changed nothing and never will.
+    /// No leader has answered before the deadline. The operation has changed nothing, and never
+    /// will.
     Unavailable,
     /// No leader has answered before the deadline. The change may be made, or not.
     Unknown,

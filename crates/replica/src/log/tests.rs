@@ -47,3 +47,26 @@ fn a_read_has_one_entry_at_least_and_ends_at_its_size() {
     assert!(read(&log, 1, 3, 0).is_err(), "before the base");
     assert!(read(&log, 5, 8, 0).is_err(), "past the end");
 }
+
+#[test]
+fn a_compacted_log_has_the_term_before_its_first_entry_and_asks_for_a_snapshot() {
+    let mut log = log();
+    log.compact(4);
+    assert_eq!((log.base(), log.last(), log.term(4).unwrap()), (4, 6, 1));
+    assert!(log.term(3).is_err() && read(&log, 4, 6, 0).is_err());
+    assert_eq!(read(&log, 5, 7, u64::MAX).unwrap(), [5, 6]);
+    assert!(!log.take_question());
+    assert!(log.snapshot(0, 2).is_err());
+    assert!(log.take_question() && !log.take_question());
+    log.offer(5, vec![7]);
+    let snapshot = log.snapshot(0, 2).unwrap();
+    assert_eq!(
+        (snapshot.get_metadata().index, &snapshot.data[..]),
+        (5, &[7][..])
+    );
+    assert!(log.snapshot(6, 2).is_err(), "it is too old");
+    log.compact(6);
+    assert!(log.snapshot(0, 2).is_err(), "no follower can go on from it");
+    log.restore(&snapshot);
+    assert_eq!((log.base(), log.last(), log.term(5).unwrap()), (5, 5, 1));
+}

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::{Name, meaning};
-use crate::wire::{Answer, WINDOW};
+use crate::wire::cursor::{Cursor, put_count, put_words};
+use crate::wire::{Answer, Malformed, WINDOW};
 
 /// The most clients with a record.
 pub(crate) const MAX_CLIENTS: usize = 8192;
@@ -83,5 +84,43 @@ impl Clients {
             };
             record.writes.insert(name.number, write);
         }
+    }
+
+    /// Appends the bytes of all records.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        put_count(out, self.records.len());
+        for (client, record) in &self.records {
+            put_words(out, &[*client, record.first, record.last]);
+            put_count(out, record.writes.len());
+            for (number, write) in &record.writes {
+                put_words(out, &[*number, write.meaning]);
+                let start = out.len();
+                out.resize(start + write.answer.size(), 0);
+                write.answer.encode(&mut out[start..]);
+            }
+        }
+    }
+
+    /// Reads the bytes of all records.
+    pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let mut clients = Self::default();
+        for _ in 0..cursor.count(28)? {
+            let client = cursor.u64()?;
+            let (first, last) = (cursor.u64()?, cursor.u64()?);
+            let mut writes = BTreeMap::new();
+            for _ in 0..cursor.count(16 + Answer::HEAD)? {
+                let (number, meaning) = (cursor.u64()?, cursor.u64()?);
+                let answer = Answer::decode(cursor.bytes(Answer::HEAD)?)?;
+                writes.insert(number, Write { meaning, answer });
+            }
+            clients.order.insert(last, client);
+            let record = Record {
+                first,
+                writes,
+                last,
+            };
+            clients.records.insert(client, record);
+        }
+        Ok(clients)
     }
 }

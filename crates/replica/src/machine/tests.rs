@@ -138,3 +138,28 @@ fn an_entry_of_another_version_changes_nothing() {
     assert_eq!(machine.apply(2, b""), Ok(Answer::Missing));
     assert_eq!(machine.applied(), 2);
 }
+
+#[test]
+fn an_image_has_the_whole_state() {
+    let mut stage = Stage::new();
+    stage.apply(&Request::OPEN);
+    stage.apply(&Request::OPEN);
+    stage.write((2, 1, 1), Operation::Put(b"a"));
+    stage.write((3, 1, 1), Operation::CompareAndSet(7, b"b"));
+    stage.write((3, 2, 1), Operation::Delete);
+    stage.write((2, 2, 1), Operation::Put(b"c"));
+    let image = stage.machine.to_image();
+    let mut other = Machine::new(1);
+    other.restore(&image).unwrap();
+    assert_eq!(other, stage.machine);
+    for len in 0..image.len() {
+        assert_eq!(other.restore(&image[..len]), Err(Malformed), "{len} bytes");
+    }
+    assert_eq!(other, stage.machine, "a bad image changes nothing");
+    // A write that was applied before the image is recognised after it.
+    stage.machine = other;
+    assert_eq!(
+        stage.write((2, 1, 1), Operation::Put(b"a")),
+        Answer::Written(4)
+    );
+}

@@ -13,22 +13,29 @@ struct Stage {
     answers: Vec<(u64, u32, Answer)>,
     /// Messages with entries that were carried.
     appends: usize,
+    /// Messages with a snapshot.
+    snapshots: usize,
 }
 
 impl Stage {
     fn new(count: u64) -> Self {
+        Self::with(count, Options::DEFAULT)
+    }
+
+    fn with(count: u64, options: Options) -> Self {
         let member = |id| Member {
             id,
             address: format!("node-{id}"),
         };
         let members = Members::new((1..=count).map(member)).unwrap();
-        let node = |id| (id, Node::new(id, Log::new(&members), Options::DEFAULT));
+        let node = |id| (id, Node::new(id, Image::first(&members), options));
         Self {
             nodes: (1..=count).map(node).collect(),
             rng: Rng::new(17),
             cut: None,
             answers: Vec::new(),
             appends: 0,
+            snapshots: 0,
         }
     }
 
@@ -46,6 +53,7 @@ impl Stage {
         let is_idle = messages.is_empty();
         for message in messages {
             self.appends += usize::from(!message.entries.is_empty());
+            self.snapshots += usize::from(message.msg_type == MessageType::MsgSnapshot);
             if self.cut != Some(message.from) && self.cut != Some(message.to) {
                 self.nodes.get_mut(&message.to).unwrap().on_message(message);
             }
@@ -233,4 +241,37 @@ fn time_outs_come_from_the_generator_alone() {
         terms
     };
     assert_eq!(run(), run());
+}
+
+#[test]
+fn a_follower_that_lacks_dropped_entries_gets_a_snapshot_and_goes_on_from_it() {
+    let options = Options {
+        kept_entries: 10,
+        ..Options::DEFAULT
+    };
+    let mut stage = Stage::with(3, options);
+    let leader = stage.leader();
+    let client = stage.open(leader);
+    let late = 1 + leader % 3;
+    stage.cut = Some(late);
+    for number in 1..=30 {
+        stage.put(leader, client, number);
+        stage.settle();
+    }
+    let log = stage.nodes[&leader].log();
+    assert!(log.base() > client && log.last() - log.base() <= 2 * 10);
+    assert_eq!(stage.snapshots, 0);
+    stage.cut = None;
+    // The follower has asked for votes meanwhile, in vain, so the leader stays.
+    stage.tick(3 * Options::ELECTION_TICKS);
+    assert_eq!(stage.snapshots, 1);
+    let (leader, late) = (stage.leader(), late);
+    stage.answers.clear();
+    // Its records of clients came with the snapshot.
+    stage.put(leader, client, 30);
+    stage.tick(Options::ELECTION_TICKS);
+    assert_eq!(stage.answers, [(leader, 30, Answer::Written(client + 30))]);
+    let (first, second) = (&stage.nodes[&leader], &stage.nodes[&late]);
+    assert_eq!(first.applied(), second.applied());
+    assert_eq!(first.machine, second.machine);
 }

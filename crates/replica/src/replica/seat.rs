@@ -8,14 +8,17 @@
 use dunlin_core::{CallOptions, Cx, Done, Nanos, SessionEvent, Tag, Ticket};
 use raft::eraftpb::{Message, MessageType};
 
+use super::transfer::{Progress, Received, Receiving, Sending};
 use crate::lanes::{Lanes, Pauses};
-use crate::log::Log;
-use crate::node::{Node, Output};
+use crate::node::{Image, Node, Output};
 use crate::options::Options;
-use crate::wire::{Answer, Members, Operation, PARCEL, Parcel, Request, Status};
+use crate::wire::{Answer, Members, Operation, PARCEL, PIECE, Parcel, Piece, Request, Status};
 
 /// Marks the tags of a replica's calls among those of its endpoint: "rs".
 const MARK: u64 = 0x7273 << 48;
+
+/// Marks the calls with parts of snapshots among those of a replica.
+const PART: u64 = 1 << 32;
 
 /// Most messages in the response to a parcel.
 const MOST_ANSWERS: usize = 16;
@@ -31,6 +34,17 @@ struct Peer {
     calls: u32,
     /// Its parcels that have not been answered.
     tickets: Vec<Ticket>,
+    /// The snapshot that it gets.
+    sending: Option<Sending>,
+}
+
+/// News of a call, for Raft.
+#[derive(Debug)]
+enum Note {
+    /// Messages for this member may be lost.
+    Unreachable(u64),
+    /// This member has all of its snapshot, or not.
+    Sent(u64, bool),
 }
 
 pub(super) struct Seat {
@@ -44,18 +58,26 @@ pub(super) struct Seat {
     next_tick: Nanos,
     /// A call to a member lasts this long at most.
     deadline: Nanos,
+    /// Messages that have come in since the last run. Handlers note them here, because the endpoint
+    /// would catch a panic of Raft.
+    inbox: Vec<Message>,
+    notes: Vec<Note>,
+    receiving: Option<Receiving>,
+    received: Option<Received>,
+    piece_bytes: usize,
     /// Something has come in since the last run.
     is_stirred: bool,
     output: Output<Ticket>,
 }
 
 impl Seat {
-    pub(super) fn new(id: u64, members: Members, log: Log, options: &Options) -> Self {
+    pub(super) fn new(id: u64, members: Members, image: Image, options: &Options) -> Self {
         let others = || members.iter().filter(|member| member.id != id);
         let peer = |id| Peer {
             id,
             calls: 0,
             tickets: Vec::new(),
+            sending: None,
         };
         let pauses = Pauses {
             least: options.least_pause,
@@ -63,12 +85,17 @@ impl Seat {
         };
         Self {
             cluster: members.cluster(),
-            node: Node::new(id, log, *options),
+            node: Node::new(id, image, *options),
             peers: others().map(|member| peer(member.id)).collect(),
             lanes: Lanes::new(others().map(|member| member.address.clone()), pauses),
             tick: options.tick(),
             next_tick: Nanos::ZERO,
             deadline: options.election,
+            inbox: Vec::new(),
+            notes: Vec::new(),
+            receiving: None,
+            received: None,
+            piece_bytes: options.piece_bytes,
             is_stirred: true,
             output: Output::default(),
             members,
@@ -119,31 +146,60 @@ impl Seat {
         if let Some(peer) = self.peers.iter_mut().find(is_it) {
             peer.tickets.push(ticket);
         }
-        self.take(parcel.messages);
+        self.inbox.extend(parcel.messages);
     }
 
-    fn take(&mut self, messages: Vec<Message>) {
-        for message in messages {
-            self.node.on_message(message);
+    /// Takes a part of a snapshot. False: it is not for this member, or not the next one.
+    pub(super) fn on_piece(&mut self, piece: &Piece<'_>, own: u64) -> bool {
+        let is_of_peer = self.peers.iter().any(|peer| peer.id == piece.from);
+        if piece.cluster != self.cluster || piece.to != own || !is_of_peer {
+            return false;
         }
+        let Ok(taken) = Receiving::take(&mut self.receiving, piece) else {
+            return false;
+        };
+        if let Some(whole) = taken {
+            self.received = Some(whole);
+            self.is_stirred = true;
+        }
+        true
     }
 
     pub(super) fn on_done(&mut self, done: Done, own: u64, cx: &mut Cx<'_>) -> Option<Done> {
-        let lane = usize::try_from(done.tag.0 ^ MARK).unwrap_or(usize::MAX);
-        let Some(peer) = self.peers.get_mut(lane) else {
+        let mark = done.tag.0 ^ MARK;
+        let lane = usize::try_from(mark & !PART).unwrap_or(usize::MAX);
+        if lane >= self.peers.len() {
             return Some(done);
-        };
+        }
         self.is_stirred = true;
-        peer.calls -= 1;
-        let (from, answer) = (peer.id, Parcel::decode(done.response.data()));
-        match answer {
-            Ok(parcel) if done.result.is_ok() && self.accepts(&parcel, own) => {
-                self.take(parcel.messages);
-            }
-            _ => self.node.on_unreachable(from),
+        match mark & PART {
+            0 => self.on_parcel_done(lane, &done, own),
+            _ => self.on_piece_done(lane, done.result.is_ok()),
         }
         cx.recycle([done.request, done.response]);
         None
+    }
+
+    fn on_parcel_done(&mut self, lane: usize, done: &Done, own: u64) {
+        self.peers[lane].calls -= 1;
+        match Parcel::decode(done.response.data()) {
+            Ok(parcel) if done.result.is_ok() && self.accepts(&parcel, own) => {
+                self.inbox.extend(parcel.messages);
+            }
+            _ => self.notes.push(Note::Unreachable(self.peers[lane].id)),
+        }
+    }
+
+    fn on_piece_done(&mut self, lane: usize, has_arrived: bool) {
+        let peer = &mut self.peers[lane];
+        let Some(sending) = &mut peer.sending else {
+            return;
+        };
+        if has_arrived && sending.on_arrived() == Progress::Goes {
+            return;
+        }
+        peer.sending = None;
+        self.notes.push(Note::Sent(peer.id, has_arrived));
     }
 
     pub(super) fn on_session(&mut self, event: SessionEvent, now: Nanos) {
@@ -188,6 +244,24 @@ impl Seat {
             self.next_tick = cx.now() + self.tick;
             self.node.on_tick();
         }
+        for note in self.notes.drain(..) {
+            match note {
+                Note::Unreachable(id) => self.node.on_unreachable(id),
+                Note::Sent(id, is_whole) => self.node.on_snapshot_sent(id, is_whole),
+            }
+        }
+        if let Some(whole) = self.received.take() {
+            let Received {
+                from,
+                term,
+                place,
+                image,
+            } = whole;
+            self.node.on_snapshot(from, term, place, image);
+        }
+        for message in self.inbox.drain(..) {
+            self.node.on_message(message);
+        }
         let mut output = std::mem::take(&mut self.output);
         self.node.run(cx.rng(), &mut output);
         for lane in 0..self.peers.len() {
@@ -217,6 +291,11 @@ impl Seat {
             reply(ticket, &parcel, cx);
         }
         self.peers[lane].tickets = tickets;
+        let snapshot = take_if(messages, 1, |it| it.to == to && is_snapshot(it)).pop();
+        if let Some(message) = snapshot {
+            self.peers[lane].sending = Some(Sending::new(message));
+        }
+        self.send_piece(own, lane, cx);
         parcel.messages = take_if(messages, usize::MAX, |it| it.to == to);
         parcel.messages.retain(Parcel::carries);
         if !parcel.messages.is_empty() && !self.call(lane, &parcel, cx) {
@@ -248,6 +327,47 @@ impl Seat {
             Err(refused) => {
                 cx.recycle([refused.request, refused.response]);
                 false
+            }
+        }
+    }
+
+    /// Sends the next part of a member's snapshot, if none is under way. If it cannot go, Raft asks
+    /// for the snapshot again later.
+    fn send_piece(&mut self, own: u64, lane: usize, cx: &mut Cx<'_>) {
+        let peer = &mut self.peers[lane];
+        let Some(sending) = &mut peer.sending else {
+            return;
+        };
+        let Some(part) = sending.next(self.piece_bytes) else {
+            return;
+        };
+        let piece = Piece {
+            cluster: self.cluster,
+            from: own,
+            to: peer.id,
+            ..part
+        };
+        let len = piece.bytes.len();
+        let is_sent = self.lanes.open(lane).is_some_and(|session| {
+            let (Ok(mut request), Ok(response)) = (cx.buf(Piece::HEAD + len), cx.buf(0)) else {
+                return false;
+            };
+            piece.encode(request.data_mut());
+            let tag = Tag(MARK | PART | lane as u64);
+            let options = CallOptions {
+                // A part is long, and its receiver may have much to do.
+                deadline: Some(self.deadline.times(16)),
+            };
+            let issued = cx.call_with(session, PIECE, request, response, tag, options);
+            issued
+                .map_err(|refused| cx.recycle([refused.request, refused.response]))
+                .is_ok()
+        });
+        match is_sent {
+            true => sending.on_sent(len),
+            false => {
+                peer.sending = None;
+                self.notes.push(Note::Sent(peer.id, false));
             }
         }
     }
@@ -292,6 +412,10 @@ fn take_if(
         takes
     });
     taken.collect()
+}
+
+fn is_snapshot(message: &Message) -> bool {
+    message.msg_type == MessageType::MsgSnapshot
 }
 
 /// Whether a message answers another one, and so has a bounded length.

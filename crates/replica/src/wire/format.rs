@@ -14,6 +14,8 @@ pub const STATUS: ReqType = ReqType(0x7201);
 pub const BOOTSTRAP: ReqType = ReqType(0x7202);
 /// Messages of Raft from one replica to another ([`Parcel`](super::Parcel)).
 pub const PARCEL: ReqType = ReqType(0x7203);
+/// A part of a snapshot, from the leader to a replica ([`Piece`](super::Piece)).
+pub const PIECE: ReqType = ReqType(0x7204);
 
 /// Most bytes of a key. The shortest key has one byte.
 pub const MAX_KEY: usize = 1024;

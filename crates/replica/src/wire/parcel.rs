@@ -12,7 +12,7 @@ use super::cursor::{Cursor, put_count, put_counted, put_words};
 use super::format::{Malformed, VERSION};
 
 /// Kinds of messages, each with its number.
-const KINDS: [(u8, MessageType); 10] = [
+const KINDS: [(u8, MessageType); 9] = [
     (1, MessageType::MsgAppend),
     (2, MessageType::MsgAppendResponse),
     (3, MessageType::MsgRequestVote),
@@ -22,7 +22,6 @@ const KINDS: [(u8, MessageType); 10] = [
     (7, MessageType::MsgRequestPreVote),
     (8, MessageType::MsgRequestPreVoteResponse),
     (9, MessageType::MsgTimeoutNow),
-    (10, MessageType::MsgSnapshot),
 ];
 
 /// Bytes of a parcel without messages.
@@ -57,7 +56,7 @@ impl Parcel {
         HEAD + count * Self::RESPONSE
     }
 
-    /// Whether a message has bytes.
+    /// Whether a message has bytes. One with a snapshot travels in [pieces](super::Piece).
     #[must_use]
     pub fn carries(message: &Message) -> bool {
         KINDS.iter().any(|(_, kind)| *kind == message.msg_type)

@@ -173,6 +173,35 @@ fn parcels_have_their_bytes() {
 }
 
 #[test]
+fn pieces_have_their_bytes() {
+    let piece = Piece {
+        cluster: 7,
+        from: 1,
+        to: 2,
+        term: 6,
+        place: (9, 5),
+        total: 20,
+        offset: 17,
+        bytes: b"end",
+    };
+    let mut bytes = vec![0xff; Piece::HEAD + 3];
+    piece.encode(&mut bytes);
+    let words = [7, 1, 2, 6, 9, 5, 20, 17].map(word).concat();
+    assert_eq!(
+        hex(&bytes),
+        "0100000000000000".to_owned() + &words + "656e64"
+    );
+    assert_eq!(Piece::decode(&bytes), Ok(piece));
+    bytes.push(0);
+    assert_eq!(
+        Piece::decode(&bytes),
+        Err(Malformed),
+        "it ends after the snapshot"
+    );
+    assert_eq!(Piece::decode(&bytes[..Piece::HEAD - 1]), Err(Malformed));
+}
+
+#[test]
 fn no_prefix_and_no_longer_message_decodes() {
     let refuses = |bytes: &[u8], decode: &dyn Fn(&[u8]) -> bool| {
         assert!(decode(bytes));

@@ -1,0 +1,168 @@
+//! A replica over an endpoint of a nexus, and questions to a replica by its address.
+
+use std::fmt;
+
+use dunlin_core::{CallOptions, Done, Nanos, RpcError, Tag};
+use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::replica::Replica;
+use crate::service::{STRANGER, TAKEN, serve};
+use crate::wire::{BOOTSTRAP, Members, STATUS, Status, VERSION};
+
+/// Bytes of an answer to a question: a status with seven members.
+const ROOM: usize = 4096;
+
+/// A replica, and the endpoint that serves it.
+pub struct Driver<T: Open> {
+    rpc: Rpc<T, Replica>,
+    connect: ConnectOptions,
+}
+
+impl<T: Open> Driver<T> {
+    /// Makes the endpoint. The other replicas must have theirs at the same index of their nexus.
+    ///
+    /// # Errors
+    /// The endpoint cannot be made.
+    pub fn new(
+        endpoint: EndpointBuilder<T>,
+        replica: Replica,
+        connect: ConnectOptions,
+    ) -> Result<Self, EndpointError> {
+        let mut rpc: Rpc<T, Replica> = endpoint.build(replica)?;
+        serve(&mut rpc);
+        rpc.on_completion(|replica, done, cx| {
+            if let Some(other) = replica.on_done(done, cx) {
+                cx.recycle([other.request, other.response]);
+            }
+        });
+        rpc.on_session(|replica, event, cx| replica.on_session(event, cx));
+        Ok(Self { rpc, connect })
+    }
+
+    /// The replica.
+    pub fn replica(&self) -> &Replica {
+        self.rpc.app()
+    }
+
+    /// Runs one iteration of the endpoint, and the replica. If there is nothing to do, it blocks,
+    /// but not beyond `limit`.
+    ///
+    /// # Panics
+    /// If Raft finds that the log has lost something. The process must end then, so no caller
+    /// catches it.
+    pub fn turn(&mut self, limit: Nanos) {
+        self.rpc.iterate(|replica| replica.next_wakeup().min(limit));
+        let (replica, mut cx) = self.rpc.with();
+        replica.run(&mut cx);
+        let now = cx.now();
+        while let Some(address) = self.rpc.app_mut().wish(now) {
+            match self.rpc.connect_with(address.as_str(), &self.connect) {
+                Ok(session) => self.rpc.app_mut().on_connecting(&address, session),
+                Err(_) => self.rpc.app_mut().on_refused(&address, now),
+            }
+        }
+    }
+
+    /// The time of the endpoint's clock.
+    pub fn now(&mut self) -> Nanos {
+        self.rpc.now()
+    }
+}
+
+/// Asks replicas by their addresses, one question at a time.
+pub struct Inquirer<T: Open> {
+    rpc: Rpc<T, Option<Done>>,
+    connect: ConnectOptions,
+}
+
+/// A question has no answer.
+#[derive(Debug)]
+pub enum AskError {
+    /// No session can be made.
+    Connect(ConnectError),
+    /// The replica does not answer.
+    Call(RpcError),
+    /// There is no memory for the messages, or the session has ended.
+    NoCall,
+    /// The replica belongs to another cluster.
+    Taken,
+    /// The replica is none of the members: its process has started anew.
+    Stranger,
+    /// The answer is none of this protocol.
+    Incompatible,
+}
+
+impl<T: Open> Inquirer<T> {
+    /// Makes the endpoint.
+    ///
+    /// # Errors
+    /// The endpoint cannot be made.
+    pub fn new(
+        endpoint: EndpointBuilder<T>,
+        connect: ConnectOptions,
+    ) -> Result<Self, EndpointError> {
+        let mut rpc: Rpc<T, Option<Done>> = endpoint.build(None)?;
+        rpc.on_completion(|last, done, _| *last = Some(done));
+        Ok(Self { rpc, connect })
+    }
+
+    /// The state of the replica at an address.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn status(&mut self, address: &str) -> Result<Status, AskError> {
+        self.ask(address, STATUS, &[VERSION])
+    }
+
+    /// Gives the replica at an address its seat in a cluster.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn bootstrap(&mut self, address: &str, members: &Members) -> Result<Status, AskError> {
+        self.ask(address, BOOTSTRAP, &members.to_bytes())
+    }
+
+    fn ask(&mut self, address: &str, question: ReqType, bytes: &[u8]) -> Result<Status, AskError> {
+        let connected = self.rpc.connect_with(address, &self.connect);
+        let session = connected.map_err(AskError::Connect)?;
+        let opened = self.rpc.wait_connected(session);
+        opened.map_err(AskError::Connect)?;
+        let request = self.rpc.cx().copy(bytes).map_err(|_| AskError::NoCall)?;
+        let response = self.rpc.buf(ROOM).map_err(|_| AskError::NoCall)?;
+        let options = CallOptions {
+            deadline: Some(self.connect.patience.into()),
+        };
+        let call = self
+            .rpc
+            .call_with(session, question, request, response, Tag(0), options);
+        call.map_err(|_| AskError::NoCall)?;
+        self.rpc.run_until(|rpc| rpc.app().is_some());
+        let done = self.rpc.app_mut().take().expect("the loop waited for it");
+        let _ = self.rpc.disconnect(session);
+        match done.result {
+            Ok(()) => Status::decode(done.response.data()).map_err(|_| AskError::Incompatible),
+            Err(RpcError::Rejected(TAKEN, _)) => Err(AskError::Taken),
+            Err(RpcError::Rejected(STRANGER, _)) => Err(AskError::Stranger),
+            Err(RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _)) => {
+                Err(AskError::Incompatible)
+            }
+            Err(error) => Err(AskError::Call(error)),
+        }
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => error.fmt(f),
+            Self::Call(error) => error.fmt(f),
+            Self::NoCall => f.write_str("there is no memory, or the session has ended"),
+            Self::Taken => f.write_str("it belongs to another cluster"),
+            Self::Stranger => f.write_str("its process has started anew, with another number"),
+            Self::Incompatible => f.write_str("no replica of this version answers there"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}

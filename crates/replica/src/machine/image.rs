@@ -1,0 +1,66 @@
+//! The bytes of a state, which a snapshot carries: items in the order of their keys, then clients.
+//!
+//! Invariant: a state and the one that is read from its bytes answer every later entry alike.
+
+use std::collections::BTreeMap;
+
+use super::clients::Clients;
+use super::{Item, Machine};
+use crate::wire::cursor::{Cursor, put_count, put_counted, put_words};
+use crate::wire::{MAX_KEY, MAX_VALUE, Malformed, VERSION};
+
+impl Machine {
+    /// The bytes of the state.
+    pub(crate) fn to_image(&self) -> Vec<u8> {
+        let mut image = vec![VERSION, 0, 0, 0, 0, 0, 0, 0];
+        put_words(&mut image, &[self.applied]);
+        put_count(&mut image, self.items.len());
+        for (key, item) in &self.items {
+            put_words(&mut image, &[item.version]);
+            put_counted(&mut image, key);
+            put_counted(&mut image, &item.value);
+        }
+        #[cfg(feature = "mutants")]
+        if self.forgets_clients {
+            Clients::default().put(&mut image);
+            return image;
+        }
+        self.clients.put(&mut image);
+        image
+    }
+
+    /// Becomes the state of an image.
+    ///
+    /// # Errors
+    /// The bytes are no image, or of another version. The state has not changed.
+    pub(crate) fn restore(&mut self, image: &[u8]) -> Result<(), Malformed> {
+        let mut cursor = Cursor(image);
+        if cursor.u8()? != VERSION {
+            return Err(Malformed);
+        }
+        cursor.zeros::<7>()?;
+        let applied = cursor.u64()?;
+        let items = take_items(&mut cursor)?;
+        let clients = Clients::take(&mut cursor)?;
+        cursor.end()?;
+        self.applied = applied;
+        self.items = items;
+        self.clients = clients;
+        Ok(())
+    }
+}
+
+fn take_items(cursor: &mut Cursor<'_>) -> Result<BTreeMap<Vec<u8>, Item>, Malformed> {
+    let mut items = BTreeMap::new();
+    for _ in 0..cursor.count(16)? {
+        let version = cursor.u64()?;
+        let key = cursor.counted()?;
+        let value = cursor.counted()?;
+        if !(1..=MAX_KEY).contains(&key.len()) || value.len() > MAX_VALUE {
+            return Err(Malformed);
+        }
+        let value = value.to_vec();
+        items.insert(key.to_vec(), Item { version, value });
+    }
+    Ok(items)
+}

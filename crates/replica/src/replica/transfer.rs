@@ -1,0 +1,127 @@
+//! Snapshots on their way: one part at a time, each in a call of its own.
+//!
+//! The next part leaves when the one before has arrived, so a slow receiver slows the sender down,
+//! and messages of other kinds pass between two parts. A part that is lost ends the transfer; Raft
+//! then asks for another. Called by `seat`.
+
+use raft::eraftpb::{Message, Snapshot};
+
+use crate::wire::Piece;
+
+/// A snapshot that a leader sends.
+#[derive(Debug)]
+pub(super) struct Sending {
+    term: u64,
+    snapshot: Snapshot,
+    /// Bytes that have arrived.
+    offset: usize,
+    /// Bytes of the part that is under way.
+    under_way: usize,
+}
+
+/// Progress of a snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    Goes,
+    /// All of it has arrived.
+    Whole,
+}
+
+impl Sending {
+    /// Begins to send the snapshot of a message.
+    pub(super) fn new(mut message: Message) -> Self {
+        Self {
+            term: message.term,
+            snapshot: message.take_snapshot(),
+            offset: 0,
+            under_way: 0,
+        }
+    }
+
+    /// The next part, with at most this number of bytes; `None` while one is under way.
+    pub(super) fn next(&self, most: usize) -> Option<Piece<'_>> {
+        let rest = &self.snapshot.data[self.offset..];
+        let metadata = self.snapshot.get_metadata();
+        (self.under_way == 0).then(|| Piece {
+            cluster: 0,
+            from: 0,
+            to: 0,
+            term: self.term,
+            place: (metadata.index, metadata.term),
+            total: self.snapshot.data.len() as u64,
+            offset: self.offset as u64,
+            bytes: &rest[..rest.len().min(most)],
+        })
+    }
+
+    /// Notes that a part of this length is under way.
+    pub(super) fn on_sent(&mut self, bytes: usize) {
+        self.under_way = bytes;
+    }
+
+    /// Notes that the part which was under way has arrived.
+    pub(super) fn on_arrived(&mut self) -> Progress {
+        self.offset += std::mem::take(&mut self.under_way);
+        match self.offset == self.snapshot.data.len() {
+            true => Progress::Whole,
+            false => Progress::Goes,
+        }
+    }
+}
+
+/// A snapshot of which a replica has some parts.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    from: u64,
+    term: u64,
+    place: (u64, u64),
+    total: u64,
+    image: Vec<u8>,
+}
+
+/// A snapshot of which a replica has all parts.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) from: u64,
+    pub(super) term: u64,
+    pub(super) place: (u64, u64),
+    pub(super) image: Vec<u8>,
+}
+
+impl Receiving {
+    /// Takes a part. The first one begins anew, whatever came before.
+    ///
+    /// # Errors
+    /// It is not the part that comes next.
+    pub(super) fn take(own: &mut Option<Self>, piece: &Piece<'_>) -> Result<Option<Received>, ()> {
+        if piece.offset == 0 {
+            *own = Some(Self {
+                from: piece.from,
+                term: piece.term,
+                place: piece.place,
+                total: piece.total,
+                image: Vec::new(),
+            });
+        }
+        let receiving = own.as_mut().filter(|it| it.is_next(piece)).ok_or(())?;
+        receiving.image.extend_from_slice(piece.bytes);
+        if receiving.image.len() as u64 != receiving.total {
+            return Ok(None);
+        }
+        Ok(own.take().map(|whole| Received {
+            from: whole.from,
+            term: whole.term,
+            place: whole.place,
+            image: whole.image,
+        }))
+    }
+
+    fn is_next(&self, piece: &Piece<'_>) -> bool {
+        (self.from, self.term, self.place) == (piece.from, piece.term, piece.place)
+            && self.total == piece.total
+            && self.image.len() as u64 == piece.offset
+    }
+}
+
+#[cfg(test)]
+mod tests;

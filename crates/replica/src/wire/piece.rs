@@ -1,0 +1,68 @@
+//! A part of a snapshot, from the leader to a replica that lacks dropped entries. The response of
+//! the call has no bytes.
+
+use super::cursor::{Cursor, put_words};
+use super::format::{Malformed, VERSION};
+
+/// A part of a snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece<'a> {
+    /// The name of the cluster.
+    pub cluster: u64,
+    /// The sender's number.
+    pub from: u64,
+    /// The receiver's number.
+    pub to: u64,
+    /// The term in which the sender leads.
+    pub term: u64,
+    /// Index and term of the last entry that the snapshot contains.
+    pub place: (u64, u64),
+    /// Bytes of the whole snapshot.
+    pub total: u64,
+    /// Bytes before this part.
+    pub offset: u64,
+    /// The bytes of this part.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Piece<'a> {
+    /// Bytes before those of the snapshot.
+    pub const HEAD: usize = 72;
+
+    /// Writes the piece into `out`, which has room for its head and its bytes.
+    pub fn encode(&self, out: &mut [u8]) {
+        let mut head = vec![VERSION, 0, 0, 0, 0, 0, 0, 0];
+        let (index, term) = self.place;
+        put_words(&mut head, &[self.cluster, self.from, self.to, self.term]);
+        put_words(&mut head, &[index, term, self.total, self.offset]);
+        out[..Self::HEAD].copy_from_slice(&head);
+        out[Self::HEAD..].copy_from_slice(self.bytes);
+    }
+
+    /// Reads a piece.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(bytes);
+        if cursor.u8()? != VERSION {
+            return Err(Malformed);
+        }
+        cursor.zeros::<7>()?;
+        let piece = Self {
+            cluster: cursor.u64()?,
+            from: cursor.u64()?,
+            to: cursor.u64()?,
+            term: cursor.u64()?,
+            place: (cursor.u64()?, cursor.u64()?),
+            total: cursor.u64()?,
+            offset: cursor.u64()?,
+            bytes: cursor.0,
+        };
+        let end = piece.offset.checked_add(piece.bytes.len() as u64);
+        match end.is_some_and(|end| end <= piece.total) {
+            true => Ok(piece),
+            false => Err(Malformed),
+        }
+    }
+}
