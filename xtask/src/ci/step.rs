@@ -34,9 +34,9 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
 
 /// The tests that find planted bugs. One command builds them, so that crates that several of them
 /// use are compiled once.
-pub(super) const PLANTED: &str = "cargo test --lib --test history -p dunlin-sim -p dunlin-testkit \
-    -p dunlin-store -p dunlin-kv -p dunlin-channel --features \
-    dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-store/mutants,dunlin-kv/mutants \
+pub(super) const PLANTED: &str = "cargo test --lib --test history --test cluster -p dunlin-sim \
+    -p dunlin-testkit -p dunlin-store -p dunlin-kv -p dunlin-channel -p dunlin-replica --features \
+    dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-kv/mutants,dunlin-replica/mutants \
     -- differential:: life:: check:: world:: planted_bug";
 
 /// Attacks a server that a healthy client uses, and compares the client's latency in the phases of

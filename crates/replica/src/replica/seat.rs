@@ -239,8 +239,8 @@ impl Seat {
     pub(super) fn run(&mut self, own: u64, cx: &mut Cx<'_>) {
         self.is_stirred = false;
         if cx.now() >= self.next_tick {
-            // After a pause of the process, one tick passes. More would have it ask for votes before
-            // it has read the messages that wait for it.
+            // After a pause of the process, one tick passes. More would have it ask for votes
+            // before it has read the messages that wait for it.
             self.next_tick = cx.now() + self.tick;
             self.node.on_tick();
         }

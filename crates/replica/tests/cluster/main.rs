@@ -1,0 +1,99 @@
+//! Simulated clusters of three, five and seven replicas, with clients, under loss, partitions,
+//! pauses, crashes and restarts. Checked: one leader a term, logs that match, no committed entry
+//! lost, and that each key behaves like a register which one operation at a time changes, each
+//! write once (linearizability). Planted bugs must be found.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `record.rs` | the operations with their times and outcomes; one key, as it should behave |
+//! | `processes.rs` | the simulated replicas and clients |
+//! | `judge.rs` | the invariants of Raft |
+//! | `stage.rs` | sessions, faults, and the run of a seed |
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod judge;
+mod processes;
+mod record;
+mod stage;
+
+use stage::{Bug, Sum, run_seed};
+
+/// The seeds of a run without bugs.
+const SEEDS: u64 = 40;
+/// The seeds among which a planted bug must show.
+#[cfg(feature = "mutants")]
+const BUG_SEEDS: usize = 400;
+
+/// Runs a seed, and says how to repeat it if it fails.
+fn run(seed: u64) -> Sum {
+    run_seed(seed, Bug::None).unwrap_or_else(|what| {
+        panic!(
+            "seed {seed}: {what}\nrepeat it with: DUNLIN_SEED={seed} cargo test -p dunlin-replica \
+             --test cluster one_seed"
+        )
+    })
+}
+
+#[test]
+fn every_history_has_an_order() {
+    let sum = (0..SEEDS).map(run).fold(Sum::default(), Sum::plus);
+    println!("{sum:?}");
+    // The runs must have had in them what they are meant to try.
+    assert!(
+        sum.operations > 200 * SEEDS && sum.unknown > SEEDS,
+        "{sum:?}"
+    );
+    assert!(
+        sum.restarts > SEEDS && sum.cuts > SEEDS && sum.pauses > SEEDS,
+        "{sum:?}"
+    );
+    assert!(
+        sum.terms > 3 * SEEDS / 2 && sum.entries > 100 * SEEDS,
+        "{sum:?}"
+    );
+}
+
+#[test]
+fn one_seed() {
+    let seed = std::env::var("DUNLIN_SEED").ok();
+    let seed = seed.map_or(1000, |seed| seed.parse().expect("DUNLIN_SEED is a number"));
+    println!("seed {seed}: {:?}", run(seed));
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn every_planted_bug_is_found() {
+    use dunlin_replica::Mutant;
+    // Each with the seed at which the search begins, so that it is short while the runs stay as
+    // they are, and with a part of the message by which the bug must be found.
+    let planted = [
+        (Bug::Replica(Mutant::EarlyAnswer), 0, "no order explains"),
+        (Bug::Replica(Mutant::StaleRead), 95, "no order explains"),
+        (Bug::Replica(Mutant::Repeat), 0, "no order explains"),
+        (Bug::Replica(Mutant::TwoVotes), 8, "has the leaders"),
+        (
+            Bug::Replica(Mutant::ForgottenClients),
+            0,
+            "no order explains",
+        ),
+        (Bug::LostTail, 80, "commit"),
+    ];
+    for (bug, first, message) in planted {
+        let mut seeds = (first..).take(BUG_SEEDS);
+        let found = seeds.find_map(|seed| Some((seed, run_bug(seed, bug).err()?)));
+        let (seed, what) = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
+        println!("{bug:?}: seed {seed}");
+        assert!(what.contains(message), "{bug:?}: {what}");
+    }
+}
+
+/// Runs a seed with a bug, which may make Raft panic.
+#[cfg(feature = "mutants")]
+fn run_bug(seed: u64, bug: Bug) -> Result<Sum, String> {
+    let run = std::panic::catch_unwind(|| run_seed(seed, bug));
+    run.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map_or("?", String::as_str);
+        Err(format!("panic: {text}"))
+    })
+}
