@@ -11,6 +11,10 @@ mod info;
 mod kv;
 mod options;
 mod ping;
+#[cfg(any(feature = "kv", feature = "replica"))]
+mod random;
+#[cfg(feature = "replica")]
+mod replica;
 mod sim;
 mod stats;
 mod target;
@@ -36,6 +40,9 @@ pub(crate) enum Command {
     /// Serves memcached's clients, with memcached's flags
     #[cfg(feature = "kv")]
     Memcached(kv::memcached::Args),
+    /// Runs replicas of a key-value store, and uses a cluster of them
+    #[cfg(feature = "replica")]
+    Replica(replica::Args),
     /// Runs a scenario in the simulator
     Sim(sim::Args),
     /// Shows what a running process counts and measures
@@ -61,6 +68,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Kv(args) => kv::run(&args),
         #[cfg(feature = "kv")]
         Command::Memcached(args) => kv::memcached::run(args),
+        #[cfg(feature = "replica")]
+        Command::Replica(args) => replica::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),

@@ -81,6 +81,9 @@ pub use dunlin_settings::Settings;
 /// The key-value service: its protocol, handlers and client.
 #[cfg(feature = "kv")]
 pub use dunlin_kv as kv;
+/// The replicated key-value store: replicas, and their client.
+#[cfg(feature = "replica")]
+pub use dunlin_replica as replica;
 
 /// Typed services: the attribute's traits, codecs, and errors.
 pub use dunlin_service as service;

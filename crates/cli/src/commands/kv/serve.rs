@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::show;
 use crate::commands::echo::{EndpointArgs, over};
+use crate::commands::random;
 use crate::misuse::Misuse;
 use crate::say::print;
 
@@ -171,7 +172,7 @@ fn serve_all<T: Configurable>(
         front::check_room(largest)?;
     }
     let begin = Instant::now();
-    let [tag, ..] = random()?;
+    let [tag, ..] = random::words()?;
     #[expect(clippy::cast_possible_truncation, reason = "any 32 bits will do")]
     let map = Map::new(tag as u32, mode(args.mode), 0..args.threads)?;
     let server = Server {
@@ -214,17 +215,6 @@ const fn mode(mode: ModeArg) -> Mode {
         ModeArg::Cache => Mode::Cache,
         ModeArg::Store => Mode::Store,
     }
-}
-
-/// Random words of the system.
-fn random() -> anyhow::Result<[u64; 2]> {
-    use std::io::Read;
-    let mut bytes = [0; 16];
-    let mut source = std::fs::File::open("/dev/urandom").context("the system's random numbers")?;
-    source.read_exact(&mut bytes)?;
-    let word = u128::from_le_bytes(bytes);
-    #[expect(clippy::cast_possible_truncation, reason = "halves of a word")]
-    Ok([word as u64, (word >> 64) as u64])
 }
 
 /// A version that no earlier process at this place has used: the time in nanoseconds. No table has
@@ -286,7 +276,7 @@ fn make<T: Configurable, App>(
     }
     let config = Config {
         mode: server.map.mode(),
-        seed: Seed::new(random()?),
+        seed: Seed::new(random::words()?),
         first_version: server.first_version,
     };
     let partition = Partition::new(Table::new(region, config)?, server.map.clone(), number);

@@ -1,0 +1,150 @@
+//! `dunlin replica bootstrap` and `status`: questions to replicas, each by its address.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use dunlin::ConnectOptions;
+use dunlin::Settings;
+use dunlin::replica::{Inquirer, Member, Members, MembersError, Role, Status};
+use dunlin::settings::Configurable;
+use serde_json::{Value, json};
+
+use crate::commands::echo::{EndpointArgs, over, span};
+use crate::commands::target::{bind_ip, resolve};
+use crate::misuse::Misuse;
+use crate::say::print;
+
+/// The arguments of both commands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The replicas, as they reach each other
+    #[arg(value_name = "HOST:PORT", required = true)]
+    replicas: Vec<String>,
+    /// How long to wait for each replica
+    #[arg(long, value_name = "TIME", default_value = "5", value_parser = span)]
+    timeout: Duration,
+    #[command(flatten)]
+    endpoint: EndpointArgs,
+}
+
+/// Makes a cluster.
+///
+/// # Errors
+/// A replica does not answer, or belongs to another cluster, or these are no cluster. Replicas that
+/// have a seat by then keep it; the same command goes on where it failed.
+pub(crate) fn bootstrap(args: &Args) -> anyhow::Result<()> {
+    let settings = args.endpoint.settings()?;
+    over!(args.endpoint.transport, bootstrap_over(args, &settings))
+}
+
+/// Shows the state of replicas.
+///
+/// # Errors
+/// One does not answer; the others are shown.
+pub(crate) fn status(args: &Args) -> anyhow::Result<()> {
+    let settings = args.endpoint.settings()?;
+    over!(args.endpoint.transport, status_over(args, &settings))
+}
+
+/// An endpoint for questions, at a port that the system chooses.
+fn inquirer<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<Inquirer<T>> {
+    let address = resolve(&args.replicas[0])?;
+    let nexus = settings
+        .nexus()
+        .bind(SocketAddr::new(bind_ip(address.ip()), 0))?;
+    let connect = ConnectOptions {
+        patience: args.timeout,
+        ..settings.connect_options()
+    };
+    Ok(Inquirer::new(settings.endpoint::<T>(&nexus), connect)?)
+}
+
+fn bootstrap_over<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<()> {
+    let count = args.replicas.len();
+    let wrong = MembersError::Count(count);
+    if count.is_multiple_of(2) || count > dunlin::replica::MAX_MEMBERS {
+        return Err(Misuse(wrong.to_string()).into());
+    }
+    let mut inquirer = inquirer::<T>(args, settings)?;
+    let mut members = Vec::new();
+    for address in &args.replicas {
+        let status = inquirer.status(address).with_context(|| address.clone())?;
+        members.push(Member {
+            id: status.id,
+            address: address.clone(),
+        });
+    }
+    let members = Members::new(members).map_err(|error| Misuse(error.to_string()))?;
+    for member in members.iter() {
+        let seated = inquirer.bootstrap(&member.address, &members);
+        seated.with_context(|| member.address.clone())?;
+    }
+    match args.endpoint.json {
+        true => print(&format!("{}\n", json!({ "cluster": name(&members) }))),
+        false => print(&format!("cluster {} of {count} replicas\n", name(&members))),
+    }
+}
+
+fn name(members: &Members) -> String {
+    format!("{:016x}", members.cluster())
+}
+
+fn status_over<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<()> {
+    let mut inquirer = inquirer::<T>(args, settings)?;
+    let mut silent = Vec::new();
+    for address in &args.replicas {
+        match inquirer.status(address) {
+            Ok(status) if args.endpoint.json => print(&format!("{}\n", object(address, &status)))?,
+            Ok(status) => print(&row(address, &status))?,
+            Err(error) => silent.push(format!("{address}: {error}")),
+        }
+    }
+    match silent.is_empty() {
+        true => Ok(()),
+        false => Err(anyhow!("{}", silent.join("; "))),
+    }
+}
+
+const fn role(role: Role) -> &'static str {
+    match role {
+        Role::Idle => "without a cluster",
+        Role::Follower => "follower",
+        Role::Candidate => "candidate",
+        Role::Leader => "leader",
+    }
+}
+
+fn row(address: &str, status: &Status) -> String {
+    let role = role(status.role);
+    let mut row = format!("{address}  {:016x}  {role}", status.id);
+    if let Some(members) = &status.members {
+        row += &format!(
+            "  term {}, {} keys, applied {} of {}, cluster {} of {}",
+            status.term,
+            status.keys,
+            status.applied,
+            status.last,
+            name(members),
+            members.iter().count()
+        );
+    }
+    row + "\n"
+}
+
+fn object(address: &str, status: &Status) -> Value {
+    let members = status.members.as_ref();
+    let leader = members.and_then(|members| members.get(status.leader));
+    json!({
+        "address": address,
+        "id": format!("{:016x}", status.id),
+        "role": role(status.role),
+        "term": status.term,
+        "leader": leader.map(|leader| &leader.address),
+        "last": status.last,
+        "committed": status.committed,
+        "applied": status.applied,
+        "keys": status.keys,
+        "cluster": members.map(name),
+    })
+}

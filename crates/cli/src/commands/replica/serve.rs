@@ -1,0 +1,120 @@
+//! `dunlin replica serve`: a replica on one thread, until Ctrl-C. The thread is the process's
+//! first, so a panic of Raft ends the process.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use dunlin::Nexus;
+use dunlin::Settings;
+use dunlin::replica::{Driver, Options, Replica};
+use dunlin::settings::Configurable;
+use harness::signal;
+use serde_json::json;
+
+use crate::commands::echo::{EndpointArgs, over, span};
+use crate::commands::random;
+use crate::say::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin replica serve                                    at 127.0.0.1:31850
+  dunlin replica serve --listen 10.0.0.1:7101 --idle spin
+  dunlin replica serve --listen 127.0.0.1:0 --json        at a port that is free
+  dunlin replica serve --election 500ms                   for a network with long delays
+
+The replica belongs to no cluster until `dunlin replica bootstrap` gives it a seat in one.
+
+Exit codes: 0, Ctrl-C ended it; 1, it cannot listen; 2, an option or the usage is wrong; 101, it has
+lost a part of its log, and must not go on.";
+
+/// The arguments of `dunlin replica serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Where to listen; without it, what `nexus.listen` says
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// The shortest time without a leader after which the replica asks for votes; the longest is
+    /// twice as long. All replicas of a cluster should have the same
+    #[arg(long, value_name = "TIME", default_value = "75ms", value_parser = election)]
+    election: Duration,
+    #[command(flatten)]
+    endpoint: EndpointArgs,
+}
+
+/// An election time-out: 10 ms at least, because a heartbeat comes every fifth of it.
+fn election(text: &str) -> Result<Duration, String> {
+    let least = Duration::from_millis(10);
+    let time = span(text)?;
+    match time >= least {
+        true => Ok(time),
+        false => Err("10 ms at least".to_owned()),
+    }
+}
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// It cannot listen there, or an option is wrong.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    signal::watch()?;
+    let mut settings = args.endpoint.settings()?;
+    if let Some(address) = &args.listen {
+        settings = settings.with_from("--listen", "nexus.listen", address)?;
+    }
+    let listen = settings.listen();
+    let bound = settings.nexus().bind(listen.as_str());
+    let nexus = bound.with_context(|| {
+        format!("cannot serve at {listen}; --listen 127.0.0.1:0 takes a port that is free")
+    })?;
+    over!(args.endpoint.transport, serve(args, &settings, &nexus))
+}
+
+fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let [word, _] = random::words()?;
+    let replica = Replica::new(word.max(1), options(args));
+    let endpoint = settings.endpoint::<T>(nexus).index(0);
+    let mut driver = Driver::new(endpoint, replica, settings.connect_options())?;
+    greet(args, nexus, driver.replica().id())?;
+    while signal::check().is_ok() {
+        driver.turn(dunlin::Nanos::MAX);
+    }
+    report(args, driver.replica(), begin)
+}
+
+fn options(args: &Args) -> Options {
+    Options {
+        election: args.election.into(),
+        heartbeat: (args.election / 5).into(),
+        ..Options::DEFAULT
+    }
+}
+
+fn greet(args: &Args, nexus: &Nexus, id: u64) -> anyhow::Result<()> {
+    let (address, over) = (nexus.address(), args.endpoint.transport.name());
+    if args.endpoint.json {
+        let line = json!({
+            "listening": address.to_string(),
+            "transport": over,
+            "id": format!("{id:016x}"),
+        });
+        return print(&format!("{line}\n"));
+    }
+    print(&format!(
+        "replica {id:016x} listens at {address} over {over}; Ctrl-C ends it\n\
+         dunlin replica bootstrap {address} ADDRESS ADDRESS makes a cluster with two others\n"
+    ))
+}
+
+fn report(args: &Args, replica: &Replica, begin: Instant) -> anyhow::Result<()> {
+    let (seconds, status) = (begin.elapsed().as_secs_f64(), replica.status());
+    if args.endpoint.json {
+        let line = json!({ "seconds": seconds, "applied": status.applied, "keys": status.keys });
+        return print(&format!("{line}\n"));
+    }
+    print(&format!(
+        "\nserved for {seconds:.1} s: {} keys, {} entries applied\n",
+        status.keys, status.applied
+    ))
+}

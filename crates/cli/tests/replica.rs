@@ -1,0 +1,205 @@
+//! `dunlin replica` as a user runs it: clusters of processes, each command, and leaders that are
+//! killed while a client writes.
+
+#![cfg(feature = "replica")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use dunlin::replica::{ClientOptions, Connection};
+use dunlin::{Auto, Nanos, Nexus};
+use dunlin_testkit::wait::{PATIENCE, until};
+use serde_json::Value;
+
+fn dunlin(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
+    command
+        .arg("replica")
+        .args(args)
+        .env_remove("DUNLIN_CONFIG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// The output of a command that must succeed.
+fn text(args: &[&str]) -> String {
+    let output = dunlin(args).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{args:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The message of a command that must fail with a code.
+fn failure(args: &[&str], code: i32) -> String {
+    let Output { status, stderr, .. } = dunlin(args).output().unwrap();
+    let errors = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(code), "{args:?}: {errors}");
+    errors
+}
+
+struct Replica {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Replica {
+    fn start(listen: &str) -> Self {
+        // Long time-outs, so that a busy machine holds no election without a reason.
+        let args = ["serve", "--listen", listen, "--json", "--election", "300ms"];
+        let mut child = dunlin(&args).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let greeting: Value = serde_json::from_str(&line).unwrap();
+        let address = greeting["listening"].as_str().unwrap().to_owned();
+        Self {
+            child,
+            out,
+            address,
+        }
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+struct Cluster(Vec<Replica>);
+
+impl Cluster {
+    fn start(count: usize) -> Self {
+        let replicas = (0..count).map(|_| Replica::start("127.0.0.1:0"));
+        let cluster = Self(replicas.collect());
+        text(&cluster.bootstrap(count));
+        cluster
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        self.0.iter().map(|it| it.address.clone()).collect()
+    }
+
+    /// The arguments of a bootstrap of the first replicas.
+    fn bootstrap(&self, count: usize) -> Vec<&str> {
+        let addresses = self.0[..count].iter().map(|it| it.address.as_str());
+        ["bootstrap", "--timeout", "30"]
+            .into_iter()
+            .chain(addresses)
+            .collect()
+    }
+
+    /// The place of the replica that leads.
+    fn leader(&self) -> usize {
+        let mut leader = None;
+        until(|| {
+            let is_leader = |replica: &Replica| {
+                let status = dunlin(&["status", &replica.address, "--json", "--timeout", "2"]);
+                let out = { status }.output().unwrap().stdout;
+                let status: Option<Value> = serde_json::from_slice(&out).ok();
+                status.is_some_and(|it| it["role"] == "leader")
+            };
+            leader = self.0.iter().position(is_leader);
+            leader.is_some()
+        });
+        leader.unwrap()
+    }
+}
+
+#[test]
+fn each_command_does_its_work() {
+    let mut cluster = Cluster::start(3);
+    let all = cluster.addresses().join(",");
+    let run = |args: &[&str]| text(&[args, &["--cluster", &all, "--timeout", "30"]].concat());
+    let fail =
+        |args: &[&str]| failure(&[args, &["--cluster", &all, "--timeout", "30"]].concat(), 1);
+    let version = |out: String| {
+        let object: Value = serde_json::from_str(&out).unwrap();
+        object["version"].to_string()
+    };
+    assert_eq!(run(&["put", "name", "dunlin"]), "");
+    assert_eq!(run(&["get", "name"]), "dunlin\n");
+    let first = version(run(&["get", "name", "--json"]));
+    let second = version(run(&["cas", "name", &first, "lough", "--json"]));
+    assert!(fail(&["cas", "name", &first, "x"]).contains(&format!("has the version {second}")));
+    assert_eq!(run(&["get", "name"]), "lough\n");
+    assert_eq!(run(&["cas", "lock", "0", "me"]), "");
+    assert_eq!(run(&["delete", "name"]), "");
+    for gone in [vec!["get", "name"], vec!["delete", "name"]] {
+        assert!(fail(&gone).contains("there is no item with the key `name`"));
+    }
+    // The same bootstrap again changes nothing; another one is refused.
+    assert!(text(&cluster.bootstrap(3)).contains("of 3 replicas"));
+    assert!(failure(&cluster.bootstrap(2), 2).contains("2 replicas are no cluster"));
+    assert!(failure(&cluster.bootstrap(1), 1).contains("it belongs to another cluster"));
+    // A process that starts again at the address of another is another replica.
+    let address = cluster.0[2].address.clone();
+    cluster.0[2].kill();
+    cluster.0[2] = Replica::start(&address);
+    assert!(text(&["status", &address]).contains("without a cluster"));
+    assert!(failure(&cluster.bootstrap(3), 1).contains("another cluster"));
+    assert_eq!(run(&["get", "lock"]), "me\n");
+    // Ctrl-C ends a replica with a report.
+    let id = cluster.0[2].child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut rest = String::new();
+    cluster.0[2].out.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("\"applied\":0"), "{rest}");
+    assert_eq!(cluster.0[2].child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn no_acknowledged_write_is_lost_when_leaders_are_killed() {
+    let mut cluster = Cluster::start(5);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let options = ClientOptions {
+        deadline: Nanos::from(PATIENCE),
+        ..ClientOptions::DEFAULT
+    };
+    let endpoint = nexus.endpoint_builder::<Auto>();
+    let mut client: Connection<Auto> =
+        Connection::open(endpoint, cluster.addresses(), options).unwrap();
+    let mut written = Vec::new();
+    let mut write = |client: &mut Connection<Auto>, count: usize| {
+        for _ in 0..count {
+            let number = written.len().to_string();
+            let version = client.put(number.as_bytes(), number.as_bytes()).unwrap();
+            written.push((number, version));
+        }
+    };
+    write(&mut client, 100);
+    for _ in 0..2 {
+        let leader = cluster.leader();
+        // Writes are under way when the leader dies.
+        std::thread::scope(|scope| {
+            let killer = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(5));
+                cluster.0[leader].kill();
+            });
+            write(&mut client, 200);
+            killer.join().unwrap();
+        });
+        // The next leader has taken writes too.
+        write(&mut client, 100);
+    }
+    for (number, version) in written {
+        let item = client.get(number.as_bytes()).unwrap();
+        assert_eq!(item, Some((version, number.into_bytes())));
+    }
+}
