@@ -228,10 +228,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets whether clients may ask for the server's services and methods, and call methods by JSON,
-    /// as `dunlin list` and `dunlin call` do; by default, they may not. Services take part whose
-    /// trait has `#[service(reflect)]`. The endpoint of [`Self::health`] answers, and a call takes
-    /// the same path as any other.
+    /// Sets whether clients may ask for the server's services and methods, and call methods by
+    /// JSON, as `dunlin list` and `dunlin call` do; by default, they may not. Services take part
+    /// whose trait has `#[service(reflect)]`. The endpoint of [`Self::health`] answers, and a call
+    /// takes the same path as any other.
     #[cfg(feature = "reflect")]
     pub fn reflect(mut self, on: bool) -> Self {
         self.reflect = on;

@@ -5,10 +5,9 @@ mod question;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dunlin_core::{Cx, Nanos, Refuse, Request};
-use dunlin_wire::{ErrorCode, HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER};
+use dunlin_core::{Cx, Nanos, Request};
+use dunlin_wire::{HealthAnswer, HealthStatus, MAX_HEALTH_ANSWER};
 
-use crate::own::Answers;
 use crate::phase::Phase;
 use crate::thread::Vitals;
 
@@ -31,6 +30,17 @@ impl Health {
             phase,
             stuck: stuck.into(),
         }
+    }
+
+    /// Answers a question.
+    pub(crate) fn answer(&self, request: Request<'_>, cx: &mut Cx<'_>) {
+        // No service has a name that is not UTF-8, or this one.
+        let name = std::str::from_utf8(request.data()).unwrap_or("\u{FFFD}");
+        let (status, reason) = self.judge(name, cx.now());
+        let mut bytes = [0; MAX_HEALTH_ANSWER];
+        let reason = &reason;
+        let len = HealthAnswer { status, reason }.encode(&mut bytes);
+        request.reply_bytes(cx, &bytes[..len]);
     }
 
     fn has_service(&self, name: &str) -> bool {
@@ -74,18 +84,4 @@ fn services_are(names: &[&str]) -> String {
         [] => "the server has no service with a name".to_owned(),
         names => format!("its services are {}", names.join(", ")),
     }
-}
-
-/// The handler of the endpoint.
-pub(crate) fn answer(answers: &mut Answers, request: Request<'_>, cx: &mut Cx<'_>) {
-    let Some(health) = &answers.health else {
-        return request.refuse(cx, ErrorCode::UNKNOWN_TYPE);
-    };
-    // No service has a name that is not UTF-8, or this one.
-    let name = std::str::from_utf8(request.data()).unwrap_or("\u{FFFD}");
-    let (status, reason) = health.judge(name, cx.now());
-    let mut bytes = [0; MAX_HEALTH_ANSWER];
-    let reason = &reason;
-    let len = HealthAnswer { status, reason }.encode(&mut bytes);
-    request.reply_bytes(cx, &bytes[..len]);
 }

@@ -7,13 +7,16 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use dunlin_core::{Cx, Refuse, Request};
 use dunlin_nexus::{EndpointBuilder, Idle, Rpc};
 use dunlin_transport::auto::Auto;
-use dunlin_wire::HEALTH;
 use dunlin_wire::control::EndpointIndex;
+#[cfg(feature = "reflect")]
+use dunlin_wire::{DESCRIBE, TO_JSON, TO_MESSAGE};
+use dunlin_wire::{ErrorCode, HEALTH};
 
 use crate::error::ServeError;
-use crate::health::{self, Health};
+use crate::health::Health;
 use crate::phase::Phase;
 #[cfg(feature = "reflect")]
 use crate::reflection::Reflection;
@@ -95,14 +98,50 @@ impl Answers {
     }
 }
 
-/// Registers the handlers. Other questions are refused as unknown.
+/// Registers the handlers.
 fn register(rpc: &mut Rpc<Auto, Answers>) {
-    if rpc.app().health.is_some() {
-        rpc.on(HEALTH, health::answer);
-    }
+    rpc.on(HEALTH, |answers, request, cx| {
+        answer(answers.health.as_ref(), request, cx, Health::answer);
+    });
     #[cfg(feature = "reflect")]
-    if rpc.app().reflection.is_some() {
-        crate::reflection::register(rpc);
+    {
+        rpc.on(DESCRIBE, |answers, request, cx| {
+            answer(
+                answers.reflection.as_ref(),
+                request,
+                cx,
+                Reflection::describe,
+            );
+        });
+        rpc.on(TO_MESSAGE, |answers, request, cx| {
+            answer(
+                answers.reflection.as_ref(),
+                request,
+                cx,
+                Reflection::to_message,
+            );
+        });
+        rpc.on(TO_JSON, |answers, request, cx| {
+            answer(
+                answers.reflection.as_ref(),
+                request,
+                cx,
+                Reflection::to_json,
+            );
+        });
+    }
+}
+
+/// Has a question answered by `from`, or refuses it as if the server did not know it.
+fn answer<A>(
+    from: Option<&A>,
+    request: Request<'_>,
+    cx: &mut Cx<'_>,
+    answer: fn(&A, Request<'_>, &mut Cx<'_>),
+) {
+    match from {
+        Some(from) => answer(from, request, cx),
+        None => request.refuse(cx, ErrorCode::UNKNOWN_TYPE),
     }
 }
 

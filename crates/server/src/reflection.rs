@@ -1,6 +1,6 @@
-//! The answers to questions about the server's methods (rule C16), which its own endpoint gives. The
-//! conversions run code of the services' messages, on that endpoint's thread; a panic in it is an
-//! answer, not the end of the thread.
+//! The answers to questions about the server's methods (rule C16), which its own endpoint gives.
+//! The conversions run code of the services' messages, on that endpoint's thread; a panic in it is
+//! an answer, not the end of the thread.
 
 mod client;
 
@@ -8,15 +8,9 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dunlin_core::{Cx, Refuse, Request};
-use dunlin_nexus::Rpc;
 use dunlin_service::reflect::{MethodReflection, Returned, ServiceReflection, description};
-use dunlin_transport::auto::Auto;
-use dunlin_wire::{
-    DESCRIBE, ErrorCode, JsonAnswer, JsonQuestion, MessageAnswer, MessageQuestion, TO_JSON,
-    TO_MESSAGE,
-};
+use dunlin_wire::{ErrorCode, JsonAnswer, JsonQuestion, MessageAnswer, MessageQuestion};
 
-use crate::own::Answers;
 use crate::thread::Vitals;
 
 pub use client::{ReflectError, Reflector};
@@ -30,13 +24,6 @@ pub(crate) struct Reflection {
     services: BTreeMap<&'static str, Option<&'static ServiceReflection>>,
 }
 
-/// Registers the handlers of the endpoint.
-pub(crate) fn register(rpc: &mut Rpc<Auto, Answers>) {
-    rpc.on(DESCRIBE, describe);
-    rpc.on(TO_MESSAGE, to_message);
-    rpc.on(TO_JSON, to_json);
-}
-
 impl Reflection {
     /// The services of these threads, which all have the same ones.
     pub(crate) fn of(threads: &[Vitals]) -> Self {
@@ -47,6 +34,59 @@ impl Reflection {
             services.insert(service.name(), Some(service));
         }
         Self { services }
+    }
+
+    /// Describes the services.
+    pub(crate) fn describe(&self, request: Request<'_>, cx: &mut Cx<'_>) {
+        match catch_unwind(|| description(&self.services)) {
+            Ok(json) => request.reply_bytes(cx, json.as_bytes()),
+            Err(_) => request.reject(cx, ErrorCode::HANDLER_FAILED),
+        }
+    }
+
+    /// Turns an argument into a message.
+    pub(crate) fn to_message(&self, request: Request<'_>, cx: &mut Cx<'_>) {
+        let Some(MessageQuestion { method, json }) = MessageQuestion::decode(request.data()) else {
+            return request.refuse(cx, ErrorCode::UNDECODABLE);
+        };
+        let method = match self.by_name(method) {
+            Ok(method) => method,
+            Err(reason) => return reply(request, cx, &MessageAnswer::NoSuchMethod(&reason)),
+        };
+        let converted = catch_unwind(AssertUnwindSafe(|| method.message(json)));
+        let converted = converted.map(|it| it.map_err(|misfit| misfit.to_string()));
+        match converted.unwrap_or_else(|_| Err(PANICKED.to_owned())) {
+            Ok(bytes) => {
+                let message = MessageAnswer::Message {
+                    number: method.number(),
+                    one_way: method.is_one_way(),
+                    bytes: &bytes,
+                };
+                reply(request, cx, &message);
+            }
+            Err(misfit) => reply(request, cx, &MessageAnswer::Misfit(&misfit)),
+        }
+    }
+
+    /// Turns a response into JSON.
+    pub(crate) fn to_json(&self, request: Request<'_>, cx: &mut Cx<'_>) {
+        let Some(JsonQuestion { number, response }) = JsonQuestion::decode(request.data()) else {
+            return request.refuse(cx, ErrorCode::UNDECODABLE);
+        };
+        let method = self.by_number(number);
+        let converted = method.map(|it| catch_unwind(AssertUnwindSafe(|| it.returned(response))));
+        let reason;
+        let answer = match &converted {
+            None => JsonAnswer::NoSuchMethod("no method has this number"),
+            Some(Ok(Ok(Returned::Value(json)))) => JsonAnswer::Value(json),
+            Some(Ok(Ok(Returned::Error(json)))) => JsonAnswer::Error(json),
+            Some(Ok(Err(error))) => {
+                reason = error.to_string();
+                JsonAnswer::BadResponse(&reason)
+            }
+            Some(Err(_)) => JsonAnswer::BadResponse(PANICKED),
+        };
+        request.reply(cx, answer.size(), |out| answer.encode(out));
     }
 
     fn by_number(&self, number: u16) -> Option<&'static MethodReflection> {
@@ -91,65 +131,6 @@ fn are(what: &str, names: &[&str]) -> String {
     }
 }
 
-fn describe(answers: &mut Answers, request: Request<'_>, cx: &mut Cx<'_>) {
-    let Some(reflection) = &answers.reflection else {
-        return request.refuse(cx, ErrorCode::UNKNOWN_TYPE);
-    };
-    match catch_unwind(|| description(&reflection.services)) {
-        Ok(json) => request.reply_bytes(cx, json.as_bytes()),
-        Err(_) => request.reject(cx, ErrorCode::HANDLER_FAILED),
-    }
-}
-
-fn to_message(answers: &mut Answers, request: Request<'_>, cx: &mut Cx<'_>) {
-    let Some(reflection) = &answers.reflection else {
-        return request.refuse(cx, ErrorCode::UNKNOWN_TYPE);
-    };
-    let Some(MessageQuestion { method, json }) = MessageQuestion::decode(request.data()) else {
-        return request.refuse(cx, ErrorCode::UNDECODABLE);
-    };
-    let method = match reflection.by_name(method) {
-        Ok(method) => method,
-        Err(reason) => return reply(request, cx, &MessageAnswer::NoSuchMethod(&reason)),
-    };
-    let converted = catch_unwind(AssertUnwindSafe(|| method.message(json)));
-    let converted = converted.map(|it| it.map_err(|misfit| misfit.to_string()));
-    match converted.unwrap_or_else(|_| Err(PANICKED.to_owned())) {
-        Ok(bytes) => {
-            let message = MessageAnswer::Message {
-                number: method.number(),
-                one_way: method.is_one_way(),
-                bytes: &bytes,
-            };
-            reply(request, cx, &message);
-        }
-        Err(misfit) => reply(request, cx, &MessageAnswer::Misfit(&misfit)),
-    }
-}
-
 fn reply(request: Request<'_>, cx: &mut Cx<'_>, answer: &MessageAnswer<'_>) {
-    request.reply(cx, answer.size(), |out| answer.encode(out));
-}
-
-fn to_json(answers: &mut Answers, request: Request<'_>, cx: &mut Cx<'_>) {
-    let Some(reflection) = &answers.reflection else {
-        return request.refuse(cx, ErrorCode::UNKNOWN_TYPE);
-    };
-    let Some(JsonQuestion { number, response }) = JsonQuestion::decode(request.data()) else {
-        return request.refuse(cx, ErrorCode::UNDECODABLE);
-    };
-    let method = reflection.by_number(number);
-    let converted = method.map(|it| catch_unwind(AssertUnwindSafe(|| it.returned(response))));
-    let reason;
-    let answer = match &converted {
-        None => JsonAnswer::NoSuchMethod("no method has this number"),
-        Some(Ok(Ok(Returned::Value(json)))) => JsonAnswer::Value(json),
-        Some(Ok(Ok(Returned::Error(json)))) => JsonAnswer::Error(json),
-        Some(Ok(Err(error))) => {
-            reason = error.to_string();
-            JsonAnswer::BadResponse(&reason)
-        }
-        Some(Err(_)) => JsonAnswer::BadResponse(PANICKED),
-    };
     request.reply(cx, answer.size(), |out| answer.encode(out));
 }

@@ -1,6 +1,6 @@
-//! Calls methods of a server by JSON. The server turns the argument into a message and the response
-//! into JSON; the call between them is a typed request like any other, on a session with an endpoint
-//! that serves.
+//! Calls methods of a server by JSON. The server turns the argument into a message and the
+//! response into JSON; the call between them is a typed request like any other, on a session with
+//! an endpoint that serves.
 
 use std::fmt;
 use std::net::ToSocketAddrs;
@@ -73,8 +73,8 @@ pub enum ReflectError {
 }
 
 impl Reflector {
-    /// Opens sessions with the server at `address`, and waits at most `patience` for it, and for each
-    /// answer to a question later. Makes an endpoint with the builder `from` and asks over it.
+    /// Opens sessions with the server at `address`, and waits at most `patience` for it, and for
+    /// each answer to a question later. Makes an endpoint with the builder `from` and asks over it.
     ///
     /// # Errors
     /// The server cannot be reached, or has no reflection.
@@ -106,9 +106,9 @@ impl Reflector {
         String::from_utf8(bytes).map_err(|_| ReflectError::NoReflection)
     }
 
-    /// Calls a method, such as `Kv.get`, and returns its result; `None` if the method has no answer.
-    /// Like any typed call, this one ends with an error if it has a deadline and no response has
-    /// come by then; without one, it waits as long as the server lives.
+    /// Calls a method, such as `Kv.get`, and returns its result; `None` if the method has no
+    /// answer. Like any typed call, this one ends with an error if it has a deadline and no
+    /// response has come by then; without one, it waits as long as the server lives.
     ///
     /// # Errors
     /// See [`ReflectError`].
