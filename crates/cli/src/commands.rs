@@ -1,6 +1,7 @@
 //! The commands that do not measure: servers and clients to try, the simulator, and views of
 //! running processes. The feature `full` has them.
 
+mod call;
 mod config;
 mod echo;
 mod echo_server;
@@ -9,12 +10,14 @@ mod health;
 mod info;
 #[cfg(feature = "kv")]
 mod kv;
+mod list;
 mod options;
 mod ping;
 #[cfg(any(feature = "kv", feature = "replica"))]
 mod random;
 #[cfg(feature = "replica")]
 mod replica;
+mod reflect;
 mod sim;
 mod stats;
 mod target;
@@ -32,6 +35,10 @@ pub(crate) enum Command {
     Ping(ping::Args),
     /// Asks a server whether it serves; the exit code is the answer
     Health(health::Args),
+    /// Lists the services of a server, their methods and types
+    List(list::Args),
+    /// Calls a method of a server, with JSON
+    Call(call::Args),
     /// The features of this machine, and how to get those that it lacks
     Info(info::Args),
     /// Serves keys and values, and uses such a server
@@ -63,6 +70,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::EchoServer(args) => echo_server::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Health(args) => health::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Call(args) => call::run(&args),
         Command::Info(args) => info::run(&args),
         #[cfg(feature = "kv")]
         Command::Kv(args) => kv::run(&args),

@@ -1,5 +1,5 @@
 //! The dunlin command. Exit codes: 0, success; 1, failure; 2, wrong usage; 130, Ctrl-C stopped it.
-//! `dunlin health` has more.
+//! `dunlin health`, `dunlin list` and `dunlin call` have more.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -31,6 +31,7 @@ Examples:
   dunlin kv serve                     a key-value server, and in another terminal:
   dunlin kv set name dunlin
   dunlin health 127.0.0.1:31850       whether a server serves
+  dunlin list 127.0.0.1:31850         the methods of a server, which `dunlin call` calls
   dunlin config                       every option
   dunlin stats                        the processes that run, and what they do
   dunlin bench                        latency, rate and idling

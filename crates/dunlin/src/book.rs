@@ -11,6 +11,8 @@ mod configuration {}
 mod getting_started {}
 #[doc = include_str!("../../../docs/poll.md")]
 mod poll {}
+#[doc = include_str!("../../../docs/reflection.md")]
+mod reflection {}
 #[doc = include_str!("../../../docs/server.md")]
 mod servers {}
 #[doc = include_str!("../../../docs/services.md")]

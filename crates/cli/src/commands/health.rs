@@ -1,16 +1,14 @@
 //! `dunlin health`: asks a server whether it serves, for the probes of an orchestrator. The exit
 //! code is the answer.
 
-use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use dunlin::{Auto, EndpointBuilder, HealthError, HealthState, Idle, Settings, ask_health};
+use dunlin::{HealthError, HealthState, ask_health};
 use serde_json::json;
 
 use crate::commands::echo::span;
 use crate::commands::options::OptionArgs;
-use crate::commands::target::{bind_ip, resolve};
+use crate::commands::target::{asker, is_no_address, resolve};
 use crate::misuse::{Exit, Misuse};
 use crate::say::print;
 
@@ -73,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Err(error) if is_no_address(&error) => return Err(Misuse(format!("{error:#}")).into()),
         Err(error) => return args.say(&unreachable(format!("{error:#}"))),
     };
-    let from = match from(&settings, to) {
+    let from = match asker(&settings, to) {
         Ok(from) => from,
         Err(error) => return args.say(&unreachable(format!("cannot ask from here: {error:#}"))),
     };
@@ -124,26 +122,10 @@ impl Args {
     }
 }
 
-/// The endpoint that asks. Its nexus is hidden, because it lives for milliseconds. A probe runs in
-/// the server's container, with the server's variables, so it takes any free UDP port, not the one
-/// that they name.
-fn from(settings: &Settings, to: SocketAddr) -> anyhow::Result<EndpointBuilder<Auto>> {
-    let nexus = settings.nexus().hidden(true);
-    let nexus = nexus.bind(SocketAddr::new(bind_ip(to.ip()), 0))?;
-    let endpoint = settings.endpoint::<Auto>(&nexus).idle(Idle::default());
-    Ok(endpoint.transport(|options| options.udp.port = 0))
-}
-
 const fn unreachable(reason: String) -> Answer {
     Answer {
         code: UNREACHABLE,
         status: "unreachable",
         reason,
     }
-}
-
-/// Whether the text cannot be an address, rather than a name that cannot be resolved now.
-fn is_no_address(error: &anyhow::Error) -> bool {
-    let cause = error.downcast_ref::<io::Error>();
-    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::InvalidInput)
 }

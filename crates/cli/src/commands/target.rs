@@ -1,9 +1,10 @@
 //! The server that a client command names: its address, and the address of this side.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use anyhow::{Context, anyhow};
-use dunlin::DEFAULT_PORT;
+use dunlin::{Auto, DEFAULT_PORT, EndpointBuilder, Idle, Settings};
 
 /// The address of a host, with the usual port if none is given.
 ///
@@ -40,4 +41,23 @@ pub(crate) fn bind_ip(to: IpAddr) -> IpAddr {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     }
+}
+
+/// The endpoint that asks a server. Its nexus is hidden, because it lives for milliseconds. A probe
+/// runs in the server's container, with the server's variables, so it takes any free UDP port, not
+/// the one that they name.
+///
+/// # Errors
+/// The nexus cannot listen.
+pub(crate) fn asker(settings: &Settings, to: SocketAddr) -> anyhow::Result<EndpointBuilder<Auto>> {
+    let nexus = settings.nexus().hidden(true);
+    let nexus = nexus.bind(SocketAddr::new(bind_ip(to.ip()), 0))?;
+    let endpoint = settings.endpoint::<Auto>(&nexus).idle(Idle::default());
+    Ok(endpoint.transport(|options| options.udp.port = 0))
+}
+
+/// Whether the text cannot be an address, rather than a name that cannot be resolved now.
+pub(crate) fn is_no_address(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::InvalidInput)
 }

@@ -1,10 +1,12 @@
-//! `dunlin config`, `info`, `echo-server`, `ping` and `health` as a user runs them: between
-//! processes, against addresses without a server, and with servers that die. Nothing here may hang.
+//! `dunlin config`, `info`, `echo-server`, `ping`, `health`, `list` and `call` as a user runs them:
+//! between processes, against addresses without a server, and with servers that die. Nothing here
+//! may hang.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod health;
 mod pings;
+mod reflect;
 mod xdp;
 
 use std::io::{BufRead, BufReader, Read};
