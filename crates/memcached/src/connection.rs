@@ -127,6 +127,7 @@ impl Connection {
     /// on.
     pub fn run(&mut self, server: &mut impl Server, now: Seconds) -> Wants {
         for _ in 0..MAX_TURN {
+            self.output.settle();
             if let Some(wants) = self.obstacle() {
                 return wants;
             }
@@ -170,8 +171,9 @@ impl Connection {
             // The client wants no answer, or has had an error already.
             Form::Fixed(bytes) if bytes.is_empty() => {}
             Form::List => text = self.on_list(&text, server),
+            Form::Item if whole.is_lost => self.on_lost_item(&whole, &mut text),
             _ if whole.is_lost => say(LOST, &mut text),
-            Form::Text { .. } => {}
+            Form::Text { .. } | Form::Item => {}
             Form::Fixed(bytes) => text = std::mem::take(bytes),
             Form::Stats(topic, figures) => {
                 let report = Report::new(**figures, server.process(), now);

@@ -4,6 +4,10 @@
 //! due, and of the bytes between those. An errand leaves with the next burst to its partition. If
 //! many bytes follow the first answer that is due, only the errands of that answer leave, and none
 //! if many bytes are ready.
+//!
+//! The items of a text `get` whose keys belong to several threads are one answer: their bytes are
+//! held back until all of them are there, so that an error can still replace them. A long answer
+//! begins before its end; then an error can only end the connection.
 
 use std::collections::VecDeque;
 
@@ -24,12 +28,27 @@ pub(super) struct Output {
     /// Errands whose answers are due, and their bytes.
     waiting: usize,
     waiting_bytes: usize,
+    /// The last list has begun and not ended.
+    is_list_open: bool,
 }
 
 #[derive(Debug)]
 enum Piece {
     Due(Due),
     Bytes(Vec<u8>),
+    /// The begin of a list, whose bytes are held back.
+    Open,
+    /// The end of a list.
+    Close,
+}
+
+/// The fate of a list when an item of it is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refused {
+    /// An error replaces all of it. Keys of it may not have been read yet.
+    Whole { has_keys: bool },
+    /// Some of it has left, so nothing may follow.
+    Cut,
 }
 
 /// A place for an answer.
@@ -47,6 +66,8 @@ struct Due {
 pub(super) enum Form {
     /// They are for the client. A silent command shows no error either.
     Text { is_silent: bool },
+    /// They are an item of a list.
+    Item,
     /// They are thrown away, and the client gets these bytes.
     Fixed(Vec<u8>),
     /// They are figures, which are added to these.
@@ -79,8 +100,8 @@ impl Output {
     /// All bytes that wait for the client.
     pub(super) fn len(&self) -> usize {
         let later = self.later.iter().map(|piece| match piece {
-            Piece::Due(_) => 0,
             Piece::Bytes(bytes) => bytes.len(),
+            Piece::Due(_) | Piece::Open | Piece::Close => 0,
         });
         self.ready().len() + later.sum::<usize>()
     }
@@ -121,12 +142,54 @@ impl Output {
 
     /// The buffer to which the next answer is written.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        if matches!(self.later.back(), Some(Piece::Due(_))) {
+        if !matches!(self.later.back(), None | Some(Piece::Bytes(_))) {
             self.later.push_back(Piece::Bytes(Vec::new()));
         }
         match self.later.back_mut() {
             Some(Piece::Bytes(bytes)) => bytes,
             _ => &mut self.ready,
+        }
+    }
+
+    /// Begins a list.
+    pub(super) fn open_list(&mut self) {
+        self.is_list_open = true;
+        self.later.push_back(Piece::Open);
+    }
+
+    /// Ends the list, if one has begun.
+    pub(super) fn close_list(&mut self) {
+        if std::mem::take(&mut self.is_list_open) {
+            self.later.push_back(Piece::Close);
+            self.settle();
+        }
+    }
+
+    /// Throws away the list of an item that is lost, and the answers that are due for it.
+    pub(super) fn refuse_list(&mut self, item: &Whole) -> Refused {
+        let is_mark = |piece: &Piece| matches!(piece, Piece::Open | Piece::Close);
+        let begin = self.later.range(..item.place).rposition(is_mark);
+        let begin = begin.filter(|begin| matches!(self.later[*begin], Piece::Open));
+        let Some(begin) = begin else {
+            self.forget(item.place, self.later.len());
+            return Refused::Cut;
+        };
+        let rest = self.later.range(item.place..);
+        let end = rest.take_while(|piece| !is_mark(piece)).count() + item.place;
+        self.forget(begin + 1, end);
+        Refused::Whole {
+            has_keys: end == self.later.len(),
+        }
+    }
+
+    /// Throws away the bytes between two places, and the answers that are due there.
+    fn forget(&mut self, begin: usize, end: usize) {
+        for piece in self.later.range_mut(begin..end) {
+            match piece {
+                Piece::Bytes(bytes) => bytes.clear(),
+                Piece::Due(due) => due.form = Form::Fixed(Vec::new()),
+                Piece::Open | Piece::Close => {}
+            }
         }
     }
 
@@ -169,9 +232,13 @@ impl Output {
 
     /// The last ticket whose errands may leave.
     fn last_to_leave(&self) -> OperationTicket {
-        match self.later.front() {
+        let due = |piece: &Piece| match piece {
+            Piece::Due(due) => Some(due.ticket),
+            Piece::Bytes(_) | Piece::Open | Piece::Close => None,
+        };
+        match self.later.iter().find_map(due) {
             _ if self.len() < OUTPUT_MARK => OperationTicket(u64::MAX),
-            Some(Piece::Due(first)) if self.ready().len() < OUTPUT_MARK => first.ticket,
+            Some(first) if self.ready().len() < OUTPUT_MARK => first,
             _ => OperationTicket(0),
         }
     }
@@ -207,17 +274,40 @@ impl Output {
                 form,
                 text,
             }),
-            Piece::Bytes(_) => None,
+            Piece::Bytes(_) | Piece::Open | Piece::Close => None,
         }
     }
 
     /// Writes bytes for the client in the place of a whole answer.
     pub(super) fn write(&mut self, place: &Whole, bytes: Vec<u8>) {
         self.later[place.place] = Piece::Bytes(bytes);
-        while let Some(Piece::Bytes(bytes)) = self.later.front() {
-            self.ready.extend_from_slice(bytes);
+        self.settle();
+    }
+
+    /// Makes the bytes ready that wait for nothing.
+    pub(super) fn settle(&mut self) {
+        loop {
+            match self.later.front() {
+                Some(Piece::Bytes(bytes)) => self.ready.extend_from_slice(bytes),
+                Some(Piece::Open) if !self.may_leave() => return,
+                Some(Piece::Open | Piece::Close) => {}
+                Some(Piece::Due(_)) | None => return,
+            }
             self.later.pop_front();
         }
+    }
+
+    /// Whether the first list is whole, or so long that it cannot be held back any longer.
+    fn may_leave(&self) -> bool {
+        let mut held = 0;
+        for piece in self.later.iter().skip(1) {
+            match piece {
+                Piece::Bytes(bytes) => held += bytes.len(),
+                Piece::Close => return true,
+                Piece::Due(_) | Piece::Open => break,
+            }
+        }
+        held >= OUTPUT_MARK
     }
 }
 
@@ -225,7 +315,7 @@ impl Form {
     /// Takes an answer, and appends bytes for the client. False: it is no answer of this form.
     fn take(&mut self, answer: &[u8], text: &mut Vec<u8>) -> bool {
         match self {
-            Self::Text { .. } | Self::List => text.extend_from_slice(answer),
+            Self::Text { .. } | Self::Item | Self::List => text.extend_from_slice(answer),
             Self::Fixed(_) => {}
             Self::Stats(_, sum) => match Figures::read(answer) {
                 Some(figures) => sum.add(&figures),

@@ -7,7 +7,7 @@ use dunlin_store::{BATCH, Cursor, Seconds};
 use crate::binary::{self, Opening};
 use crate::command::{Ask, Change, Command, Keys, Skip, Topic, parse};
 use crate::connection::input::Line;
-use crate::connection::output::{Form, Output};
+use crate::connection::output::{Form, Output, Refused, Whole};
 use crate::connection::{Connection, Phase, Reading};
 use crate::errand::{self, Errand};
 use crate::render::{line as say, render, report as report_as};
@@ -86,6 +86,9 @@ impl Connection {
         match parse(line, now) {
             Command::Keys(keys) => {
                 let end = visible(line).len();
+                if server.standing().of > 1 {
+                    self.output.open_list();
+                }
                 self.phase = Phase::Keys(Reading::new(keys, end, next));
                 return true;
             }
@@ -129,9 +132,7 @@ impl Connection {
         let rest = &line[reading.at..];
         let Some(key) = each(rest).next() else {
             self.output.end().extend_from_slice(LIST_END);
-            self.phase = Phase::Line;
-            self.input.take(reading.next_line);
-            return;
+            return self.end_keys(reading);
         };
         if reading.announced == 0 {
             server.partition().ahead(each(rest).take(BATCH));
@@ -147,6 +148,27 @@ impl Connection {
         };
         start(&mut self.output, &ask, (line, b""), server, now);
         self.phase = Phase::Keys(reading);
+    }
+
+    /// Goes on after a line of keys.
+    fn end_keys(&mut self, reading: Reading) {
+        self.output.close_list();
+        self.phase = Phase::Line;
+        self.input.take(reading.next_line);
+    }
+
+    /// An item of a line of keys is lost: one error is the answer to the line, or, if some of the
+    /// items have left, the connection ends.
+    pub(super) fn on_lost_item(&mut self, item: &Whole, text: &mut Vec<u8>) {
+        match (self.output.refuse_list(item), self.phase) {
+            (Refused::Cut, _) => self.finish(),
+            (Refused::Whole { has_keys }, phase) => {
+                say(super::LOST, text);
+                if let (true, Phase::Keys(reading)) = (has_keys, phase) {
+                    self.end_keys(reading);
+                }
+            }
+        }
     }
 
     /// Runs the command of a line whose value is there.
@@ -277,7 +299,11 @@ fn start(
         _ => Cow::Borrowed(line),
     };
     let is_silent = ask.is_silent();
-    output.send(Form::Text { is_silent }, |ticket| {
+    let form = match ask {
+        Ask::Get { .. } => Form::Item,
+        _ => Form::Text { is_silent },
+    };
+    output.send(form, |ticket| {
         std::iter::once(Errand::text(ticket, owner, (&line, value)))
     });
 }
