@@ -11,10 +11,10 @@
 //! | [`stranger`] | an attacker at the control port, without a nexus |
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
-//! | [`linear`] | whether a history of operations has an order that explains it |
+//! | [`linear`] | whether some order explains a history of operations |
 //! | [`random`] | numbers from a seed |
 //! | [`address`] | loopback addresses that no other test uses |
-//! | [`child`], [`wait`] | the program of a test in a process of its own; waits for other processes |
+//! | [`child`], [`wait`] | the program of a test in its own process; waits for other processes |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
 //! | [`descriptors`] | as many open files as a test needs |
 //! | [`folder`] | a folder for files, which goes away with its test |

@@ -16,10 +16,11 @@ const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 /// Sections whose headings begin like this may also differ. The look-ups are measured only as one
 /// codegen unit, Dunlin also as a user builds it. And cargo warns about a section for a package
 /// that the workspace does not have.
-const MAY_DIFFER: [&str; 3] = [
+const MAY_DIFFER: [&str; 4] = [
     "[profile.release",
     "[profile.lto",
     "[profile.dev.package.dunlin-",
+    "[profile.dev.package.protobuf]",
 ];
 
 const DEPENDENCIES: &str = "[workspace.dependencies]";

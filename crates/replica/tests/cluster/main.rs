@@ -20,7 +20,7 @@ mod stage;
 use stage::{Bug, Sum, run_seed};
 
 /// The seeds of a run without bugs.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 80;
 /// The seeds among which a planted bug must show.
 #[cfg(feature = "mutants")]
 const BUG_SEEDS: usize = 400;
