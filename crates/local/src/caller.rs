@@ -1,6 +1,7 @@
 //! How a future reaches its endpoint: [`Caller`], a handle of a few bytes, which any code of this
 //! thread may clone.
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use dunlin_core::{CallOptions, Nanos, Peer, Session, SessionInfo};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_service::{Error, Link, Peers};
-use dunlin_wire::ReqType;
+use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::call::{Call, Reply};
 use crate::failed::Failed;
@@ -90,6 +91,28 @@ impl Caller {
     /// Waits until the clock that [`Self::now`] reads shows this time.
     pub fn sleep_until(&self, at: Nanos) -> Sleep {
         Sleep::new(Rc::clone(&self.state), at)
+    }
+
+    /// Runs a future for this time at most, and returns its output. After that time, drops the
+    /// future where it waits, and returns `None`; a request that is dropped with it ends with
+    /// [`ErrorCode::TIMED_OUT`].
+    pub async fn within<F: Future>(&self, span: Duration, future: F) -> Option<F::Output> {
+        let mut future = pin!(Some(future));
+        let mut sleep = pin!(self.sleep(span));
+        let output = std::future::poll_fn(|context| {
+            if let Some(running) = future.as_mut().as_pin_mut()
+                && let Poll::Ready(output) = running.poll(context)
+            {
+                return Poll::Ready(Some(output));
+            }
+            sleep.as_mut().poll(context).map(|()| None)
+        });
+        let output = output.await;
+        if output.is_none() {
+            let drop = || future.set(None);
+            self.state.drop_with(ErrorCode::TIMED_OUT, drop);
+        }
+        output
     }
 
     /// Runs another future concurrently with this one. That takes an allocation; the end of the

@@ -236,7 +236,7 @@ impl OwnedRequest {
         let Some(state) = parts.keep() else { return };
         let done = state.with(|cx| {
             if let Some(ticket) = ticket {
-                let _ = cx.abandon(ticket);
+                state.end_dropped(ticket, cx);
             }
         });
         if let (None, Some(ticket)) = (done, ticket) {

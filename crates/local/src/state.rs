@@ -13,9 +13,10 @@ use std::rc::Weak;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use dunlin_core::{Cx, Nanos, Session, Ticket};
+use dunlin_core::{Cx, Nanos, Refuse, Session, Ticket};
 use dunlin_nexus::FailedConnect;
 use dunlin_service::Error;
+use dunlin_wire::ErrorCode;
 
 use crate::calls::Calls;
 use crate::lent::Lent;
@@ -48,6 +49,8 @@ pub(super) struct State {
     pub(super) remote: Arc<Remote>,
     /// Tickets of requests that were dropped while the endpoint was in use.
     pub(super) abandoned: RefCell<Vec<Ticket>>,
+    /// The code with which requests end that are dropped now; `None`: they count as unanswered.
+    dropped_with: Cell<Option<ErrorCode>>,
     /// Memory of requests that are over, for new ones.
     #[expect(clippy::vec_box, reason = "a request is moved as its box")]
     requests: RefCell<Vec<Box<Parts>>>,
@@ -101,6 +104,32 @@ impl State {
     #[inline]
     pub(super) fn keep_request(&self, parts: Box<Parts>) {
         self.requests.borrow_mut().push(parts);
+    }
+
+    /// Runs `drop`. Requests that it drops end with this code.
+    #[cold]
+    pub(super) fn drop_with(&self, code: ErrorCode, drop: impl FnOnce()) {
+        /// Removes the code, even if a drop panics.
+        struct Until<'a>(&'a State);
+
+        impl Drop for Until<'_> {
+            fn drop(&mut self) {
+                self.0.dropped_with.set(None);
+            }
+        }
+
+        self.dropped_with.set(Some(code));
+        let _until = Until(self);
+        drop();
+    }
+
+    /// Ends a request that was dropped without an answer.
+    pub(super) fn end_dropped(&self, ticket: Ticket, cx: &mut Cx<'_>) {
+        match self.dropped_with.get() {
+            Some(code) => ticket.refuse(cx, code),
+            // The client may have gone.
+            None => drop(cx.abandon(ticket)),
+        }
     }
 
     /// Whether no future waits to be polled.

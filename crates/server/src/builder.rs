@@ -15,6 +15,7 @@ use tower_service::Service;
 use crate::error::ServeError;
 #[cfg(feature = "tower")]
 use crate::layer::{Handlers, Inbound, Layer, Methods};
+use crate::limits::{self, Gate, Limits};
 use crate::running::{Drained, Endpoint, Running, Times};
 use crate::signals::Caught;
 use crate::thread::{Make, OfFutures, OfPolls, ServerThread};
@@ -32,8 +33,10 @@ const LEAST_STUCK: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub enum Server {}
 
-/// Registers a service of futures with a thread's endpoint, below the layers if there are some.
-type Serve = Arc<dyn Fn(&mut Local<Auto>, &ServerThread, &Layers) + Send + Sync>;
+/// Registers a service of futures with a thread's endpoint, below the layers and after the gate if
+/// there are some.
+type Serve =
+    Arc<dyn Fn(&mut Local<Auto>, &ServerThread, &Layers, Option<&Arc<Gate>>) + Send + Sync>;
 
 /// The layers around all services of futures.
 #[cfg(feature = "tower")]
@@ -44,7 +47,8 @@ type Layers = ();
 /// The services of a server.
 enum Services {
     None,
-    Futures(Vec<Serve>),
+    /// Each with its own limits, if it has some.
+    Futures(Vec<(Serve, Option<Limits>)>),
     Polls(Arc<Make>),
     /// An error: both kinds of services, or a second call of [`ServerBuilder::poll`].
     Mixed,
@@ -81,6 +85,8 @@ pub struct ServerBuilder {
     endpoint: Arc<Endpoint>,
     services: Services,
     layers: Layers,
+    /// The limits of services that have none of their own.
+    limits: Limits,
     times: Times,
     /// Whether an endpoint answers health.
     health: bool,
@@ -101,6 +107,7 @@ impl Server {
             endpoint: Arc::new(|builder| builder),
             services: Services::None,
             layers: Layers::default(),
+            limits: Limits::default(),
             times: Times {
                 delay: Duration::ZERO,
                 timeout: DRAIN_TIMEOUT,
@@ -146,20 +153,26 @@ impl ServerBuilder {
     /// that is a `KvServer`. Each thread makes its own service with `make`, which can capture an
     /// `Arc` with the state that all threads share.
     pub fn service<S: AsyncService<OwnedRequest>>(
-        mut self,
+        self,
         make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
     ) -> Self {
-        let serve: Serve = Arc::new(move |local, thread, layers| {
-            serve(local, make(thread.clone()), layers);
-        });
-        self.services = match self.services {
-            Services::None => Services::Futures(vec![serve]),
-            Services::Futures(mut all) => {
-                all.push(serve);
-                Services::Futures(all)
-            }
-            Services::Polls(_) | Services::Mixed => Services::Mixed,
-        };
+        self.add(None, make)
+    }
+
+    /// Like [`Self::service`], for a service with limits of its own, in place of those of
+    /// [`Self::limits`].
+    pub fn service_within<S: AsyncService<OwnedRequest>>(
+        self,
+        limits: Limits,
+        make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
+    ) -> Self {
+        self.add(Some(limits), make)
+    }
+
+    /// Sets the limits of each service of futures that has none of its own. They hold for each
+    /// service apart, and before its layers.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -180,8 +193,27 @@ impl ServerBuilder {
         self
     }
 
+    fn add<S: AsyncService<OwnedRequest>>(
+        mut self,
+        limits: Option<Limits>,
+        make: impl Fn(ServerThread) -> S + Send + Sync + 'static,
+    ) -> Self {
+        let serve: Serve = Arc::new(move |local, thread, layers, gate| {
+            serve(local, make(thread.clone()), layers, gate);
+        });
+        self.services = match self.services {
+            Services::None => Services::Futures(vec![(serve, limits)]),
+            Services::Futures(mut all) => {
+                all.push((serve, limits));
+                Services::Futures(all)
+            }
+            Services::Polls(_) | Services::Mixed => Services::Mixed,
+        };
+        self
+    }
+
     /// Serves on the poll API: `state` makes the state of the thread with the given number, and
-    /// `on` registers its handlers (`KvPoll::register`).
+    /// `on` registers its handlers (`KvPoll::register`). They have no [`Self::limits`].
     pub fn poll<A: 'static>(
         mut self,
         state: impl Fn(usize) -> A + Send + Sync + 'static,
@@ -256,7 +288,7 @@ impl ServerBuilder {
     /// # Errors
     /// The port is taken, two methods have one number, or another reason in [`ServeError`].
     pub fn start(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Running, ServeError> {
-        let make = self.services.make(self.layers)?;
+        let make = self.services.make(self.layers, self.limits)?;
         let nexus = self.nexus.any_port(self.any_port).bind(at);
         let nexus = nexus.map_err(ServeError::Nexus)?;
         let mut running = Running::new(nexus, self.times);
@@ -276,43 +308,63 @@ impl ServerBuilder {
 }
 
 impl Services {
-    fn make(self, layers: Layers) -> Result<Arc<Make>, ServeError> {
+    fn make(self, layers: Layers, limits: Limits) -> Result<Arc<Make>, ServeError> {
         match self {
             Self::None => Err(ServeError::NoService),
             #[cfg(feature = "tower")]
             Self::Polls(_) if layers.is_some() => Err(ServeError::LayersOfPolls),
+            Self::Polls(_) if limits != Limits::default() => Err(ServeError::LimitsOfPolls),
             Self::Mixed => Err(ServeError::Mixed),
             Self::Polls(make) => Ok(make),
-            Self::Futures(all) => Ok(Arc::new(move |index, builder| {
-                let serve = |local: &mut Local<Auto>, thread: &ServerThread| {
-                    all.iter().for_each(|serve| serve(local, thread, &layers));
-                };
-                Ok(Box::new(OfFutures::new(index, builder, serve)?))
-            })),
+            Self::Futures(all) => {
+                // All threads share the gate of a service.
+                let gated =
+                    |(serve, own): (Serve, Option<Limits>)| (serve, own.unwrap_or(limits).gate());
+                let all: Vec<_> = all.into_iter().map(gated).collect();
+                Ok(Arc::new(move |index, builder| {
+                    let serve = |local: &mut Local<Auto>, thread: &ServerThread| {
+                        for (serve, gate) in &all {
+                            serve(local, thread, &layers, gate.as_ref());
+                        }
+                    };
+                    Ok(Box::new(OfFutures::new(index, builder, serve)?))
+                }))
+            }
         }
     }
 }
 
 #[cfg(feature = "tower")]
-fn serve<S: AsyncService<OwnedRequest>>(local: &mut Local<Auto>, service: S, layers: &Layers) {
+fn serve<S: AsyncService<OwnedRequest>>(
+    local: &mut Local<Auto>,
+    service: S,
+    layers: &Layers,
+    gate: Option<&Arc<Gate>>,
+) {
     match layers {
         Some(layers) => {
             local.add_service::<S>();
-            layers.serve(local, Handlers::of(service), Methods::of::<S>());
+            layers.serve(local, Handlers::of(service), Methods::of::<S>(), gate);
         }
-        None => local.serve_typed(service),
+        None => limits::serve(local, service, gate),
     }
 }
 
 #[cfg(not(feature = "tower"))]
-fn serve<S: AsyncService<OwnedRequest>>(local: &mut Local<Auto>, service: S, (): &Layers) {
-    local.serve_typed(service);
+fn serve<S: AsyncService<OwnedRequest>>(
+    local: &mut Local<Auto>,
+    service: S,
+    (): &Layers,
+    gate: Option<&Arc<Gate>>,
+) {
+    limits::serve(local, service, gate);
 }
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder")
             .field("threads", &self.threads)
+            .field("limits", &self.limits)
             .field("times", &self.times)
             .field("health", &self.health)
             .field("health_stuck", &self.health_stuck)

@@ -27,6 +27,8 @@ pub enum ServeError {
     /// The server has layers and serves on the poll API, whose handlers layers cannot wrap.
     #[cfg(feature = "tower")]
     LayersOfPolls,
+    /// The server has limits and serves on the poll API, whose handlers limits cannot hold back.
+    LimitsOfPolls,
     /// A service panicked while it was made.
     Panicked,
 }
@@ -51,6 +53,11 @@ impl fmt::Display for ServeError {
                 "layers wrap services of futures alone: serve this one by `service`, or without \
                  `layer`",
             ),
+            Self::LimitsOfPolls => f.write_str(
+                "limits hold for services of futures alone: serve this one by `service`, or \
+                 without `limits` and the options `server.max_message`, `server.max_calls` and \
+                 `server.timeout`",
+            ),
             Self::Panicked => f.write_str("a service panicked while it was made"),
         }
     }
@@ -62,7 +69,11 @@ impl std::error::Error for ServeError {
             Self::Nexus(error) => Some(error),
             Self::Endpoint(error) => Some(error),
             Self::Thread(error) | Self::Signals(error) => Some(error),
-            Self::NoService | Self::SameNumber(_) | Self::Mixed | Self::Panicked => None,
+            Self::NoService
+            | Self::SameNumber(_)
+            | Self::Mixed
+            | Self::LimitsOfPolls
+            | Self::Panicked => None,
             #[cfg(feature = "tower")]
             Self::LayersOfPolls => None,
         }

@@ -12,19 +12,28 @@ mod inbound;
 
 use std::error::Error as StdError;
 use std::future::poll_fn;
+use std::sync::Arc;
 
 use dunlin_local::{Local, OwnedRequest};
-use dunlin_service::{AsyncService, META};
+use dunlin_service::{AsyncService, Error, META};
 use dunlin_transport::auto::Auto;
 use dunlin_wire::ReqType;
 use tower_service::Service;
+
+use crate::limits::Gate;
 
 pub use handlers::{Handlers, Handling};
 pub use inbound::Inbound;
 
 /// Registers the handlers of a service with an endpoint, with layers around them.
 pub(crate) trait Layer: Send + Sync {
-    fn serve(&self, local: &mut Local<Auto>, handlers: Handlers, methods: Methods);
+    fn serve(
+        &self,
+        local: &mut Local<Auto>,
+        handlers: Handlers,
+        methods: Methods,
+        gate: Option<&Arc<Gate>>,
+    );
 }
 
 /// Numbers and names of a service's methods.
@@ -49,23 +58,48 @@ where
     L: Service<Inbound, Response = ()> + Clone + 'static,
     L::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    fn serve(&self, local: &mut Local<Auto>, handlers: Handlers, methods: Methods) {
+    fn serve(
+        &self,
+        local: &mut Local<Auto>,
+        handlers: Handlers,
+        methods: Methods,
+        gate: Option<&Arc<Gate>>,
+    ) {
         let layered = self(handlers);
         for (place, number) in methods.numbers.iter().enumerate() {
             let name = methods.names.get(place).copied().unwrap_or_default();
             for req_type in [*number, *number | META] {
-                let layered = layered.clone();
-                local.serve(ReqType(req_type), move |request, _| {
-                    let (mut layered, inbound) = (layered.clone(), Inbound::new(request, name));
-                    async move {
-                        // A layer that fails drops the request, which answers the client.
-                        if poll_fn(|context| layered.poll_ready(context)).await.is_ok() {
-                            let _ = layered.call(inbound).await;
-                        }
-                        Ok(())
+                let (req_type, layered) = (ReqType(req_type), layered.clone());
+                match gate.map(Arc::clone) {
+                    None => {
+                        local.serve(req_type, move |request, _| through(&layered, request, name));
                     }
-                });
+                    Some(gate) => local.serve(req_type, move |request, caller| {
+                        let layered = layered.clone();
+                        let answer = move |request| through(&layered, request, name);
+                        Arc::clone(&gate).pass(request, caller, answer)
+                    }),
+                }
             }
         }
+    }
+}
+
+/// Sends a request through the layers.
+fn through<L>(
+    layered: &L,
+    request: OwnedRequest,
+    name: &'static str,
+) -> impl Future<Output = Result<(), Error>> + use<L>
+where
+    L: Service<Inbound, Response = ()> + Clone + 'static,
+{
+    let (mut layered, inbound) = (layered.clone(), Inbound::new(request, name));
+    async move {
+        // A layer that fails drops the request, which answers the client.
+        if poll_fn(|context| layered.poll_ready(context)).await.is_ok() {
+            let _ = layered.call(inbound).await;
+        }
+        Ok(())
     }
 }

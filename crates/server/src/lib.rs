@@ -16,6 +16,7 @@
 //! | `phase.rs` | the phase in which all threads are |
 //! | `signals.rs` | SIGINT and SIGTERM |
 //! | `layer.rs`, `layer/` | tower services around the handlers |
+//! | `limits.rs` | limits of a service: messages, calls at once, time |
 //! | `error.rs` | why a server does not start |
 //!
 //! Invariant: a request that has reached a handler is answered, unless the drain exceeds its limit
@@ -28,6 +29,7 @@ mod error;
 mod health;
 #[cfg(feature = "tower")]
 mod layer;
+mod limits;
 mod own;
 mod phase;
 #[cfg(feature = "reflect")]
@@ -41,6 +43,7 @@ pub use error::ServeError;
 pub use health::{HealthError, HealthState, ask_health};
 #[cfg(feature = "tower")]
 pub use layer::{Handlers, Handling, Inbound};
+pub use limits::Limits;
 #[cfg(feature = "reflect")]
 pub use reflection::{ReflectError, Reflector};
 pub use running::{Drained, Running};

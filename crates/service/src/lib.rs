@@ -76,8 +76,8 @@ pub use dunlin_service_macros::service;
 pub use error::{CallFailure, Error, Failure, NotSent};
 pub use frame::{Front, META};
 pub use link::{
-    AsyncService, IncomingRequest, Link, Refusal, SendService, Unary, answer, context_of, notify,
-    open, open_owned,
+    AsyncService, IncomingRequest, Link, Refusal, SendService, Unary, answer, context_of,
+    message_of, notify, open, open_owned,
 };
 pub use meta::{MAX_ENTRIES, MAX_KEY, MAX_KEYS, Meta, MetaError, Metadata};
 pub use method::{Method, ViewOf};

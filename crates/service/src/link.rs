@@ -101,6 +101,8 @@ pub enum Refusal {
     UnknownMethod,
     /// The request is not a valid message of the method.
     Undecodable,
+    /// The request is larger than its service accepts.
+    TooLarge,
     /// The server has no room for the request.
     Overloaded,
     /// The threads that run the service's methods have ended.
@@ -113,6 +115,7 @@ impl Refusal {
         match self {
             Self::UnknownMethod => ErrorCode::UNKNOWN_TYPE,
             Self::Undecodable => ErrorCode::UNDECODABLE,
+            Self::TooLarge => ErrorCode::TOO_LARGE,
             Self::Overloaded => ErrorCode::OVERLOADED,
             Self::ShuttingDown => ErrorCode::SHUTTING_DOWN,
         }
@@ -299,10 +302,19 @@ pub fn context_of<'a, R: IncomingRequest>(
     request: &'a R,
     method: &'static str,
 ) -> Result<Context<'a>, DecodeError> {
+    message_of(request, method).map(|(context, _)| context)
+}
+
+/// Like [`context_of`], but also returns the bytes of the message.
+///
+/// # Errors
+/// As for [`context_of`].
+pub fn message_of<'a, R: IncomingRequest>(
+    request: &'a R,
+    method: &'static str,
+) -> Result<(Context<'a>, &'a [u8]), DecodeError> {
     let (session, req_type) = (request.session(), request.req_type());
-    let now = || request.now();
-    let (context, _) = poll::split(session, req_type, request.data(), now, method)?;
-    Ok(context)
+    poll::split(session, req_type, request.data(), || request.now(), method)
 }
 
 /// Like [`open`], but returns a message that the handler owns.

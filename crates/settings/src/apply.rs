@@ -163,6 +163,10 @@ impl Settings {
             FieldOf::Server(lens) => Some(lens),
             _ => None,
         });
+        let bytes = options.max_message.map(|bytes| bytes as usize);
+        let calls = options.max_calls.map(|calls| calls as usize);
+        let limits = dunlin_server::Limits::default().max_message(bytes);
+        let limits = limits.max_calls(calls).timeout(options.timeout);
         let settings = self.clone();
         dunlin_server::Server::builder()
             .nexus(self.nexus())
@@ -173,6 +177,7 @@ impl Settings {
             .drain_timeout(options.drain_timeout)
             .health(options.health)
             .health_stuck(options.health_stuck)
+            .limits(limits)
     }
 
     /// Options for new sessions: `session.*`.

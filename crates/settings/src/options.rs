@@ -42,6 +42,9 @@ pub(super) struct ServerOptions {
     pub(super) drain_timeout: Duration,
     pub(super) health: bool,
     pub(super) health_stuck: Duration,
+    pub(super) max_message: Option<u32>,
+    pub(super) max_calls: Option<u32>,
+    pub(super) timeout: Option<Duration>,
 }
 
 /// Options of the transport `xdp`, except those of its socket, which are `udp.*`.
@@ -96,6 +99,9 @@ impl Default for ServerOptions {
             drain_timeout: Duration::from_secs(30),
             health: true,
             health_stuck: Duration::from_secs(1),
+            max_message: None,
+            max_calls: None,
+            timeout: None,
         }
     }
 }

@@ -46,6 +46,8 @@ impl ErrorCode {
     /// The handler itself refused the request, because it is overloaded: it has rejected the
     /// request with [`Self::OVERLOADED`].
     pub const REFUSED: Self = Self(11);
+    /// The service's time-out has passed. The handler may have run in part, and runs no longer.
+    pub const TIMED_OUT: Self = Self(12);
 
     const APPLICATION: u32 = 0x1_0000;
 
@@ -87,8 +89,8 @@ impl ErrorCode {
             _ if self.as_application().is_some() => Ran::Yes,
             // Several codes prove nothing. If a handler panics, the rest of its batch fails before
             // the handler has seen it. A response that has been given back may itself have been an
-            // error. A cancelled request may have run or not. A newer server's code may mean
-            // anything.
+            // error. A request that was cancelled or timed out may have run or not. A newer
+            // server's code may mean anything.
             _ => Ran::Unknown,
         }
     }
@@ -141,6 +143,7 @@ impl fmt::Display for ErrorCode {
             Self::SHUTTING_DOWN => "the server is shutting down",
             Self::NO_RESPONSE_MEMORY => "no memory for the response",
             Self::REFUSED => "refused by the handler",
+            Self::TIMED_OUT => "the time-out of the service has passed",
             Self(code) => return write!(f, "error {code:#x}"),
         })
     }

@@ -21,7 +21,7 @@ fn late(ran: Ran) -> RpcError {
 }
 
 fn codes() -> impl Iterator<Item = ErrorCode> {
-    (0..=12)
+    (0..=13)
         .chain([0x1_0000, 0x1_FFFF, 0x2_0000])
         .map(ErrorCode)
 }
@@ -87,6 +87,8 @@ fn each_line_of_the_table() {
         (code(ErrorCode::NO_RESPONSE_MEMORY), [Never; 2]),
         (code(ErrorCode::REFUSED), [Never; 2]),
         (code(ErrorCode::HANDLER_FAILED), [Never; 2]),
+        (code(ErrorCode::TOO_LARGE), [Never; 2]),
+        (code(ErrorCode::TIMED_OUT), [Never; 2]),
         (code(ErrorCode::RESPONSE_GONE), [Never; 2]),
         (code(ErrorCode::UNKNOWN_TYPE), [Never; 2]),
         (claim(ErrorCode::UNKNOWN_TYPE), [Never; 2]),

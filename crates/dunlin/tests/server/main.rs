@@ -1,5 +1,5 @@
-//! Servers over shared memory and UDP: how they start, which clients find them, their health and
-//! layers, and how they end: under load, by signals, and with requests that never finish.
+//! Servers over shared memory and UDP: how they start, which clients find them, their health,
+//! layers, limits and reflection, and how they end: under load, by signals, and with requests that never finish.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,6 +8,7 @@ mod drain;
 mod drill;
 mod health;
 mod layers;
+mod limits;
 mod reflect;
 mod service;
 mod shop;

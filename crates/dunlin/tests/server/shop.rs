@@ -116,7 +116,7 @@ pub(crate) trait Shop {
     /// The method's name, the tenant, and whether the client has a deadline.
     #[method(8)]
     fn context(nothing: ()) -> (String, Option<String>, bool);
-    /// Never completes.
+    /// Counts as a visit, and never completes.
     #[method(9)]
     fn hang(nothing: ()) -> ();
 }
@@ -168,7 +168,7 @@ impl Keeper {
         self.visits.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.visits.load(Ordering::Relaxed)
     }
 }
@@ -216,6 +216,7 @@ impl Shop for Keeper {
     }
 
     async fn hang(&self, (): (), _: Context<'_>) {
+        self.visit_once();
         std::future::pending().await
     }
 }
@@ -254,6 +255,7 @@ impl ShopSend for Keeper {
     }
 
     async fn hang(&self, (): (), _: Context<'_>) {
+        self.visit_once();
         std::future::pending().await
     }
 }

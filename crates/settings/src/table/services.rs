@@ -103,4 +103,28 @@ pub(super) const SERVER: &[Setting] = &[
         "a server one of whose threads makes no turn for this time answers that it does not serve",
     )
     .within(250 * MS..=HOUR),
+    server(
+        "server.max_message",
+        Unit::Bytes,
+        |server| &mut server.max_message,
+        "most bytes of a request of one service, without metadata; `none`: `endpoint.max_message`",
+    )
+    .within(0..=1 << 30)
+    .words(&["none"]),
+    server(
+        "server.max_calls",
+        Unit::Count,
+        |server| &mut server.max_calls,
+        "most calls that a service runs at once, on all threads together; further ones are refused",
+    )
+    .within(1..=1 << 20)
+    .words(&["none"]),
+    server(
+        "server.timeout",
+        MILLIS,
+        |server| &mut server.timeout,
+        "time of a call whose client gives no deadline; then its handler is dropped",
+    )
+    .within(MS..=24 * HOUR)
+    .words(&["none"]),
 ];

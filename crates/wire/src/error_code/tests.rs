@@ -5,7 +5,7 @@ use std::string::ToString;
 
 use super::{ErrorCode, Ran};
 
-const OWN: [(ErrorCode, u32); 11] = [
+const OWN: [(ErrorCode, u32); 12] = [
     (ErrorCode::UNKNOWN_TYPE, 1),
     (ErrorCode::TOO_LARGE, 2),
     (ErrorCode::RESPONSE_TOO_LARGE, 3),
@@ -17,6 +17,7 @@ const OWN: [(ErrorCode, u32); 11] = [
     (ErrorCode::SHUTTING_DOWN, 9),
     (ErrorCode::NO_RESPONSE_MEMORY, 10),
     (ErrorCode::REFUSED, 11),
+    (ErrorCode::TIMED_OUT, 12),
 ];
 
 #[test]
@@ -50,10 +51,10 @@ fn codes_without_a_name_can_still_be_shown() {
 #[test]
 fn every_code_says_if_the_handler_ran() {
     let said = |code: u32| ErrorCode(code).ran();
-    let own: std::vec::Vec<_> = (0..=12).map(said).collect();
+    let own: std::vec::Vec<_> = (0..=13).map(said).collect();
     let (no, yes, unknown) = (Ran::No, Ran::Yes, Ran::Unknown);
     let expected = [
-        unknown, no, no, yes, no, unknown, unknown, unknown, no, no, yes, yes, unknown,
+        unknown, no, no, yes, no, unknown, unknown, unknown, no, no, yes, yes, unknown, unknown,
     ];
     assert_eq!(own, expected);
     for code in [0x1_0000, 0x1_FFFF] {

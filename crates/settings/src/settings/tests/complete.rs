@@ -25,7 +25,7 @@ const NO_OPTIONS: [&str; 2] = [
 ];
 
 /// Fields whose names differ from those of their rows.
-const RENAMED: [(&str, &str); 13] = [
+const RENAMED: [(&str, &str); 14] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),
     ("builder.transport.shm.", "shm."),
@@ -36,6 +36,7 @@ const RENAMED: [(&str, &str); 13] = [
     ("connect.session.", "session."),
     ("connect.", "session."),
     ("channel.options.", "channel."),
+    ("server.limits.", "server."),
     ("server.times.", "server.drain_"),
     ("_bytes", ""),
     ("_us", ""),

@@ -1,0 +1,158 @@
+//! Limits of services: messages that are too long, calls that are too many, and handlers that take
+//! too long. The clients have sessions, so nothing is repeated.
+
+use std::time::Duration;
+
+use dunlin::service::Meta;
+use dunlin::service::reflect::Returned;
+use dunlin::{
+    AsyncError, ErrorCode, Limits, Offload, Ran, ReflectError, Reflector, RpcError, Running,
+    ServeError,
+};
+use futures::FutureExt;
+
+use crate::layers::{Gate, Seen};
+use crate::reflect::{Threads, client};
+use crate::service::{Book, WorkClient, Worker};
+use crate::shop::{Keeper, ShopClient, ShopPoll, ShopSendServer, ShopServer};
+use crate::{PATIENCE, WAYS, Way, block_on, until};
+
+const ANY: &str = "127.0.0.1:0";
+
+/// The method's value, or the code and the proof with which the call ended.
+fn call(client: &mut Reflector, method: &str, json: &str) -> Result<String, (ErrorCode, Ran)> {
+    let called = client.call(method, json, None, &Meta::new());
+    match called {
+        Ok(Some(Returned::Value(json))) => Ok(json),
+        Err(ReflectError::Call(AsyncError::Rpc(RpcError::Rejected(code, ran)))) => Err((code, ran)),
+        other => panic!("{other:?}"),
+    }
+}
+
+const TOO_LARGE: Result<String, (ErrorCode, Ran)> = Err((ErrorCode::TOO_LARGE, Ran::No));
+const OVERLOADED: Result<String, (ErrorCode, Ran)> = Err((ErrorCode::OVERLOADED, Ran::No));
+const TIMED_OUT: Result<String, (ErrorCode, Ran)> = Err((ErrorCode::TIMED_OUT, Ran::Unknown));
+
+/// A server of one thread, with these limits and the layer of the tests of layers.
+fn layered(way: Way, limits: Limits) -> (Running, Keeper, Seen) {
+    let (keeper, seen) = (Keeper::default(), Seen::default());
+    let (made, noted) = (keeper.clone(), seen.clone());
+    let server = way.server().limits(limits).reflect(true);
+    let server = server.service(move |_| ShopServer(made.clone()));
+    let server = server.layer(move |handlers| Gate::new(handlers, &noted));
+    (server.start(ANY).unwrap(), keeper, seen)
+}
+
+#[test]
+fn a_message_above_the_limit_reaches_no_layer() {
+    for way in WAYS {
+        let (server, _, seen) = layered(way, Limits::default().max_message(16));
+        let mut client = client(way, &server);
+        assert_eq!(
+            call(&mut client, "Shop.shout", r#""sixteen-letters!""#),
+            Ok(r#""SIXTEEN-LETTERS!""#.to_owned())
+        );
+        assert_eq!(
+            call(&mut client, "Shop.shout", r#""seventeen-letters""#),
+            TOO_LARGE
+        );
+        assert_eq!(seen.lock().unwrap().len(), 1);
+        // Metadata do not count.
+        let mut meta = Meta::new();
+        meta.add("tenant", "blue").unwrap();
+        let called = client.call("Shop.shout", r#""sixteen-letters!""#, None, &meta);
+        assert!(called.is_ok(), "{called:?}");
+        let called = client.call("Shop.shout", r#""seventeen-letters""#, None, &meta);
+        let Err(ReflectError::Call(AsyncError::Rpc(RpcError::Rejected(code, _)))) = called else {
+            panic!("{called:?}");
+        };
+        assert_eq!(code, ErrorCode::TOO_LARGE);
+        assert_eq!(seen.lock().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn calls_above_the_limit_are_refused_until_others_end() {
+    for way in WAYS {
+        let keeper = Keeper::default();
+        let made = keeper.clone();
+        let server = way.server().threads(2).reflect(true);
+        let server = server.limits(Limits::default().max_calls(2));
+        let server = server.service(move |_| ShopServer(made.clone()));
+        let server = server.start(ANY).unwrap();
+        let shop = ShopClient::over(way.open(server.address()));
+        // One on each thread: the limit is one of the server.
+        let mut calls = [0, 1].map(|thread| Box::pin(shop.hang(&()).endpoint(thread)));
+        until(|| {
+            for call in &mut calls {
+                assert!(call.now_or_never().is_none());
+            }
+            keeper.count() == 2
+        });
+        let mut client = client(way, &server);
+        assert_eq!(call(&mut client, "Shop.visits", "null"), OVERLOADED);
+        assert_eq!(call(&mut client, "Shop.visits", "null"), OVERLOADED);
+        // The client gives one up.
+        drop(calls);
+        until(|| call(&mut client, "Shop.visits", "null") == Ok("2".to_owned()));
+    }
+}
+
+#[test]
+fn a_call_without_a_deadline_ends_at_the_time_out() {
+    let limits = Limits::default().timeout(Duration::from_millis(50));
+    let limits = limits.max_calls(1);
+    for way in WAYS {
+        let (layered, keeper, _) = layered(way, limits);
+        let sent = keeper.clone();
+        let server = way.server().limits(limits).reflect(true);
+        let offloaded =
+            server.service(move |_| Offload::new(ShopSendServer(sent.clone()), Threads));
+        for server in [layered, offloaded.start(ANY).unwrap()] {
+            let mut client = client(way, &server);
+            assert_eq!(call(&mut client, "Shop.hang", "null"), TIMED_OUT);
+            // It runs no longer, so its place is free.
+            assert!(call(&mut client, "Shop.visits", "null").is_ok());
+            // The client's own deadline counts instead.
+            let deadline = Some(Duration::from_millis(200));
+            let called = client.call("Shop.hang", "null", deadline, &Meta::new());
+            let Err(ReflectError::Call(AsyncError::Rpc(RpcError::DeadlinePassed(_)))) = called
+            else {
+                panic!("{called:?}");
+            };
+        }
+        assert_eq!(keeper.count(), 4);
+    }
+}
+
+#[test]
+fn a_service_has_its_own_limits_in_place_of_the_servers() {
+    let book = std::sync::Arc::<Book>::default();
+    let server = Way::Shm.server().reflect(true);
+    let server = server.limits(Limits::default().max_message(0));
+    let server = server.service(Worker::server(&book));
+    let server = server.service_within(Limits::default(), |_| ShopServer(Keeper::default()));
+    let server = server.start(ANY).unwrap();
+    let mut client = client(Way::Shm, &server);
+    assert_eq!(
+        call(&mut client, "Shop.shout", "\"a\""),
+        Ok("\"A\"".to_owned())
+    );
+    let work = WorkClient::over(Way::Shm.open(server.address()));
+    let refused = block_on(work.run(&(1, 0))).unwrap_err().to_string();
+    assert!(refused.contains("too large"), "{refused}");
+    assert_eq!(block_on(work.thread(&())).unwrap(), 0);
+}
+
+#[test]
+fn limits_hold_for_services_of_futures_alone() {
+    let server = Way::Shm
+        .server()
+        .limits(Limits::default().timeout(PATIENCE));
+    let server = server.poll(|_| Keeper::default(), ShopPoll::register);
+    let refused = server.start(ANY).map(drop);
+    assert!(
+        matches!(refused, Err(ServeError::LimitsOfPolls)),
+        "{refused:?}"
+    );
+}
