@@ -64,6 +64,11 @@ impl Child {
         line.expect("the child prints a line")
     }
 
+    /// The child's lines that have not been taken, until it has ended.
+    pub fn rest(&self) -> Vec<String> {
+        self.lines.iter().collect()
+    }
+
     /// Sends a signal, named as for the command `kill`: `TERM`.
     ///
     /// # Panics

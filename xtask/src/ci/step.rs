@@ -33,11 +33,14 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
     -- -D warnings";
 
 /// The tests that find planted bugs. One command builds them, so that crates that several of them
-/// use are compiled once.
-pub(super) const PLANTED: &str = "cargo test --lib --test history --test cluster -p dunlin-sim \
-    -p dunlin-testkit -p dunlin-store -p dunlin-kv -p dunlin-channel -p dunlin-replica --features \
+/// use are compiled once. Porcupine checks the histories of the key-value service, too.
+pub(super) const PLANTED: &str = "out=\"${CARGO_TARGET_DIR:-$PWD/target}/histories\" && \
+    rm -rf \"$out\" && DUNLIN_HISTORIES=\"$out\" \
+    cargo test --lib --test history --test cluster -p dunlin-sim -p dunlin-testkit -p dunlin-store \
+    -p dunlin-kv -p dunlin-channel -p dunlin-replica --features \
     dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-kv/mutants,dunlin-replica/mutants \
-    -- differential:: life:: check:: world:: planted_bug";
+    -- differential:: life:: check:: world:: planted_bug a_history every_history && \
+    cd tools/porcupine && go run . \"$out\"";
 
 /// Attacks a server that a healthy client uses, and compares the client's latency in the phases of
 /// the run. The build is that of the tests, with optimization, but also with checks that a release

@@ -26,7 +26,7 @@ const LAST: Nanos = Nanos::from_millis(4900);
 const GAP: u64 = 40_000_000;
 
 /// Bytes of a value that only fills memory. It is too long to be moved ahead in the log.
-const FILLER: usize = 140_000;
+pub(crate) const FILLER: usize = 140_000;
 
 /// The name of a server in the list.
 pub(crate) fn name_of(server: usize) -> String {

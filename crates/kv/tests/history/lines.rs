@@ -10,13 +10,14 @@ use dunlin_core::Nanos;
 
 use crate::record::{Action, Operation, Outcome};
 
-/// Appends a history to the file of its kind.
-pub(crate) fn write(kind: &str, name: &str, operations: &[Operation]) {
+/// Appends a history and the verdict of the search to the file of its kind.
+pub(crate) fn write(kind: &str, name: &str, is_broken: bool, operations: &[Operation]) {
     let Some(folder) = std::env::var_os("DUNLIN_HISTORIES").map(PathBuf::from) else {
         return;
     };
     std::fs::create_dir_all(&folder).unwrap();
-    let mut text = format!("history {name}\n");
+    let verdict = if is_broken { "broken" } else { "sound" };
+    let mut text = format!("history {name} {verdict}\n");
     for operation in operations {
         line(operation, &mut text);
     }
@@ -25,7 +26,8 @@ pub(crate) fn write(kind: &str, name: &str, operations: &[Operation]) {
     file.unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-fn line(operation: &Operation, text: &mut String) {
+/// Appends the line of an operation.
+pub(crate) fn line(operation: &Operation, text: &mut String) {
     let (action, one, two) = match operation.action {
         Action::Get => ("get", 0, 0),
         Action::Set(number, lifetime) => ("set", number, lifetime.into()),
@@ -46,10 +48,45 @@ fn line(operation: &Operation, text: &mut String) {
         Outcome::Done => ("done", 0, 0),
         Outcome::Unknown => ("unknown", 0, 0),
     };
-    let (begin, end) = (operation.begin.0, operation.end.0.min(Nanos::MAX.0));
+    let (begin, end) = (operation.begin.0, operation.end.0);
     let (server, key) = (operation.server, operation.key);
     let _ = writeln!(
         text,
         "{server} {key} {begin} {end} {action} {one} {two} {outcome} {three} {four}"
     );
+}
+
+/// The operation of a line that another process has written.
+pub(crate) fn read(line: &str) -> Operation {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |at: usize| words[at].parse::<u64>().unwrap();
+    let index = |at: usize| words[at].parse::<usize>().unwrap();
+    Operation {
+        server: index(0),
+        key: index(1),
+        begin: Nanos(number(2)),
+        end: Nanos(number(3)),
+        action: match words[4] {
+            "get" => Action::Get,
+            "set" => Action::Set(number(5), words[6].parse().unwrap()),
+            "add" => Action::Add(number(5)),
+            "cas" => Action::Cas(number(5), number(6)),
+            "count" => Action::Count,
+            "delete" => Action::Delete,
+            "lose" => Action::Lose,
+            "evict" => Action::Evict(number(5)),
+            other => panic!("{other} is no action"),
+        },
+        outcome: match words[7] {
+            "found" => Outcome::Found(number(8), number(9)),
+            "absent" => Outcome::Absent,
+            "present" => Outcome::Present,
+            "differs" => Outcome::Differs,
+            "written" => Outcome::Written(number(8)),
+            "counted" => Outcome::Counted(number(8), number(9)),
+            "done" => Outcome::Done,
+            "unknown" => Outcome::Unknown,
+            other => panic!("{other} is no outcome"),
+        },
+    }
 }

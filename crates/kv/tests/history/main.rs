@@ -1,6 +1,6 @@
 //! Histories of many simulated clients under loss and restarts, of one server and of several that
 //! come and go, and whether each key behaves like a register that one operation at a time changes
-//! (linearizability). Planted bugs must be found.
+//! (linearizability). Planted bugs must be found. A run with real processes has a history too.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | `lines.rs` | histories as files, for a checker in another language |
 //! | `plan.rs` | what a seed decides, planted bugs, and counts |
 //! | `nodes.rs`, `client.rs`, `members.rs` | the simulated processes |
+//! | `processes.rs` | real processes: servers that are killed, and clients |
 //! | `stage.rs` | sessions, restarts, lists, and the run of a seed |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -20,6 +21,7 @@ mod members;
 mod model;
 mod nodes;
 mod plan;
+mod processes;
 mod record;
 mod search;
 mod stage;
@@ -37,7 +39,7 @@ const BUG_SEEDS: u64 = 60;
 fn every_history_has_an_order() {
     let mut sum = Sum::default();
     for seed in 0..SEEDS {
-        match run_seed(seed, Bug::None) {
+        match run_seed(seed, Bug::None).result {
             Ok(seen) => sum = sum.plus(seen),
             Err(what) => panic!("seed {seed}: {what}"),
         }
@@ -54,12 +56,34 @@ fn every_history_has_an_order() {
     assert!(sum.servers > 5 * SEEDS && sum.lists > 3 * SEEDS, "{sum:?}");
 }
 
+#[test]
+fn a_history_of_real_processes_has_an_order() {
+    processes::run();
+}
+
+/// A process of that test; returns at once in any other.
+#[test]
+fn child() {
+    if let Some(role) = dunlin_testkit::child::role() {
+        processes::play(&role);
+    }
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn every_planted_bug_is_found() {
     for (bug, message) in Bug::PLANTED {
-        let found = (0..BUG_SEEDS).find_map(|seed| run_seed(seed, bug).err());
+        let (mut found, mut is_broken) = (None, !bug.breaks_histories());
+        for seed in 0..BUG_SEEDS {
+            let verdict = run_seed(seed, bug);
+            is_broken |= verdict.is_broken;
+            found = found.or(verdict.result.err());
+            if found.is_some() && is_broken {
+                break;
+            }
+        }
         let what = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
         assert!(what.contains(message), "{bug:?}: {what}");
+        assert!(is_broken, "{bug:?}: an order explains each history");
     }
 }

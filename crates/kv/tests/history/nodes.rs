@@ -65,16 +65,23 @@ impl Node for Member {
 #[derive(Clone, Default)]
 pub(crate) struct Evicted(Arc<Mutex<Vec<(usize, u64)>>>);
 
+/// Has a table report the keys and versions that it evicts.
+pub(crate) fn watch(table: &mut Table, mut see: impl FnMut(usize, u64) + Send + 'static) {
+    table.watch(move |departure| {
+        let is_eviction = matches!(departure.reason, Reason::Evicted | Reason::Crowded);
+        let key = (0..KEYS).find(|key| key_bytes(*key) == departure.key);
+        if let (true, Some(key)) = (is_eviction, key) {
+            see(key, departure.version.0);
+        }
+    });
+}
+
 impl Evicted {
-    /// Has a table report what it evicts.
+    /// Keeps the evictions of a table.
     pub(crate) fn watch(&self, table: &mut Table) {
         let all = Arc::clone(&self.0);
-        table.watch(move |departure| {
-            let is_eviction = matches!(departure.reason, Reason::Evicted | Reason::Crowded);
-            let key = (0..KEYS).find(|key| key_bytes(*key) == departure.key);
-            if let (true, Some(key)) = (is_eviction, key) {
-                all.lock().unwrap().push((key, departure.version.0));
-            }
+        watch(table, move |key, version| {
+            all.lock().unwrap().push((key, version));
         });
     }
 

@@ -72,6 +72,11 @@ impl Bug {
         }
     }
 
+    /// Whether the operations of some key have no order.
+    pub(crate) const fn breaks_histories(self) -> bool {
+        !matches!(self, Self::Waits)
+    }
+
     /// Whether the bug needs several servers.
     const fn is_of_fleets(self) -> bool {
         matches!(self, Self::OtherOwner | Self::Waits)

@@ -1,5 +1,7 @@
 //! The search for an order of a key's operations that explains their outcomes.
 
+use std::collections::BTreeMap;
+
 use dunlin_core::Nanos;
 use dunlin_testkit::linear;
 
@@ -26,11 +28,27 @@ impl linear::Operation for Operation {
     }
 }
 
+/// Whether some order explains the operations of each key of each server.
+///
+/// # Errors
+/// In words, for the first key without an order.
+pub(crate) fn check_all(operations: &[Operation]) -> Result<(), String> {
+    let mut registers: BTreeMap<(usize, usize), Vec<Operation>> = BTreeMap::new();
+    for operation in operations {
+        let register = (operation.server, operation.key);
+        registers.entry(register).or_default().push(*operation);
+    }
+    for ((server, key), operations) in registers {
+        check(&operations).map_err(|what| format!("key {key} of server {server}: {what}"))?;
+    }
+    Ok(())
+}
+
 /// Whether some order explains the operations of one key.
 ///
 /// # Errors
 /// In words: none does, or it cannot be said.
-pub(crate) fn check(operations: &[Operation]) -> Result<(), String> {
+fn check(operations: &[Operation]) -> Result<(), String> {
     linear::check(operations, None)
 }
 

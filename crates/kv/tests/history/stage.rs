@@ -49,14 +49,20 @@ struct Stage {
     /// The sessions of clients with a server since its last start.
     sessions: Vec<(PortId, usize, Session)>,
     is_up: Vec<bool>,
+    is_broken: bool,
     sum: Sum,
 }
 
+/// The end of a run.
+pub(crate) struct Verdict {
+    /// What was counted, or in words what is wrong.
+    pub(crate) result: Result<Sum, String>,
+    /// No order explains the operations of some key.
+    pub(crate) is_broken: bool,
+}
+
 /// Runs a seed.
-///
-/// # Errors
-/// In words: what is wrong with its history.
-pub(crate) fn run_seed(seed: u64, bug: Bug) -> Result<Sum, String> {
+pub(crate) fn run_seed(seed: u64, bug: Bug) -> Verdict {
     let mut stage = Stage::new(seed, bug);
     stage.go();
     stage.judge()
@@ -89,6 +95,7 @@ impl Stage {
             sequence: 0,
             sessions: Vec::new(),
             is_up: vec![true; plan.servers],
+            is_broken: false,
             sum: Sum {
                 servers: plan.servers as u64,
                 ..Sum::default()
@@ -286,7 +293,15 @@ impl Stage {
     }
 
     /// Checks what the clients have seen.
-    fn judge(mut self) -> Result<Sum, String> {
+    fn judge(mut self) -> Verdict {
+        let result = self.look();
+        Verdict {
+            result,
+            is_broken: self.is_broken,
+        }
+    }
+
+    fn look(&mut self) -> Result<Sum, String> {
         for server in 0..self.plan.servers {
             self.ports_of(server)
                 .for_each(|port| self.note_figures(port));
@@ -297,7 +312,9 @@ impl Stage {
             #[cfg(feature = "mutants")]
             bug => ("planted", format!("{bug:?}")),
         };
-        lines::write(kind, &name, &record.operations);
+        let explained = search::check_all(&record.operations);
+        self.is_broken = explained.is_err();
+        lines::write(kind, &name, explained.is_err(), &record.operations);
         for port in self.clients() {
             let client = self.client(port);
             let (left, missing, refused) = (client.under_way(), client.missing(), client.refused);
@@ -315,15 +332,7 @@ impl Stage {
         if let Some(what) = record.violation {
             return Err(what);
         }
-        let mut registers: BTreeMap<(usize, usize), Vec<Operation>> = BTreeMap::new();
-        for operation in &record.operations {
-            let register = (operation.server, operation.key);
-            registers.entry(register).or_default().push(*operation);
-        }
-        for ((server, key), operations) in registers {
-            search::check(&operations)
-                .map_err(|what| format!("key {key} at server {server}: {what}"))?;
-        }
+        explained?;
         let count = |is_it: fn(&Operation) -> bool| {
             record.operations.iter().filter(|it| is_it(it)).count() as u64
         };
