@@ -30,6 +30,8 @@ mod options;
 mod receive;
 mod send;
 
+#[cfg(feature = "hub")]
+pub(crate) use begin::check;
 pub(crate) use calls::{MAX_CLIENTS, client_of};
 pub use end::{End, Found, Item, Reply};
 pub(crate) use lanes::LinkState;

@@ -12,14 +12,19 @@
 //! | `service.rs` | handlers of an endpoint |
 //! | `client.rs` | the client as a machine, driven by the owner of an endpoint |
 //! | `fleet.rs` | the client of several servers, as a machine |
-//! | `connection.rs`, `connections.rs` | clients that block, of one server and of several, over an endpoint of a nexus (feature `nexus`) |
+//! | `connection.rs`, `connections.rs` | clients that block, of one server and of several, over an
+//!   endpoint of a nexus (feature `nexus`) |
+//! | `channels.rs` | an async client of several servers, over channels (feature `hub`) |
 //! | `dump.rs` | files of items, as lines |
 //! | `check.rs` | what holds for any bytes |
 //!
-//! Nothing here but `connection.rs` and `connections.rs` knows a transport or a clock, so the simulator runs all of it.
+//! Nothing here but these clients of the features `nexus` and `hub` knows a transport or a clock, so
+//! the simulator runs all of it.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "hub")]
+mod channels;
 #[cfg(any(test, fuzzing, feature = "check"))]
 pub mod check;
 mod client;
@@ -34,6 +39,8 @@ mod partition;
 mod service;
 mod wire;
 
+#[cfg(feature = "hub")]
+pub use channels::Channels;
 #[cfg(feature = "mutants")]
 pub use client::Mutant;
 pub use client::{Client, End, Found, Item, Options, Reply, Token};
@@ -47,8 +54,9 @@ pub use fleet::{Fleet, FleetEnd, FleetOptions, Ring, ServerError, ServerId, When
 pub use partition::Partition;
 pub use service::{Host, INLINE, serve, serve_singly};
 pub use wire::{
-    Answer, Figures, FoundItem, KEYED, Keys, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, Map,
-    MapError, Place, Records, Request, Scanned, Status, Store, VERSION, WHOLE, Whole,
+    Answer, COUNTERS, Figures, FoundItem, GAUGES, KEYED, Keys, MAP, MAX_KEYS, MAX_PARTITIONS,
+    MULTI, Malformed, Map, MapError, Place, Records, Request, Scanned, Status, Store, VERSION,
+    WHOLE, Whole,
 };
 
 /// Names of the table that programs need for a server and for writes.

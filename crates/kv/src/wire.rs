@@ -20,7 +20,7 @@ mod whole;
 
 pub use answer::{Answer, FoundItem, Status};
 pub(crate) use answer::{Head, short_len, write_short};
-pub use figures::Figures;
+pub use figures::{COUNTERS, Figures, GAUGES};
 pub use format::{KEYED, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, VERSION, WHOLE};
 pub use map::{Map, MapError, Place};
 pub(crate) use multi::Record;

@@ -154,7 +154,13 @@ const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&[]),
-        optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
+        optional: &[
+            "dunlin-hub",
+            "dunlin-nexus",
+            "dunlin-service",
+            "dunlin-sim",
+            "dunlin-transport",
+        ],
         ..rule(
             "dunlin-kv",
             &[

@@ -109,7 +109,7 @@ impl Client {
 }
 
 /// Checks the lengths of key and value.
-fn check(request: &Request<'_>) -> Result<(), Error> {
+pub(crate) fn check(request: &Request<'_>) -> Result<(), Error> {
     match request.is_in_range() {
         true => Ok(()),
         false if request.key().is_empty() || request.key().len() > dunlin_store::MAX_KEY => {

@@ -83,7 +83,7 @@ impl Found {
     }
 
     /// An item that came in slices.
-    pub(super) fn joined(item: Item) -> Self {
+    pub(crate) fn joined(item: Item) -> Self {
         Self {
             flags: item.flags,
             version: item.version,

@@ -84,7 +84,60 @@ figures! {
     map_changed,
 }
 
+/// Names of the figures that tools show with the counters of an endpoint: those that only grow.
+pub const COUNTERS: [&str; 14] = [
+    "kv_gets",
+    "kv_hits",
+    "kv_misses",
+    "kv_writes",
+    "kv_evicted",
+    "kv_crowded",
+    "kv_expired",
+    "kv_flushed",
+    "kv_moved_ahead",
+    "kv_laps",
+    "kv_requests",
+    "kv_batches",
+    "kv_malformed",
+    "kv_map_changed",
+];
+
+/// Names of those that may fall.
+pub const GAUGES: [&str; 5] = [
+    "kv_items",
+    "kv_item_bytes",
+    "kv_used_bytes",
+    "kv_memory_bytes",
+    "kv_index_bytes",
+];
+
 impl Figures {
+    /// The values of [`COUNTERS`] and then of [`GAUGES`].
+    #[must_use]
+    pub const fn published(&self) -> [u64; COUNTERS.len() + GAUGES.len()] {
+        [
+            self.gets,
+            self.hits,
+            self.gets.saturating_sub(self.hits),
+            self.writes,
+            self.evicted,
+            self.crowded,
+            self.expired,
+            self.flushed,
+            self.moved_ahead,
+            self.laps,
+            self.requests,
+            self.batches,
+            self.malformed,
+            self.map_changed,
+            self.items,
+            self.item_bytes,
+            self.used_bytes,
+            self.memory,
+            self.index_bytes,
+        ]
+    }
+
     /// The figures that the table has itself.
     pub(crate) fn of_table(stats: &Stats, memory: usize) -> Self {
         Self {

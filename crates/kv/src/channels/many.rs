@@ -1,0 +1,140 @@
+//! Gets of many keys of one server: one request for each partition that has some of them, all at the
+//! same time. What an answer has no room for is asked for again.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Instant;
+
+use super::Shared;
+use super::server::{Call, Failed, Server, owned};
+use crate::client::{Found, Item};
+use crate::error::Error;
+use crate::wire::{Answer, Keys, MAX_KEYS, MULTI, Map, Records, Request, Status};
+
+/// A record of a get of many keys.
+enum Record {
+    Item(Option<Item>),
+    /// The value must be asked for by itself.
+    Alone,
+}
+
+impl Shared {
+    /// Gets keys of one server: one request for each partition that has some of them.
+    pub(super) async fn many(
+        &self,
+        server: &Server,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Item>>, Error> {
+        let deadline = self.deadline();
+        let mut items = vec![None; keys.len()];
+        let (mut pending, mut alone): (Vec<usize>, Vec<usize>) =
+            ((0..keys.len()).collect(), Vec::new());
+        while !pending.is_empty() {
+            let map = self.map(server, deadline).await?;
+            let groups = groups(&map, keys, &std::mem::take(&mut pending));
+            let asked = groups.iter().map(|(endpoint, group)| {
+                let keys: Vec<&[u8]> = group.iter().map(|at| keys[*at]).collect();
+                self.some(server, &map, (*endpoint, keys), deadline)
+            });
+            for ((_, group), records) in groups.iter().zip(all(asked).await) {
+                let records = records?;
+                pending.extend(&group[records.len().min(group.len())..]);
+                for (at, record) in group.iter().zip(records) {
+                    match record {
+                        Record::Item(item) => items[*at] = item,
+                        Record::Alone => alone.push(*at),
+                    }
+                }
+            }
+        }
+        let asked = alone.iter().map(|at| async {
+            let request = Request::Get { key: keys[*at] };
+            self.keyed(server, &request).await?.found()
+        });
+        for (at, found) in alone.iter().zip(all(asked).await) {
+            items[*at] = found?.map(Found::into_item);
+        }
+        Ok(items)
+    }
+
+    /// Gets keys of one partition: the records of the first of them, or none if the map is old.
+    async fn some(
+        &self,
+        server: &Server,
+        map: &Map,
+        (endpoint, keys): (u16, Vec<&[u8]>),
+        deadline: Instant,
+    ) -> Result<Vec<Record>, Error> {
+        let limit = self.options.client.multi_answer;
+        let each = || keys.iter().copied();
+        let mut bytes = vec![0; Keys::size(each())];
+        Keys::encode(map.tag(), limit, keys.len(), each(), &mut bytes);
+        let call = Call {
+            endpoint,
+            is_read: true,
+            room: limit as usize,
+            deadline,
+        };
+        let answer = match self.call(server, MULTI, &bytes, call).await {
+            Ok(answer) => answer,
+            Err(Failed::TooLong(_)) => return Err(Error::Incompatible),
+            Err(Failed::With(error)) => return Err(error),
+        };
+        match Records::decode(&answer) {
+            Ok(Ok(records)) if !records.is_empty() => {
+                let record = |answer: &Answer<'_>| match answer {
+                    Answer::Found(item) => Record::Item(Some(owned(item))),
+                    Answer::Refused(Status::Alone) => Record::Alone,
+                    _ => Record::Item(None),
+                };
+                Ok(records.iter().map(record).collect())
+            }
+            Ok(Err(Status::MapChanged)) => {
+                server.forget(map.tag());
+                Ok(Vec::new())
+            }
+            _ => Err(Error::Incompatible),
+        }
+    }
+}
+
+/// Some of the keys, by the endpoints of their partitions, at most [`MAX_KEYS`] together.
+fn groups(map: &Map, keys: &[&[u8]], some: &[usize]) -> Vec<(u16, Vec<usize>)> {
+    let mut groups: Vec<(u16, Vec<usize>)> = Vec::new();
+    for at in some {
+        let endpoint = map.place(keys[*at]).endpoint;
+        let is_it =
+            |group: &&mut (u16, Vec<usize>)| group.0 == endpoint && group.1.len() < MAX_KEYS;
+        match groups.iter_mut().find(is_it) {
+            Some((_, group)) => group.push(*at),
+            None => groups.push((endpoint, vec![*at])),
+        }
+    }
+    groups
+}
+
+/// Waits for all of some futures, which run at the same time.
+pub(super) async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let futures = futures.into_iter().map(|future| (Box::pin(future), None));
+    let mut futures: Vec<(Pin<Box<F>>, Option<F::Output>)> = futures.collect();
+    std::future::poll_fn(|context| {
+        let mut is_over = true;
+        for (future, output) in &mut futures {
+            if output.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(value) => *output = Some(value),
+                    Poll::Pending => is_over = false,
+                }
+            }
+        }
+        if is_over {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    let outputs = futures.into_iter().filter_map(|(_, output)| output);
+    outputs.collect()
+}

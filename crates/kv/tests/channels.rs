@@ -1,0 +1,211 @@
+//! The async client over channels, against servers in this process that come and go.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use dunlin_hub::Hub;
+use dunlin_kv::store::{Config, Delta, MAX_VALUE, Mode, Region, Seed, Table, Verb};
+use dunlin_kv::{Channels, Error, FleetOptions, Map, Options, Partition, Store, WhenDown, serve};
+use dunlin_nexus::{Nexus, Rpc};
+use dunlin_testkit::wait;
+use dunlin_transport::auto::Auto;
+
+struct Server {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    fn start(address: &str, mode: Mode, partitions: u16, tag: u32) -> Self {
+        let nexus = Nexus::bind(address).unwrap();
+        let (stop, address) = (Arc::<AtomicBool>::default(), nexus.address());
+        let (ready, opened) = std::sync::mpsc::channel();
+        let threads = (0..partitions).map(|number| {
+            let (nexus, stop, ready) = (nexus.clone(), Arc::clone(&stop), ready.clone());
+            std::thread::spawn(move || {
+                let config = Config {
+                    mode,
+                    seed: Seed::new([tag.into(), number.into()]),
+                    first_version: u64::from(tag) << 32,
+                };
+                let table = Table::new(Region::new(8 << 20).unwrap(), config).unwrap();
+                let map = Map::new(tag, mode, 0..partitions).unwrap();
+                let builder = nexus.endpoint_builder().index(number);
+                let builder = builder.config(|config| config.pool_bytes = 64 << 20);
+                let partition = Partition::new(table, map, number);
+                let mut rpc: Rpc<Auto, Partition> = builder.build(partition).unwrap();
+                serve(&mut rpc);
+                ready.send(()).unwrap();
+                rpc.run_until(|_| stop.load(Ordering::Relaxed));
+            })
+        });
+        let threads = threads.collect();
+        (0..partitions).for_each(|_| opened.recv().unwrap());
+        Self {
+            address,
+            stop,
+            threads,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads
+            .drain(..)
+            .for_each(|thread| thread.join().unwrap());
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+fn open(servers: &[Server], when_down: WhenDown) -> Channels {
+    let hub = Hub::builder().listen("127.0.0.1:0").start().unwrap();
+    let names: Vec<String> = servers.iter().map(|it| it.address.to_string()).collect();
+    let options = FleetOptions {
+        client: Options {
+            deadline: dunlin_core::Nanos::from_secs(10),
+            multi_answer: 4096,
+            ..Options::DEFAULT
+        },
+        when_down,
+        lookup: None,
+    };
+    Channels::open(&hub, names.iter().map(String::as_str), options).unwrap()
+}
+
+fn servers(mode: Mode) -> Vec<Server> {
+    let start = |tag| Server::start("127.0.0.1:0", mode, 2, tag);
+    (1..=3).map(start).collect()
+}
+
+#[test]
+fn every_operation_works_over_channels() {
+    let servers = servers(Mode::Store);
+    let kv = open(&servers, WhenDown::Fail);
+    block_on(async {
+        assert!(kv.get(b"name").await.unwrap().is_none());
+        let version = kv.store(&Store::set(b"name", b"dunlin")).await.unwrap();
+        let item = kv.get(b"name").await.unwrap().unwrap();
+        assert_eq!((&*item.value, item.version), (&b"dunlin"[..], version));
+        let add = Store {
+            verb: Verb::Add,
+            ..Store::set(b"name", b"x")
+        };
+        let present = kv.store(&add).await.unwrap_err();
+        assert_eq!(present.error(), Error::Present);
+        let names = servers.iter().map(|it| it.address.to_string());
+        assert!(
+            names
+                .into_iter()
+                .any(|name| present.server() == Some(&*name))
+        );
+        kv.store(&Store::set(b"n", b"41")).await.unwrap();
+        assert_eq!(kv.count(b"n", Delta::Up(1)).await.unwrap().0, 42);
+        kv.touch(b"n", 100).await.unwrap();
+        assert!(kv.get(b"n").await.unwrap().unwrap().lifetime > 90);
+        kv.delete(b"n", None).await.unwrap();
+        assert_eq!(
+            kv.delete(b"n", None).await.unwrap_err().error(),
+            Error::Absent
+        );
+        assert_eq!(kv.get(b"").await.unwrap_err().error(), Error::BadKey);
+        let long = vec![7; MAX_VALUE + 1];
+        let too_long = kv.store(&Store::set(b"k", &long)).await.unwrap_err();
+        assert_eq!(too_long.error(), Error::TooLong);
+    });
+}
+
+/// Values of all lengths that travel differently, by themselves and among others.
+#[test]
+fn many_keys_of_all_servers_are_asked_for_at_once() {
+    let servers = servers(Mode::Store);
+    let kv = open(&servers, WhenDown::Fail);
+    let lengths = [0, 1, 999, 1000, 5000, 65_535, 65_536, 65_537, 300_000];
+    let value = |number: usize| vec![number.to_le_bytes()[0]; lengths[number % lengths.len()]];
+    let keys: Vec<Vec<u8>> = (0..60_u32).map(|it| it.to_le_bytes().to_vec()).collect();
+    block_on(async {
+        for (number, key) in keys.iter().enumerate().filter(|it| it.0 % 4 != 3) {
+            kv.store(&Store::set(key, &value(number))).await.unwrap();
+        }
+        let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let items = kv.get_many(&asked).await.unwrap();
+        for (number, item) in items.into_iter().enumerate() {
+            let alone = kv.get(&keys[number]).await.unwrap();
+            assert_eq!(alone, item, "key {number}");
+            let expected = (number % 4 != 3).then(|| value(number));
+            assert!(item.map(|item| item.value) == expected, "key {number}");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_is_down_fails_at_once_and_comes_back_with_another_map() {
+    let mut all = servers(Mode::Cache);
+    let (failing, missing) = (open(&all, WhenDown::Fail), open(&all, WhenDown::Miss));
+    let keys: Vec<Vec<u8>> = (0..30_u32).map(|it| it.to_le_bytes().to_vec()).collect();
+    let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let address = all[1].address;
+    block_on(async {
+        for key in &keys {
+            failing.store(&Store::set(key, b"before")).await.unwrap();
+        }
+        assert!(
+            missing
+                .get_many(&asked)
+                .await
+                .unwrap()
+                .iter()
+                .all(Option::is_some)
+        );
+        drop(all.remove(1));
+        // The clients know that the server is down once a get of its keys has failed.
+        wait::until(|| block_on(failing.get_many(&asked)).is_err());
+        let begin = Instant::now();
+        let error = failing.get_many(&asked).await.unwrap_err();
+        assert!(begin.elapsed() < Duration::from_secs(5));
+        assert_eq!(error.error(), Error::Unavailable);
+        assert_eq!(error.server(), Some(&*address.to_string()));
+        let found = missing.get_many(&asked).await.unwrap();
+        let count = found.iter().flatten().count();
+        assert!((3..28).contains(&count), "{count} of 30 keys are found");
+        let lost: Vec<&[u8]> = asked
+            .iter()
+            .zip(&found)
+            .filter(|it| it.1.is_none())
+            .map(|it| *it.0)
+            .collect();
+        assert!(missing.store(&Store::set(lost[0], b"x")).await.is_err());
+        all.push(Server::start(&address.to_string(), Mode::Cache, 3, 9));
+        wait::until(|| block_on(failing.store(&Store::set(lost[0], b"after"))).is_ok());
+        let item = failing.get(lost[0]).await.unwrap().unwrap();
+        assert_eq!(item.value, b"after");
+        assert!(failing.get(lost[1]).await.unwrap().is_none());
+    });
+}
