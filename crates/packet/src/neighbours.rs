@@ -29,8 +29,9 @@ const ADVERTISEMENT: u8 = 136;
 const DISCOVERY: usize = 24 + 8;
 /// The hop limit of messages that no router has passed on.
 const FROM_THE_LINK: u8 = 255;
-/// "This answers a question", and "this replaces an older address".
-const SOLICITED: u8 = 0x60;
+/// Flags of an answer: it is for the asker alone; it replaces an older address.
+const SOLICITED: u8 = 0x40;
+const REPLACES: u8 = 0x20;
 const EVERY_INTERFACE: Mac = [0xFF; 6];
 
 /// A message of a neighbour.
@@ -105,8 +106,13 @@ pub fn write_answer(home: &Home, to: IpAddr, mac: Mac, out: &mut [u8]) -> usize 
             write_arp(out, at, [0, 2], (home.mac, from), (mac, to))
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
+            // An asker without an address is reached as one of all nodes (RFC 4861, 7.2.4).
+            let (to, mac, flags) = match to.is_unspecified() {
+                true => (ALL_NODES, [0x33, 0x33, 0, 0, 0, 1], REPLACES),
+                false => (to, mac, SOLICITED | REPLACES),
+            };
             let at = write_ethernet(home, mac, TYPE_IPV6, out);
-            let kind = [ADVERTISEMENT, SOLICITED, 2];
+            let kind = [ADVERTISEMENT, flags, 2];
             write_discovery(out, at, (from, to), kind, from, home.mac)
         }
         _ => panic!("neighbours have addresses of one family"),
@@ -157,8 +163,7 @@ fn read_discovery(packet: &[u8], own: Ipv6Addr, sender: Mac) -> Option<Message> 
     let options = message.get(24..)?;
     match (message[0], message[1]) {
         (SOLICITATION, 0) if of == own => {
-            // A sender without an address looks whether it may use ours (RFC 4862); that is for
-            // all nodes to know, but the answer to one of them is enough.
+            // A sender without an address looks whether it may use ours (RFC 4862).
             if !from.is_unspecified() && !may_be_from(from.into()) {
                 return None;
             }

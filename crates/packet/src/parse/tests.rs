@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::check::{self, homes, peer_of, written};
 use super::*;
+use crate::neighbours;
 
 /// A good frame to `home` with 33 bytes, and the place of its IP header.
 fn good(home: &Home) -> (Vec<u8>, usize) {
@@ -212,7 +213,7 @@ fn the_marks_of_ecn_are_read() {
 #[test]
 fn the_inputs_with_which_the_fuzzer_begins_reach_every_form() {
     let corpus = include_str!("../../../../fuzz/corpus/xdp_frame.hex");
-    let mut accepted = 0;
+    let (mut accepted, mut messages) = (0, 0);
     for line in corpus.lines() {
         let byte = |at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
         let bytes: Vec<u8> = (0..line.len()).step_by(2).map(byte).collect();
@@ -221,8 +222,12 @@ fn the_inputs_with_which_the_fuzzer_begins_reach_every_form() {
             .iter()
             .filter(|home| parse(&bytes, home).is_ok())
             .count();
+        messages += homes()
+            .iter()
+            .filter(|home| neighbours::read(&bytes, home).is_some())
+            .count();
     }
-    assert_eq!(accepted, 11);
+    assert_eq!((accepted, messages), (11, 5));
 }
 
 proptest! {
