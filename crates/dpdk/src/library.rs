@@ -23,9 +23,28 @@ pub const VARIABLE: &str = "DUNLIN_DPDK_LIBRARY";
 /// # Errors
 /// `NotFound`, with the places and the reason for each of them.
 pub(crate) fn load() -> io::Result<Functions> {
+    search().map(|(functions, _)| functions)
+}
+
+/// Loads the library without starting DPDK, and returns its place: a path, or its name if it is in
+/// a folder of the system.
+///
+/// # Errors
+/// `NotFound`, with a line for each place and its reason after the first line.
+///
+/// ```
+/// if let Err(error) = dunlin_dpdk::library::find() {
+///     assert!(error.to_string().contains(dunlin_dpdk::library::VARIABLE));
+/// }
+/// ```
+pub fn find() -> io::Result<PathBuf> {
+    search().map(|(_, place)| place)
+}
+
+fn search() -> io::Result<(Functions, PathBuf)> {
     let program = std::env::current_exe().ok();
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
-    load_from(&places(named, program.as_deref()))
+    load_from(places(named, program.as_deref()))
 }
 
 /// The places to search, in order.
@@ -43,14 +62,14 @@ fn places(named: Option<PathBuf>, program: Option<&Path>) -> Vec<PathBuf> {
     places
 }
 
-fn load_from(places: &[PathBuf]) -> io::Result<Functions> {
+fn load_from(places: Vec<PathBuf>) -> io::Result<(Functions, PathBuf)> {
     let mut reasons = String::new();
     for place in places {
         let is_path = place.components().count() > 1;
         let why = match CString::new(place.as_os_str().as_bytes()) {
             _ if is_path && !place.exists() => "no such file".to_owned(),
             Ok(path) => match ffi::load(&path) {
-                Ok(functions) => return Ok(functions),
+                Ok(functions) => return Ok((functions, place)),
                 Err(why) => why,
             },
             Err(_) => "a path has no zero".to_owned(),
@@ -84,7 +103,7 @@ mod tests {
     #[test]
     fn an_error_names_each_place_and_the_way_out() {
         let places = ["/nothing/here.so", "libdunlin_no_such_library.so"].map(PathBuf::from);
-        let error = load_from(&places).unwrap_err();
+        let error = load_from(places.into()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let text = error.to_string();
         for part in [
@@ -98,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_library_of_another_kind_is_refused() {
-        let error = load_from(&[PathBuf::from("libc.so.6")]).unwrap_err();
+        let error = load_from(vec![PathBuf::from("libc.so.6")]).unwrap_err();
         assert!(error.to_string().contains("dunlin_dpdk_version"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 //! forgotten.
 //!
 //! An address is believed only from the answer to a question that waits for one. It is confirmed
-//! every [`FRESH_MS`]; a neighbour that does not answer [`ASKS`] questions in a row is unknown
+//! every [`FRESH_MS`], and when the neighbour mentions another one; a neighbour that does not answer [`ASKS`] questions in a row is unknown
 //! again. Packets to an unknown neighbour wait for its answer, up to [`HELD`] of them.
 //!
 //! Pure: time comes as milliseconds, and packets are of any type. Owned by `port`.
@@ -142,6 +142,23 @@ impl<P> Neighbours<P> {
         entry.answered_ms = self.now_ms;
         entry.asks = 0;
         Some(std::mem::take(&mut entry.held))
+    }
+
+    /// Notes what a neighbour says of itself unasked. True if the caller must ask, because it
+    /// contradicts what we know: a process that starts anew has another address of Ethernet.
+    #[must_use]
+    pub(crate) fn on_hint(&mut self, ip: IpAddr, mac: Mac) -> bool {
+        let now_ms = self.now_ms;
+        let Some(entry) = self.entries.get_mut(&ip) else {
+            return false;
+        };
+        let is_new = entry.mac != Some(mac);
+        if !is_new || now_ms - entry.asked_ms < SOON_MS {
+            return false;
+        }
+        entry.asks = entry.asks.saturating_add(1);
+        entry.asked_ms = now_ms;
+        true
     }
 
     /// Notes the time, which never goes back.

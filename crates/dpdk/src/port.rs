@@ -285,14 +285,26 @@ impl Port {
     fn on_message(&self, message: Message) {
         self.tally.neighbours.fetch_add(1, Ordering::Relaxed);
         match message {
-            Message::Question { from, mac } => self.answer(from, mac),
+            Message::Question { from, mac } => {
+                self.answer(from, mac);
+                self.on_hint(from, mac);
+            }
             Message::Answer { of, mac } => self.on_answer(of, mac),
         }
     }
 
+    /// Asks for a neighbour that mentions another address than we know.
+    fn on_hint(&self, ip: IpAddr, mac: Mac) {
+        let must_ask = lock(&self.neighbours).on_hint(ip, mac);
+        if must_ask {
+            self.ask(ip);
+        }
+    }
+
     fn on_answer(&self, of: IpAddr, mac: Mac) {
-        let Some(held) = lock(&self.neighbours).on_answer(of, mac) else {
-            return;
+        let held = lock(&self.neighbours).on_answer(of, mac);
+        let Some(held) = held else {
+            return self.on_hint(of, mac);
         };
         self.changes.fetch_add(1, Ordering::Release);
         for packet in held {

@@ -24,7 +24,7 @@ use crate::ways::{Open, Way, Ways};
 pub struct DpdkTx {
     pub(crate) book: Book,
     ways: Ways,
-    /// Places of ways with an open datagram.
+    /// Places of ways with an open datagram, each once.
     filling: Vec<usize>,
     leaving: Leaving,
     /// Longest datagram.
@@ -119,10 +119,11 @@ impl DpdkTx {
             leaving.counters.tx_dropped_stale += 1;
             return;
         };
-        if way.open.is_none() {
+        let was_open = way.open.is_some();
+        leaving.append(way, inline, data, self.longest);
+        if !was_open && way.open.is_some() {
             self.filling.push(way.reach.place);
         }
-        leaving.append(way, inline, data, self.longest);
     }
 
     /// Sends all datagrams.

@@ -70,6 +70,24 @@ fn a_known_address_is_confirmed_and_may_change() {
 }
 
 #[test]
+fn a_neighbour_that_mentions_another_address_is_asked_and_believed_then() {
+    let mut neighbours = asked();
+    neighbours.on_answer(ip(), MAC).unwrap();
+    let _ = neighbours.on_time(SOON_MS);
+    assert!(!neighbours.on_hint(ip(), MAC), "it is known");
+    assert!(!neighbours.on_hint("10.0.0.8".parse().unwrap(), OTHER));
+    assert!(neighbours.on_hint(ip(), OTHER));
+    assert!(!neighbours.on_hint(ip(), OTHER), "it was asked just now");
+    assert_eq!(
+        neighbours.find(ip()),
+        Some(MAC),
+        "a hint alone changes nothing"
+    );
+    assert_eq!(neighbours.on_answer(ip(), OTHER), Some(Vec::new()));
+    assert_eq!(neighbours.find(ip()), Some(OTHER));
+}
+
+#[test]
 fn a_neighbour_that_no_longer_answers_is_forgotten() {
     let mut neighbours = asked();
     neighbours.on_answer(ip(), MAC).unwrap();

@@ -30,7 +30,7 @@ pub(crate) struct Echo<A: Transport, B: Transport> {
 }
 
 /// An endpoint as the control plane would describe it: one of another host.
-fn info(number: u8) -> PeerInfo {
+pub(crate) fn info(number: u8) -> PeerInfo {
     PeerInfo {
         endpoint: EndpointUid([number; 16]),
         same_host: false,

@@ -51,21 +51,25 @@ fn echo(number: u8, prefix: &str, bits: u8, is_dpdk_client: bool) {
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn dpdk_calls_udp_in_ipv4() {
     echo(1, "10.83.1.", 24, true);
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn udp_calls_dpdk_in_ipv4() {
     echo(2, "10.83.2.", 24, false);
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn dpdk_calls_udp_in_ipv6() {
     echo(3, "fd83:3::", 64, true);
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn udp_calls_dpdk_in_ipv6() {
     echo(4, "fd83:4::", 64, false);
 }

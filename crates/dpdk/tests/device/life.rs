@@ -85,7 +85,7 @@ fn start_twice() {
     let device = format!("net_null0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
     let _halves = open(&device);
     for (other, parts) in [
-        ("net_null1;ip=10.84.0.1/24;--no-huge -m 64", ["320", "64"]),
+        ("net_null1;ip=10.84.0.1/24;--no-huge -m 64", ["400", "64"]),
         (
             &device.replace("0.1/24", "0.2/24"),
             ["10.84.0.1", "10.84.0.2"],
@@ -141,21 +141,25 @@ fn processor_time() -> Duration {
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn affinity_signals_and_handlers_stay_as_they_are() {
     assert_eq!(Child::start("leaves alone").line(), "done");
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn other_arguments_and_settings_are_refused_with_both() {
     assert_eq!(Child::start("refuses").line(), "done");
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn a_failed_start_is_final_and_says_so() {
     assert_eq!(Child::start("fails").line(), "done");
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn a_sleeping_endpoint_costs_little() {
     let child = Child::start("sleeps");
     println!("{} us of processor time a second", child.line());
@@ -176,7 +180,7 @@ fn traces() -> BTreeSet<String> {
     for folder in folders {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path().display().to_string());
-        traces.extend(paths.filter(|path| path.contains("dunlin") || path.contains("memif")));
+        traces.extend(paths);
     }
     traces
 }
@@ -186,6 +190,7 @@ fn sockets() -> String {
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn a_killed_process_leaves_no_file_and_no_socket() {
     let before = traces();
     let child = Child::start("is killed");
@@ -195,7 +200,8 @@ fn a_killed_process_leaves_no_file_and_no_socket() {
     until(|| !Path::new(&format!("/proc/{id}/fd")).exists() || !sockets().contains("memif"));
     assert!(!Path::new(&format!("/var/run/dpdk/dunlin-{id}")).exists());
     let mut after = traces();
-    // Other tests of this process, and of others, may begin meanwhile.
-    after.retain(|path| path.contains(&id) && !before.contains(path));
+    // Other programs may make files meanwhile.
+    after.retain(|path| path.contains(&id) || path.contains("memif"));
+    after.retain(|path| !before.contains(path));
     assert!(after.is_empty(), "{after:?}");
 }

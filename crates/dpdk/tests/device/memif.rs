@@ -1,13 +1,18 @@
 //! RPCs between two devices of memif, in both families, with a VLAN, packed and not.
 
-use dunlin_dpdk::Dpdk;
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Tx, TxItem};
+use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx};
+use dunlin_msgbuf::BufRef;
+use dunlin_testkit::wait::until;
+use dunlin_transport::connect::Connect;
+use dunlin_transport::udp::{self, Udp};
 
-use crate::echo::Echo;
-use crate::{options, pair};
+use crate::echo::{Echo, info};
+use crate::{open, options, pair};
 
 fn echo(network: u32, place: impl Fn(u32) -> String, pack: bool) {
-    let _sockets = pair::Sockets;
-    let [near, far] = pair::devices(network, place).map(|device| {
+    let (_socket, devices) = pair::devices(network, place);
+    let [near, far] = devices.map(|device| {
         let mut options = options(&device);
         options.udp.pack = pack;
         Dpdk::open(&options).unwrap()
@@ -16,28 +21,98 @@ fn echo(network: u32, place: impl Fn(u32) -> String, pack: bool) {
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn dpdk_talks_to_dpdk_in_ipv4() {
     echo(1, |number| format!("ip=10.82.1.{number}/24"), true);
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn dpdk_talks_to_dpdk_in_ipv6_without_packing() {
     echo(2, |number| format!("ip=fd82::{number}/64"), false);
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn dpdk_talks_to_dpdk_in_a_vlan() {
     let place = |number| format!("ip=10.82.3.{number}/24,vlan=7");
     echo(3, place, true);
 }
 
 #[test]
+#[ignore = "needs DPDK"]
 fn endpoints_of_one_device_talk_without_it_in_long_frames() {
     // Drivers of memif have no longer frames than Ethernet's.
-    let device = format!("net_ring7;ip=10.82.7.1/24,mtu=9000;{}", pair::ARGUMENTS);
+    let device = format!(
+        "net_ring7;ip=10.82.7.1/24,mtu=9000,packets=2048;{}",
+        pair::ARGUMENTS
+    );
     let mut options = options(&device);
     options.udp.data_size = 8000;
     let [near, far] = [(); 2].map(|()| Dpdk::open(&options).unwrap());
     assert_eq!(near.limits.data_size, 8000);
     Echo::<Dpdk, Dpdk>::new(near, far).all_lengths();
+}
+
+/// Empty packets in the pool of a device.
+fn empty(rx: &DpdkRx) -> u64 {
+    let details = rx.details();
+    details.iter().find(|it| it.0 == "pool_empty").unwrap().1
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn every_packet_comes_back_to_its_pool() {
+    let place = |number| format!("ip=10.82.4.{number}/24");
+    let (_socket, devices) = pair::devices(4, place);
+    let watchers = devices.clone().map(|device| open(&device));
+    let before = watchers.each_ref().map(|watcher| empty(&watcher.rx));
+    let [near, far] = devices.clone().map(|device| open(&device));
+    let mut echo = Echo::<Dpdk, Dpdk>::new(near, far);
+    echo.all_lengths();
+    // The last packets are still shown when an endpoint ends, and others wait in its inbox.
+    drop(echo);
+    until(|| watchers.each_ref().map(|watcher| empty(&watcher.rx)) == before);
+}
+
+/// Adds a peer that says it is at an address that no host has.
+fn silent_peer(halves: &mut Halves<DpdkRx, DpdkTx>) -> PeerId {
+    let mut absent = Udp::open(&udp::Options {
+        advertise: Some([10, 82, 5, 9].into()),
+        ..udp::Options::default()
+    })
+    .unwrap();
+    let (_pending, offer) = Udp::offer(&mut absent.rx, &mut absent.tx, &info(1)).unwrap();
+    let (rx, tx) = (&mut halves.rx, &mut halves.tx);
+    Dpdk::accept(rx, tx, &info(2), offer).unwrap().0
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn packets_for_a_neighbour_that_does_not_answer_are_lost_and_come_back_to_the_pool() {
+    let device = format!("net_ring5;ip=10.82.5.1/24;{}", pair::ARGUMENTS);
+    let mut halves = open(&device);
+    let before = empty(&halves.rx);
+    let peer = silent_peer(&mut halves);
+    let item = TxItem {
+        peer,
+        inline_len: 24,
+        inline: [7; MAX_INLINE],
+        data: BufRef::EMPTY,
+    };
+    for _ in 0..300 {
+        halves.tx.burst(&[item]);
+    }
+    let full = Dpdk::counters(&halves.rx, &halves.tx).tx_dropped_full;
+    assert_eq!(full, 300 - 256);
+    let unanswered = |rx: &DpdkRx| {
+        rx.details()
+            .iter()
+            .find(|it| it.0 == "tx_unanswered")
+            .unwrap()
+            .1
+    };
+    until(|| unanswered(&halves.rx) == 256);
+    drop(halves.tx);
+    until(|| empty(&halves.rx) == before);
 }
