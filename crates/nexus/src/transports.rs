@@ -126,3 +126,21 @@ impl Open for dunlin_xdp::Xdp {
         Ok(Self::open(&options)?)
     }
 }
+
+#[cfg(feature = "dpdk")]
+impl Open for dunlin_dpdk::Dpdk {
+    type Options = dunlin_dpdk::Options;
+    const LABEL: &'static str = "dpdk";
+
+    /// The options lack the device, which has no default.
+    fn defaults(nexus: &Reach) -> dunlin_dpdk::Options {
+        dunlin_dpdk::Options {
+            udp: Udp::defaults(nexus),
+            ..dunlin_dpdk::Options::default()
+        }
+    }
+
+    fn open_halves(options: dunlin_dpdk::Options) -> Opened<Self> {
+        Ok(Self::open(&options)?)
+    }
+}

@@ -13,6 +13,8 @@ use crate::Settings;
 use crate::error::{Problem, Source};
 #[cfg(feature = "channel")]
 use crate::options::ChannelOptions;
+#[cfg(feature = "dpdk")]
+use crate::options::DpdkOptions;
 use crate::options::NexusOptions;
 #[cfg(feature = "server")]
 use crate::options::ServerOptions;
@@ -76,6 +78,19 @@ impl Configurable for dunlin_xdp::Xdp {
         options.umem_bytes = own.umem_bytes;
         options.endpoints = own.endpoints;
         options.partial_sums = own.partial_sums;
+        Udp::configure(settings, &mut options.udp);
+    }
+}
+
+#[cfg(feature = "dpdk")]
+impl Configurable for dunlin_dpdk::Dpdk {
+    fn configure(settings: &Settings, options: &mut dunlin_dpdk::Options) {
+        let mut own = DpdkOptions::default();
+        settings.fill(&mut own, |field| match field {
+            FieldOf::Dpdk(lens) => Some(lens),
+            _ => None,
+        });
+        options.device = own.device.unwrap_or_default();
         Udp::configure(settings, &mut options.udp);
     }
 }

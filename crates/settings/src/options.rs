@@ -58,6 +58,12 @@ pub(super) struct XdpOptions {
     pub(super) partial_sums: bool,
 }
 
+/// Options of the transport `dpdk`, except those of its datagrams, which are `udp.*`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DpdkOptions {
+    pub(super) device: Option<String>,
+}
+
 /// Where the kernel runs the program that steers packets to an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum XdpMode {

@@ -11,7 +11,7 @@ use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::Options as UdpOptions;
 
 use crate::field::Field;
-use crate::options::{ChannelOptions, NexusOptions, ServerOptions, XdpOptions};
+use crate::options::{ChannelOptions, DpdkOptions, NexusOptions, ServerOptions, XdpOptions};
 use crate::value::Value;
 
 /// One option that an operator can set.
@@ -50,6 +50,8 @@ pub(super) enum Unit {
     Address,
     /// The name of a network interface.
     Interface,
+    /// A device of DPDK, with its address.
+    Device,
     /// A list of networks.
     Networks,
 }
@@ -82,6 +84,7 @@ pub(super) enum FieldOf {
     Shm(Lens<ShmOptions>),
     Udp(Lens<UdpOptions>),
     Xdp(Lens<XdpOptions>),
+    Dpdk(Lens<DpdkOptions>),
     Session(Lens<ConnectOptions>),
     Channel(Lens<ChannelOptions>),
     Server(Lens<ServerOptions>),
@@ -131,6 +134,7 @@ impl Setting {
             | Unit::Ip
             | Unit::Address
             | Unit::Interface
+            | Unit::Device
             | Unit::Networks => "",
             Unit::Count => "count",
             Unit::Bytes => "B",
@@ -160,6 +164,7 @@ impl Setting {
             FieldOf::Session(lens) => lens(&mut ConnectOptions::default()).read(),
             FieldOf::Channel(lens) => lens(&mut ChannelOptions::default()).read(),
             FieldOf::Xdp(lens) => lens(&mut XdpOptions::default()).read(),
+            FieldOf::Dpdk(lens) => lens(&mut DpdkOptions::default()).read(),
             FieldOf::Server(lens) => lens(&mut ServerOptions::default()).read(),
         }
     }

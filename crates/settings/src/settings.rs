@@ -16,10 +16,11 @@ const CONFIG: &str = "DUNLIN_CONFIG";
 /// The prefix of the variables that set options.
 const PREFIX: &str = "DUNLIN_";
 
-/// Variables with that prefix that are not options: the one that names the file, and those that
-/// this project's tests read.
-const OTHER_VARIABLES: [&str; 5] = [
+/// Variables with that prefix that are not options: the one that names the file, the one that names
+/// a library (`dunlin_dpdk::library`), and those that this project's tests read.
+const OTHER_VARIABLES: [&str; 6] = [
     CONFIG,
+    "DUNLIN_DPDK_LIBRARY",
     "DUNLIN_NO_SKIP",
     "DUNLIN_BLESS",
     "DUNLIN_KILLS",

@@ -13,12 +13,13 @@ mod transports;
 use crate::setting::Setting;
 
 /// The rows, by group.
-pub(super) const GROUPS: [&[Setting]; 8] = [
+pub(super) const GROUPS: [&[Setting]; 9] = [
     nexus::NEXUS,
     endpoint::ENDPOINT,
     transports::SHM,
     transports::UDP,
     transports::XDP,
+    transports::DPDK,
     endpoint::SESSION,
     services::CHANNEL,
     services::SERVER,

@@ -68,6 +68,7 @@ impl Setting {
                 fits.then_some(Value::Ip(ip))
             }
             Unit::Address => is_address(text).then(|| Value::Text(text.to_owned())),
+            Unit::Device => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
             Unit::Interface => is_interface(text).then(|| Value::Text(text.to_owned())),
             Unit::Networks => {
                 // A file may write an array.
@@ -105,6 +106,7 @@ impl Setting {
             Unit::Ip => "an IP address".to_owned(),
             Unit::Address => "HOST:PORT".to_owned(),
             Unit::Interface => "an interface's name".to_owned(),
+            Unit::Device => "a device and its address".to_owned(),
             Unit::Networks => "networks, such as 10.1.0.0/16, 2001:db8::/32".to_owned(),
             _ => {
                 let [least, most] = [self.numbers.least, self.numbers.most];
@@ -152,7 +154,13 @@ impl Setting {
     pub(super) fn nearest_number(&self, text: &str) -> Option<String> {
         if matches!(
             self.unit,
-            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address | Unit::Interface | Unit::Networks
+            Unit::Switch
+                | Unit::Word
+                | Unit::Ip
+                | Unit::Address
+                | Unit::Interface
+                | Unit::Device
+                | Unit::Networks
         ) {
             return None;
         }

@@ -105,6 +105,19 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
+        libraries: Some(&["libc"]),
+        ..rule(
+            "dunlin-dpdk",
+            &[
+                "dunlin-wire",
+                "dunlin-msgbuf",
+                "dunlin-core",
+                "dunlin-packet",
+                "dunlin-transport",
+            ],
+        )
+    },
+    Rule {
         libraries: Some(&[]),
         ..rule("dunlin-control", &["dunlin-wire", "dunlin-core"])
     },
@@ -198,7 +211,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&["libc", "tracing"]),
-        optional: &["dunlin-xdp"],
+        optional: &["dunlin-dpdk", "dunlin-xdp"],
         ..rule("dunlin-nexus", UNDER_NEXUS)
     },
     Rule {
@@ -265,7 +278,7 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
-        optional: &["dunlin-hub", "dunlin-server", "dunlin-xdp"],
+        optional: &["dunlin-dpdk", "dunlin-hub", "dunlin-server", "dunlin-xdp"],
         ..rule(
             "dunlin-settings",
             &[
@@ -282,6 +295,7 @@ const RULES: &[Rule] = &[
     Rule {
         libraries: Some(&[]),
         optional: &[
+            "dunlin-dpdk",
             "dunlin-hub",
             "dunlin-kv",
             "dunlin-offload",

@@ -4,6 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use dunlin::transport::DpdkSite;
 use dunlin::{ReqType, Settings};
 
 use crate::commands::options::OptionArgs;
@@ -23,6 +24,9 @@ pub(crate) enum Over {
     Xdp(Place),
     /// Shared memory on one host, AF_XDP otherwise.
     AutoXdp(Place),
+    /// DPDK, without the kernel: the device and its address. `None`: as the option `dpdk.device`
+    /// says.
+    Dpdk(Option<String>),
 }
 
 /// An interface and a queue, as the flag names them.
@@ -41,6 +45,7 @@ impl Over {
             Self::Udp => "udp",
             Self::Xdp(_) => "xdp",
             Self::AutoXdp(_) => "auto+xdp",
+            Self::Dpdk(_) => "dpdk",
         }
     }
 
@@ -50,8 +55,8 @@ impl Over {
             Self::Shm => "--transport shm ",
             Self::Udp => "--transport udp ",
             // A client with the default transport reaches these. Another host than the server's has
-            // other names for its interfaces.
-            Self::Auto | Self::Xdp(_) | Self::AutoXdp(_) => "",
+            // other names for its interfaces and devices.
+            Self::Auto | Self::Xdp(_) | Self::AutoXdp(_) | Self::Dpdk(_) => "",
         }
     }
 }
@@ -67,6 +72,7 @@ macro_rules! over {
             $crate::commands::echo::Over::AutoXdp(_) => {
                 $function::<dunlin::AutoXdp>($($argument),*)
             }
+            $crate::commands::echo::Over::Dpdk(_) => $function::<dunlin::Dpdk>($($argument),*),
         }
     };
 }
@@ -81,6 +87,7 @@ impl FromStr for Over {
             "auto" => return Ok(Self::Auto),
             "shm" => return Ok(Self::Shm),
             "udp" => return Ok(Self::Udp),
+            "dpdk" => return Ok(Self::Dpdk(None)),
             _ => {}
         }
         if let Some(place) = text.strip_prefix("xdp:") {
@@ -89,9 +96,14 @@ impl FromStr for Over {
         if let Some(place) = text.strip_prefix("auto+xdp:") {
             return place.parse().map(Self::AutoXdp);
         }
+        if let Some(device) = text.strip_prefix("dpdk:") {
+            return device
+                .parse::<DpdkSite>()
+                .map(|_| Self::Dpdk(Some(device.to_owned())));
+        }
         Err(
-            "use auto, shm, udp, xdp:INTERFACE[:QUEUE], such as xdp:eth0, or \
-             auto+xdp:INTERFACE[:QUEUE]"
+            "use auto, shm, udp, xdp:INTERFACE[:QUEUE], such as xdp:eth0, \
+             auto+xdp:INTERFACE[:QUEUE], or dpdk[:DEVICE;ip=ADDRESS/BITS]"
                 .to_owned(),
         )
     }
@@ -119,8 +131,9 @@ impl FromStr for Place {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
     /// Transport of packets: `auto` (shared memory on one host, UDP otherwise; for peers of either
-    /// kind), `shm`, `udp`, `xdp:INTERFACE[:QUEUE]` (AF_XDP, for peers of `xdp` and `udp`), or
-    /// `auto+xdp:INTERFACE[:QUEUE]` (`auto` with AF_XDP in UDP's place)
+    /// kind), `shm`, `udp`, `xdp:INTERFACE[:QUEUE]` (AF_XDP, for peers of `xdp` and `udp`),
+    /// `auto+xdp:INTERFACE[:QUEUE]` (`auto` with AF_XDP in UDP's place), or
+    /// `dpdk[:DEVICE;ip=ADDRESS/BITS]` (a device of DPDK, for peers of `udp` and `xdp`)
     #[arg(long, value_name = "T", default_value = "auto")]
     pub(crate) transport: Over,
     /// How long a thread looks for packets before it blocks, such as `50 us`; `spin`: for ever
@@ -150,6 +163,9 @@ impl EndpointArgs {
             if let Some(queue) = queue {
                 settings = settings.with_from("--transport", "xdp.queue", queue)?;
             }
+        }
+        if let Over::Dpdk(Some(device)) = &self.transport {
+            settings = settings.with_from("--transport", "dpdk.device", device)?;
         }
         settings.check()?;
         Ok(settings)

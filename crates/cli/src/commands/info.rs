@@ -6,6 +6,7 @@ mod machine;
 mod memory;
 mod network;
 mod past_kernel;
+mod without_kernel;
 
 use std::fmt::Write as _;
 
@@ -41,6 +42,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ("network", network::look()),
         ("transports", network::try_transports()),
         ("past the kernel", past_kernel::look()),
+        ("without the kernel", without_kernel::look()),
     ];
     let mut text = String::new();
     for (group, facts) in &groups {

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod dpdk;
 mod health;
 mod pings;
 mod reflect;

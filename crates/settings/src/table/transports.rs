@@ -1,11 +1,11 @@
-//! Rows of the transports. `Auto` has the rows of `shm` and `udp`, and `Xdp` those of `xdp` and
-//! `udp`.
+//! Rows of the transports. `Auto` has the rows of `shm` and `udp`, `Xdp` those of `xdp` and `udp`,
+//! and `Dpdk` those of `dpdk` and `udp`.
 
 use dunlin_core::transport::MAX_INLINE;
 use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::{MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options as UdpOptions};
 
-use crate::options::XdpOptions;
+use crate::options::{DpdkOptions, XdpOptions};
 use crate::setting::{FieldOf, Lens, MICROS, Setting, Shape, US, Unit};
 
 const fn shm(
@@ -33,6 +33,15 @@ const fn xdp(
     meaning: &'static str,
 ) -> Setting {
     Setting::new(name, unit, FieldOf::Xdp(lens), meaning)
+}
+
+const fn dpdk(
+    name: &'static str,
+    unit: Unit,
+    lens: Lens<DpdkOptions>,
+    meaning: &'static str,
+) -> Setting {
+    Setting::new(name, unit, FieldOf::Dpdk(lens), meaning)
 }
 
 pub(super) const SHM: &[Setting] = &[
@@ -256,3 +265,12 @@ pub(super) const XDP: &[Setting] = &[
          kernel send them",
     ),
 ];
+
+pub(super) const DPDK: &[Setting] = &[dpdk(
+    "dpdk.device",
+    Unit::Device,
+    |dpdk| &mut dpdk.device,
+    "device of DPDK and its address, `DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
+     [,packets=N][;ARGUMENTS]`",
+)
+.words(&["none"])];

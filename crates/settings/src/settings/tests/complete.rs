@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use dunlin_dpdk::Dpdk;
 use dunlin_nexus::{EndpointBuilder, Nexus};
 use dunlin_transport::auto::Auto;
 use dunlin_xdp::{AutoXdp, Xdp};
@@ -31,6 +32,7 @@ const RENAMED: [(&str, &str); 14] = [
     ("builder.transport.shm.", "shm."),
     ("builder.transport.udp.", "udp."),
     ("past_kernel.transport.", "xdp."),
+    ("without_kernel.transport.", "dpdk."),
     ("nexus.plane.", "nexus."),
     ("nexus.insight_", "insight."),
     ("connect.session.", "session."),
@@ -116,6 +118,10 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     }
     let past_kernel = past_kernel.into_iter();
     all.extend(past_kernel.filter(|(name, _)| own(name)));
+    let without_kernel: EndpointBuilder<Dpdk> = settings.endpoint(nexus);
+    let own = |name: &str| name.starts_with("dpdk.") && !name.starts_with("dpdk.udp.");
+    let without_kernel = fields("without_kernel", &without_kernel).into_iter();
+    all.extend(without_kernel.filter(|(name, _)| own(name)));
     all.extend(fields("nexus", &settings.nexus()));
     all.extend(fields("connect", &settings.connect_options()));
     all.extend(fields("channel", &settings.hub()));
@@ -134,6 +140,7 @@ fn other_value(setting: &Setting) -> String {
         Unit::Networks => vec![Value::Text("10.1.0.0/16".to_owned())],
         Unit::Address => vec![Value::Text("localhost:7".to_owned())],
         Unit::Interface => vec![Value::Text("eth7".to_owned())],
+        Unit::Device => vec![Value::Text("net_null0;ip=10.0.0.2/24".to_owned())],
         Unit::Word => setting
             .words
             .iter()
@@ -173,6 +180,9 @@ fn rows_of_features_have_the_defaults_of_their_builders() {
     let own: EndpointBuilder<AutoXdp> = settings.endpoint(&nexus);
     let other: EndpointBuilder<AutoXdp> = nexus.endpoint_builder();
     assert_eq!(fields("auto", &own), fields("auto", &other));
+    let own: EndpointBuilder<Dpdk> = settings.endpoint(&nexus);
+    let other: EndpointBuilder<Dpdk> = nexus.endpoint_builder();
+    assert_eq!(fields("dpdk", &own), fields("dpdk", &other));
     let [hub, other] = [settings.hub(), dunlin_hub::Hub::builder()];
     assert_eq!(fields("channel", &hub), fields("channel", &other));
     let [server, other] = [settings.server(), dunlin_server::Server::builder()];

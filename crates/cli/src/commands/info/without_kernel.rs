@@ -1,0 +1,29 @@
+//! Whether the transport `dpdk` can be used here, and which of its parts no test has reached.
+
+use dunlin::transport::dpdk_library;
+
+use super::facts::Fact;
+
+pub(super) fn look() -> Vec<Fact> {
+    vec![library(), untested()]
+}
+
+/// Most machines have no DPDK, so its absence is no fault.
+fn library() -> Fact {
+    let value = match dpdk_library::find() {
+        Ok(place) => place.display().to_string(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let what = error.to_string();
+            what.lines().next().unwrap_or_default().to_owned()
+        }
+        Err(error) => error.to_string(),
+    };
+    Fact::good("dpdk: library", value)
+}
+
+fn untested() -> Fact {
+    Fact::good(
+        "dpdk: untested",
+        "network cards; only memif, net_ring, net_null and net_tap of DPDK 22.11 were tested",
+    )
+}
