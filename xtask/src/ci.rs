@@ -100,6 +100,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
 fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut steps = vec![sh("tidy", 5, "cargo xtask tidy")];
     steps.extend(FOLDERS.map(|folder| test().within(folder)));
+    steps.push(sh("dpdk", 4, step::DPDK));
     let mut untimed = untimed();
     for folder in FOLDERS {
         let readme = discover::readme(&root.join(folder))?;

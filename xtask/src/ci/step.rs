@@ -42,6 +42,12 @@ pub(super) const PLANTED: &str = "out=\"${CARGO_TARGET_DIR:-$PWD/target}/histori
     -- differential:: life:: check:: world:: planted_bug a_history every_history && \
     cd tools/porcupine && go run . \"$out\"";
 
+/// Builds the library that loads DPDK, and runs the tests that need it. They are compiled by the
+/// step of all tests.
+pub(super) const DPDK: &str = "to=$(realpath -m \"${CARGO_TARGET_DIR:-target}\")/dpdk && \
+    sh crates/dpdk/native/build.sh \"$to\" && DUNLIN_DPDK_LIBRARY=$to/libdunlin_dpdk.so \
+    cargo test --workspace --test dpdk_conformance --test device --test endpoints -- --ignored";
+
 /// Attacks a server that a healthy client uses, and compares the client's latency in the phases of
 /// the run. The build is that of the tests, with optimization, but also with checks that a release
 /// build leaves out; it includes the examples so that the crates have the features of the tests.
