@@ -15,9 +15,9 @@ mod options;
 mod ping;
 #[cfg(any(feature = "kv", feature = "replica"))]
 mod random;
+mod reflect;
 #[cfg(feature = "replica")]
 mod replica;
-mod reflect;
 mod sim;
 mod stats;
 mod target;

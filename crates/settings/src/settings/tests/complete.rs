@@ -26,7 +26,7 @@ const NO_OPTIONS: [&str; 2] = [
 ];
 
 /// Fields whose names differ from those of their rows.
-const RENAMED: [(&str, &str); 14] = [
+const RENAMED: [(&str, &str); 15] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),
     ("builder.transport.shm.", "shm."),
