@@ -58,7 +58,6 @@ pub(crate) struct Verdict {
     /// What was counted, or in words what is wrong.
     pub(crate) result: Result<Sum, String>,
     /// No order explains the operations of some key.
-    #[cfg(feature = "mutants")]
     pub(crate) is_broken: bool,
 }
 
@@ -298,7 +297,6 @@ impl Stage {
         let result = self.look();
         Verdict {
             result,
-            #[cfg(feature = "mutants")]
             is_broken: self.is_broken,
         }
     }
