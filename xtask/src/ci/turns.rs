@@ -1,9 +1,9 @@
 //! Runs the steps in order. Consecutive untimed steps run two at a time; any other step has the
 //! machine to itself. Called by `ci`.
 //!
-//! Few tests that fail run again. If they then pass, the run goes on, and the summary names them with
-//! their faults: a test that depends on the scheduler is to be mended, but says nothing about the
-//! change under test.
+//! Few tests that fail run again. If they then pass, the run goes on, and the summary names them
+//! with their faults: a test that depends on the scheduler is to be mended, but says nothing about
+//! the change under test.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
