@@ -64,7 +64,8 @@ pub enum ReflectError {
     Misfit(String),
     /// The call failed.
     Call(Error),
-    /// The response has no form in JSON. Holds the reason. The method has run.
+    /// The response has no form in JSON, or the server is gone. Holds the reason. The method has
+    /// run.
     BadResponse(String),
     /// A question could not be asked, or has no answer.
     NoAnswer(Error),
@@ -167,7 +168,8 @@ impl Reflector {
 
     fn returned(&mut self, number: u16, response: &[u8]) -> Result<Returned, ReflectError> {
         let question = JsonQuestion { number, response };
-        let answer = self.ask(TO_JSON, question.size(), |out| question.encode(out))?;
+        let asked = self.ask(TO_JSON, question.size(), |out| question.encode(out));
+        let answer = asked.map_err(|error| ReflectError::BadResponse(error.to_string()))?;
         match JsonAnswer::decode(&answer).ok_or(ReflectError::NoReflection)? {
             JsonAnswer::Value(json) => Ok(Returned::Value(json.to_owned())),
             JsonAnswer::Error(json) => Ok(Returned::Error(json.to_owned())),

@@ -15,6 +15,9 @@ use path::{Probe, Seen, Step};
 /// Most questions to one type: after them, parts of it are `any`.
 const MOST: usize = 20_000;
 
+/// Most steps of a path. A type without a name that contains itself has no end: `struct T(Vec<T>)`.
+const DEEPEST: usize = 64;
+
 /// Tuples of serde have at most this many elements; longer ones are arrays.
 const LONGEST_TUPLE: usize = 16;
 
@@ -73,7 +76,7 @@ impl Explorer<'_> {
 
     fn look(&mut self) -> Option<Seen> {
         self.left = self.left.checked_sub(1)?;
-        (self.ask)(&self.path)
+        (self.path.len() <= DEEPEST).then(|| (self.ask)(&self.path))?
     }
 
     fn inside(&mut self, step: Step) -> Kind {

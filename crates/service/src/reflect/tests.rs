@@ -65,6 +65,10 @@ struct Tree {
     branches: Vec<Tree>,
 }
 
+/// A type without a name of its own in serde's eyes, which contains itself.
+#[derive(Serialize, Deserialize)]
+struct Nest(Vec<Nest>);
+
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Loose {
@@ -126,6 +130,8 @@ fn types_that_contain_themselves_or_share_a_name_are_told_apart() {
             "Pages: numbers: Page, names: Page#2",
         ]
     );
+    assert!(described::<Nest>().0.contains("[[[any]]]"));
+    assert!(from_json::<Nest>("[[], [[]]]").is_ok());
     assert_eq!(described::<Loose>().0, "any");
     assert_eq!(described::<[u8; 32]>().0, "[u8; 32]");
     assert_eq!(described::<()>().0, "()");
