@@ -11,7 +11,6 @@ use std::ptr::NonNull;
 
 use dunlin_core::transport::RX_BURST;
 
-use crate::eal;
 use crate::ffi::{Facts, Functions, Wish};
 
 /// Most packets of a batch.
@@ -30,11 +29,10 @@ struct Opened {
 /// The caller opens one device at a time, and each only once.
 ///
 /// # Errors
-/// Those of `eal::start`; otherwise DPDK's words.
-pub(crate) fn open(device: &str, given: &[String], wish: Wish) -> io::Result<Parts> {
+/// `InvalidInput` for a name with a zero; otherwise DPDK's words.
+pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> io::Result<Parts> {
     let name = CString::new(device)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a device's name has no zero"))?;
-    let functions = eal::start(given)?;
     let mut facts = Facts {
         pool: std::ptr::null_mut(),
         bytes_per_second: 0,
@@ -48,7 +46,7 @@ pub(crate) fn open(device: &str, given: &[String], wish: Wish) -> io::Result<Par
     // SAFETY: a string, and two live structures of the types that the function expects.
     let code = unsafe { (functions.open)(name.as_ptr(), &raw const wish, &raw mut facts) };
     if code != 0 {
-        let why = eal::error_of(functions, code);
+        let why = functions.error_of(code);
         let kind = io::Error::from_raw_os_error(code.saturating_neg()).kind();
         let what = format!("the device {device} cannot be opened: {why}");
         return Err(io::Error::new(kind, what));

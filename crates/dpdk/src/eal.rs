@@ -1,9 +1,9 @@
 //! DPDK's environment (EAL), which a process can start once, and never again after a failure.
 //!
-//! It starts on a thread of its own, which blocks all signals and afterwards keeps the devices
-//! (`keeper`), so affinity and signals of the program's threads stay as they are. Everything that
+//! It starts on a thread of its own, which blocks all signals and afterwards runs the function that
+//! the caller gives (`keeper`), so affinity and signals of the program's threads stay as they are. Everything that
 //! can be checked without DPDK is checked before, because those errors are not final. Called by
-//! `device`.
+//! `open`.
 
 use std::ffi::CString;
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 use crate::ffi::{self, Functions};
-use crate::{keeper, library};
+use crate::library;
 
 /// The outcome of the only attempt.
 #[derive(Debug)]
@@ -36,13 +36,14 @@ const REFUSED: [&str; 5] = [
 /// Where the kernel lists its pools of huge pages.
 const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
 
-/// Starts DPDK with these arguments in addition to our own, or finds that it runs with them.
+/// Starts DPDK with these arguments in addition to our own, or finds that it runs with them. Its
+/// thread runs `then`, which does not return.
 ///
 /// # Errors
 /// `InvalidInput` if it was started with others, or for arguments that cannot be used; `NotFound`
 /// without the library; `OutOfMemory` without huge pages; otherwise DPDK's own words, and then no
 /// later attempt in this process can succeed.
-pub(crate) fn start(given: &[String]) -> io::Result<&'static Functions> {
+pub(crate) fn start(given: &[String], then: fn()) -> io::Result<&'static Functions> {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((earlier, outcome)) = &*started {
         return again(earlier, outcome, given);
@@ -50,7 +51,7 @@ pub(crate) fn start(given: &[String]) -> io::Result<&'static Functions> {
     check(given, Path::new(HUGEPAGES))?;
     let functions: &'static Functions = Box::leak(Box::new(library::load()?));
     let arguments = arguments(given, &ffi::processors());
-    let (outcome, result) = match start_on_own_thread(functions, &arguments) {
+    let (outcome, result) = match start_on_own_thread(functions, &arguments, then) {
         Ok(()) => (Outcome::Running(functions), Ok(functions)),
         Err(why) => {
             let what = format!(
@@ -93,7 +94,8 @@ fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
         return Ok(());
     }
     let what = "no huge page is free: reserve some (`sysctl vm.nr_hugepages=64`), or give the \
-                argument --no-huge after a second `;`, as in dpdk:net_memif0;ip=10.0.0.2/24;--no-huge";
+                argument --no-huge after a second `;`, as in \
+                dpdk:net_memif0;ip=10.0.0.2/24;--no-huge";
     Err(io::Error::new(io::ErrorKind::OutOfMemory, what))
 }
 
@@ -146,7 +148,11 @@ fn free_hugepages(folder: &Path) -> u64 {
 }
 
 /// Starts DPDK on a new thread, which does not end.
-fn start_on_own_thread(functions: &'static Functions, arguments: &[String]) -> Result<(), String> {
+fn start_on_own_thread(
+    functions: &'static Functions,
+    arguments: &[String],
+    then: fn(),
+) -> Result<(), String> {
     let arguments = arguments.iter().map(|it| CString::new(it.as_str()));
     let arguments: Vec<CString> = arguments
         .collect::<Result<_, _>>()
@@ -154,7 +160,11 @@ fn start_on_own_thread(functions: &'static Functions, arguments: &[String]) -> R
     let (report, outcome) = channel();
     std::thread::Builder::new()
         .name("dunlin-dpdk".to_owned())
-        .spawn(move || run(functions, arguments, &report))
+        .spawn(move || {
+            if run(functions, arguments, &report) {
+                then();
+            }
+        })
         .map_err(|error| error.to_string())?;
     outcome
         .recv()
@@ -162,11 +172,12 @@ fn start_on_own_thread(functions: &'static Functions, arguments: &[String]) -> R
         .and_then(|outcome| outcome)
 }
 
+/// Starts DPDK on this thread, and reports the outcome. True if it runs.
 fn run(
     functions: &'static Functions,
     arguments: Vec<CString>,
     report: &Sender<Result<(), String>>,
-) {
+) -> bool {
     ffi::block_signals();
     // DPDK keeps pointers into its arguments.
     let mut pointers: Vec<_> = arguments.into_iter().map(CString::into_raw).collect();
@@ -174,32 +185,11 @@ fn run(
     pointers.push(std::ptr::null_mut());
     // SAFETY: the strings are live and end with a null pointer, as those of `main` do.
     let code = unsafe { (functions.start)(count, pointers.leak().as_mut_ptr()) };
-    if code != 0 {
-        // `start` waits for this report.
-        let _ = report.send(Err(error_of(functions, code)));
-        return;
-    }
-    if report.send(Ok(())).is_ok() {
-        keeper::run();
-    }
-}
-
-/// The error with this negative number, and the last words of DPDK.
-pub(crate) fn error_of(functions: &Functions, code: i32) -> String {
-    let mut words = vec![0_u8; 2048];
-    // SAFETY: the function writes at most the given number of bytes.
-    let len = unsafe { (functions.log)(words.as_mut_ptr().cast(), words.len()) };
-    let words = String::from_utf8_lossy(&words[..len]).into_owned();
-    let error = io::Error::from_raw_os_error(code.saturating_neg());
-    let lines: Vec<_> = words
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let last = lines[lines.len().saturating_sub(4)..].join("; ");
-    match last.is_empty() {
-        true => error.to_string(),
-        false => format!("{error} ({last})"),
-    }
+    let outcome = match code {
+        0 => Ok(()),
+        code => Err(functions.error_of(code)),
+    };
+    report.send(outcome).is_ok() && code == 0
 }
 
 fn invalid(what: String) -> io::Error {

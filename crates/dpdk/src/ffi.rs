@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// The version of the functions below.
 const VERSION: u32 = 1;
 
-/// What [`Functions::open`] is asked for: `struct dunlin_dpdk_wish`.
+/// The wish that [`Functions::open`] gets: `struct dunlin_dpdk_wish`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Wish {
@@ -105,6 +105,23 @@ functions! {
     missed = c"dunlin_dpdk_missed"(u16) -> u64;
     /// Empty packets in a pool.
     empty = c"dunlin_dpdk_empty"(*const c_void) -> u32;
+}
+
+impl Functions {
+    /// Describes the error with this negative number, by the last words of DPDK.
+    pub(crate) fn error_of(&self, code: c_int) -> String {
+        let mut words = vec![0_u8; 2048];
+        // SAFETY: the function writes at most the given number of bytes.
+        let len = unsafe { (self.log)(words.as_mut_ptr().cast(), words.len()) };
+        let words = String::from_utf8_lossy(&words[..len]).into_owned();
+        let error = io::Error::from_raw_os_error(code.saturating_neg());
+        let lines: Vec<_> = words.lines().filter(|it| !it.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(4)..].join("; ");
+        match last.is_empty() {
+            true => error.to_string(),
+            false => format!("{error} ({last})"),
+        }
+    }
 }
 
 /// Loads a library by its path, or by its name in the system's folders.

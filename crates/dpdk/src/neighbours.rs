@@ -2,8 +2,9 @@
 //! forgotten.
 //!
 //! An address is believed only from the answer to a question that waits for one. It is confirmed
-//! every [`FRESH_MS`], and when the neighbour mentions another one; a neighbour that does not answer [`ASKS`] questions in a row is unknown
-//! again. Packets to an unknown neighbour wait for its answer, up to [`HELD`] of them.
+//! every [`FRESH_MS`], and when the neighbour mentions another one; a neighbour that does not answer
+//! [`ASKS`] questions in a row is unknown again. Packets to an unknown neighbour wait for its
+//! answer, up to [`HELD`] of them.
 //!
 //! Pure: time comes as milliseconds, and packets are of any type. Owned by `port`.
 
@@ -144,7 +145,7 @@ impl<P> Neighbours<P> {
         Some(std::mem::take(&mut entry.held))
     }
 
-    /// Notes what a neighbour says of itself unasked. True if the caller must ask, because it
+    /// Notes the address that a neighbour mentions without a question. True if the caller must ask, because it
     /// contradicts what we know: a process that starts anew has another address of Ethernet.
     #[must_use]
     pub(crate) fn on_hint(&mut self, ip: IpAddr, mac: Mac) -> bool {

@@ -9,6 +9,7 @@ use dunlin_packet::MAX_HEADER;
 use dunlin_transport::udp::{self, Book};
 
 use crate::device;
+use crate::eal;
 use crate::ffi::Wish;
 use crate::keeper;
 use crate::port::Port;
@@ -27,8 +28,8 @@ static PORTS: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
 pub struct Options {
     /// The device and its place in its network, in the form of [`Site`]. There is no default.
     pub device: String,
-    /// The port, the sizes, the packing and the limits of peers. The address is that of the device, and
-    /// options of sockets have no effect.
+    /// The port, the sizes, the packing and the limits of peers. The address is that of the device,
+    /// and options of sockets have no effect.
     pub udp: udp::Options,
 }
 
@@ -91,7 +92,8 @@ fn port_of(site: &Site) -> io::Result<&'static Port> {
         around: u16::try_from(MAX_HEADER).expect("66"),
         groups: u8::from(site.ip.is_ipv6()),
     };
-    let parts = device::open(&site.device, &site.arguments, wish)?;
+    let functions = eal::start(&site.arguments, keeper::run)?;
+    let parts = device::open(functions, &site.device, wish)?;
     let port: &'static Port = Box::leak(Box::new(Port::new(site.clone(), parts)));
     keeper::keep(port);
     ports.push(port);

@@ -1,8 +1,8 @@
 //! The receiving half: packets that were steered to us, and from time to time the socket.
 //!
-//! A steered packet becomes a frame if `dunlin_packet::parse` accepts it; refused packets are counted by
-//! cause. The socket gets all packets that the program passes to the kernel: fragments, packets of
-//! this host and of other queues, and every packet while steering is lost.
+//! A steered packet becomes a frame if `dunlin_packet::parse` accepts it; refused packets are
+//! counted by cause. The socket gets all packets that the program passes to the kernel: fragments,
+//! packets of this host and of other queues, and every packet while steering is lost.
 //!
 //! Invariant: the frames of a burst come from the source that `source` names, and are ours until
 //! the next burst. Called by the event loop, and by `connect`.

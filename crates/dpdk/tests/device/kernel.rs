@@ -1,8 +1,11 @@
 //! RPCs between `dpdk` and the kernel's `udp`, over a device of net_tap, whose other end is an
 //! interface of the kernel. Its stack asks and answers as a neighbour does.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::process::Command;
+
 use dunlin_dpdk::Dpdk;
-use dunlin_testkit::network::Network;
+use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::wait::until;
 use dunlin_transport::udp::{self, Udp};
 
@@ -33,21 +36,35 @@ fn echo(number: u8, prefix: &str, bits: u8, is_dpdk_client: bool) {
         ..udp::Options::default()
     };
     let udp = host.run(|| Udp::open(&options)).unwrap();
-    let knows = || {
-        let found = host.run(|| {
-            let shown = std::process::Command::new("ip")
-                .args(["neigh", "show", &format!("{prefix}2")])
-                .output();
-            String::from_utf8(shown.unwrap().stdout).unwrap()
-        });
-        found.contains("lladdr")
-    };
     if is_dpdk_client {
         Echo::<Dpdk, Udp>::new(dpdk, udp).all_lengths();
     } else {
         Echo::<Udp, Dpdk>::new(udp, dpdk).all_lengths();
     }
-    until(knows);
+    kernel_finds(host, &interface, prefix);
+}
+
+/// Makes the kernel forget the device, and waits until it has found it again. There is no endpoint
+/// any more, so the thread that keeps the device answers.
+fn kernel_finds(host: &Host, interface: &str, prefix: &str) {
+    host.ip(&format!("neigh del {prefix}2 dev {interface}"))
+        .unwrap();
+    host.run(|| {
+        let ip: IpAddr = format!("{prefix}2").parse().unwrap();
+        let any: IpAddr = match ip {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0)).unwrap();
+        socket.send_to(b"?", (ip, 9)).unwrap();
+        until(|| {
+            let shown = Command::new("ip")
+                .args(["neigh", "show", &ip.to_string()])
+                .output();
+            let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+            shown.contains("REACHABLE")
+        });
+    });
 }
 
 #[test]

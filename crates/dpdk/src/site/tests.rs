@@ -1,0 +1,58 @@
+//! Texts that name a device, right and wrong ones.
+
+use super::*;
+
+#[test]
+fn a_text_with_all_parts_is_read() {
+    let text = "0000:01:00.0;ip=fd79::2/64,gw=fd79::1,vlan=5,mtu=9000,packets=4096;-m 64 -l 1";
+    let site: Site = text.parse().unwrap();
+    assert_eq!(site.device, "0000:01:00.0");
+    assert_eq!((site.vlan, site.mtu, site.packets), (5, 9000, 4096));
+    assert_eq!(site.gateway, Some("fd79::1".parse().unwrap()));
+    assert_eq!(site.arguments, ["-m", "64", "-l", "1"]);
+    assert!(site.is_on_link("fd79::ffff".parse().unwrap()));
+    assert!(!site.is_on_link("fd79:0:0:1::1".parse().unwrap()));
+    assert!(!site.is_on_link("10.0.0.1".parse().unwrap()));
+}
+
+#[test]
+fn packets_for_other_networks_go_to_the_gateway() {
+    let mut site: Site = "net_null0;ip=10.0.0.2/24,gw=10.0.0.1".parse().unwrap();
+    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    assert_eq!(site.hop(ip("10.0.0.2")), Some(Hop::Here));
+    assert_eq!(
+        site.hop(ip("10.0.0.9")),
+        Some(Hop::Neighbour(ip("10.0.0.9")))
+    );
+    assert_eq!(
+        site.hop(ip("10.0.1.9")),
+        Some(Hop::Neighbour(ip("10.0.0.1")))
+    );
+    assert_eq!(site.hop(ip("127.0.0.1")), None);
+    assert_eq!(site.hop(ip("fd79::1")), None);
+    site.gateway = None;
+    assert_eq!(site.hop(ip("10.0.1.9")), None);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    for (text, part) in [
+        ("", "the form is"),
+        ("net_memif0", "the form is"),
+        ("net_memif0;gw=10.0.0.1", "the form is"),
+        (";ip=10.0.0.2/24", "the form is"),
+        ("net_memif0;ip=10.0.0.2", "the form is"),
+        ("net_memif0;ip=10.0.0/24", "ip=10.0.0:"),
+        ("net_memif0;ip=10.0.0.2/33", "1 to 32 bits"),
+        ("net_memif0;ip=127.0.0.1/8", "no device has"),
+        ("net_memif0;ip=10.0.0.2/24,gw=10.0.1.1", "not on the link"),
+        ("net_memif0;ip=10.0.0.2/24,gw=10.0.0.2", "not on the link"),
+        ("net_memif0;ip=10.0.0.2/24,vlan=4095", "4094"),
+        ("net_memif0;ip=10.0.0.2/24,mtu=70000", "mtu=70000"),
+        ("net_memif0;ip=10.0.0.2/24,packets=10", "1024"),
+        ("net_memif0;ip=10.0.0.2/24,colour=red", "colour is none of"),
+    ] {
+        let error = text.parse::<Site>().unwrap_err();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+}
