@@ -2,7 +2,7 @@
 //! forgotten.
 //!
 //! An address is believed only from the answer to a question that waits for one. It is confirmed
-//! every [`FRESH_MS`], and when the neighbour mentions another one; a neighbour that does not answer
+//! every [`FRESH_MS`], for each new use, and when the neighbour mentions another one; a neighbour that does not answer
 //! [`ASKS`] questions in a row is unknown again. Packets to an unknown neighbour wait for its
 //! answer, up to [`HELD`] of them.
 //!
@@ -81,14 +81,15 @@ impl<P> Default for Neighbours<P> {
 }
 
 impl<P> Neighbours<P> {
-    /// Adds one use of a neighbour. True if the caller must ask for it now.
+    /// Adds one use of a neighbour. True if the caller must ask for it now: it is new, or was asked
+    /// for some time ago and may have been replaced since.
     #[must_use]
     pub(crate) fn add(&mut self, ip: IpAddr) -> bool {
         let now_ms = self.now_ms;
         match self.entries.entry(ip) {
             Place::Occupied(mut entry) => {
                 entry.get_mut().uses += 1;
-                false
+                entry.get_mut().ask_again(now_ms)
             }
             Place::Vacant(place) => {
                 place.insert(Entry {
@@ -153,13 +154,7 @@ impl<P> Neighbours<P> {
         let Some(entry) = self.entries.get_mut(&ip) else {
             return false;
         };
-        let is_new = entry.mac != Some(mac);
-        if !is_new || now_ms - entry.asked_ms < SOON_MS {
-            return false;
-        }
-        entry.asks = entry.asks.saturating_add(1);
-        entry.asked_ms = now_ms;
-        true
+        entry.mac != Some(mac) && entry.ask_again(now_ms)
     }
 
     /// Notes the time, which never goes back.
@@ -184,9 +179,9 @@ impl<P> Neighbours<P> {
                 entry.mac = None;
                 due.changed = true;
             }
-            if (entry.mac.is_none() || is_old) && entry.is_due(now_ms) {
-                entry.asks = entry.asks.saturating_add(1);
-                entry.asked_ms = now_ms;
+            let is_open = entry.mac.is_none() || is_old || entry.asks > 0;
+            if is_open && entry.is_due(now_ms) {
+                entry.note_question(now_ms);
                 due.questions.push(*ip);
             }
             true
@@ -196,6 +191,21 @@ impl<P> Neighbours<P> {
 }
 
 impl<P> Entry<P> {
+    /// Notes a question.
+    fn note_question(&mut self, now_ms: u64) {
+        self.asks = self.asks.saturating_add(1);
+        self.asked_ms = now_ms;
+    }
+
+    /// Notes a question, unless there was one just now, and returns whether there is one.
+    fn ask_again(&mut self, now_ms: u64) -> bool {
+        let is_due = now_ms - self.asked_ms >= SOON_MS;
+        if is_due {
+            self.note_question(now_ms);
+        }
+        is_due
+    }
+
     /// Whether it is time for a question.
     fn is_due(&self, now_ms: u64) -> bool {
         let pause = match (self.mac, self.asks) {

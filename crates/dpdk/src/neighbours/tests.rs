@@ -70,6 +70,19 @@ fn a_known_address_is_confirmed_and_may_change() {
 }
 
 #[test]
+fn a_new_use_asks_again_until_there_is_an_answer() {
+    let mut neighbours = asked();
+    neighbours.on_answer(ip(), MAC).unwrap();
+    assert!(!neighbours.add(ip()), "it was asked just now");
+    assert_eq!(questions(&mut neighbours, 1, 2_000), 0);
+    assert!(neighbours.add(ip()));
+    assert_eq!(questions(&mut neighbours, 2_001, 4_500), 2);
+    neighbours.on_answer(ip(), OTHER).unwrap();
+    assert_eq!(neighbours.find(ip()), Some(OTHER));
+    assert_eq!(questions(&mut neighbours, 4_501, 9_000), 0);
+}
+
+#[test]
 fn a_neighbour_that_mentions_another_address_is_asked_and_believed_then() {
     let mut neighbours = asked();
     neighbours.on_answer(ip(), MAC).unwrap();
@@ -120,8 +133,7 @@ fn a_neighbour_without_uses_stays_known_until_it_is_old() {
     neighbours.on_answer(ip(), MAC).unwrap();
     neighbours.release(ip());
     assert_eq!(questions(&mut neighbours, 1, FRESH_MS - 1), 0);
-    assert!(!neighbours.add(ip()), "it is known");
-    neighbours.release(ip());
+    assert_eq!(neighbours.find(ip()), Some(MAC));
     assert!(neighbours.on_time(FRESH_MS).changed);
     assert!(neighbours.add(ip()));
 }
