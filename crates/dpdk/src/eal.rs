@@ -1,9 +1,9 @@
 //! DPDK's environment (EAL), which a process can start once, and never again after a failure.
 //!
 //! It starts on a thread of its own, which blocks all signals and afterwards runs the function that
-//! the caller gives (`keeper`), so affinity and signals of the program's threads stay as they are. Everything that
-//! can be checked without DPDK is checked before, because those errors are not final. Called by
-//! `open`.
+//! the caller gives (`keeper`), so affinity and signals of the program's threads stay as they are.
+//! Everything that can be checked without DPDK is checked before, because those errors are not
+//! final. Called by `open`.
 
 use std::ffi::CString;
 use std::io;

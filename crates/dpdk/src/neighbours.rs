@@ -2,9 +2,9 @@
 //! forgotten.
 //!
 //! An address is believed only from the answer to a question that waits for one. It is confirmed
-//! every [`FRESH_MS`], for each new use, and when the neighbour mentions another one; a neighbour that does not answer
-//! [`ASKS`] questions in a row is unknown again. Packets to an unknown neighbour wait for its
-//! answer, up to [`HELD`] of them.
+//! every [`FRESH_MS`], for each new use, and when the neighbour mentions another one; a neighbour
+//! that does not answer [`ASKS`] questions in a row is unknown again. Packets to an unknown
+//! neighbour wait for its answer, up to [`HELD`] of them.
 //!
 //! Pure: time comes as milliseconds, and packets are of any type. Owned by `port`.
 
@@ -146,8 +146,8 @@ impl<P> Neighbours<P> {
         Some(std::mem::take(&mut entry.held))
     }
 
-    /// Notes the address that a neighbour mentions without a question. True if the caller must ask, because it
-    /// contradicts what we know: a process that starts anew has another address of Ethernet.
+    /// Notes the address that a neighbour mentions without a question. True if the caller must ask,
+    /// because it differs from the one that we know: a process that starts anew has another.
     #[must_use]
     pub(crate) fn on_hint(&mut self, ip: IpAddr, mac: Mac) -> bool {
         let now_ms = self.now_ms;
