@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::probe::Form;
+
 /// A type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -64,7 +66,16 @@ pub enum Parts {
 
 /// The definitions of named types.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Types(Vec<(String, Content)>);
+pub struct Types {
+    defined: Vec<(String, Content)>,
+    /// The types of serde's that were explored, and those that are being explored. A type of the
+    /// second kind that is found again contains itself.
+    explored: Vec<(Form, Kind)>,
+}
+
+/// The place of a type among those that were explored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun(usize);
 
 impl Field {
     /// A field.
@@ -86,30 +97,74 @@ impl Types {
 
     /// The parts of a type.
     pub fn get(&self, name: &str) -> Option<&Content> {
-        let found = self.0.iter().find(|(known, _)| known == name);
+        let found = self.defined.iter().find(|(known, _)| known == name);
         found.map(|(_, content)| content)
     }
 
     /// All definitions, each after those that it was found to need.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Content)> {
-        self.0.iter().map(|(name, content)| (&**name, content))
+        let all = self.defined.iter();
+        all.map(|(name, content)| (&**name, content))
     }
 
-    /// Defines a type. If a different one has this name, the new one gets a number too.
-    pub(crate) fn define(&mut self, name: &str, content: Content) -> Kind {
-        let numbered = (2..).map(|number: u32| format!("{name}#{number}"));
-        let names = std::iter::once(name.to_owned()).chain(numbered);
-        for name in names {
-            match self.get(&name) {
-                Some(known) if *known != content => {}
-                Some(_) => return Kind::Named(name),
-                None => {
-                    self.0.push((name.clone(), content));
-                    return Kind::Named(name);
-                }
-            }
+    /// The type with this form, if it was found before.
+    pub(crate) fn explored(&self, form: Form) -> Option<&Kind> {
+        let found = self.explored.iter().find(|(known, _)| *known == form);
+        found.map(|(_, kind)| kind)
+    }
+
+    /// Begins to explore a type. If it contains itself, it is shown there by the name that this
+    /// reserves, if it has one, or else as `any`.
+    pub(crate) fn begin(&mut self, form: Form, name: Option<&str>) -> Begun {
+        let kind = match name {
+            Some(name) => Kind::Named(self.free_name(name)),
+            None => Kind::ANY,
+        };
+        self.explored.push((form, kind));
+        Begun(self.explored.len() - 1)
+    }
+
+    /// Ends the exploration of a type without a name.
+    pub(crate) fn end(&mut self, begun: Begun, kind: &Kind) {
+        self.explored[begun.0].1.clone_from(kind);
+    }
+
+    /// Ends the exploration of a type with a name.
+    pub(crate) fn end_named(&mut self, begun: Begun, content: Content) -> Kind {
+        let kind = self.explored[begun.0].1.clone();
+        if let Kind::Named(name) = &kind {
+            self.defined.push((name.clone(), content));
         }
-        Kind::ANY
+        kind
+    }
+
+    /// Defines a type, unless it was defined before.
+    fn define(&mut self, name: &str, content: Content) -> Kind {
+        let same = |(known, parts): &&(String, Content)| {
+            known.split('#').next() == Some(name) && *parts == content
+        };
+        if let Some((known, _)) = self.defined.iter().find(same) {
+            return Kind::Named(known.clone());
+        }
+        let name = self.free_name(name);
+        self.defined.push((name.clone(), content));
+        Kind::Named(name)
+    }
+
+    /// The name; with a number, if another type has it.
+    fn free_name(&self, name: &str) -> String {
+        let is_taken = |name: &String| {
+            let mut explored = self.explored.iter();
+            let reserved = |kind: &Kind| matches!(kind, Kind::Named(other) if other == name);
+            self.get(name).is_some() || explored.any(|(_, kind)| reserved(kind))
+        };
+        let mut free = name.to_owned();
+        let mut number = 2;
+        while is_taken(&free) {
+            free = format!("{name}#{number}");
+            number += 1;
+        }
+        free
     }
 }
 

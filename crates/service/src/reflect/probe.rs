@@ -7,15 +7,18 @@
 
 mod path;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use serde::de::DeserializeOwned;
 
-use super::kind::{Content, Field, Kind, Parts, Types, Variant};
+use super::kind::{Begun, Content, Field, Kind, Parts, Types, Variant};
+pub(crate) use path::Form;
 use path::{Probe, Seen, Step};
 
 /// Most questions to one type: after them, parts of it are `any`.
 const MOST: usize = 20_000;
 
-/// Most steps of a path. A type without a name that contains itself has no end: `struct T(Vec<T>)`.
+/// Most steps into a type: parts of it that are deeper are `any`.
 const DEEPEST: usize = 64;
 
 /// Tuples of serde have at most this many elements; longer ones are arrays.
@@ -25,58 +28,73 @@ const LONGEST_TUPLE: usize = 16;
 pub(super) fn kind_of<T: DeserializeOwned>(types: &mut Types) -> Kind {
     let ask = |path: &[Step]| {
         let mut seen = None;
-        // It always fails: at the end of the path, or because the type does not follow it.
-        let _ = T::deserialize(Probe::new(path, &mut seen));
+        // It always fails: at the end of the path, or because the type does not follow it. A type
+        // may also panic, because the values that it gets are no values of a program.
+        let asked = || drop(T::deserialize(Probe::new(path, &mut seen)));
+        let _ = catch_unwind(AssertUnwindSafe(asked));
         seen
     };
     let mut explorer = Explorer {
         ask: &ask,
         left: MOST,
         path: Vec::new(),
-        open: Vec::new(),
         types,
     };
     explorer.kind()
 }
 
 struct Explorer<'a> {
-    ask: &'a dyn Fn(&[Step]) -> Option<Seen>,
+    ask: &'a dyn Fn(&[Step]) -> Option<Form>,
     /// Questions that may still be asked.
     left: usize,
     path: Vec<Step>,
-    /// The named types on the path, with their fields or variants. A type that stands there already
-    /// contains itself.
-    open: Vec<(&'static str, &'static [&'static str])>,
     types: &'a mut Types,
 }
 
 impl Explorer<'_> {
     fn kind(&mut self) -> Kind {
-        match self.look() {
-            None => Kind::ANY,
-            Some(Seen::Word(word)) => Kind::Word(word),
-            Some(Seen::Option) => Kind::Option(Box::new(self.inside(Step::Inside))),
-            Some(Seen::Newtype) => self.inside(Step::Inside),
-            Some(Seen::List) => Kind::List(Box::new(self.inside(Step::Element(0, 1)))),
-            Some(Seen::Tuple(len)) => self.tuple(len),
-            Some(Seen::Map) => {
+        let Some(form) = self.look() else {
+            return Kind::ANY;
+        };
+        if let Some(kind) = self.types.explored(form) {
+            return kind.clone();
+        }
+        let begun = self.types.begin(form, form.seen().name());
+        let kind = match form.seen() {
+            Seen::Word(word) => Kind::Word(word),
+            Seen::Option => Kind::Option(Box::new(self.inside(Step::Inside))),
+            Seen::Newtype => self.inside(Step::Inside),
+            Seen::List => Kind::List(Box::new(self.inside(Step::Element(0, 1)))),
+            Seen::Tuple(len) => self.tuple(len),
+            Seen::Map => {
                 let key = self.inside(Step::Key);
                 let value = self.inside(Step::Value);
                 Kind::Map(Box::new(key), Box::new(value))
             }
-            Some(Seen::Fields(name, fields)) => self.named(name, fields, |explorer| {
-                Content::Fields(explorer.fields(fields))
-            }),
-            Some(Seen::Variants(name, variants)) => self.named(name, variants, |explorer| {
-                let all = variants.iter().map(|name| explorer.variant(name));
-                Content::Variants(all.collect())
-            }),
+            Seen::Fields(_, fields) => return self.structure(begun, fields),
+            Seen::Variants(_, variants) => return self.enumeration(begun, variants),
+        };
+        self.types.end(begun, &kind);
+        kind
+    }
+
+    fn look(&mut self) -> Option<Form> {
+        self.left = self.left.checked_sub(1)?;
+        match self.path.len() < DEEPEST {
+            true => (self.ask)(&self.path),
+            false => None,
         }
     }
 
-    fn look(&mut self) -> Option<Seen> {
-        self.left = self.left.checked_sub(1)?;
-        (self.path.len() <= DEEPEST).then(|| (self.ask)(&self.path))?
+    fn structure(&mut self, begun: Begun, names: &'static [&'static str]) -> Kind {
+        let content = Content::Fields(self.fields(names));
+        self.types.end_named(begun, content)
+    }
+
+    fn enumeration(&mut self, begun: Begun, names: &'static [&'static str]) -> Kind {
+        let all = names.iter().map(|name| self.variant(name));
+        let content = Content::Variants(all.collect());
+        self.types.end_named(begun, content)
     }
 
     fn inside(&mut self, step: Step) -> Kind {
@@ -84,21 +102,6 @@ impl Explorer<'_> {
         let kind = self.kind();
         self.path.pop();
         kind
-    }
-
-    fn named(
-        &mut self,
-        name: &'static str,
-        parts: &'static [&'static str],
-        content: impl FnOnce(&mut Self) -> Content,
-    ) -> Kind {
-        if self.open.contains(&(name, parts)) {
-            return Kind::Named(name.to_owned());
-        }
-        self.open.push((name, parts));
-        let content = content(self);
-        self.open.pop();
-        self.types.define(name, content)
     }
 
     fn fields(&mut self, names: &'static [&'static str]) -> Vec<Field> {
@@ -123,13 +126,17 @@ impl Explorer<'_> {
 
     fn variant(&mut self, name: &'static str) -> Variant {
         self.path.push(Step::Variant(name));
-        let parts = match self.look() {
-            Some(Seen::Word("()")) | None => Parts::Unit,
+        let parts = match self.look().map(Form::seen) {
+            Some(Seen::Word("()")) => Parts::Unit,
             Some(Seen::Tuple(len)) => Parts::Value(self.tuple(len)),
             Some(Seen::Fields(_, fields)) => Parts::Fields(self.fields(fields)),
             Some(_) => Parts::Value(self.inside(Step::Inside)),
+            None => Parts::Value(Kind::ANY),
         };
         self.path.pop();
         Variant { name, parts }
     }
 }
+
+#[cfg(test)]
+mod tests;

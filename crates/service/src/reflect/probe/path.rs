@@ -22,7 +22,16 @@ pub(super) enum Step {
     Variant(&'static str),
 }
 
-/// The form that a type asks for.
+/// The form that a type asks for, with the name of the visitor that takes it, which differs for
+/// types of one name in two modules, and for two uses of a generic type. Two types may have one
+/// name nevertheless; then the second is described as the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Form {
+    seen: Seen,
+    visitor: &'static str,
+}
+
+/// The form alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     Word(&'static str),
@@ -44,7 +53,7 @@ pub(super) struct Probe<'a> {
 }
 
 enum Way<'a> {
-    Along(&'a [Step], &'a mut Option<Seen>),
+    Along(&'a [Step], &'a mut Option<Form>),
     Off,
 }
 
@@ -57,8 +66,24 @@ enum Next<'a> {
 
 const DEPTH: usize = 32;
 
+impl Form {
+    pub(super) const fn seen(self) -> Seen {
+        self.seen
+    }
+}
+
+impl Seen {
+    /// The name of a type that has fields or variants.
+    pub(super) const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Fields(name, _) | Self::Variants(name, _) => Some(name),
+            _ => None,
+        }
+    }
+}
+
 impl<'a> Probe<'a> {
-    pub(super) const fn new(path: &'a [Step], seen: &'a mut Option<Seen>) -> Self {
+    pub(super) const fn new(path: &'a [Step], seen: &'a mut Option<Form>) -> Self {
         Self {
             way: Way::Along(path, seen),
             depth: DEPTH,
@@ -70,11 +95,12 @@ impl<'a> Probe<'a> {
         Self { way, depth }
     }
 
-    /// Takes the next step. At the end of the path, notes the form, and fails.
-    fn next(self, form: Seen) -> Result<Next<'a>, Error> {
+    /// Takes the next step. At the end of the path, notes the form and the name of `V`, and fails.
+    fn next<V>(self, seen: Seen) -> Result<Next<'a>, Error> {
         match self.way {
-            Way::Along([], seen) => {
-                *seen = Some(form);
+            Way::Along([], form) => {
+                let visitor = std::any::type_name::<V>();
+                *form = Some(Form { seen, visitor });
                 Err(Error::custom("the end of the path"))
             }
             Way::Along([step, rest @ ..], seen) => {
@@ -99,7 +125,7 @@ fn astray<T>() -> Result<T, Error> {
 macro_rules! words {
     ($($function:ident $word:literal $visit:ident($($value:expr)?);)*) => {$(
         fn $function<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            match self.next(Seen::Word($word))? {
+            match self.next::<V>(Seen::Word($word))? {
                 Next::Make(_) => visitor.$visit($($value)?),
                 Next::Step(..) => astray(),
             }
@@ -144,7 +170,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.next(Seen::Option)? {
+        match self.next::<V>(Seen::Option)? {
             Next::Step(Step::Inside, inner) => visitor.visit_some(inner),
             Next::Step(..) => astray(),
             Next::Make(_) => visitor.visit_none(),
@@ -156,7 +182,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.next(Seen::Newtype)? {
+        match self.next::<V>(Seen::Newtype)? {
             Next::Step(Step::Inside, inner) | Next::Make(inner) => {
                 visitor.visit_newtype_struct(inner)
             }
@@ -165,7 +191,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.next(Seen::List)? {
+        match self.next::<V>(Seen::List)? {
             Next::Step(Step::Element(place, len), inner) => {
                 visitor.visit_seq(Elements::to(place, len, inner))
             }
@@ -175,7 +201,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Error> {
-        match self.next(Seen::Tuple(len))? {
+        match self.next::<V>(Seen::Tuple(len))? {
             Next::Step(Step::Element(place, len), inner) => {
                 visitor.visit_seq(Elements::to(place, len, inner))
             }
@@ -194,7 +220,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.next(Seen::Map)? {
+        match self.next::<V>(Seen::Map)? {
             Next::Step(Step::Key, inner) => visitor.visit_map(Entry::Key(inner)),
             Next::Step(Step::Value, inner) => {
                 let key = Some(Probe::off(inner.depth));
@@ -211,7 +237,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.next(Seen::Fields(name, fields))? {
+        match self.next::<V>(Seen::Fields(name, fields))? {
             Next::Step(Step::Field(name), inner) => visitor.visit_map(Fields::to(name, inner)),
             Next::Step(..) => astray(),
             Next::Make(inner) => visitor.visit_map(Fields::made(fields, &inner)),
@@ -224,7 +250,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.next(Seen::Variants(name, variants))? {
+        match self.next::<V>(Seen::Variants(name, variants))? {
             Next::Step(Step::Variant(name), inner) => visitor.visit_enum(Chosen(name, inner)),
             Next::Step(..) => astray(),
             Next::Make(inner) => match variants.first() {
@@ -384,14 +410,14 @@ impl<'de> VariantAccess<'de> for Probe<'_> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {
-        match self.next(Seen::Word("()"))? {
+        match self.next::<()>(Seen::Word("()"))? {
             Next::Step(..) => astray(),
             Next::Make(_) => Ok(()),
         }
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
-        match self.next(Seen::Newtype)? {
+        match self.next::<T>(Seen::Newtype)? {
             Next::Step(Step::Inside, inner) | Next::Make(inner) => seed.deserialize(inner),
             Next::Step(..) => astray(),
         }
