@@ -32,6 +32,7 @@
 //! |---|---|
 //! | `method.rs` | the types of a method: number, codec, messages |
 //! | `codec.rs`, `codec/` | conversion between values and bytes |
+//! | `bounded.rs` | limits for the bytes that serde's types are decoded from |
 //! | `outcome.rs` | the content of a response: a value, or the method's own error |
 //! | `frame.rs` | the front of a request: deadline and metadata |
 //! | `meta.rs`, `trace.rs` | metadata, and the trace among them |
@@ -46,6 +47,8 @@
 //! `docs/services.md` lists the changes that a new version of a service may make.
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "postcard", feature = "reflect"))]
+mod bounded;
 mod carrier;
 #[cfg(any(test, fuzzing, feature = "check"))]
 pub mod check;

@@ -10,6 +10,7 @@
 //! | `message.rs` | `InJson`: messages of each codec, as JSON |
 //! | `probe.rs` | finds the fields of a type that serde knows |
 //! | `misfit.rs` | why JSON is no value of a type |
+//! | `value.rs` | text as a `Value`, without a key twice |
 
 mod describe;
 mod kind;
@@ -18,6 +19,7 @@ mod misfit;
 mod probe;
 #[cfg(feature = "fixed")]
 mod shape;
+mod value;
 
 use std::fmt;
 

@@ -5,8 +5,10 @@ use postcard::ser_flavors::Size;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Codec, DecodeError, EncodeError};
+use crate::bounded::Watch;
 
-/// The postcard format.
+/// The postcard format. A message that a peer has sent is no message if it nests options, lists,
+/// maps and enumerations more than 128 levels deep, or has more than 4096 elements without bytes.
 #[derive(Debug)]
 pub enum Postcard {}
 
@@ -23,8 +25,12 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
     }
 
     fn decode(bytes: &[u8]) -> Result<T, DecodeError> {
-        match postcard::take_from_bytes(bytes) {
-            Ok((value, _)) => Ok(value),
+        // Postcard itself has no limits: it recurses as deeply as a peer's bytes say, and a list of
+        // `()` is as long as they say.
+        let mut reader = postcard::Deserializer::from_bytes(bytes);
+        let watch = Watch::of_bytes(bytes.len());
+        match T::deserialize(watch.around(&mut reader)) {
+            Ok(value) => Ok(value),
             Err(postcard::Error::DeserializeUnexpectedEnd) => Err(DecodeError::TooShort {
                 len: bytes.len(),
                 needed: bytes.len() + 1,

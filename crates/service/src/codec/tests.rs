@@ -1,5 +1,7 @@
 //! Every codec: round trips, and messages between two versions of a type.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -164,4 +166,38 @@ fn a_variant_that_is_not_known_is_refused_or_kept_as_a_number() {
     assert_eq!(kept, Ok(painted));
     assert_eq!(Color::try_from(7).ok(), None);
     assert_eq!(Painted::default().color(), Color::Red);
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+struct Chain(Option<Box<Chain>>);
+
+#[test]
+fn postcard_refuses_messages_that_nest_without_end() {
+    let chain = |links| {
+        let link = |chain, _| Chain(Some(Box::new(chain)));
+        bytes_of::<Postcard, _>(&(0..links).fold(Chain(None), link))
+    };
+    // Each `Chain` is one level.
+    assert!(value_of::<Postcard, Chain>(&chain(127)).is_ok());
+    for deep in [chain(128), vec![1; 1 << 20]] {
+        let deep = value_of::<Postcard, Chain>(&deep);
+        assert_eq!(deep, Err(DecodeError::Malformed));
+    }
+}
+
+#[test]
+fn postcard_refuses_more_elements_without_bytes_than_a_message_may_have() {
+    let few = bytes_of::<Postcard, _>(&vec![(); 4000]);
+    assert_eq!(value_of::<Postcard, Vec<()>>(&few), Ok(vec![(); 4000]));
+    // A list that has 2^62 elements, by its length, and a map.
+    let many = [[0x80; 8].as_slice(), &[0x40]].concat();
+    let list = value_of::<Postcard, Vec<()>>(&many);
+    assert_eq!(list, Err(DecodeError::Malformed));
+    let map = value_of::<Postcard, BTreeMap<(), ()>>(&many);
+    assert_eq!(map, Err(DecodeError::Malformed));
+    // A list of lists, each of which has less elements than the message has bytes.
+    let mut lists = bytes_of::<Postcard, _>(&vec![vec![(); 200]; 1000]);
+    lists.extend([0; 1000]);
+    let lists = value_of::<Postcard, Vec<Vec<()>>>(&lists);
+    assert_eq!(lists, Err(DecodeError::Malformed));
 }

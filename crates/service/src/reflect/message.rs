@@ -4,8 +4,17 @@
 use serde::de::DeserializeOwned;
 
 use super::kind::{Kind, Types};
-use super::misfit::{Look, Misfit, compare, parse};
+use super::misfit::{Look, Misfit, compare};
 use super::probe;
+use super::value::{no_json, parse, refuse_empty};
+use crate::bounded::Watch;
+
+/// Most bytes of text that become a `Value`, which takes up to 80 times as many.
+const LONGEST: usize = 1 << 20;
+
+/// Most bytes of text for each byte of a message of a fixed layout, if it is large.
+#[cfg(feature = "fixed")]
+const TEXT_OF_BYTE: usize = 8;
 
 /// A message of the codec `C` that JSON can represent. For a codec of your own, implement it for
 /// its messages: `impl InJson<Text> for String`.
@@ -40,17 +49,37 @@ pub fn kind_of<T: DeserializeOwned>(types: &mut Types) -> Kind {
 /// # Errors
 /// If the text is no value of this type.
 pub fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, Misfit> {
-    let value = parse(json)?;
-    let mut types = Types::default();
-    let kind = kind_of::<T>(&mut types);
-    compare(&types, &kind, &value, Look::Unknown)?;
-    // From the text, because a `Value` rounds integers above 64 bits. Serde has the last word: a
-    // type may accept more than its fields show. But its errors seldom name the field.
-    serde_json::from_str(json).map_err(|error| {
-        let explained = compare(&types, &kind, &value, Look::All);
-        let explained = explained.err();
-        explained.unwrap_or_else(|| Misfit::new(error.to_string()))
-    })
+    refuse_empty(json)?;
+    let mut reader = serde_json::Deserializer::from_str(json);
+    let watch = Watch::of_text();
+    let value = T::deserialize(watch.around(&mut reader));
+    match value.and_then(|value| reader.end().map(|()| value)) {
+        Ok(_) if watch.has_passed_over() => {
+            let unknown = "a field is unknown".to_owned();
+            Err(explain::<T>(json, Look::Unknown, unknown))
+        }
+        Ok(value) => Ok(value),
+        Err(error) if error.is_data() => {
+            let error = error.to_string();
+            Err(explain::<T>(json, Look::Serde(&error), error.clone()))
+        }
+        Err(error) => Err(no_json(&error)),
+    }
+}
+
+/// Finds the place at which JSON differs from `T`, because serde's errors seldom name the field;
+/// `otherwise`, if no difference is found: a type may accept other JSON than its fields show.
+fn explain<T: DeserializeOwned>(json: &str, look: Look<'_>, otherwise: String) -> Misfit {
+    let compared = || {
+        let mut types = Types::default();
+        let kind = kind_of::<T>(&mut types);
+        compare(&types, &kind, &parse(json)?, look)
+    };
+    let compared = match json.len() <= LONGEST {
+        true => compared(),
+        false => Ok(()),
+    };
+    compared.err().unwrap_or_else(|| Misfit::new(otherwise))
 }
 
 #[cfg(feature = "postcard")]
@@ -115,6 +144,11 @@ impl<T: super::Shape, const OLDEST: usize> InJson<crate::Growing<OLDEST>> for T 
 
 #[cfg(feature = "fixed")]
 fn of_shape<T: super::Shape>(json: &str) -> Result<T, Misfit> {
+    let longest = LONGEST.max(size_of::<T>().saturating_mul(TEXT_OF_BYTE));
+    if json.len() > longest {
+        let reason = format!("the argument has more than {longest} bytes");
+        return Err(Misfit::new(reason));
+    }
     let value = parse(json)?;
     let mut types = Types::default();
     let kind = T::kind(&mut types);
@@ -129,3 +163,6 @@ fn shown(value: &impl super::Shape) -> String {
     value.write(&mut json);
     json
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,11 +13,27 @@ pub struct Misfit(String);
 
 /// The differences to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Look {
+pub(super) enum Look<'a> {
     /// Fields that their type does not have, which serde passes over: mostly, they are misspelled.
     Unknown,
-    /// Values of another type, and fields that are missing.
+    /// Values of another type too, and the field that is missing if that is this error of serde's:
+    /// which fields may be missing does not show in a type.
+    Serde(&'a str),
+    /// Values of another type too, and all fields that are missing.
+    #[cfg(feature = "fixed")]
     All,
+}
+
+impl Look<'_> {
+    /// Whether the lack of a field is a difference.
+    fn needs(self, field: &str) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Serde(error) => error.starts_with(&format!("missing field `{field}`")),
+            #[cfg(feature = "fixed")]
+            Self::All => true,
+        }
+    }
 }
 
 impl Misfit {
@@ -27,16 +43,13 @@ impl Misfit {
     }
 }
 
-/// Reads text as JSON.
-pub(super) fn parse(json: &str) -> Result<Value, Misfit> {
-    if json.trim().is_empty() {
-        return Err(Misfit::new("the argument is empty; write `null` for ()"));
-    }
-    serde_json::from_str(json).map_err(|error| Misfit::new(format!("no JSON: {error}")))
-}
-
 /// Looks for a difference between a value and its type.
-pub(super) fn compare(types: &Types, kind: &Kind, value: &Value, look: Look) -> Result<(), Misfit> {
+pub(super) fn compare(
+    types: &Types,
+    kind: &Kind,
+    value: &Value,
+    look: Look<'_>,
+) -> Result<(), Misfit> {
     let path = String::new();
     Walk { types, path, look }.value(kind, value)
 }
@@ -45,7 +58,7 @@ struct Walk<'a> {
     types: &'a Types,
     /// The place in the value: `pair.keys[2]`.
     path: String,
-    look: Look,
+    look: Look<'a>,
 }
 
 impl Walk<'_> {
@@ -102,15 +115,13 @@ impl Walk<'_> {
                 None => return Err(self.unknown(name, key, fields)),
             }
         }
-        let missing = |field: &&Field| {
-            !entries.contains_key(field.name) && !matches!(field.kind, Kind::Option(_))
-        };
+        let missing = |it: &&Field| !entries.contains_key(it.name) && self.look.needs(it.name);
         match fields.iter().find(missing) {
-            Some(Field { name, kind }) if self.look == Look::All => {
+            Some(Field { name, kind }) => {
                 let place = self.at(name);
                 Err(Misfit(format!("{place} is missing; expected {kind}")))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -203,7 +214,8 @@ fn is_word(word: &str, value: &Value) -> bool {
         "i32" => signed(32),
         "i64" => signed(64),
         "u128" | "i128" => value.is_number() || value.is_string(),
-        "f32" | "f64" => value.is_number(),
+        "f32" => is_finite(value) || is_not_finite(value),
+        "f64" => value.is_number() || is_not_finite(value),
         "bool" => value.is_boolean(),
         "string" => value.is_string(),
         "char" => value.as_str().is_some_and(|it| it.chars().count() == 1),
@@ -211,6 +223,15 @@ fn is_word(word: &str, value: &Value) -> bool {
         "()" => value.is_null(),
         _ => true,
     }
+}
+
+fn is_finite(value: &Value) -> bool {
+    value.as_f64().is_some_and(|it| (it as f32).is_finite())
+}
+
+/// Whether this is a string for a number that JSON does not have.
+fn is_not_finite(value: &Value) -> bool {
+    matches!(value.as_str(), Some("NaN" | "inf" | "-inf"))
 }
 
 fn found(value: &Value) -> String {

@@ -103,7 +103,33 @@ macro_rules! wide {
     )*};
 }
 
-numbers!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 bool);
+/// JSON has no numbers that are not finite, so those are strings.
+macro_rules! floats {
+    ($($number:ident)*) => {$(
+        impl Shape for $number {
+            fn kind(_: &mut Types) -> Kind {
+                Kind::Word(stringify!($number))
+            }
+
+            fn read(json: &Value) -> Option<Self> {
+                match json {
+                    Value::String(word) => word.parse().ok().filter(|it: &Self| !it.is_finite()),
+                    json => Self::deserialize(json).ok().filter(|it| it.is_finite()),
+                }
+            }
+
+            fn write(&self, json: &mut String) {
+                match self.is_finite() {
+                    true => put(json, self),
+                    false => put(json, self.to_string()),
+                }
+            }
+        }
+    )*};
+}
+
+numbers!(u8 u16 u32 u64 i8 i16 i32 i64 bool);
+floats!(f32 f64);
 wide!(u128 u64 i128 i64);
 of_zerocopy!(U16 is u16 U32 is u32 U64 is u64 U128 is u128);
 of_zerocopy!(I16 is i16 I32 is i32 I64 is i64 I128 is i128);

@@ -1,0 +1,100 @@
+//! JSON that does not fit for reasons that the fields of a type do not show, and numbers that JSON
+//! does not have.
+
+use std::num::NonZeroU8;
+
+use serde::{Deserialize, Serialize};
+
+use super::InJson;
+use crate::reflect::{Shape, from_json};
+use crate::{Fixed, Postcard};
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+struct Limits {
+    #[serde(default)]
+    first: u32,
+    #[serde(alias = "most")]
+    last: u32,
+    ratio: f32,
+    threads: Option<NonZeroU8>,
+}
+
+fn misfit(json: &str) -> String {
+    from_json::<Limits>(json).unwrap_err().to_string()
+}
+
+#[test]
+fn only_a_field_that_serde_needs_is_missing() {
+    let fits = from_json(r#"{"most": 2, "ratio": 1}"#);
+    let limits = Limits {
+        first: 0,
+        last: 2,
+        ratio: 1.0,
+        threads: None,
+    };
+    assert_eq!(fits, Ok(limits));
+    let last = "field `last` is missing; expected u32";
+    assert_eq!(misfit(r#"{"ratio": 1}"#), last);
+    let zero = misfit(r#"{"last": 1, "ratio": 1, "threads": 0}"#);
+    assert!(zero.starts_with("invalid value: integer `0`"), "{zero}");
+}
+
+#[test]
+fn a_number_that_is_no_f32_does_not_become_infinite() {
+    let large = "field `ratio`: expected f32, found 1e+39";
+    assert_eq!(misfit(r#"{"last": 1, "ratio": 1e39}"#), large);
+    let large = <f32 as InJson<Fixed>>::from_json("-1e39").unwrap_err();
+    assert_eq!(large.to_string(), "expected f32, found -1e+39");
+    assert!(<f64 as InJson<Fixed>>::from_json("1e39").is_ok());
+    // The bytes of other codecs may be any `f32`.
+    let infinite = postcard::to_stdvec(&f32::INFINITY).unwrap();
+    let infinite = <Postcard as crate::Codec<f32>>::decode(&infinite);
+    assert_eq!(infinite, Ok(f32::INFINITY));
+}
+
+#[test]
+fn numbers_that_json_does_not_have_are_strings_in_a_fixed_layout() {
+    for (number, text) in [
+        (f32::NAN, r#""NaN""#),
+        (f32::INFINITY, r#""inf""#),
+        (f32::NEG_INFINITY, r#""-inf""#),
+    ] {
+        assert_eq!(InJson::<Fixed>::to_json(&number).as_deref(), Some(text));
+        let again = <f32 as InJson<Fixed>>::from_json(text).unwrap();
+        assert_eq!(again.to_bits(), number.to_bits());
+        let wide = <f64 as InJson<Fixed>>::from_json(text).unwrap();
+        assert_eq!(wide.to_string(), number.to_string());
+    }
+    assert!(<f32 as InJson<Fixed>>::from_json(r#""1.5""#).is_err());
+}
+
+#[derive(Shape, PartialEq, Debug)]
+#[shape(crate = crate)]
+struct Pair {
+    left: u8,
+    right: [u8; 2],
+}
+
+#[test]
+fn a_key_stands_once_in_an_object() {
+    let twice = "the key `left` stands twice at line 1 column 39";
+    let json = r#"{"left": 1, "right": [1, 2], "left": 2}"#;
+    let misfit = <Pair as InJson<Fixed>>::from_json(json).unwrap_err();
+    assert_eq!(misfit.to_string(), twice);
+    assert!(from_json::<Limits>(r#"{"last": 1, "last": 1, "ratio": 1}"#).is_err());
+}
+
+#[test]
+fn long_text_that_does_not_fit_is_not_compared() {
+    let pairs = "{\"a\":0},".repeat(200_000);
+    let pairs = format!("[{}0]", pairs);
+    let fixed = <[u8; 2] as InJson<Fixed>>::from_json(&pairs).unwrap_err();
+    let long = "the argument has more than 1048576 bytes";
+    assert_eq!(fixed.to_string(), long);
+    let serde = from_json::<Vec<Limits>>(&pairs).unwrap_err().to_string();
+    assert_eq!(serde, "missing field `last` at line 1 column 8");
+    // Text of a value that is large itself.
+    let large = format!("[{}100]", "100, ".repeat((1 << 18) - 1));
+    assert!(large.len() > 1 << 20);
+    assert!(<[u8; 1 << 18] as InJson<Fixed>>::from_json(&large).is_ok());
+}
