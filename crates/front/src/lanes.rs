@@ -25,6 +25,14 @@ pub(crate) const ERRANDS: ReqType = ReqType(0x6b10);
 /// A burst that has this many bytes takes no more errands.
 const BURST: usize = 16 * 1024;
 
+/// Bursts that a thread has under way at a time, whatever the number of lanes. Each has room for the
+/// longest answer, so a thread never holds more than 10 MiB for them. The bursts of other lanes grow
+/// meanwhile.
+const MOST_OUT: usize = 8;
+
+/// Rooms for answers that a thread keeps from one burst to the next.
+const KEPT_ROOMS: usize = 2;
+
 /// The longest answer to a burst: the mark, and an item or a part of a list beyond it.
 const ANSWER: usize = OUTPUT_MARK + MAX_VALUE + OUTPUT_MARK;
 
@@ -65,10 +73,21 @@ pub(crate) enum End<'a> {
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     own: usize,
+    rooms: Rooms,
+    /// The lane that sends first, so that all have their turn if there are too few rooms.
+    first: usize,
     /// Something has come for a lane that has no burst under way.
     is_stirred: bool,
     /// When the next lane connects; [`Nanos::MAX`]: none is down.
     next_wish: Nanos,
+}
+
+/// Rooms for the answers of bursts, of all lanes.
+#[derive(Default, Debug)]
+struct Rooms {
+    kept: Vec<MsgBuf>,
+    /// Bursts under way.
+    out: usize,
 }
 
 #[derive(Debug)]
@@ -83,8 +102,6 @@ struct Lane {
     /// A call has left with the burst and has not ended. It can outlast its session, because it
     /// ends only when the transport has released the request; the same burst must not leave twice.
     is_out: bool,
-    /// Room for an answer, while no burst is under way.
-    room: Option<MsgBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,11 +132,12 @@ impl Lanes {
             is_queued: Vec::new(),
             burst: Vec::new(),
             is_out: false,
-            room: None,
         };
         Self {
             lanes: endpoints.map(lane).collect(),
             own: standing.number.into(),
+            rooms: Rooms::default(),
+            first: 0,
             is_stirred: false,
             next_wish: match standing.of {
                 1 => Nanos::MAX,
@@ -188,13 +206,21 @@ impl Lanes {
         mut next: impl FnMut(usize, u16) -> Option<(Asker, Errand)>,
     ) {
         self.is_stirred = false;
-        for (partition, lane) in self.lanes.iter_mut().enumerate() {
+        let count = self.lanes.len();
+        for partition in (self.first..count).chain(0..self.first) {
+            // The end of a burst stirs the lanes again.
+            if self.rooms.out == MOST_OUT {
+                self.first = partition;
+                return;
+            }
+            let lane = &mut self.lanes[partition];
             let number = u16::try_from(partition).expect("as many as partitions");
             if let State::Idle(session) = lane.state
                 && !lane.is_out
             {
                 lane.load(|place| next(place, number));
-                self.is_stirred |= !lane.depart(session, Tag(partition as u64), cx);
+                let tag = Tag(partition as u64);
+                self.is_stirred |= !lane.depart(session, tag, &mut self.rooms, cx);
             }
         }
     }
@@ -223,7 +249,8 @@ impl Lanes {
             News::Done(done) => {
                 let lane = usize::try_from(done.tag.0).ok();
                 if let Some(lane) = lane.and_then(|lane| self.lanes.get_mut(lane)) {
-                    lane.on_done(done, cx, &mut see);
+                    let room = lane.on_done(done, cx, &mut see);
+                    self.rooms.on_end(room, cx);
                 }
             }
         }
@@ -232,6 +259,25 @@ impl Lanes {
     fn of(&self, session: Session) -> Option<usize> {
         let is_it = |lane: &Lane| lane.state.session() == Some(session);
         self.lanes.iter().position(is_it)
+    }
+}
+
+impl Rooms {
+    fn take(&mut self, cx: &mut Cx<'_>) -> Option<MsgBuf> {
+        self.kept.pop().or_else(|| cx.buf(ANSWER).ok())
+    }
+
+    fn give_back(&mut self, room: MsgBuf, cx: &mut Cx<'_>) {
+        match self.kept.len() < KEPT_ROOMS {
+            true => self.kept.push(room),
+            false => cx.recycle([room]),
+        }
+    }
+
+    /// A burst has ended.
+    fn on_end(&mut self, room: MsgBuf, cx: &mut Cx<'_>) {
+        self.out -= 1;
+        self.give_back(room, cx);
     }
 }
 
@@ -260,18 +306,16 @@ impl Lane {
     }
 
     /// Issues the call of the burst, if there are errands. False: it cannot now.
-    fn depart(&mut self, session: Session, tag: Tag, cx: &mut Cx<'_>) -> bool {
+    fn depart(&mut self, session: Session, tag: Tag, rooms: &mut Rooms, cx: &mut Cx<'_>) -> bool {
         if self.burst.is_empty() {
             return true;
         }
         let bytes = self.burst.iter().map(|(_, errand)| errand.bytes());
-        let room = match self.room.take() {
-            Some(room) => Ok(room),
-            None => cx.buf(ANSWER),
+        let Some(mut response) = rooms.take(cx) else {
+            return false;
         };
-        let (Ok(mut response), Ok(mut request)) =
-            (room, cx.buf(bytes.clone().map(<[u8]>::len).sum()))
-        else {
+        let Ok(mut request) = cx.buf(bytes.clone().map(<[u8]>::len).sum()) else {
+            rooms.give_back(response, cx);
             return false;
         };
         let mut out = request.data_mut();
@@ -286,26 +330,27 @@ impl Lane {
             Ok(_) => {
                 self.state = State::Busy(session);
                 self.is_out = true;
+                rooms.out += 1;
                 true
             }
             Err(CallError {
                 request, response, ..
             }) => {
                 cx.recycle([request]);
-                self.room = Some(response);
+                rooms.give_back(response, cx);
                 // Without a session, the news of its end comes next.
                 true
             }
         }
     }
 
-    /// Takes the end of the call.
+    /// Takes the end of the call, and returns the room of its answer.
     fn on_done(
         &mut self,
         done: Done,
         cx: &mut Cx<'_>,
         see: &mut impl FnMut(Asker, Errand, End<'_>),
-    ) {
+    ) -> MsgBuf {
         self.is_out = false;
         if self.state == State::Busy(done.session) {
             self.state = State::Idle(done.session);
@@ -330,8 +375,8 @@ impl Lane {
         for (asker, errand) in burst.rev() {
             see(asker, errand, End::NotRun);
         }
-        self.room = Some(done.response);
         cx.recycle([done.request]);
+        done.response
     }
 }
 

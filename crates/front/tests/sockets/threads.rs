@@ -78,6 +78,29 @@ fn each_client_reaches_the_keys_of_each_thread() {
     assert!(figures.iter().all(|it| it.writes >= 50), "{figures:?}");
 }
 
+/// A thread has bursts for a few of the others under way at a time, but all of them answer.
+#[test]
+fn many_threads_answer_although_few_bursts_are_under_way_at_a_time() {
+    let server = start(12);
+    let keys: String = (0..200).map(|key| format!(" {key}")).collect();
+    let sets: String = (0..200)
+        .map(|key| format!("set {key} 0 0 1\r\nx\r\n"))
+        .collect();
+    let items: String = (0..200)
+        .map(|key| format!("VALUE {key} 0 1\r\nx\r\n"))
+        .collect();
+    let mut clients = [server.call(), server.call()];
+    clients[0].says(&sets, &"STORED\r\n".repeat(200));
+    for _ in 0..5 {
+        for client in &mut clients {
+            client.says(&format!("get{keys}\r\n"), &format!("{items}END\r\n"));
+        }
+    }
+    drop(clients);
+    let figures = server.end();
+    assert!(figures.iter().all(|it| it.writes > 0), "{figures:?}");
+}
+
 #[test]
 fn long_values_of_another_thread_come_back_while_others_are_served() {
     let server = start(2);
