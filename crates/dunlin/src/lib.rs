@@ -60,8 +60,8 @@ pub use dunlin_hub::{
 
 #[cfg(feature = "server")]
 pub use dunlin_server::{
-    Drained, HealthError, HealthState, Limits, Running, ServeError, Server, ServerBuilder,
-    ServerThread, ask_health,
+    Drained, HealthEndpoint, HealthError, HealthState, Limits, Running, ServeError, Server,
+    ServerBuilder, ServerThread, ask_health,
 };
 #[cfg(all(feature = "server", feature = "tower"))]
 pub use dunlin_server::{Handlers, Handling, Inbound};

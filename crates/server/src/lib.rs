@@ -9,6 +9,7 @@
 //! | `thread.rs` | the life of one thread: it serves, drains, ends |
 //! | `own.rs` | the server's own endpoint, which answers questions, and its thread |
 //! | `health.rs` | the answers about health |
+//! | `health_endpoint.rs` | health of programs without a `Server` |
 //! | `reflection.rs` | the answers about methods |
 //! | `ask.rs` | asks the own endpoint of another server |
 //! | `health/question.rs` | asks another server about its health |
@@ -27,6 +28,7 @@ mod ask;
 mod builder;
 mod error;
 mod health;
+mod health_endpoint;
 #[cfg(feature = "tower")]
 mod layer;
 mod limits;
@@ -41,6 +43,7 @@ mod thread;
 pub use builder::{Server, ServerBuilder};
 pub use error::ServeError;
 pub use health::{HealthError, HealthState, ask_health};
+pub use health_endpoint::HealthEndpoint;
 #[cfg(feature = "tower")]
 pub use layer::{Handlers, Handling, Inbound};
 pub use limits::Limits;

@@ -88,6 +88,15 @@ impl Drop for OwnEndpoint {
 }
 
 impl Answers {
+    /// Only those about health.
+    pub(crate) const fn about_health(health: Health) -> Self {
+        Self {
+            health: Some(health),
+            #[cfg(feature = "reflect")]
+            reflection: None,
+        }
+    }
+
     /// Whether there is a question that the endpoint answers.
     pub(crate) const fn are_some(&self) -> bool {
         #[cfg(feature = "reflect")]

@@ -173,16 +173,11 @@ impl Settings {
     /// builder have priority.
     #[cfg(feature = "server")]
     pub fn server(&self) -> dunlin_server::ServerBuilder {
-        let mut options = ServerOptions::default();
-        self.fill(&mut options, |field| match field {
-            FieldOf::Server(lens) => Some(lens),
-            _ => None,
-        });
+        let (options, settings) = (self.server_options(), self.clone());
         let bytes = options.max_message.map(|bytes| bytes as usize);
         let calls = options.max_calls.map(|calls| calls as usize);
         let limits = dunlin_server::Limits::default().max_message(bytes);
         let limits = limits.max_calls(calls).timeout(options.timeout);
-        let settings = self.clone();
         dunlin_server::Server::builder()
             .nexus(self.nexus())
             .any_port(self.nexus_options().any_port)
@@ -193,6 +188,25 @@ impl Settings {
             .health(options.health)
             .health_stuck(options.health_stuck)
             .limits(limits)
+    }
+
+    /// The time after which a thread counts as stuck, for the health of a program that runs its
+    /// threads itself: `server.health_stuck`; `None` if `server.health` is off.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub fn health(&self) -> Option<std::time::Duration> {
+        let options = self.server_options();
+        options.health.then_some(options.health_stuck)
+    }
+
+    #[cfg(feature = "server")]
+    fn server_options(&self) -> ServerOptions {
+        let mut options = ServerOptions::default();
+        self.fill(&mut options, |field| match field {
+            FieldOf::Server(lens) => Some(lens),
+            _ => None,
+        });
+        options
     }
 
     /// Options for new sessions: `session.*`.
