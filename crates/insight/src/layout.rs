@@ -5,7 +5,8 @@
 //! text               one line each: what values there are, in order; address, program
 //! nexus block        sequence word, time, values of `nexus`
 //! endpoint blocks    sequence word, state, index, transport, times, the values of `counters`,
-//!                    `drops`, `transport` and `gauges`, histograms, sessions
+//!                    `drops`, `transport` and `gauges`, histograms, sessions, then the values
+//!                    of `own_counters` and `own_gauges`
 //! trace              the wish of a reader for a trace, and the number of packets traced
 //! ring               slots: number, time, peer, length, first bytes
 //! ```
@@ -62,6 +63,8 @@ pub(crate) mod block {
     pub(crate) const CLOCK: usize = 4;
     /// Number of rows in the table of sessions.
     pub(crate) const ROWS: usize = 5;
+    /// Number of values that the program itself has written; 0 or all of them.
+    pub(crate) const OWN: usize = 6;
     /// Words before the values of an endpoint.
     pub(crate) const HEAD: usize = 8;
 }
@@ -124,6 +127,9 @@ pub(crate) mod key {
     pub(crate) const SESSIONS: &str = "sessions";
     /// Number of rows of that table.
     pub(crate) const ROWS: &str = "rows";
+    /// Counters and gauges of the program itself, after all other values.
+    pub(crate) const OWN_COUNTERS: &str = "own_counters";
+    pub(crate) const OWN_GAUGES: &str = "own_gauges";
 }
 
 /// Rows of the table of sessions: the busiest sessions of an endpoint.

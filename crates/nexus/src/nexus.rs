@@ -16,7 +16,7 @@ use std::time::Duration;
 use dunlin_control::{HeartbeatConfig, Identity, Plane, PlaneConfig, PlaneCounters};
 use dunlin_core::{Job, Nanos};
 use dunlin_insight::Snapshot;
-use dunlin_insight::writer::Page;
+use dunlin_insight::writer::{Names, Page};
 use dunlin_transport::networks::Networks;
 use dunlin_wire::control::{BootId, Incarnation, Serving};
 
@@ -50,6 +50,7 @@ pub struct NexusBuilder {
     any_port: bool,
     without_unix: bool,
     hidden: bool,
+    own: (&'static [&'static str], &'static [&'static str]),
     insight_tcp: InsightTcp,
     advertise: Option<IpAddr>,
     allow_peers: Networks,
@@ -146,6 +147,19 @@ impl NexusBuilder {
         self
     }
 
+    /// Sets the names of the program's own figures, which each endpoint may have
+    /// ([`Rpc::publish_own`](crate::Rpc::publish_own)) and tools show with its counters. Names are
+    /// lower-case letters, digits and `_`.
+    #[must_use]
+    pub const fn own_figures(
+        mut self,
+        counters: &'static [&'static str],
+        gauges: &'static [&'static str],
+    ) -> Self {
+        self.own = (counters, gauges);
+        self
+    }
+
     /// Chooses the part of the counters that `dunlin stats HOST:PORT` can read. Any process that
     /// can connect to the nexus can ask for them, so the default is none.
     #[must_use]
@@ -208,6 +222,11 @@ impl NexusBuilder {
         let requests = Arc::new(Mailbox::new()?);
         let pool = Pool::new(self.workers)?;
         // A process also works without a memory file.
+        let names = || Names {
+            own_counters: self.own.0.to_vec(),
+            own_gauges: self.own.1.to_vec(),
+            ..names()
+        };
         let page = (!self.hidden).then(|| Page::new(address, &names()).ok().map(Arc::new));
         let page = page.flatten();
         let shown = (page.clone(), self.insight_tcp);

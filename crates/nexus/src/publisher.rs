@@ -17,6 +17,7 @@ use dunlin_wire::SessionNum;
 use crate::clock::TscClock;
 use crate::events;
 use crate::pulse::LONGEST_QUIET;
+use crate::rpc::OwnFn;
 use crate::transports::Open;
 use tap::Recording;
 
@@ -39,6 +40,8 @@ pub(crate) struct Publisher {
     due: Nanos,
     /// The next session to look at.
     next: SessionNum,
+    /// The program's own figures, while they are written.
+    own: Vec<u64>,
     /// The busiest sessions first, with room for the sessions that one publication looks at.
     listed: Vec<(Session, SessionInfo)>,
 }
@@ -46,8 +49,10 @@ pub(crate) struct Publisher {
 impl Publisher {
     /// Makes a publisher; without a block, the endpoint does not publish.
     pub(crate) fn new(block: Option<Block>) -> Self {
+        let own = block.as_ref().map_or(0, Block::own_values);
         Self {
             due: Nanos::ZERO,
+            own: Vec::with_capacity(own),
             block,
             panics: 0,
             switch: Switch::default(),
@@ -71,14 +76,15 @@ impl Publisher {
         }
     }
 
-    /// Writes the endpoint's counters and sessions. `places`: the peers' nexuses and endpoint
-    /// indices.
+    /// Writes the endpoint's counters and sessions, and the program's own figures. `places`: the
+    /// peers' nexuses and endpoint indices.
     #[cold]
     #[inline(never)]
     pub(crate) fn publish<T: Open, App>(
         &mut self,
         rpc: &mut Endpoint<T, TscClock, App>,
         index: u16,
+        own: OwnFn<App>,
         places: impl Fn(PeerId) -> Whereabouts,
     ) {
         let now = rpc.now();
@@ -92,11 +98,16 @@ impl Publisher {
             return;
         }
         self.choose(rpc);
+        self.own.clear();
+        own(rpc.app(), &mut self.own);
         let (pool_bytes, pool_buffers) = rpc.pool_use();
         let (rx, tx) = rpc.lifecycle().halves_mut();
         let transport = T::counters(rx, tx);
         let rows = self.listed.len().min(ROWS);
         let Some(block) = &mut self.block else { return };
+        if self.own.len() != block.own_values() {
+            self.own.clear();
+        }
         let mut out = block.write(&Head {
             index,
             transport: T::LABEL,
@@ -119,6 +130,7 @@ impl Publisher {
         for (session, info) in &self.listed[..rows] {
             out.row(&row(*session, info, places(info.peer)));
         }
+        out.own(&self.own);
         out.finish();
         let page = block.page();
         match self.switch.look(page, index, now.0) {
@@ -169,6 +181,7 @@ pub(crate) fn names() -> Names {
         transport: names_of(&TransportCounters::default().named()),
         histograms: names_of(&Histograms::default().named()),
         buckets: buckets.map(Histogram::smallest_ns).collect(),
+        ..Names::default()
     }
 }
 

@@ -59,6 +59,9 @@ pub struct PeerServing {
     pub serving: Serving,
 }
 
+/// Appends the figures of the program itself, for [`Rpc::publish_own`].
+pub type OwnFn<App> = fn(&App, &mut Vec<u64>);
+
 /// Called when the process of a session's peer announces its services.
 pub type ServingFn<App> = fn(&mut App, PeerServing, &mut Cx<'_>);
 
@@ -132,6 +135,7 @@ pub struct Rpc<T: Open, App> {
     /// Facts about these services.
     facts: Vec<Facts>,
     publisher: Publisher,
+    own: OwnFn<App>,
     pulse: Pulse,
     /// The last field, so that the control thread ends after all other fields are dropped.
     nexus: Nexus,
@@ -315,7 +319,15 @@ impl<T: Open, App> Rpc<T, App> {
         self.pulse.on_turn(self.engine.now());
         let places = |peer| place_of(self.handshakes.whereabouts(peer));
         self.publisher
-            .publish(&mut self.engine, self.index.0, places);
+            .publish(&mut self.engine, self.index.0, self.own, places);
+    }
+
+    /// Has tools show the program's own figures for this endpoint. `figures` appends a value for
+    /// each name of [`NexusBuilder::own_figures`](crate::NexusBuilder::own_figures), counters first;
+    /// with any other number of values, none is shown. The endpoint calls it about ten times a
+    /// second.
+    pub fn publish_own(&mut self, figures: OwnFn<App>) {
+        self.own = figures;
     }
 
     #[cold]

@@ -64,6 +64,10 @@ pub enum Group {
     Transport,
     /// Numbers that may fall.
     Gauges,
+    /// Counters of the program itself.
+    OwnCounters,
+    /// Numbers of the program itself that may fall.
+    OwnGauges,
 }
 
 /// An endpoint at one moment.
@@ -85,6 +89,10 @@ pub struct Endpoint {
     pub transport_counters: Values,
     /// Numbers that may fall.
     pub gauges: Values,
+    /// Counters of the program itself; empty if it has none for this endpoint.
+    pub own_counters: Values,
+    /// Numbers of the program itself that may fall.
+    pub own_gauges: Values,
     /// Times in nanoseconds, by name.
     pub histograms: Vec<(String, Histogram)>,
     /// The busiest sessions, the busiest first.
@@ -141,6 +149,8 @@ impl Endpoint {
             Group::Drops => &self.drops,
             Group::Transport => &self.transport_counters,
             Group::Gauges => &self.gauges,
+            Group::OwnCounters => &self.own_counters,
+            Group::OwnGauges => &self.own_gauges,
         }
     }
 
@@ -219,6 +229,8 @@ impl Endpoint {
         let rows = usize::try_from(words[block::ROWS]).unwrap_or(usize::MAX);
         let mut values = words.iter().copied().skip(block::HEAD);
         let values = &mut values;
+        let written = usize::try_from(words[block::OWN]).unwrap_or(usize::MAX);
+        let mut own = words.iter().copied().skip(text.own_at()).take(written);
         Self {
             index: words[block::INDEX],
             transport: transport
@@ -232,6 +244,8 @@ impl Endpoint {
             drops: Values::new(&text.drops, values),
             transport_counters: Values::new(&text.transport, values),
             gauges: Values::new(&text.gauges, values),
+            own_counters: Values::new(&text.own_counters, &mut own),
+            own_gauges: Values::new(&text.own_gauges, &mut own),
             histograms: text
                 .histograms
                 .iter()

@@ -29,6 +29,8 @@ pub(super) struct Text {
     pub(super) buckets: Vec<u64>,
     pub(super) sessions: Vec<String>,
     pub(super) rows: usize,
+    pub(super) own_counters: Vec<String>,
+    pub(super) own_gauges: Vec<String>,
 }
 
 impl Text {
@@ -53,6 +55,11 @@ impl Text {
 
     /// Words of an endpoint's block.
     pub(super) fn block_words(&self) -> usize {
+        self.own_at() + self.own_counters.len() + self.own_gauges.len()
+    }
+
+    /// Words of a block before the values of the program itself.
+    pub(super) fn own_at(&self) -> usize {
         let values =
             self.counters.len() + self.drops.len() + self.transport.len() + self.gauges.len();
         let histograms = self.histograms.len() * (1 + self.buckets.len());
@@ -73,6 +80,8 @@ impl Text {
             key::TRANSPORT => self.transport = names(words)?,
             key::GAUGES => self.gauges = names(words)?,
             key::HISTOGRAMS => self.histograms = names(words)?,
+            key::OWN_COUNTERS => self.own_counters = names(words)?,
+            key::OWN_GAUGES => self.own_gauges = names(words)?,
             key::BUCKETS => self.buckets = bounds(words)?,
             key::SESSIONS => self.sessions = names(words)?,
             key::ROWS => {

@@ -38,6 +38,10 @@ pub struct Names {
     pub histograms: Vec<&'static str>,
     /// The smallest value of each bucket of a histogram, rising.
     pub buckets: Vec<u64>,
+    /// Counters of the program itself, for each of its endpoints.
+    pub own_counters: Vec<&'static str>,
+    /// Numbers of the program itself that may fall, for each of its endpoints.
+    pub own_gauges: Vec<&'static str>,
 }
 
 /// The file of one nexus.
@@ -48,6 +52,8 @@ pub struct Page {
     block_words: usize,
     /// The place of the rows of sessions in a block.
     rows: usize,
+    /// The number of values of the program itself, with which a block ends.
+    own: usize,
     nexus: usize,
     blocks: usize,
     trace: usize,
@@ -85,6 +91,8 @@ pub struct Head<'a> {
 pub struct Writing<'a> {
     words: &'a [AtomicU64],
     at: usize,
+    /// The place of the values of the program itself.
+    own: usize,
     sequence: u64,
 }
 
@@ -108,6 +116,7 @@ impl Page {
             nexus_values,
             block_words,
             rows: rows_at(names),
+            own: own_values(names),
             nexus,
             blocks,
             trace,
@@ -250,12 +259,18 @@ impl Block {
         &self.page
     }
 
+    /// The number of values of the program itself.
+    pub fn own_values(&self) -> usize {
+        self.page.own
+    }
+
     /// Begins to write the block.
     pub fn write(&mut self, head: &Head<'_>) -> Writing<'_> {
         let mut transport = [0; layout::WORD];
         for (to, from) in transport.iter_mut().zip(head.transport.bytes()) {
             *to = from;
         }
+        let own = self.page.rows + layout::ROWS * Row::NAMES.len();
         let mut out = self.begin();
         out.values([
             unix_now(),
@@ -265,6 +280,7 @@ impl Block {
             head.rows as u64,
         ]);
         out.at = block::HEAD;
+        out.own = own;
         out
     }
 
@@ -298,6 +314,7 @@ impl<'a> Writing<'a> {
         Self {
             words,
             at: block::SEQUENCE + 1,
+            own: 0,
             sequence,
         }
     }
@@ -319,6 +336,14 @@ impl<'a> Writing<'a> {
     pub fn histogram(&mut self, sum_ns: u64, counts: &[u64]) {
         self.put(sum_ns);
         self.values(counts.iter().copied());
+    }
+
+    /// Writes the values of the program itself, after the rows: its counters, and then its gauges.
+    /// There are as many as names, or none.
+    pub fn own(&mut self, values: &[u64]) {
+        self.words[block::OWN].store((values.len() as u64).to_le(), Ordering::Relaxed);
+        self.at = self.own;
+        self.values(values.iter().copied());
     }
 
     /// Writes the next words: a session.
@@ -348,7 +373,12 @@ pub fn unix_now() -> u64 {
 }
 
 fn block_words(names: &Names) -> usize {
-    (rows_at(names) + layout::ROWS * Row::NAMES.len()).next_multiple_of(8)
+    let rows = layout::ROWS * Row::NAMES.len();
+    (rows_at(names) + rows + own_values(names)).next_multiple_of(8)
+}
+
+const fn own_values(names: &Names) -> usize {
+    names.own_counters.len() + names.own_gauges.len()
 }
 
 /// Words of a block before its rows.
@@ -385,6 +415,8 @@ fn text(address: SocketAddr, names: &Names) -> String {
         (key::BUCKETS, buckets.join(" ")),
         (key::SESSIONS, Row::NAMES.join(" ")),
         (key::ROWS, layout::ROWS.to_string()),
+        (key::OWN_COUNTERS, names.own_counters.join(" ")),
+        (key::OWN_GAUGES, names.own_gauges.join(" ")),
     ];
     lines
         .iter()

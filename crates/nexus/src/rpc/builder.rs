@@ -12,8 +12,8 @@ use dunlin_insight::Whereabouts;
 use dunlin_insight::writer::Page;
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
-use super::Rpc;
 use super::handshakes::Handshakes;
+use super::{OwnFn, Rpc};
 use crate::clock::TscClock;
 use crate::error::EndpointError;
 use crate::ffi;
@@ -121,7 +121,8 @@ impl<T: Open> EndpointBuilder<T> {
         })?;
         engine.set_waker(Arc::clone(&events.doorbell).into());
         let mut publisher = Publisher::new(self.nexus.page().and_then(Page::block));
-        publisher.publish(&mut engine, index.0, |_| Whereabouts::default());
+        let own: OwnFn<App> = |_, _| {};
+        publisher.publish(&mut engine, index.0, own, |_| Whereabouts::default());
         let pulse = Pulse::new(engine.now());
         Ok(Rpc {
             engine,
@@ -135,6 +136,7 @@ impl<T: Open> EndpointBuilder<T> {
             services: Vec::new(),
             facts: Vec::new(),
             publisher,
+            own,
             pulse,
             nexus: self.nexus,
         })

@@ -23,6 +23,8 @@ fn names() -> Names {
         transport: vec!["tx_packets"],
         histograms: vec!["call", "rtt"],
         buckets: bounds(),
+        own_counters: vec!["kv_hits", "kv_misses"],
+        own_gauges: vec!["kv_items"],
     }
 }
 
@@ -68,6 +70,7 @@ fn fill(block: &mut Block, number: u64) {
         place: place(),
         ..Row::default()
     });
+    out.own(&[100 + number, 200, 300]);
     out.finish();
 }
 
@@ -112,6 +115,9 @@ fn what_is_written_is_read() {
     assert_eq!(endpoint.counters.get("rx_frames"), 1);
     assert_eq!(endpoint.drops.total(), 1);
     assert_eq!(endpoint.gauges.total(), Gauges::NAMES.len() as u64);
+    let own: Vec<(&str, u64)> = endpoint.own_counters.iter().collect();
+    assert_eq!(own, [("kv_hits", 101), ("kv_misses", 200)]);
+    assert_eq!(endpoint.own_gauges.get("kv_items"), 300);
     let rtt = endpoint.histogram("rtt").unwrap();
     assert_eq!((rtt.count(), rtt.mean()), (1, 5_000));
     assert_eq!(rtt.quantile(0.5), 4_096_u64.midpoint(8_191));
