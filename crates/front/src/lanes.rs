@@ -25,9 +25,9 @@ pub(crate) const ERRANDS: ReqType = ReqType(0x6b10);
 /// A burst that has this many bytes takes no more errands.
 const BURST: usize = 16 * 1024;
 
-/// Bursts that a thread has under way at a time, whatever the number of lanes. Each has room for the
-/// longest answer, so a thread never holds more than 10 MiB for them. The bursts of other lanes grow
-/// meanwhile.
+/// Bursts that a thread has under way at a time, whatever the number of lanes. Each has room for
+/// the longest answer, so a thread never holds more than 10 MiB for them. The bursts of other lanes
+/// grow meanwhile.
 const MOST_OUT: usize = 8;
 
 /// Rooms for answers that a thread keeps from one burst to the next.

@@ -33,6 +33,7 @@ pub use error::{ConnectError, EndpointError, NexusError};
 pub use idle::Idle;
 pub use nexus::{DEFAULT_PORT, InsightTcp, Nexus, NexusBuilder};
 pub use pulse::Pulse;
-pub use rpc::{ConnectOptions, EndpointBuilder, FailedFn, OwnFn, PeerServing, Rpc, ServingFn};
+pub use publisher::OwnFn;
+pub use rpc::{ConnectOptions, EndpointBuilder, FailedFn, PeerServing, Rpc, ServingFn};
 pub use transports::{Open, Opened, Reach};
 pub use workers::WorkerOptions;

@@ -148,7 +148,7 @@ impl NexusBuilder {
     }
 
     /// Sets the names of the program's own figures, which each endpoint may have
-    /// ([`Rpc::publish_own`](crate::Rpc::publish_own)) and tools show with its counters. Names are
+    /// (`Rpc::publish_own`) and tools show with its counters. Names are
     /// lower-case letters, digits and `_`.
     #[must_use]
     pub const fn own_figures(

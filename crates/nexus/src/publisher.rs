@@ -17,7 +17,6 @@ use dunlin_wire::SessionNum;
 use crate::clock::TscClock;
 use crate::events;
 use crate::pulse::LONGEST_QUIET;
-use crate::rpc::OwnFn;
 use crate::transports::Open;
 use tap::Recording;
 
@@ -27,6 +26,9 @@ const INTERVAL: Nanos = LONGEST_QUIET;
 const TRACED_REST: Nanos = Nanos::from_millis(250);
 /// Number of sessions that one publication looks at.
 const LOOKS: usize = 64;
+
+/// Appends the figures of the program itself, for [`Rpc::publish_own`](crate::Rpc::publish_own).
+pub type OwnFn<App> = fn(&App, &mut Vec<u64>);
 
 /// Publishes the counters of one endpoint.
 #[derive(Debug)]

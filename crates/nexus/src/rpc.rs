@@ -34,7 +34,7 @@ use crate::events::on_wrong_stage;
 use crate::idle::{MIN_BLOCK, Sleeper};
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::Nexus;
-use crate::publisher::Publisher;
+use crate::publisher::{OwnFn, Publisher};
 use crate::pulse::Pulse;
 use crate::transports::Open;
 use handshakes::{Handshakes, Ways};
@@ -58,9 +58,6 @@ pub struct PeerServing {
     /// Its services.
     pub serving: Serving,
 }
-
-/// Appends the figures of the program itself, for [`Rpc::publish_own`].
-pub type OwnFn<App> = fn(&App, &mut Vec<u64>);
 
 /// Called when the process of a session's peer announces its services.
 pub type ServingFn<App> = fn(&mut App, PeerServing, &mut Cx<'_>);
@@ -323,9 +320,9 @@ impl<T: Open, App> Rpc<T, App> {
     }
 
     /// Has tools show the program's own figures for this endpoint. `figures` appends a value for
-    /// each name of [`NexusBuilder::own_figures`](crate::NexusBuilder::own_figures), counters first;
-    /// with any other number of values, none is shown. The endpoint calls it about ten times a
-    /// second.
+    /// each name that the nexus was built with
+    /// ([`own_figures`](crate::NexusBuilder::own_figures)), counters first; with any other number
+    /// of values, none is shown. The endpoint calls it about ten times a second.
     pub fn publish_own(&mut self, figures: OwnFn<App>) {
         self.own = figures;
     }

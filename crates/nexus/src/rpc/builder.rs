@@ -13,14 +13,14 @@ use dunlin_insight::writer::Page;
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
 use super::handshakes::Handshakes;
-use super::{OwnFn, Rpc};
+use super::Rpc;
 use crate::clock::TscClock;
 use crate::error::EndpointError;
 use crate::ffi;
 use crate::idle::{Idle, Sleeper};
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::{Nexus, random};
-use crate::publisher::Publisher;
+use crate::publisher::{OwnFn, Publisher};
 use crate::pulse::Pulse;
 use crate::transports::Open;
 
