@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 use dunlin_testkit::folder::Folder;
+use dunlin_testkit::wait;
 use serde_json::Value;
 
 fn dunlin(args: &[&str]) -> Command {
@@ -174,6 +175,57 @@ fn each_command_does_its_work() {
         report["figures"]["requests"].as_u64().unwrap() > 10,
         "{report}"
     );
+}
+
+#[test]
+fn a_server_answers_questions_about_its_health() {
+    let health = |address: &str, more: &[&str]| {
+        let args = [&["health", "--timeout", "5", address], more].concat();
+        dunlin(&args).output().unwrap()
+    };
+    let server = Server::start(&["--memory", "2MiB", "--threads", "2"]);
+    let output = health(&server.address, &[]);
+    assert_eq!(output.stdout, b"serving\n");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(health(&server.address, &["Kv"]).status.code(), Some(0));
+    let other = health(&server.address, &["Words"]);
+    assert_eq!(other.status.code(), Some(4));
+    assert!(
+        String::from_utf8(other.stdout)
+            .unwrap()
+            .contains("its services are Kv")
+    );
+    let stats = |more: &[&str]| {
+        let pid = server.child.id().to_string();
+        let output = dunlin(&[&["stats", &pid], more].concat()).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{errors}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // Another number of endpoints than partitions changes nothing for clients.
+    server.text(&["set", "name", "dunlin"]);
+    assert_eq!(server.text(&["get", "name"]), "dunlin\n");
+    // Each of the two partitions has its figures, and the endpoint of health has none.
+    wait::until(|| stats(&["--json"]).contains("\"kv_hits\":1"));
+    let shown = stats(&["--prometheus"]);
+    let samples = |metric: &str| shown.lines().filter(|it| it.starts_with(metric)).count();
+    assert_eq!(samples("dunlin_kv_items{"), 2, "{shown}");
+    assert_eq!(samples("dunlin_kv_misses_total{"), 2);
+    assert!(stats(&[]).contains("kv_memory_bytes"));
+    let get = "get name\n".repeat(1000);
+    let mut shell = dunlin(&["kv", "shell", "--server", &server.address])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    shell
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(get.as_bytes())
+        .unwrap();
+    assert!(shell.wait().unwrap().success());
+    assert_eq!(server.text(&["stats", "--hot"]), "100.0 %  name\n");
 }
 
 #[test]

@@ -45,6 +45,12 @@ impl Desk {
         self.partition.figures()
     }
 
+    /// The values of the figures that tools show, as [`Partition::published`] has them.
+    #[must_use]
+    pub fn published(&self) -> impl IntoIterator<Item = u64> + use<> {
+        self.partition.published()
+    }
+
     /// Sets the clock of the table: seconds since 1970. From then on it follows the endpoint's, so
     /// no change of the system's clock lets items expire.
     pub(crate) fn on_start(&mut self, now: Nanos) {

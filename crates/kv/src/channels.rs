@@ -2,8 +2,8 @@
 //! and clones share the channels. A channel decides about sessions, repeats and deadlines; these
 //! files decide which channel and which endpoint get a key, as a fleet does.
 //!
-//! Invariants: an operation ends as the same operation of a [`Fleet`](crate::Fleet) does; no lock is
-//! held while a task waits.
+//! Invariants: an operation ends as the same operation of a [`Fleet`](crate::Fleet) does; no task
+//! holds a lock while it waits.
 //!
 //! | file | what it owns |
 //! |---|---|

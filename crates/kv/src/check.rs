@@ -8,7 +8,8 @@ use dunlin_store::{Config, Mode, Region, Seed, Table};
 use crate::dump::Reader;
 use crate::partition::{Partition, WholeReply};
 use crate::wire::{
-    Answer, Figures, KEYED, Keys, MULTI, Map, Records, Request, Scanned, Status, WHOLE, Whole,
+    Answer, Figures, HotKeys, KEYED, Keys, MULTI, Map, Records, Request, Scanned, Status, WHOLE,
+    Whole,
 };
 
 /// The tag of the map in all checks.
@@ -129,7 +130,13 @@ fn run_one(partition: &mut Partition, kind: u8, bytes: &[u8], now: Nanos) {
                     assert_eq!(Figures::decode(&answer), Ok(*figures));
                 }
                 Ok(WholeReply::Keys(answer)) => {
-                    let (keys, _) = Scanned::decode(&answer).expect("a client can read it");
+                    let keys = match Scanned::decode(&answer) {
+                        Ok((keys, _)) => keys,
+                        Err(_) => {
+                            let hot = HotKeys::decode(&answer).expect("a client can read it");
+                            hot.keys.into_iter().map(|(key, _)| key).collect()
+                        }
+                    };
                     assert!(keys.iter().all(|key| (1..=250).contains(&key.len())));
                 }
                 Ok(WholeReply::Short(_)) | Err(_) => {}

@@ -13,7 +13,7 @@ use crate::client::{Found, Item, Reply, Token};
 use crate::connection::ConnectionError;
 use crate::error::Error;
 use crate::fleet::{Fleet, FleetEnd, FleetOptions, ServerError, ServerId, WhenDown, Wish};
-use crate::wire::{Figures, Map, Request, Store, Whole};
+use crate::wire::{Figures, HotKeys, Map, Request, Store, Whole};
 use directory::Directory;
 
 /// Time between two look-ups of names.
@@ -27,9 +27,9 @@ const GLANCE: Nanos = Nanos::from_millis(5);
 
 /// Connections to several servers, over which the keys are spread.
 ///
-/// An entry of the list is `HOST:PORT`, one server, or `dns+HOST:PORT`: each address of that name is
-/// a server. A server's name in the list decides which keys it owns, so all clients must have the
-/// same names; their order does not matter.
+/// An entry of the list is `HOST:PORT`, one server, or `dns+HOST:PORT`: each address of that name
+/// is a server. A server's name in the list decides which keys it owns, so all clients must have
+/// the same names; their order does not matter.
 ///
 /// ```no_run
 /// use dunlin_kv::{Connections, FleetOptions, Store};
@@ -204,6 +204,16 @@ impl<T: Open> Connections<T> {
                     .run_whole(server, partition, Whole::Figures)?
                     .figures()?)
             })
+            .collect()
+    }
+
+    /// The keys that clients read most, of each partition of a server.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn hot_keys(&mut self, server: ServerId) -> Result<Vec<HotKeys>, ServerError> {
+        (0..self.map(server)?.partitions())
+            .map(|partition| Ok(self.run_whole(server, partition, Whole::Hot)?.hot()?))
             .collect()
     }
 

@@ -12,14 +12,14 @@
 //! | `service.rs` | handlers of an endpoint |
 //! | `client.rs` | the client as a machine, driven by the owner of an endpoint |
 //! | `fleet.rs` | the client of several servers, as a machine |
-//! | `connection.rs`, `connections.rs` | clients that block, of one server and of several, over an
-//!   endpoint of a nexus (feature `nexus`) |
+//! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
+//! | `connections.rs` | the same for several servers |
 //! | `channels.rs` | an async client of several servers, over channels (feature `hub`) |
 //! | `dump.rs` | files of items, as lines |
 //! | `check.rs` | what holds for any bytes |
 //!
-//! Nothing here but these clients of the features `nexus` and `hub` knows a transport or a clock, so
-//! the simulator runs all of it.
+//! Only the clients of the features `nexus` and `hub` know a transport or a clock, so the simulator
+//! runs all the rest.
 
 #![forbid(unsafe_code)]
 
@@ -54,9 +54,9 @@ pub use fleet::{Fleet, FleetEnd, FleetOptions, Ring, ServerError, ServerId, When
 pub use partition::Partition;
 pub use service::{Host, INLINE, serve, serve_singly};
 pub use wire::{
-    Answer, COUNTERS, Figures, FoundItem, GAUGES, KEYED, Keys, MAP, MAX_KEYS, MAX_PARTITIONS,
-    MULTI, Malformed, Map, MapError, Place, Records, Request, Scanned, Status, Store, VERSION,
-    WHOLE, Whole,
+    Answer, COUNTERS, Figures, FoundItem, GAUGES, HotKeys, KEYED, Keys, MAP, MAX_KEYS,
+    MAX_PARTITIONS, MULTI, Malformed, Map, MapError, Place, Records, Request, Scanned, Status,
+    Store, VERSION, WHOLE, Whole,
 };
 
 /// Names of the table that programs need for a server and for writes.

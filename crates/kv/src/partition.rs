@@ -13,7 +13,9 @@ use dunlin_store::{
     Write, WriteError,
 };
 
-use crate::wire::{Figures, Keys, Map, Record, Records, Request, Scanned, Status, Store, Whole};
+use crate::wire::{
+    Figures, HotKeys, Keys, Map, PUBLISHED, Record, Records, Request, Scanned, Status, Store, Whole,
+};
 use answer::{copy, head_of};
 
 mod answer;
@@ -139,6 +141,29 @@ impl Partition {
     #[must_use]
     pub fn figures(&self) -> Figures {
         Figures::of_table(&self.table.stats(), self.memory).plus(self.counted)
+    }
+
+    /// The keys that clients have read most of late.
+    #[must_use]
+    pub fn hot_keys(&self) -> HotKeys {
+        let keys = self.table.hot_keys().into_iter();
+        HotKeys {
+            samples: self.table.hot_samples(),
+            keys: keys.map(|(key, samples)| (key.to_vec(), samples)).collect(),
+        }
+    }
+
+    /// Values of [`COUNTERS`](crate::COUNTERS) and then of [`GAUGES`](crate::GAUGES), for tools
+    /// that show the figures of an endpoint.
+    #[must_use]
+    pub fn published(&self) -> [u64; PUBLISHED] {
+        let hottest = self
+            .table
+            .hot_keys()
+            .first()
+            .map_or(0, |(_, samples)| *samples);
+        let samples = self.table.hot_samples().max(1);
+        self.figures().published(hottest * 1_000_000 / samples)
     }
 
     /// Counts a batch of requests, and sweeps if it is time.
@@ -306,6 +331,7 @@ impl Partition {
     pub(crate) fn run_whole(&mut self, (tag, whole): (u32, Whole), now: Nanos) -> WholeReply {
         match whole {
             Whole::Figures => WholeReply::Figures(Box::new(self.figures())),
+            Whole::Hot => WholeReply::Keys(self.hot_keys().encode()),
             Whole::Flush(_) | Whole::Scan(_) if !self.is_current(tag) => {
                 WholeReply::Short(Reply::Refused(Status::MapChanged))
             }

@@ -13,6 +13,7 @@ mod answer;
 mod cursor;
 mod figures;
 mod format;
+mod hot;
 mod map;
 mod multi;
 mod request;
@@ -20,8 +21,10 @@ mod whole;
 
 pub use answer::{Answer, FoundItem, Status};
 pub(crate) use answer::{Head, short_len, write_short};
+pub(crate) use figures::PUBLISHED;
 pub use figures::{COUNTERS, Figures, GAUGES};
 pub use format::{KEYED, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, VERSION, WHOLE};
+pub use hot::HotKeys;
 pub use map::{Map, MapError, Place};
 pub(crate) use multi::Record;
 pub use multi::{Keys, Records};

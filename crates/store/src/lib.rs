@@ -42,6 +42,6 @@ pub use memory::Region;
 #[cfg(feature = "mutants")]
 pub use mutant::Mutant;
 pub use table::{
-    CounterError, Cursor, DeleteError, Delta, Departure, Item, Key, Reason, SizeError, Stats,
-    Table, Verb, Write, WriteError,
+    CounterError, Cursor, DeleteError, Delta, Departure, HOT_KEYS, Item, Key, Reason, SizeError,
+    Stats, Table, Verb, Write, WriteError,
 };

@@ -1,5 +1,5 @@
-//! Gets of many keys of one server: one request for each partition that has some of them, all at the
-//! same time. What an answer has no room for is asked for again.
+//! Gets of many keys of one server: one request for each partition that has some of them, all at
+//! the same time. Keys for which an answer has no room are asked for again.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -114,10 +114,13 @@ fn groups(map: &Map, keys: &[&[u8]], some: &[usize]) -> Vec<(u16, Vec<usize>)> {
     groups
 }
 
+/// A future, and its output once it has ended.
+type Running<F> = (Pin<Box<F>>, Option<<F as Future>::Output>);
+
 /// Waits for all of some futures, which run at the same time.
 pub(super) async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let futures = futures.into_iter().map(|future| (Box::pin(future), None));
-    let mut futures: Vec<(Pin<Box<F>>, Option<F::Output>)> = futures.collect();
+    let mut futures: Vec<Running<F>> = futures.collect();
     std::future::poll_fn(|context| {
         let mut is_over = true;
         for (future, output) in &mut futures {

@@ -32,7 +32,7 @@ pub(super) enum Failed {
     With(Error),
 }
 
-/// What a call needs besides its bytes.
+/// The terms of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) endpoint: u16,

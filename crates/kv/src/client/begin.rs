@@ -1,13 +1,16 @@
 //! Beginning operations: each becomes a call with an encoded request, which goes at once or waits.
 
 use dunlin_core::{Cx, Nanos};
-use dunlin_store::route;
+use dunlin_store::{HOT_KEYS, MAX_KEY, route};
 
 use super::calls::{Call, Job, Owner, Part, Route};
 use super::machine::Client;
 use super::options::Token;
 use crate::error::Error;
 use crate::wire::{Figures, KEYED, Request, SCAN_ROOM, WHOLE, Whole};
+
+/// More than the bytes of an answer with hot keys.
+const HOT_ROOM: usize = 16 + 2 * HOT_KEYS * (9 + MAX_KEY);
 
 /// Bytes of an answer before the value, for a value without a stamp.
 const HEAD: usize = 24;
@@ -52,9 +55,10 @@ impl Client {
             request: Some(request),
             room: match whole {
                 Whole::Scan(_) => SCAN_ROOM,
+                Whole::Hot => HOT_ROOM,
                 Whole::Figures | Whole::Flush(_) => 2 * Figures::SIZE,
             },
-            is_read: matches!(whole, Whole::Figures | Whole::Scan(_)),
+            is_read: matches!(whole, Whole::Figures | Whole::Scan(_) | Whole::Hot),
             deadline: self.deadline(deadline, cx),
         };
         self.dispatch(call, cx);

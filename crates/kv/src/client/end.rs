@@ -5,7 +5,7 @@ use dunlin_msgbuf::MsgBuf;
 
 use super::options::Token;
 use crate::error::Error;
-use crate::wire::{Answer, Figures};
+use crate::wire::{Answer, Figures, HotKeys};
 
 /// The end of an operation.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub enum Reply {
     Figures(Box<Figures>),
     /// Keys of a partition, and where the scan goes on, if it does.
     Keys(Vec<Vec<u8>>, Option<u64>),
+    /// The keys of a partition that clients read most.
+    Hot(HotKeys),
 }
 
 /// An item of a get, which still lies in the message that has brought it, if it fits into one.
@@ -173,6 +175,13 @@ impl Reply {
     pub(crate) fn figures(self) -> Result<Figures, Error> {
         match self {
             Self::Figures(figures) => Ok(*figures),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    pub(crate) fn hot(self) -> Result<HotKeys, Error> {
+        match self {
+            Self::Hot(hot) => Ok(hot),
             _ => Err(Error::Incompatible),
         }
     }

@@ -9,7 +9,9 @@ use super::calls::{Call, Job, Long, Owner};
 use super::end::{End, Found, Item, Reply};
 use super::machine::Client;
 use crate::error::Error;
-use crate::wire::{Answer, Figures, FoundItem, Map, Request, Scanned, Status, WHOLE, short_len};
+use crate::wire::{
+    Answer, Figures, FoundItem, HotKeys, Map, Request, Scanned, Status, WHOLE, short_len,
+};
 
 /// Bytes of an answer before the value, with a stamp.
 const LONG_HEAD: usize = 32;
@@ -97,6 +99,8 @@ impl Client {
         let bytes = response.data();
         let reply = if let Ok((keys, next)) = Scanned::decode(bytes) {
             Ok(Reply::Keys(keys, next))
+        } else if let Ok(hot) = HotKeys::decode(bytes) {
+            Ok(Reply::Hot(hot))
         } else {
             match (Figures::decode(bytes), Answer::decode(bytes)) {
                 (Ok(figures), _) => Ok(Reply::Figures(Box::new(figures))),
@@ -275,8 +279,8 @@ impl Client {
         self.give_up(session, cx);
     }
 
-    /// Ends every operation that waits: no server can be found that understands this client, or none
-    /// at all.
+    /// Ends every operation that waits: no server can be found that understands this client, or no
+    /// server at all.
     pub(super) fn end_all(&mut self, error: Error, cx: &mut Cx<'_>) {
         while let Some(place) = self.waiting.pop_front() {
             self.fail(place, error, cx);

@@ -1,5 +1,5 @@
-//! The owner of a key: of all listed servers, the one whose name, mixed with the key's hash, has the
-//! greatest weight (Thaler and Ravishankar, "Using name-based mappings to increase hit rates",
+//! The owner of a key: of all listed servers, the one whose name, mixed with the key's hash, has
+//! the greatest weight (Thaler and Ravishankar, "Using name-based mappings to increase hit rates",
 //! 1998). It is the rule by which a channel picks a server for a key. When one of n servers leaves
 //! the list, only its keys move, about one in n; when one comes, only the keys that it gets move.
 //! The order of the list does not matter.

@@ -145,8 +145,8 @@ impl Server {
         Some(endpoint)
     }
 
-    /// When [`Self::wish`] or the client has work. The endpoint brings the ends of a server's calls,
-    /// and a server that has left the list has no other work.
+    /// When [`Self::wish`] or the client has work. The endpoint brings the ends of a server's
+    /// calls, and a server that has left the list has no other work.
     pub(super) fn next_wakeup(&self) -> Nanos {
         match self.is_listed {
             true => self.client.next_wakeup(),
@@ -154,7 +154,7 @@ impl Server {
         }
     }
 
-    /// What the machine must know about the link, if anything has changed.
+    /// A change of the link that the machine does not know.
     pub(super) fn change(&mut self) -> Option<Change> {
         let state = self.client.link();
         let link = self.link.as_mut()?;

@@ -103,18 +103,22 @@ pub const COUNTERS: [&str; 14] = [
 ];
 
 /// Names of those that may fall.
-pub const GAUGES: [&str; 5] = [
+pub const GAUGES: [&str; 6] = [
     "kv_items",
     "kv_item_bytes",
     "kv_used_bytes",
     "kv_memory_bytes",
     "kv_index_bytes",
+    "kv_hottest_ppm",
 ];
 
+/// The number of figures that are published.
+pub(crate) const PUBLISHED: usize = COUNTERS.len() + GAUGES.len();
+
 impl Figures {
-    /// The values of [`COUNTERS`] and then of [`GAUGES`].
-    #[must_use]
-    pub const fn published(&self) -> [u64; COUNTERS.len() + GAUGES.len()] {
+    /// The values of [`COUNTERS`] and then of [`GAUGES`]. `hottest_ppm`: the share of the key that
+    /// is read most, in millionths of the gets.
+    pub(crate) const fn published(&self, hottest_ppm: u64) -> [u64; PUBLISHED] {
         [
             self.gets,
             self.hits,
@@ -135,6 +139,7 @@ impl Figures {
             self.used_bytes,
             self.memory,
             self.index_bytes,
+            hottest_ppm,
         ]
     }
 

@@ -131,6 +131,19 @@ fn other_messages_have_golden_bytes() {
         Scanned::decode(&Scanned::begin().end(None)),
         Ok((vec![], None))
     );
+    let mut bytes = [0xff; 8];
+    Whole::Hot.encode(7, &mut bytes);
+    assert_eq!(hex(&bytes), "01140000".to_owned() + "07000000");
+    let hot = HotKeys {
+        samples: 9,
+        keys: vec![(b"a".to_vec(), 5), (b"bc".to_vec(), 3)],
+    };
+    let bytes = hot.encode();
+    let golden = "08000200".to_owned() + "00000000" + "0900000000000000";
+    let golden = golden + "0500000000000000" + "0161" + "0300000000000000" + "026263";
+    assert_eq!(hex(&bytes), golden);
+    assert_eq!(HotKeys::decode(&bytes), Ok(hot));
+    assert!(HotKeys::decode(&bytes[..bytes.len() - 1]).is_err());
     let map = Map::new(7, Mode::Store, [4, 9]).unwrap();
     let mut bytes = vec![0xff; map.size()];
     map.encode(1, &mut bytes);

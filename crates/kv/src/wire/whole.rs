@@ -4,12 +4,13 @@
 //! figures  version, 17, 0 0, tag of the map u32
 //! flush    version, 18, 0 0, tag of the map u32, delay in seconds u32
 //! scan     version, 19, 0 0, tag of the map u32, place u64
+//! hot      version, 20, 0 0, tag of the map u32
 //!
 //! answer   7, 0, number of keys u16, 0 u32, next place u64, then each key after its length u8
 //! to scan
 //! ```
-//! Figures are also answered to a client with an old map. A scan begins at place 0; the next place
-//! of its last answer is 2^64 - 1.
+//! Figures and hot keys are also answered to a client with an old map. A scan begins at place 0;
+//! the next place of its last answer is 2^64 - 1.
 
 use super::cursor::{Cursor, Pen};
 use super::format::{Malformed, VERSION};
@@ -17,6 +18,7 @@ use super::format::{Malformed, VERSION};
 const FIGURES: u8 = 17;
 const FLUSH: u8 = 18;
 const SCAN: u8 = 19;
+const HOT: u8 = 20;
 
 /// The first byte of the answer to a scan.
 const KEYS: u8 = 7;
@@ -36,6 +38,8 @@ pub enum Whole {
     Flush(u32),
     /// Asks for keys, from this place on.
     Scan(u64),
+    /// Asks for the keys that clients read most.
+    Hot,
 }
 
 /// Keys of a partition, as the answer to a scan. Keys are added to it in the order of the table.
@@ -105,7 +109,7 @@ impl Whole {
     #[must_use]
     pub const fn size(&self) -> usize {
         match self {
-            Self::Figures => 8,
+            Self::Figures | Self::Hot => 8,
             Self::Flush(_) => 12,
             Self::Scan(_) => 16,
         }
@@ -121,11 +125,12 @@ impl Whole {
             Self::Figures => FIGURES,
             Self::Flush(_) => FLUSH,
             Self::Scan(_) => SCAN,
+            Self::Hot => HOT,
         };
         pen.put(&[VERSION, code, 0, 0]);
         pen.put(&tag.to_le_bytes());
         match self {
-            Self::Figures => {}
+            Self::Figures | Self::Hot => {}
             Self::Flush(delay) => pen.put(&delay.to_le_bytes()),
             Self::Scan(place) => pen.put(&place.to_le_bytes()),
         }
@@ -145,6 +150,7 @@ impl Whole {
             (VERSION, FIGURES) => Self::Figures,
             (VERSION, FLUSH) => Self::Flush(cursor.u32()?),
             (VERSION, SCAN) => Self::Scan(cursor.u64()?),
+            (VERSION, HOT) => Self::Hot,
             _ => return Err(Malformed),
         };
         cursor.end()?;

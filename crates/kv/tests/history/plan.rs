@@ -1,4 +1,4 @@
-//! What a seed decides about its run, planted bugs, and the counts that show that the runs cover
+//! The decisions of a seed about its run, planted bugs, and counts, which show that the runs cover
 //! the cases that they are made for.
 
 use dunlin_kv::store::Mode;
@@ -83,7 +83,7 @@ impl Bug {
     }
 }
 
-/// What a seed decides before its run begins.
+/// The decisions of a seed before its run begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) bug: Bug,

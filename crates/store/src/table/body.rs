@@ -8,6 +8,7 @@
 use std::fmt;
 
 use super::departure::{Departure, Reason, Watcher};
+use super::hot::Hot;
 use super::key::Key;
 use super::stats::Stats;
 use crate::classes::{Classes, Moved};
@@ -35,6 +36,7 @@ pub struct Table {
     /// The bucket that the sweep visits next.
     pub(super) swept: u64,
     pub(super) stats: Stats,
+    pub(super) hot: Hot,
     /// A buffer for values that are put together. Allocated once.
     pub(super) joined: Vec<u8>,
     watcher: Watcher,
@@ -92,6 +94,7 @@ impl Table {
             flush_at: None,
             swept: 0,
             stats: Stats::default(),
+            hot: Hot::new(config.seed),
             joined: Vec::with_capacity(MAX_VALUE),
             watcher: Watcher::default(),
             #[cfg(feature = "mutants")]
@@ -164,6 +167,20 @@ impl Table {
             laps,
             ..self.stats
         }
+    }
+
+    /// Keys that clients have read most of late, at most [`HOT_KEYS`](crate::HOT_KEYS), with their
+    /// samples among the gets that were sampled, the most first.
+    #[must_use]
+    pub fn hot_keys(&self) -> Vec<(&[u8], u64)> {
+        self.hot.keys()
+    }
+
+    /// The number of gets that were sampled for [`Self::hot_keys`], about one in 64. It is halved
+    /// now and then, as those numbers are.
+    #[must_use]
+    pub const fn hot_samples(&self) -> u64 {
+        self.hot.samples()
     }
 
     /// Forgets all items that were written before `at`. The call itself takes no time: each bucket

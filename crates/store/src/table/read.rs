@@ -96,6 +96,7 @@ impl Table {
     #[inline]
     pub fn get(&mut self, key: &Key<'_>, now: Seconds) -> Option<Item<'_>> {
         self.stats.gets += 1;
+        self.hot.on_get(key);
         let found = self.find(key, now).filter(|_| !self.has(Mutant::Miss))?;
         self.stats.hits += 1;
         self.mark_read(&found, now);

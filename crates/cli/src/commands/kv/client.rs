@@ -27,6 +27,7 @@ Examples:
   dunlin kv touch name 3600
   dunlin kv delete name page
   dunlin kv stats --server 10.0.0.2:31850
+  dunlin kv stats --hot                      the keys that are read most
   dunlin kv get name --server 10.0.0.1,10.0.0.2,10.0.0.3    keys spread over three servers
   dunlin kv flush --after 30
   dunlin kv dump items.txt                   all items; --resume goes on after an interruption
@@ -66,7 +67,7 @@ pub(super) enum Command {
     Touch(TouchArgs),
     /// Shows the figures of a server
     #[command(after_help = EXAMPLES)]
-    Stats(ServerArgs),
+    Stats(StatsArgs),
     /// Forgets all items
     #[command(after_help = EXAMPLES)]
     Flush(FlushArgs),
@@ -154,6 +155,15 @@ pub(super) struct TouchArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(super) struct StatsArgs {
+    /// Shows the keys that clients read most instead, each with its share of the gets
+    #[arg(long)]
+    hot: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
 pub(super) struct FlushArgs {
     /// Seconds from now on; items that are written until then are forgotten too
     #[arg(long, value_name = "SECONDS", default_value = "0")]
@@ -184,7 +194,8 @@ impl Command {
             Self::Delete(args) => &args.server,
             Self::Incr(args) => &args.server,
             Self::Touch(args) => &args.server,
-            Self::Stats(args) | Self::Shell(args) => args,
+            Self::Stats(args) => &args.server,
+            Self::Shell(args) => args,
             Self::Flush(args) => &args.server,
             Self::Dump(args) => &args.server,
             Self::Load(args) => &args.server,
@@ -246,6 +257,7 @@ fn operate<T: Configurable>(
             touched.map_err(|why| of(&args.key, why))?;
             done(json)
         }
+        Command::Stats(args) if args.hot => hot(kv, json),
         Command::Stats(_) => stats(kv, json),
         Command::Flush(args) => {
             kv.flush(args.after)?;
@@ -347,6 +359,26 @@ fn store<T: Configurable>(
         true => line(&json!({ "version": version })),
         false => Ok(()),
     }
+}
+
+/// Shows the keys that clients read most, of all servers.
+fn hot<T: Configurable>(kv: &mut Connections<T>, json: bool) -> anyhow::Result<()> {
+    for server in kv.servers() {
+        let name = kv.name(server);
+        for (partition, hot) in kv.hot_keys(server)?.iter().enumerate() {
+            for (key, samples) in &hot.keys {
+                let (key, share) = (key.escape_ascii().to_string(), hot.share(*samples));
+                if json {
+                    line(&json!({
+                        "server": name, "partition": partition, "key": key, "share": share,
+                    }))?;
+                } else {
+                    print(&format!("{:>5.1} %  {key}\n", 100.0 * share))?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Shows the figures of each server. One that does not answer is an error, after all others are

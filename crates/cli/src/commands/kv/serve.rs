@@ -10,9 +10,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use dunlin::kv::store::{Config, Mode, Region, Seed, Table};
-use dunlin::kv::{Figures, MAX_PARTITIONS, Map, Partition};
+use dunlin::kv::{COUNTERS, Figures, GAUGES, MAX_PARTITIONS, Map, Partition};
 use dunlin::settings::Configurable;
-use dunlin::{Nexus, Rpc, Settings};
+use dunlin::{Auto, HealthEndpoint, Nexus, Pulse, Rpc, Settings};
 use dunlin_front::Desk;
 use harness::progress::Progress;
 use harness::signal::{self, Interrupted};
@@ -73,12 +73,15 @@ pub(super) enum ModeArg {
     Store,
 }
 
+/// The name of the service, for `dunlin health ADDRESS NAME`.
+const SERVICE: &str = "Kv";
+
 /// Events of a partition's thread while it starts.
 enum Event {
     /// It has touched further bytes of its memory.
     Touched(usize),
     /// It serves, or cannot.
-    Ready(anyhow::Result<()>),
+    Ready(anyhow::Result<Pulse>),
 }
 
 /// The parts of a server that its threads share.
@@ -104,7 +107,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     check_memory(args)?;
     let doors = front::open(args)?;
     let listen = settings.listen();
-    let bound = settings.nexus().bind(listen.as_str());
+    let bound = settings.nexus().own_figures(&COUNTERS, &GAUGES);
+    let bound = bound.bind(listen.as_str());
     let nexus = bound.with_context(|| {
         format!("cannot serve at {listen}; --listen 127.0.0.1:0 takes a port that is free")
     })?;
@@ -194,8 +198,13 @@ fn serve_all<T: Configurable>(
             })
             .collect();
         drop(tell);
-        let greeted = wait_ready(args, &events).and_then(|()| greet(args, server));
-        if greeted.is_err() {
+        let ready = wait_ready(args, &events);
+        let health = ready.and_then(|threads| answer_health(server, threads));
+        let greeted = match &health {
+            Ok(_) => greet(args, server),
+            Err(_) => Ok(()),
+        };
+        if health.is_err() || greeted.is_err() {
             signal::stop();
         }
         for thread in threads {
@@ -205,6 +214,7 @@ fn serve_all<T: Configurable>(
                     .map_err(|_| anyhow!("a thread has panicked"))?,
             );
         }
+        health?;
         greeted
     })?;
     report(args, &all, begin)
@@ -233,14 +243,16 @@ fn serve_one<T: Configurable>(
     let outcome = match &server.doors {
         None => make::<T, Partition>(server, number, tell, |it| it).map(|mut rpc| {
             dunlin::kv::serve(&mut rpc);
-            let _ = tell.send(Event::Ready(Ok(())));
+            rpc.publish_own(|partition, out| out.extend(partition.published()));
+            let _ = tell.send(Event::Ready(Ok(rpc.pulse())));
             rpc.run_until(|_| signal::check().is_err());
             rpc.app().figures()
         }),
         Some(doors) => make::<T, Desk>(server, number, tell, Desk::new).and_then(|mut rpc| {
             dunlin_front::serve(&mut rpc);
+            rpc.publish_own(|desk, out| out.extend(desk.published()));
             let mut front = doors.front(number)?;
-            let _ = tell.send(Event::Ready(Ok(())));
+            let _ = tell.send(Event::Ready(Ok(rpc.pulse())));
             front.drive(&mut rpc, || signal::check().is_err())?;
             Ok(rpc.app().figures())
         }),
@@ -284,13 +296,14 @@ fn make<T: Configurable, App>(
     Ok(builder.build(app(partition))?)
 }
 
-/// Waits until each partition serves, and shows how much memory is touched.
-fn wait_ready(args: &Args, events: &Receiver<Event>) -> anyhow::Result<()> {
+/// Waits until each partition serves, and shows how much memory is touched. Returns the pulses of
+/// the threads.
+fn wait_ready(args: &Args, events: &Receiver<Event>) -> anyhow::Result<Vec<Pulse>> {
     const MIB: usize = 1 << 20;
     let total = args.memory / MIB;
     let progress = Progress::start(total as u64, 1);
-    let (mut touched, mut shown, mut ready) = (0, 0, 0);
-    while ready < args.threads {
+    let (mut touched, mut shown, mut ready) = (0, 0, Vec::new());
+    while ready.len() < usize::from(args.threads) {
         match events.recv() {
             Ok(Event::Touched(bytes)) => {
                 let before = touched / MIB;
@@ -303,13 +316,28 @@ fn wait_ready(args: &Args, events: &Receiver<Event>) -> anyhow::Result<()> {
                 }
             }
             Ok(Event::Ready(result)) => {
-                result?;
-                ready += 1;
+                ready.push(result?);
             }
             Err(_) => bail!("a partition's thread has ended"),
         }
     }
-    Ok(())
+    Ok(ready)
+}
+
+/// Answers `dunlin health`, unless `server.health` is off.
+fn answer_health(
+    server: &Server<'_>,
+    threads: Vec<Pulse>,
+) -> anyhow::Result<Option<HealthEndpoint>> {
+    let Some(stuck) = server.settings.health() else {
+        return Ok(None);
+    };
+    let (nexus, settings) = (server.nexus, server.settings);
+    let builder = settings
+        .endpoint::<Auto>(nexus)
+        .index(server.map.partitions());
+    let health = HealthEndpoint::start(nexus, builder, threads, vec![SERVICE], stuck)?;
+    Ok(Some(health))
 }
 
 fn greet(args: &Args, server: &Server<'_>) -> anyhow::Result<()> {

@@ -28,7 +28,7 @@ pub(super) struct ServerArgs {
         value_delimiter = ','
     )]
     server: Vec<String>,
-    /// What to do about the keys of a server that is down; by default, `wait` with one server, and
+    /// How operations on keys of a server that is down end; by default, `wait` with one server, and
     /// `fail` with several
     #[arg(long, value_name = "HOW", value_enum)]
     when_down: Option<DownArg>,

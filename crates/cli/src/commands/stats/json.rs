@@ -40,6 +40,8 @@ pub(super) fn rates(between: &Between<'_>) -> String {
         "drops": group(Group::Drops),
         "transport_counters": group(Group::Transport),
         "now": values(&between.after.gauges),
+        "program_counters": group(Group::OwnCounters),
+        "program_now": values(&between.after.own_gauges),
         "times": times.collect::<Map<String, Value>>(),
     });
     format!("{object}\n")
@@ -64,6 +66,8 @@ fn endpoint(endpoint: &Endpoint) -> Value {
         "transport": endpoint.transport,
         "at_ns": endpoint.written_ns,
         "now": values(&endpoint.gauges),
+        "program_counters": values(&endpoint.own_counters),
+        "program_now": values(&endpoint.own_gauges),
         "counters": values(&endpoint.counters),
         "drops": values(&endpoint.drops),
         "transport_counters": values(&endpoint.transport_counters),

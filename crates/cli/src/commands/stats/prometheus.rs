@@ -9,13 +9,24 @@ use std::fmt::Write;
 use dunlin_insight::{Endpoint, Group, Histogram, Snapshot};
 
 /// The groups of an endpoint, with the text for their metrics' names.
-const COUNTED: [(Group, &str, &str); 2] = [
+const COUNTED: [(Group, &str, &str); 3] = [
     (Group::Counters, "", "Events at an endpoint since its start"),
     (
         Group::Transport,
         "transport_",
         "Counter of an endpoint's transport",
     ),
+    (
+        Group::OwnCounters,
+        "",
+        "Counter of the program at an endpoint",
+    ),
+];
+
+/// The numbers that may fall.
+const FALLING: [(Group, &str); 2] = [
+    (Group::Gauges, "State of an endpoint"),
+    (Group::OwnGauges, "State of the program at an endpoint"),
 ];
 
 /// The whole text. The samples of a metric are adjacent, as the format requires.
@@ -30,13 +41,10 @@ pub(super) fn render(snapshots: &[Snapshot]) -> String {
         return text;
     };
     for (group, infix, help) in COUNTED {
-        for (name, _) in first.group(group).iter() {
+        for name in names(&all, group) {
             let metric = format!("dunlin_{infix}{name}_total");
             begin(&mut text, &metric, "counter", help);
-            for (snapshot, endpoint) in &all {
-                let value = endpoint.group(group).get(name);
-                sample(&mut text, &metric, &labels(snapshot, endpoint), value);
-            }
+            samples(&mut text, &metric, &all, (group, name));
         }
     }
     let help = "Packets that were dropped and not answered";
@@ -47,12 +55,11 @@ pub(super) fn render(snapshots: &[Snapshot]) -> String {
             sample(&mut text, "dunlin_drops_total", &labels, value);
         }
     }
-    for (name, _) in first.gauges.iter() {
-        let metric = format!("dunlin_{name}");
-        begin(&mut text, &metric, "gauge", "State of an endpoint");
-        for (snapshot, endpoint) in &all {
-            let value = endpoint.gauges.get(name);
-            sample(&mut text, &metric, &labels(snapshot, endpoint), value);
+    for (group, help) in FALLING {
+        for name in names(&all, group) {
+            let metric = format!("dunlin_{name}");
+            begin(&mut text, &metric, "gauge", help);
+            samples(&mut text, &metric, &all, (group, name));
         }
     }
     for (name, _) in &first.histograms {
@@ -70,6 +77,35 @@ pub(super) fn render(snapshots: &[Snapshot]) -> String {
         }
     }
     text
+}
+
+/// The names of a group's values. All endpoints that have the group have the same names, unless
+/// their processes are of different releases or programs.
+fn names<'a>(all: &[(&Snapshot, &'a Endpoint)], group: Group) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for (_, endpoint) in all {
+        for (name, _) in endpoint.group(group).iter() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// One sample for each endpoint that has the value.
+fn samples(
+    text: &mut String,
+    metric: &str,
+    all: &[(&Snapshot, &Endpoint)],
+    (group, name): (Group, &str),
+) {
+    for (snapshot, endpoint) in all {
+        let mut values = endpoint.group(group).iter();
+        if let Some((_, value)) = values.find(|(known, _)| *known == name) {
+            sample(text, metric, &labels(snapshot, endpoint), value);
+        }
+    }
 }
 
 fn process(text: &mut String, snapshots: &[Snapshot]) {

@@ -81,6 +81,8 @@ fn endpoint_tables(endpoint: &Endpoint, all: bool) -> String {
         count(endpoint.gauges.get("sessions")),
     );
     text += &numbers("now", &endpoint.gauges, all);
+    text += &numbers("program, now", &endpoint.own_gauges, all);
+    text += &numbers("program", &endpoint.own_counters, all);
     text += &numbers("counters", &endpoint.counters, all);
     text += &numbers("drops", &endpoint.drops, all);
     text += &numbers("transport", &endpoint.transport_counters, all);

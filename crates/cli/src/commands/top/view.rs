@@ -36,8 +36,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
     draw_endpoints(frame, table, model, &endpoints);
     draw_sessions(frame, sessions, model);
     if let Some(chosen) = endpoints.get(model.endpoint) {
+        let own = u16::try_from(own_lines(chosen).len()).unwrap_or(u16::MAX);
+        let own = if own == 0 { 0 } else { own.saturating_add(2) };
+        let [drops, figures] =
+            Layout::vertical([Constraint::Min(3), Constraint::Max(own)]).areas(drops);
         draw_times(frame, times, chosen);
         draw_drops(frame, drops, chosen);
+        if own > 0 {
+            let lines = Paragraph::new(own_lines(chosen));
+            frame.render_widget(lines.block(framed(" program ")), figures);
+        }
     }
     draw_history(frame, history, model);
     let hint = " up/down choose  tab table  s sort  r reverse  space hold  q quit";
@@ -190,6 +198,18 @@ fn draw_drops(frame: &mut Frame<'_>, area: Rect, chosen: &Between<'_>) {
         lines.push(Line::from("none").dim());
     }
     frame.render_widget(Paragraph::new(lines).block(framed(" drops ")), area);
+}
+
+/// The program's own figures: those that may fall, and then the counters that have counted.
+fn own_lines<'a>(chosen: &Between<'a>) -> Vec<Line<'a>> {
+    let now = chosen.after.own_gauges.iter();
+    let now = now.map(|(name, value)| Line::from(format!("{name:16}{:>10}", count(value))));
+    let counters = chosen.after.own_counters.iter().filter(|it| it.1 != 0);
+    let counters = counters.map(|(name, value)| {
+        let per_second = rate(chosen.rate(Group::OwnCounters, name));
+        Line::from(format!("{name:16}{:>10}{per_second:>8}/s", count(value)))
+    });
+    now.chain(counters).collect()
 }
 
 fn draw_history(frame: &mut Frame<'_>, area: Rect, model: &Model) {

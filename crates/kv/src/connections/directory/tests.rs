@@ -1,3 +1,5 @@
+//! Entries, look-ups that end and that fail.
+
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use super::Directory;

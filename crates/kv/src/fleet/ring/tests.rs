@@ -1,3 +1,5 @@
+//! Which keys move when a server leaves or comes.
+
 use dunlin_store::route;
 
 use super::Ring;

@@ -1,0 +1,125 @@
+//! The keys that clients read most, of a sample of the gets: about one in [`MEAN_GAP`], at random
+//! distances, so that a client that reads its keys in a fixed order does not hide some of them.
+//!
+//! A fixed number of counters follows the keys that are sampled most (the algorithm "space saving":
+//! Metwally, Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in data
+//! streams", 2005). A key that has more than one in [`HOT_KEYS`] of the samples always has a
+//! counter, and no counter is too high by more than that. A get that is not sampled costs one
+//! decrement and a branch; a sampled one looks at all counters.
+
+use super::key::Key;
+use crate::config::MAX_KEY;
+use crate::hash::Seed;
+
+/// Keys that are followed.
+pub const HOT_KEYS: usize = 32;
+
+/// The mean number of gets from one sample to the next.
+const MEAN_GAP: u64 = 64;
+
+/// After this number of samples all counters are halved, so that they show the last minutes.
+const HALVED_AT: u64 = 1 << 17;
+
+#[derive(Debug)]
+pub(super) struct Hot {
+    /// Gets until the next sample.
+    left: u64,
+    /// The state of the numbers that choose the samples.
+    random: u64,
+    samples: u64,
+    counters: Vec<Counter>,
+}
+
+struct Counter {
+    hash: u64,
+    samples: u64,
+    len: u8,
+    key: [u8; MAX_KEY],
+}
+
+impl Hot {
+    pub(super) fn new(seed: Seed) -> Self {
+        Self {
+            left: MEAN_GAP,
+            random: seed.hash(b"samples"),
+            samples: 0,
+            counters: Vec::with_capacity(HOT_KEYS),
+        }
+    }
+
+    /// Notes a get.
+    #[inline]
+    pub(super) fn on_get(&mut self, key: &Key<'_>) {
+        self.left -= 1;
+        if self.left == 0 {
+            self.sample(key);
+        }
+    }
+
+    /// Keys with their samples, of [`Self::samples`], the most first.
+    pub(super) fn keys(&self) -> Vec<(&[u8], u64)> {
+        let keys = self.counters.iter().map(|it| (it.key(), it.samples));
+        let mut keys: Vec<(&[u8], u64)> = keys.collect();
+        keys.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+        keys
+    }
+
+    pub(super) const fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    #[cold]
+    fn sample(&mut self, key: &Key<'_>) {
+        // Knuth's constants for a linear congruential generator. Its upper bits are better.
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.left = 1 + (self.random >> 32) % (2 * MEAN_GAP - 1);
+        self.samples += 1;
+        self.count(key);
+        if self.samples == HALVED_AT {
+            self.samples /= 2;
+            for counter in &mut self.counters {
+                counter.samples /= 2;
+            }
+        }
+    }
+
+    fn count(&mut self, key: &Key<'_>) {
+        let is_it = |it: &&mut Counter| it.hash == key.hash() && it.key() == key.bytes();
+        if let Some(counter) = self.counters.iter_mut().find(is_it) {
+            counter.samples += 1;
+        } else if self.counters.len() < HOT_KEYS {
+            self.counters.push(Counter::new(key, 1));
+        } else if let Some(least) = self.counters.iter_mut().min_by_key(|it| it.samples) {
+            *least = Counter::new(key, least.samples + 1);
+        }
+    }
+}
+
+impl Counter {
+    fn new(key: &Key<'_>, samples: u64) -> Self {
+        let mut bytes = [0; MAX_KEY];
+        bytes[..key.bytes().len()].copy_from_slice(key.bytes());
+        Self {
+            hash: key.hash(),
+            samples,
+            len: u8::try_from(key.bytes().len()).expect("a key has at most 250 bytes"),
+            key: bytes,
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.key[..self.len.into()]
+    }
+}
+
+impl std::fmt::Debug for Counter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.key().escape_ascii(), self.samples)
+    }
+}
+
+#[cfg(test)]
+mod tests;
