@@ -58,6 +58,8 @@ impl HealthEndpoint {
         let vitals = threads.into_iter().map(|pulse| Vitals {
             pulse,
             services: services.clone(),
+            #[cfg(feature = "reflect")]
+            facts: Vec::new(),
         });
         let (index, phase) = (EndpointIndex(endpoints), Arc::<Phase>::default());
         let shared = Arc::clone(&phase);

@@ -58,10 +58,6 @@ pub(crate) struct Verdict {
     /// The counts of the run, or in words its fault.
     pub(crate) result: Result<Sum, String>,
     /// No order explains the operations of some key.
-    #[cfg_attr(
-        not(feature = "mutants"),
-        expect(dead_code, reason = "only planted bugs break histories")
-    )]
     pub(crate) is_broken: bool,
 }
 

@@ -12,8 +12,8 @@ use dunlin_insight::Whereabouts;
 use dunlin_insight::writer::Page;
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
-use super::handshakes::Handshakes;
 use super::Rpc;
+use super::handshakes::Handshakes;
 use crate::clock::TscClock;
 use crate::error::EndpointError;
 use crate::ffi;
