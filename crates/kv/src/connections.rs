@@ -29,7 +29,8 @@ const GLANCE: Nanos = Nanos::from_millis(5);
 ///
 /// An entry of the list is `HOST:PORT`, one server, or `dns+HOST:PORT`: each address of that name
 /// is a server. A server's name in the list decides which keys it owns, so all clients must have
-/// the same names; their order does not matter.
+/// the same names; their order does not matter. An item stays at its server when
+/// the list changes, as [`Fleet::on_list`] explains.
 ///
 /// ```no_run
 /// use dunlin_kv::{Connections, FleetOptions, Store};
@@ -58,7 +59,8 @@ impl<T: Open> Connections<T> {
     /// Makes an endpoint, and begins to connect to the servers.
     ///
     /// # Errors
-    /// [`ConnectionError`]: the list is empty, or no entry has an address.
+    /// [`ConnectionError`]: the list is empty, no entry has an address, or a name after `dns+` has
+    /// none, so that it is not known which servers own the keys.
     pub fn open<'a>(
         endpoint: EndpointBuilder<T>,
         servers: impl IntoIterator<Item = &'a str>,

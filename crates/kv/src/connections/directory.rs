@@ -35,7 +35,7 @@ impl Directory {
     /// Reads a list, and looks its names up.
     ///
     /// # Errors
-    /// The list is empty, or no entry has an address.
+    /// The list is empty, no entry has an address, or the servers of a `dns+` name are not known.
     pub(super) fn open<'a>(list: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         let entries = list.into_iter().map(|text| match text.strip_prefix(EACH) {
             Some(name) => Entry::new(name, true),
@@ -46,13 +46,17 @@ impl Directory {
             look_up: None,
         };
         let found = look_up(&directory.names());
-        match directory.take(found) {
-            Some(error) if directory.entries.iter().all(|it| it.addresses.is_empty()) => Err(error),
-            _ if directory.entries.is_empty() => {
-                let text = "the list has no server";
-                Err(io::Error::new(io::ErrorKind::InvalidInput, text))
-            }
-            _ => Ok(directory),
+        let errors = directory.take(found);
+        if directory.entries.is_empty() {
+            let text = "the list has no server";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        // Without the servers of one name, the keys of these would go to the others.
+        let has_none = directory.entries.iter().all(|it| it.addresses.is_empty());
+        let is_fatal = |at: usize| has_none || directory.entries[at].is_many;
+        match errors.into_iter().find(|(at, _)| is_fatal(*at)) {
+            Some((_, error)) => Err(error),
+            None => Ok(directory),
         }
     }
 
@@ -104,7 +108,7 @@ impl Directory {
         self.look_up.is_some()
     }
 
-    /// Takes the end of a look-up: false if it has failed. `None`: none has ended.
+    /// Takes the end of a look-up: false if no name was found. `None`: none has ended.
     pub(super) fn poll(&mut self) -> Option<bool> {
         let found = match self.look_up.as_ref()?.try_recv() {
             Err(TryRecvError::Empty) => return None,
@@ -112,7 +116,10 @@ impl Directory {
             Ok(found) => Some(found),
         };
         self.look_up = None;
-        Some(found.is_some_and(|found| self.take(found).is_none()))
+        let found = found.unwrap_or_default();
+        let is_any = found.iter().any(Result::is_ok);
+        self.take(found);
+        Some(is_any)
     }
 
     fn names(&self) -> Vec<String> {
@@ -123,19 +130,19 @@ impl Directory {
     }
 
     /// Takes the addresses that were found; an entry that has none keeps those it had. Returns the
-    /// first error.
-    fn take(&mut self, found: Found) -> Option<io::Error> {
-        let mut first = None;
-        for (entry, found) in self.entries.iter_mut().zip(found) {
+    /// errors, with the places of their entries.
+    fn take(&mut self, found: Found) -> Vec<(usize, io::Error)> {
+        let mut errors = Vec::new();
+        for ((at, entry), found) in self.entries.iter_mut().enumerate().zip(found) {
             match found {
                 Ok(addresses) => entry.addresses = addresses,
                 Err(error) => {
                     let text = format!("`{}`: {error}", entry.name);
-                    first.get_or_insert(io::Error::new(error.kind(), text));
+                    errors.push((at, io::Error::new(error.kind(), text)));
                 }
             }
         }
-        first
+        errors
     }
 }
 

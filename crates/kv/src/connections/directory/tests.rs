@@ -32,8 +32,15 @@ fn a_list_without_any_address_is_an_error_that_names_the_entry() {
 }
 
 #[test]
-fn a_look_up_ends_and_keeps_the_addresses_of_names_that_fail() {
-    let mut directory = Directory::open(["localhost:7", "127.0.0.1:8"]).unwrap();
+fn a_list_is_refused_if_the_servers_of_a_name_are_not_known() {
+    // Without them, their keys would go to the others.
+    let list = ["dns+no port", "127.0.0.1:8"];
+    let error = Directory::open(list).unwrap_err().to_string();
+    assert!(error.contains("`no port`"), "{error}");
+}
+
+/// The end of a look-up.
+fn look_up(directory: &mut Directory) -> bool {
     directory.begin();
     directory.begin();
     let mut ended = None;
@@ -41,13 +48,28 @@ fn a_look_up_ends_and_keeps_the_addresses_of_names_that_fail() {
         ended = directory.poll();
         ended.is_some()
     });
-    assert_eq!((ended, directory.is_busy()), (Some(true), false));
-    let mut directory = Directory::open(["no port", "127.0.0.1:8"]).unwrap();
-    directory.begin();
-    until(|| {
-        ended = directory.poll();
-        ended.is_some()
-    });
-    assert_eq!(ended, Some(false));
+    assert!(!directory.is_busy());
+    ended.unwrap()
+}
+
+#[test]
+fn a_look_up_ends_and_keeps_the_addresses_of_names_that_fail() {
+    let mut directory = Directory::open(["localhost:7", "127.0.0.1:8"]).unwrap();
+    assert!(look_up(&mut directory));
+    directory.entries[0].name = "no port".to_owned();
+    let before = directory.entries[0].addresses.clone();
+    look_up(&mut directory);
+    assert_eq!(directory.entries[0].addresses, before);
     assert_eq!(directory.addresses("127.0.0.1:8").len(), 1);
+}
+
+#[test]
+fn a_look_up_of_several_names_fails_only_if_all_of_them_do() {
+    let mut directory = Directory::open(["dns+127.0.0.1:8", "no port"]).unwrap();
+    // The name had other addresses before.
+    directory.entries[0].addresses = vec!["127.0.0.9:8".parse().unwrap()];
+    assert!(look_up(&mut directory), "the list has changed");
+    assert_eq!(directory.servers(), ["127.0.0.1:8", "no port"]);
+    directory.entries.remove(0);
+    assert!(!look_up(&mut directory));
 }
