@@ -6,6 +6,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
 use super::options::Token;
+use crate::wire::Map;
 
 /// Marks the tags of clients among those of their endpoint: "kv". After it come the number of the
 /// client, a generation, and the place of the call.
@@ -65,6 +66,16 @@ pub(super) enum Route {
     Key(u64),
     /// To a partition of the current map.
     Partition(u16),
+}
+
+impl Route {
+    #[inline]
+    pub(super) fn partition(self, map: &Map) -> u16 {
+        match self {
+            Self::Key(hash) => map.partition_of(hash),
+            Self::Partition(partition) => partition,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -39,11 +39,19 @@ struct Lane {
     failures: u32,
     /// The map has its endpoint, or it is the first.
     is_needed: bool,
+    /// The tag of the server's map when the session was wanted, or the one that came over it.
+    tag: Option<u32>,
+    /// The server with the current map has lost its last session, or has not made it.
+    is_down: bool,
 }
 
 /// The lanes. The first is that to the endpoint that is asked first; it stays, whatever the map.
 #[derive(Debug)]
-pub(super) struct Lanes(Vec<Lane>);
+pub(super) struct Lanes {
+    lanes: Vec<Lane>,
+    /// The tag of the current map.
+    tag: Option<u32>,
+}
 
 impl Lane {
     const fn new(endpoint: u16) -> Self {
@@ -52,6 +60,8 @@ impl Lane {
             state: State::Down(Nanos::ZERO),
             failures: 0,
             is_needed: true,
+            tag: None,
+            is_down: false,
         }
     }
 
@@ -72,10 +82,12 @@ impl Lane {
         }
     }
 
-    fn fail(&mut self, now: Nanos, options: &Options) {
+    /// It has no session; `tag` is that of the server's map.
+    fn fail(&mut self, tag: Option<u32>, now: Nanos, options: &Options) {
         let factor = 1 << self.failures.min(16);
         let pause = options.least_pause.times(factor).min(options.most_pause);
         self.failures += 1;
+        self.is_down |= self.tag == tag;
         self.state = State::Down(now + pause);
     }
 }
@@ -83,67 +95,81 @@ impl Lane {
 impl Lanes {
     /// A lane to the endpoint that is asked first.
     pub(super) fn new(first: u16) -> Self {
-        Self(vec![Lane::new(first)])
+        Self {
+            lanes: vec![Lane::new(first)],
+            tag: None,
+        }
     }
 
-    /// Has a lane for each endpoint of a map, and needs no others.
-    pub(super) fn need(&mut self, endpoints: impl Iterator<Item = u16>) {
-        for lane in self.0.iter_mut().skip(1) {
+    /// Has a lane for each endpoint of a new map, and needs no others. Failures under another map
+    /// say nothing about the server that has this one.
+    pub(super) fn need(&mut self, endpoints: impl Iterator<Item = u16>, tag: u32) {
+        self.tag = Some(tag);
+        for lane in self.lanes.iter_mut().skip(1) {
             lane.is_needed = false;
+            lane.is_down = false;
         }
         for endpoint in endpoints {
-            match self.0.iter_mut().find(|lane| lane.endpoint == endpoint) {
+            match self.lanes.iter_mut().find(|lane| lane.endpoint == endpoint) {
                 Some(lane) => lane.is_needed = true,
-                None => self.0.push(Lane::new(endpoint)),
+                None => self.lanes.push(Lane::new(endpoint)),
             }
         }
     }
 
     /// Whether this is the session to the endpoint that is asked first.
     pub(super) fn is_first(&self, session: Session) -> bool {
-        self.0[0].session() == Some(session)
+        self.lanes[0].session() == Some(session)
     }
 
     /// The state of the lane to the endpoint that is asked first.
     #[inline]
     pub(super) fn link(&self) -> LinkState {
-        match self.0[0].state {
+        match self.lanes[0].state {
             State::Down(_) => LinkState::Down,
             State::Wanted | State::Connecting(_) | State::Greeting(_) => LinkState::Coming,
             State::Open(..) => LinkState::Open,
         }
     }
 
+    /// Whether the server has no session with an endpoint of its map, and will soon have none.
+    pub(super) fn is_down(&self, endpoint: u16) -> bool {
+        let mut lanes = self.lanes.iter();
+        lanes.any(|lane| lane.endpoint == endpoint && lane.is_down)
+    }
+
     /// The sessions of all lanes.
     pub(super) fn sessions(&self) -> Vec<Session> {
-        self.0.iter().filter_map(Lane::session).collect()
+        self.lanes.iter().filter_map(Lane::session).collect()
     }
 
     /// An endpoint whose lane is due.
     pub(super) fn wish(&mut self, now: Nanos) -> Option<u16> {
         let is_due = |lane: &&mut Lane| lane.due().is_some_and(|at| at <= now);
-        let lane = self.0.iter_mut().find(is_due)?;
+        let lane = self.lanes.iter_mut().find(is_due)?;
         lane.state = State::Wanted;
+        lane.tag = self.tag;
         Some(lane.endpoint)
     }
 
     /// When the next wish is due.
     pub(super) fn next_wish(&self) -> Nanos {
-        let due = self.0.iter().filter_map(Lane::due);
+        let due = self.lanes.iter().filter_map(Lane::due);
         due.min().unwrap_or(Nanos::MAX)
     }
 
-    pub(super) fn on_connecting(&mut self, endpoint: u16, session: Session) {
+    /// Notes the session for a wish. False: no lane wants it.
+    pub(super) fn on_connecting(&mut self, endpoint: u16, session: Session) -> bool {
         let is_it = |lane: &&mut Lane| lane.endpoint == endpoint && lane.state == State::Wanted;
-        if let Some(lane) = self.0.iter_mut().find(is_it) {
-            lane.state = State::Connecting(session);
-        }
+        let lane = self.lanes.iter_mut().find(is_it);
+        lane.map(|lane| lane.state = State::Connecting(session))
+            .is_some()
     }
 
     pub(super) fn on_refused(&mut self, endpoint: u16, now: Nanos, options: &Options) {
         let is_it = |lane: &&mut Lane| lane.endpoint == endpoint && lane.state == State::Wanted;
-        if let Some(lane) = self.0.iter_mut().find(is_it) {
-            lane.fail(now, options);
+        if let Some(lane) = self.lanes.iter_mut().find(is_it) {
+            lane.fail(self.tag, now, options);
         }
     }
 
@@ -161,6 +187,8 @@ impl Lanes {
         if let Some(lane) = self.of(session) {
             lane.state = State::Open(session, tag);
             lane.failures = 0;
+            lane.tag = Some(tag);
+            lane.is_down = false;
         }
     }
 
@@ -177,15 +205,16 @@ impl Lanes {
     }
 
     pub(super) fn on_closed(&mut self, session: Session, now: Nanos, options: &Options) {
+        let tag = self.tag;
         if let Some(lane) = self.of(session) {
-            lane.fail(now, options);
+            lane.fail(tag, now, options);
         }
     }
 
     /// The session to an endpoint whose server has this map.
     #[inline]
     pub(super) fn open(&self, endpoint: u16, tag: u32) -> Option<Session> {
-        self.0.iter().find_map(|lane| match lane.state {
+        self.lanes.iter().find_map(|lane| match lane.state {
             State::Open(session, own) if lane.endpoint == endpoint && own == tag => Some(session),
             _ => None,
         })
@@ -193,6 +222,6 @@ impl Lanes {
 
     fn of(&mut self, session: Session) -> Option<&mut Lane> {
         let is_it = |lane: &&mut Lane| lane.session() == Some(session);
-        self.0.iter_mut().find(is_it)
+        self.lanes.iter_mut().find(is_it)
     }
 }

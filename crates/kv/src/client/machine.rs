@@ -11,10 +11,10 @@ use super::multi::Multis;
 #[cfg(feature = "mutants")]
 use super::options::Mutant;
 use super::options::Options;
-use crate::error::Error;
 use crate::wire::Map;
 
-/// A client of one server.
+/// A client of one server. An endpoint has one client or one [`Fleet`](crate::Fleet), because two
+/// would take the ends of each other's calls.
 #[derive(Debug)]
 pub struct Client {
     pub(super) options: Options,
@@ -86,7 +86,7 @@ impl Client {
 
     /// Notes the session that the owner makes for a wish.
     pub fn on_connecting(&mut self, endpoint: u16, session: Session) {
-        self.lanes.on_connecting(endpoint, session);
+        self.takes(endpoint, session);
     }
 
     /// Notes that a wish cannot be granted now.
@@ -139,17 +139,25 @@ impl Client {
         self.lanes.link()
     }
 
+    /// Notes the session that the owner makes for a wish. False: the client does not want it.
+    pub(crate) fn takes(&mut self, endpoint: u16, session: Session) -> bool {
+        self.lanes.on_connecting(endpoint, session)
+    }
+
+    /// Whether this is the session that is made first.
+    pub(crate) fn is_link(&self, session: Session) -> bool {
+        self.lanes.is_first(session)
+    }
+
     /// Whether the session with this endpoint is the one that is made first.
     pub(crate) const fn is_first(&self, endpoint: u16) -> bool {
         endpoint == self.options.first_endpoint
     }
 
-    /// Ends the operations that wait for a session.
+    /// Whether operations may wait for a session.
     #[inline]
-    pub(crate) fn end_waiting(&mut self, error: Error, cx: &mut Cx<'_>) {
-        if !self.waiting.is_empty() || self.multis.live() > 0 {
-            self.end_all(error, cx);
-        }
+    pub(crate) fn may_wait(&self) -> bool {
+        !self.waiting.is_empty() || self.multis.live() > 0
     }
 
     /// Ends all sessions.

@@ -136,7 +136,7 @@ impl Client {
         let map = self.old_map(map);
         self.lanes.on_greeted(session, map.tag());
         if self.map.as_ref() != Some(&map) {
-            self.lanes.need(map.endpoints());
+            self.lanes.need(map.endpoints(), map.tag());
             self.map = Some(map);
             self.regroup(cx);
         }
@@ -281,7 +281,7 @@ impl Client {
 
     /// Ends every operation that waits: no server can be found that understands this client, or no
     /// server at all.
-    pub(super) fn end_all(&mut self, error: Error, cx: &mut Cx<'_>) {
+    pub(crate) fn end_all(&mut self, error: Error, cx: &mut Cx<'_>) {
         while let Some(place) = self.waiting.pop_front() {
             self.fail(place, error, cx);
         }

@@ -63,6 +63,31 @@ impl Client {
         }
     }
 
+    /// Ends the calls that wait for a partition without a session. True: there were some.
+    pub(crate) fn end_stuck(&mut self, error: Error, cx: &mut Cx<'_>) -> bool {
+        let before = self.waiting.len();
+        for _ in 0..before {
+            let Some(place) = self.waiting.pop_front() else {
+                break;
+            };
+            let route = self.calls.get_mut(place).route;
+            match self.is_stuck(route) {
+                true => self.fail(place, error, cx),
+                false => self.waiting.push_back(place),
+            }
+        }
+        self.waiting.len() < before
+    }
+
+    /// Whether the session with the endpoint of a partition is down.
+    fn is_stuck(&self, route: Route) -> bool {
+        let endpoint = self
+            .map
+            .as_ref()
+            .and_then(|map| map.endpoint(route.partition(map)));
+        endpoint.is_some_and(|endpoint| self.lanes.is_down(endpoint))
+    }
+
     /// Ends the calls that have waited until their deadline.
     pub(super) fn end_late(&mut self, cx: &mut Cx<'_>) {
         self.next_deadline = Nanos::MAX;
@@ -83,11 +108,9 @@ impl Client {
         let Some(map) = &self.map else {
             return Ok(None);
         };
-        let partition = match route {
-            Route::Key(hash) => map.partition_of(hash),
-            Route::Partition(partition) => partition,
-        };
-        let endpoint = map.endpoint(partition).ok_or(Error::NoPartition)?;
+        let endpoint = map
+            .endpoint(route.partition(map))
+            .ok_or(Error::NoPartition)?;
         let session = self.lanes.open(endpoint, map.tag());
         Ok(session.map(|session| (session, map.tag())))
     }

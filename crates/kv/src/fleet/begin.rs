@@ -1,10 +1,11 @@
 //! Beginning operations: each goes to the client of the server that owns its key.
 
 use dunlin_core::{Cx, Nanos};
-use dunlin_store::{MAX_KEY, route};
+use dunlin_store::{MAX_KEY, Mode, route};
 
 use super::jobs::{Get, Job};
 use super::machine::Fleet;
+use super::server::Server;
 use super::types::{FleetEnd, ServerError, ServerId, WhenDown};
 use crate::client::{Reply, Token};
 use crate::error::Error;
@@ -93,7 +94,7 @@ impl Fleet {
     /// The places of keys, by the servers that own them.
     fn groups(&self, keys: &[&[u8]]) -> Vec<(Option<ServerId>, Vec<u16>)> {
         let mut groups: Vec<(Option<ServerId>, Vec<u16>)> = Vec::new();
-        for (at, key) in (0..).zip(keys) {
+        for (at, key) in (0..u16::MAX).zip(keys) {
             let owner = self.ring.owner(route(key));
             match groups.iter_mut().find(|(server, _)| *server == owner) {
                 Some((_, group)) => group.push(at),
@@ -125,15 +126,16 @@ impl Fleet {
     ) -> Result<(), Error> {
         #[cfg(feature = "mutants")]
         let id = self.other_owner(id);
-        let server = id.and_then(|id| Some((id, self.servers.get_mut(id)?)));
-        let Some((id, server)) = server else {
-            self.end(None, job, Err(Error::Unavailable));
+        let Some(server) = id.and_then(|id| self.servers.get(id)) else {
+            self.end(None, job, Err(Error::Unavailable), true);
             return Ok(());
         };
-        if server.is_down() && self.options.when_down != WhenDown::Wait {
-            self.end(Some(id), job, Err(Error::Unavailable));
+        let id = server.id();
+        if server.is_down() && !self.waits(job.is_get()) {
+            self.end(Some(id), job, Err(Error::Unavailable), true);
             return Ok(());
         }
+        let server = self.servers.get_mut(id).expect("it was there just now");
         let place = self.jobs.insert(job);
         let begun = begin(server.drive(), Token(place as u64), cx);
         if begun.is_err() {
@@ -158,13 +160,36 @@ impl Fleet {
         }
     }
 
-    /// Ends a job, of which no client has anything any more.
-    pub(super) fn end(&mut self, server: Option<ServerId>, job: Job, result: Result<Reply, Error>) {
-        let is_get = match &job {
-            Job::One { is_get, .. } => *is_get,
-            Job::Part { .. } => true,
+    /// Whether an operation waits for a server that is down.
+    pub(super) fn waits(&self, is_get: bool) -> bool {
+        match self.options.when_down {
+            WhenDown::Fail => false,
+            WhenDown::Miss => is_get && self.is_undecided(),
+            WhenDown::Wait => true,
+        }
+    }
+
+    /// Whether no server was ever reached, but one may be soon.
+    fn is_undecided(&self) -> bool {
+        let is_known = self.servers.iter().any(|(_, it)| it.mode().is_some());
+        let is_hoped = || {
+            self.servers
+                .iter()
+                .any(|(_, it)| it.is_listed() && !it.is_down())
         };
-        let is_miss = is_get && matches!(result, Err(Error::Unavailable)) && self.misses(server);
+        !is_known && is_hoped()
+    }
+
+    /// Ends a job, of which no client has anything any more. `is_down`: its server or partition is.
+    pub(super) fn end(
+        &mut self,
+        server: Option<ServerId>,
+        job: Job,
+        result: Result<Reply, Error>,
+        is_down: bool,
+    ) {
+        let is_unavailable = matches!(result, Err(Error::Unavailable)) && is_down;
+        let is_miss = is_unavailable && job.is_get() && self.misses(server);
         let name = || server.and_then(|server| Some(self.servers.get(server)?.name().clone()));
         match (job, result) {
             (Job::One { token, .. }, _) if is_miss => self.push(token, Ok(Reply::Missing)),
@@ -189,11 +214,15 @@ impl Fleet {
         }
     }
 
-    /// Whether a get for a server that is down finds nothing.
+    /// Whether a get for a server that is down finds nothing: it is a cache, or if it was never
+    /// reached, the others are.
     fn misses(&self, server: Option<ServerId>) -> bool {
         let server = server.and_then(|server| self.servers.get(server));
-        let is_it = server.is_some_and(|server| server.is_down() && !server.is_store());
-        is_it && self.options.when_down == WhenDown::Miss
+        let own = server.and_then(Server::mode);
+        let of_any = || self.servers.iter().find_map(|(_, server)| server.mode());
+        self.options.when_down == WhenDown::Miss
+            && server.is_some()
+            && own.or_else(of_any) == Some(Mode::Cache)
     }
 
     /// A server has answered its part of a get, or has failed.

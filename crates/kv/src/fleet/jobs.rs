@@ -17,6 +17,15 @@ pub(super) enum Job {
     Part { get: usize, keys: Vec<u16> },
 }
 
+impl Job {
+    pub(super) const fn is_get(&self) -> bool {
+        match self {
+            Self::One { is_get, .. } => *is_get,
+            Self::Part { .. } => true,
+        }
+    }
+}
+
 /// A get of keys of several servers.
 #[derive(Debug)]
 pub(super) struct Get {

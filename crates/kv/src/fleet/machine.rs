@@ -13,7 +13,8 @@ use super::types::{FleetEnd, FleetOptions, ServerId, Wish};
 use crate::client::client_of;
 use crate::wire::Map;
 
-/// A client of several servers.
+/// A client of several servers. An endpoint has one fleet or one [`Client`](crate::Client), because
+/// two would take the ends of each other's calls.
 #[derive(Debug)]
 pub struct Fleet {
     pub(super) options: FleetOptions,
@@ -23,6 +24,8 @@ pub struct Fleet {
     pub(super) jobs: Places<Job>,
     pub(super) gets: Places<Get>,
     pub(super) ends: VecDeque<FleetEnd>,
+    /// Sessions that no server wants any more, until they are ended.
+    strays: Vec<Session>,
     wants_names: bool,
 }
 
@@ -42,6 +45,7 @@ impl Fleet {
             jobs: Places::default(),
             gets: Places::default(),
             ends: VecDeque::new(),
+            strays: Vec::new(),
             wants_names: false,
         }
     }
@@ -93,7 +97,7 @@ impl Fleet {
     /// When [`Self::on_time`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.
     #[must_use]
     pub fn next_wakeup(&self) -> Nanos {
-        if !self.ends.is_empty() {
+        if !self.ends.is_empty() || !self.strays.is_empty() {
             return Nanos::ZERO;
         }
         let servers = self.servers.iter().map(|(_, server)| server.next_wakeup());
@@ -105,6 +109,11 @@ impl Fleet {
 
     /// Takes a new list of servers. A server that is listed twice counts once. Operations at a
     /// server that is no longer listed go on; new ones go to the keys' new owners.
+    ///
+    /// Items do not move with their keys. A server that leaves the list keeps what it has, and if it
+    /// comes back, gets find the values from before it left, although others were written since at
+    /// the owners of that time. So flush a server before it comes back to a list, or start it
+    /// anew.
     pub fn on_list<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, now: Nanos) {
         let names: Vec<&str> = names.into_iter().take(MAX_SERVERS).collect();
         self.machine.on_addresses(names.iter().copied(), now);
@@ -140,18 +149,20 @@ impl Fleet {
         })
     }
 
-    /// Notes the session that the owner makes for a wish.
+    /// Notes the session that the owner makes for a wish. If its server has gone meanwhile, the
+    /// session ends in [`Self::on_time`].
     pub fn on_connecting(&mut self, server: ServerId, endpoint: u16, session: Session) {
-        if let Some(it) = self.servers.get_mut(server) {
-            it.drive().on_connecting(endpoint, session);
-            self.servers.on_session(session, server);
+        let it = self.servers.get_mut(server);
+        match it.is_some_and(|it| it.drive().takes(endpoint, session)) {
+            true => self.servers.on_session(session, server),
+            false => self.strays.push(session),
         }
     }
 
     /// Notes that a wish for a session cannot be granted now.
     pub fn on_refused(&mut self, server: ServerId, endpoint: u16, cx: &mut Cx<'_>) {
         if let Some(it) = self.servers.get_mut(server) {
-            it.drive().on_refused(endpoint, cx.now());
+            it.on_refused(endpoint, cx.now());
         }
         self.settle(server, cx);
     }
@@ -168,6 +179,9 @@ impl Fleet {
             self.servers.forget(session);
         }
         if let Some(it) = self.servers.get_mut(server) {
+            if let SessionEvent::Closed { reason, .. } = event {
+                it.on_closed(session, reason);
+            }
             it.drive().on_session(event, cx);
         }
         self.settle(server, cx);
@@ -176,7 +190,8 @@ impl Fleet {
     /// Takes the end of a call of the endpoint. If the call is none of this fleet's, returns it.
     #[inline]
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
-        let Some(server) = client_of(done.tag).map(ServerId) else {
+        let server = client_of(done.tag).and_then(|number| self.servers.of_client(number));
+        let Some(server) = server else {
             return Some(done);
         };
         let Some(it) = self.servers.get_mut(server) else {
@@ -201,6 +216,10 @@ impl Fleet {
         }
         for mut unused in self.servers.take_unused() {
             unused.drive().close(cx);
+        }
+        for stray in self.strays.drain(..) {
+            // If it has ended by itself, there is nothing to do.
+            let _ = cx.disconnect(stray);
         }
     }
 
@@ -236,7 +255,7 @@ impl Fleet {
         if let Some(change) = server.change() {
             let opened = Opened {
                 // Names of one server are listed for good reason, so each counts.
-                server: id.0.into(),
+                server: id.place.into(),
                 endpoint: 0,
                 endpoints: 1,
                 window: u32::MAX,
@@ -244,10 +263,7 @@ impl Fleet {
             };
             match change {
                 Change::Opened(link) => self.machine.on_opened(link, &opened, cx.now()),
-                Change::Closed(link) => {
-                    self.machine
-                        .on_closed(link, CloseReason::PeerFailed, cx.now());
-                }
+                Change::Closed(link, reason) => self.machine.on_closed(link, reason, cx.now()),
             }
         }
         self.take_ends(id, cx);

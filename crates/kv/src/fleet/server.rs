@@ -12,10 +12,12 @@
 use std::sync::Arc;
 
 use dunlin_channel::{AddressId, LinkId};
-use dunlin_core::Nanos;
+use dunlin_core::{CloseReason, Nanos, Session};
 use dunlin_store::Mode;
 
+use super::types::ServerId;
 use crate::client::{Client, LinkState, Options};
+use crate::wire::Map;
 
 /// Whether a server can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,11 +42,12 @@ struct Link {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     Opened(LinkId),
-    Closed(LinkId),
+    Closed(LinkId, CloseReason),
 }
 
 #[derive(Debug)]
 pub(super) struct Server {
+    id: ServerId,
     name: Arc<str>,
     address: AddressId,
     client: Client,
@@ -52,20 +55,28 @@ pub(super) struct Server {
     link: Option<Link>,
     /// The client's wish for its first session, until the machine wants the link too.
     wish: Option<u16>,
+    /// Why the link has no session, unless the client has ended it.
+    reason: Option<CloseReason>,
     is_listed: bool,
 }
 
 impl Server {
-    pub(super) fn new(name: &str, address: AddressId, number: u16, options: Options) -> Self {
+    pub(super) fn new(id: ServerId, name: &str, address: AddressId, options: Options) -> Self {
         Self {
+            id,
             name: name.into(),
             address,
-            client: Client::numbered(options, number),
+            client: Client::numbered(options, id.place),
             state: State::Hoped,
             link: None,
             wish: None,
+            reason: None,
             is_listed: true,
         }
+    }
+
+    pub(super) const fn id(&self) -> ServerId {
+        self.id
     }
 
     pub(super) const fn name(&self) -> &Arc<str> {
@@ -96,10 +107,9 @@ impl Server {
         self.is_listed
     }
 
-    /// Whether it may hold items that must not be taken for missing.
-    pub(super) fn is_store(&self) -> bool {
-        let map = self.client.map();
-        map.is_some_and(|map| map.mode() == Mode::Store)
+    /// Whether it may drop items; `None`: it was never reached.
+    pub(super) fn mode(&self) -> Option<Mode> {
+        self.client.map().map(Map::mode)
     }
 
     /// It has left the list, and nothing of it is under way.
@@ -127,6 +137,21 @@ impl Server {
     /// The machine has given its link up. The client keeps its sessions while it needs them.
     pub(super) const fn on_disconnect(&mut self) {
         self.link = None;
+    }
+
+    /// The session ends.
+    pub(super) fn on_closed(&mut self, session: Session, reason: CloseReason) {
+        if self.client.is_link(session) {
+            self.reason = Some(reason);
+        }
+    }
+
+    /// There is no session with this endpoint.
+    pub(super) fn on_refused(&mut self, endpoint: u16, now: Nanos) {
+        if self.client.is_first(endpoint) {
+            self.reason = Some(CloseReason::Refused);
+        }
+        self.client.on_refused(endpoint, now);
     }
 
     /// An endpoint with which there should be a session now.
@@ -163,13 +188,18 @@ impl Server {
                 link.is_open = true;
                 link.is_asked = true;
                 self.state = State::Up;
+                self.reason = None;
                 Some(Change::Opened(link.id))
             }
             LinkState::Down if link.is_asked => {
                 let id = link.id;
                 self.link = None;
                 self.state = State::Down;
-                Some(Change::Closed(id))
+                let reason = self.reason.take();
+                Some(Change::Closed(
+                    id,
+                    reason.unwrap_or(CloseReason::Disconnected),
+                ))
             }
             _ => None,
         }

@@ -20,26 +20,37 @@ const _: () = assert!(MAX_SERVERS <= dunlin_channel::Config::DEFAULT.addresses);
 #[derive(Default, Debug)]
 pub(super) struct Servers {
     places: Vec<Option<Server>>,
+    /// Servers that were ever listed.
+    listed: u64,
     sessions: BTreeMap<Session, ServerId>,
 }
 
 impl Servers {
     pub(super) fn get(&self, id: ServerId) -> Option<&Server> {
-        self.places.get(usize::from(id.0))?.as_ref()
+        let server = self.places.get(usize::from(id.place))?.as_ref();
+        server.filter(|server| server.id() == id)
     }
 
     pub(super) fn get_mut(&mut self, id: ServerId) -> Option<&mut Server> {
-        self.places.get_mut(usize::from(id.0))?.as_mut()
+        let server = self.places.get_mut(usize::from(id.place))?.as_mut();
+        server.filter(|server| server.id() == id)
+    }
+
+    /// The server whose client has this number.
+    #[inline]
+    pub(super) fn of_client(&self, number: u16) -> Option<ServerId> {
+        let server = self.places.get(usize::from(number))?.as_ref();
+        server.map(Server::id)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (ServerId, &Server)> {
-        let places = (0..).map(ServerId).zip(&self.places);
-        places.filter_map(|(id, server)| server.as_ref().map(|server| (id, server)))
+        let servers = self.places.iter().flatten();
+        servers.map(|server| (server.id(), server))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut Server)> {
-        let places = (0..).map(ServerId).zip(&mut self.places);
-        places.filter_map(|(id, server)| server.as_mut().map(|server| (id, server)))
+        let servers = self.places.iter_mut().flatten();
+        servers.map(|server| (server.id(), server))
     }
 
     /// The places in use, in order.
@@ -61,7 +72,12 @@ impl Servers {
         if place < MAX_CLIENTS
             && let Ok(number) = u16::try_from(place)
         {
-            self.places[place] = Some(Server::new(name, address, number, options));
+            let id = ServerId {
+                place: number,
+                before: self.listed,
+            };
+            self.listed += 1;
+            self.places[place] = Some(Server::new(id, name, address, options));
         }
     }
 

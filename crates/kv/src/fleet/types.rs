@@ -8,10 +8,15 @@ use dunlin_core::Nanos;
 use crate::client::{Options, Reply, Token};
 use crate::error::Error;
 
-/// A server of a fleet. The number is used again after the server has left the list and its
-/// operations have ended.
+/// A server of a fleet. One that comes back to the list after its operations have ended has
+/// another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ServerId(pub(super) u16);
+pub struct ServerId {
+    /// Used again.
+    pub(super) place: u16,
+    /// The number of servers that were listed before.
+    pub(super) before: u64,
+}
 
 /// The end of an operation for a server that is down: no session with it could be made, or the last
 /// one was lost, and none has been made since.
@@ -20,8 +25,11 @@ pub enum WhenDown {
     /// The operation fails at once with [`Error::Unavailable`]: it did not happen.
     #[default]
     Fail,
-    /// A get finds nothing, at once, unless the server is known to be a store; any other operation
-    /// fails at once.
+    /// A get finds nothing, at once, if the server is a cache; any other operation fails at once. A
+    /// server that was never reached has the mode of the others; until one of these is reached, or
+    /// all have failed, gets wait. If the server's keys have moved to others meanwhile, it still has
+    /// the values from before when it comes back, as [`Fleet::on_list`](super::Fleet::on_list)
+    /// explains.
     Miss,
     /// The operation waits for the server until its deadline.
     Wait,

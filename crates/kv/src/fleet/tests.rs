@@ -1,0 +1,177 @@
+//! A fleet with simulated servers, session by session: what it does about servers that are down,
+//! that leave the list, and that come back.
+
+mod town;
+
+use dunlin_channel::Reason;
+use dunlin_core::CloseReason;
+use dunlin_store::Mode;
+
+use self::town::{Outcome, Town};
+use super::WhenDown;
+use crate::error::Error;
+
+#[test]
+fn a_get_may_have_as_many_keys_as_are_allowed() {
+    let mut town = Town::new(&[], WhenDown::Fail);
+    let keys = vec![&b"key"[..]; usize::from(u16::MAX)];
+    town.get_many(&keys);
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
+}
+
+#[test]
+fn a_server_that_was_never_reached_has_the_mode_of_the_others() {
+    let modes = [
+        (Mode::Cache, Outcome::Missing),
+        (Mode::Store, Outcome::Failed(Error::Unavailable)),
+    ];
+    for (mode, expected) in modes {
+        let mut town = Town::new(&[mode, mode], WhenDown::Miss);
+        let key = town.key(1, 0);
+        assert_eq!(town.wishes(), [(0, 0), (1, 0)]);
+        town.refuse(1, 0);
+        town.get(&key);
+        assert_eq!(town.ends(), [], "the other server may still tell its mode");
+        town.grant(0, 0);
+        town.run(5);
+        assert_eq!(town.ends(), [expected.clone()], "{mode:?}");
+        town.get(&key);
+        assert_eq!(town.ends(), [expected], "{mode:?}");
+    }
+}
+
+#[test]
+fn nothing_is_a_miss_if_no_server_was_reached() {
+    let mut town = Town::new(&[Mode::Cache, Mode::Cache], WhenDown::Miss);
+    let key = town.key(1, 0);
+    town.get(&key);
+    assert_eq!(town.wishes(), [(0, 0), (1, 0)]);
+    town.refuse(1, 0);
+    // A write never waits for a server that is down.
+    town.set(&key, b"value");
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
+    town.refuse(0, 0);
+    town.run(1);
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
+}
+
+#[test]
+fn a_partition_is_down_if_its_own_session_is_lost() {
+    let mut town = Town::new(&[Mode::Store], WhenDown::Fail);
+    let keys = [town.key(0, 0), town.key(0, 1)];
+    town.connect_all();
+    town.lose(0, 1, CloseReason::PeerFailed);
+    town.get(&keys[1]);
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
+    town.get_many(&[&keys[0], &keys[1]]);
+    town.run(5);
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
+    town.get(&keys[0]);
+    town.run(5);
+    assert_eq!(town.ends(), [Outcome::Missing], "the other one is up");
+    town.connect_all();
+    town.get(&keys[1]);
+    town.run(5);
+    assert_eq!(town.ends(), [Outcome::Missing]);
+}
+
+#[test]
+fn operations_that_wait_for_a_partition_end_when_it_is_known_to_be_down() {
+    let mut town = Town::new(&[Mode::Store], WhenDown::Fail);
+    let key = town.key(0, 1);
+    town.wishes();
+    town.grant(0, 0);
+    town.run(5);
+    town.get(&key);
+    assert_eq!(town.wishes(), [(0, 1)]);
+    assert_eq!(town.ends(), [], "its session may come");
+    town.refuse(0, 1);
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
+}
+
+#[test]
+fn a_restart_says_nothing_about_sessions_of_the_life_before() {
+    let mut town = Town::new(&[Mode::Store], WhenDown::Fail);
+    let key = town.key(0, 1);
+    town.connect_all();
+    town.restart(0);
+    town.lose(0, 0, CloseReason::PeerFailed);
+    town.run(300);
+    assert_eq!(town.wishes(), [(0, 0)]);
+    town.grant(0, 0);
+    town.run(5);
+    // The new map has come, and only now the end of the old session with the other partition.
+    town.lose(0, 1, CloseReason::PeerFailed);
+    town.get(&key);
+    assert_eq!(town.ends(), [], "the new session may come");
+    town.connect_all();
+    assert_eq!(town.ends(), [Outcome::Missing]);
+}
+
+#[test]
+fn a_session_that_comes_late_is_not_that_of_another_server() {
+    let mut town = Town::new(&[Mode::Store; 3], WhenDown::Fail);
+    assert_eq!(town.wishes(), [(0, 0), (1, 0), (2, 0)]);
+    for list in [&[0, 1][..], &[0], &[0, 2]] {
+        town.list(list);
+        town.run(1);
+    }
+    let late = town.asked(1, 0);
+    assert_eq!(
+        town.wishes(),
+        [(2, 0)],
+        "it has the place of the one that left"
+    );
+    let session = town.make(1, 0);
+    town.connecting(late, session);
+    town.run(5);
+    assert!(town.has_ended(session), "no server has it");
+    // That of the server which has stayed is welcome.
+    town.grant(0, 0);
+    town.run(5);
+    let key = town.key(0, 0);
+    town.get(&key);
+    town.run(5);
+    assert_eq!(town.ends(), [Outcome::Missing]);
+}
+
+#[test]
+fn the_last_error_of_a_server_is_that_of_its_session() {
+    let mut town = Town::new(&[Mode::Store, Mode::Store], WhenDown::Fail);
+    assert_eq!(town.wishes(), [(0, 0), (1, 0)]);
+    town.refuse(1, 0);
+    town.grant(0, 0);
+    town.run(5);
+    town.lose(0, 0, CloseReason::Reset);
+    let errors = town.errors();
+    let closed = |reason| Some(Reason::Closed(reason));
+    assert_eq!(
+        errors,
+        [closed(CloseReason::Reset), closed(CloseReason::Refused)]
+    );
+}
+
+/// The page of the service warns of this.
+#[test]
+fn a_server_that_comes_back_to_the_list_has_the_values_that_it_had() {
+    let mut town = Town::new(&[Mode::Store, Mode::Store], WhenDown::Fail);
+    let key = town.key(1, 0);
+    town.connect_all();
+    town.set(&key, b"old");
+    town.run(5);
+    town.list(&[0]);
+    town.run(1);
+    town.set(&key, b"new");
+    town.get(&key);
+    town.run(5);
+    let written = [Outcome::Written, Outcome::Written];
+    assert_eq!(
+        town.ends()[..],
+        [&written[..], &[Outcome::found(b"new")]].concat()
+    );
+    town.list(&[0, 1]);
+    town.connect_all();
+    town.get(&key);
+    town.run(5);
+    assert_eq!(town.ends(), [Outcome::found(b"old")]);
+}

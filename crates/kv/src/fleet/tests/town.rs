@@ -1,0 +1,357 @@
+//! One fleet and its servers in the simulator. The test grants and refuses its wishes one by one.
+//! Each server has two partitions.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dunlin_channel::Reason;
+use dunlin_core::transport::PeerId;
+use dunlin_core::{
+    CloseReason, Config as EndpointConfig, Cx, Endpoint, Nanos, Session, SessionOptions,
+};
+use dunlin_sim::world::trace::Trace;
+use dunlin_sim::world::{Act, ProcessId};
+use dunlin_sim::{Cluster, Net, NetConfig, NetHandle, Node, PortId, SimClock, SimTransport, World};
+use dunlin_store::{Config, Mode, Region, Seed, Table, route};
+
+use crate::client::{Reply, Token};
+use crate::error::Error;
+use crate::fleet::{Fleet, FleetEnd, FleetOptions, Ring, ServerId, WhenDown, Wish};
+use crate::wire::{Map, Request, Store};
+use crate::{Partition, serve};
+
+const PARTITIONS: u16 = 2;
+const CLIENT: PortId = PortId(0);
+
+type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
+
+/// How an operation has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Missing,
+    Written,
+    Found(Vec<u8>),
+    Failed(Error),
+}
+
+impl Outcome {
+    pub(super) fn found(value: &[u8]) -> Self {
+        Self::Found(value.to_vec())
+    }
+}
+
+/// The state of the client's endpoint.
+struct Client {
+    fleet: Fleet,
+    wishes: VecDeque<(ServerId, u16)>,
+    ends: Vec<FleetEnd>,
+}
+
+impl Client {
+    /// Takes what the fleet has for its owner.
+    fn collect(&mut self, now: Nanos) {
+        while let Some(wish) = self.fleet.wish(now) {
+            match wish {
+                Wish::Session { server, endpoint } => self.wishes.push_back((server, endpoint)),
+                Wish::LookUp => panic!("the names are those of the list"),
+            }
+        }
+        while let Some(end) = self.fleet.next_end() {
+            self.ends.push(end);
+        }
+    }
+}
+
+enum Member {
+    Server(Box<Rpc<Partition>>),
+    Client(Box<Rpc<Client>>),
+}
+
+impl Node for Member {
+    fn run_once(&mut self) {
+        match self {
+            Self::Server(rpc) => {
+                rpc.run_once();
+            }
+            Self::Client(rpc) => {
+                rpc.run_once();
+                let (client, mut cx) = rpc.with();
+                client.fleet.on_time(&mut cx);
+                client.collect(cx.now());
+            }
+        }
+    }
+
+    fn next_wakeup(&mut self) -> Nanos {
+        match self {
+            Self::Server(rpc) => rpc.next_wakeup(),
+            Self::Client(rpc) => rpc.next_wakeup().min(rpc.app().fleet.next_wakeup()),
+        }
+    }
+}
+
+struct Members {
+    modes: Vec<Mode>,
+    options: FleetOptions,
+    /// Starts of all processes so far.
+    lives: u32,
+}
+
+impl Cluster for Members {
+    type Node = Member;
+
+    fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Member {
+        self.lives += 1;
+        let config = EndpointConfig {
+            readable_buffers: true,
+            pool_bytes: 16 << 20,
+            ..EndpointConfig::default()
+        };
+        let (port, seed) = (process.port, u64::from(self.lives));
+        let Some(place) = port.0.checked_sub(1) else {
+            let client = Client {
+                fleet: Fleet::new(self.options, 7, Nanos::ZERO),
+                wishes: VecDeque::new(),
+                ends: Vec::new(),
+            };
+            let mut rpc = SimTransport::endpoint(net, port, client, config, seed);
+            rpc.on_completion(|client, done, cx| {
+                let other = client.fleet.on_done(done, cx);
+                assert!(other.is_none(), "it makes all calls");
+            });
+            rpc.on_session(|client, event, cx| {
+                client.fleet.on_session(event, cx);
+            });
+            return Member::Client(Box::new(rpc));
+        };
+        let place = u16::try_from(place).unwrap();
+        let mode = self.modes[usize::from(place / PARTITIONS)];
+        // Partitions of one life of a server have one tag.
+        let tag = (self.lives - u32::from(place % PARTITIONS)) << 8;
+        let table = Config {
+            mode,
+            seed: Seed::new([seed, 9]),
+            first_version: seed << 32,
+        };
+        let table = Table::new(Region::new(64 << 10).unwrap(), table).unwrap();
+        let map = Map::new(tag, mode, 0..PARTITIONS).unwrap();
+        let partition = Partition::new(table, map, place % PARTITIONS);
+        let mut rpc = SimTransport::endpoint(net, port, partition, config, seed);
+        serve(&mut rpc);
+        Member::Server(Box::new(rpc))
+    }
+
+    fn on_end(&mut self, _process: ProcessId) {}
+}
+
+pub(super) struct Town {
+    world: World<Members>,
+    /// Wishes that are neither granted nor refused.
+    asked: BTreeMap<(usize, u16), ServerId>,
+    /// The session with each endpoint.
+    sessions: BTreeMap<(usize, u16), Session>,
+}
+
+impl Town {
+    /// A client of servers with these modes, all of which are listed.
+    pub(super) fn new(modes: &[Mode], when_down: WhenDown) -> Self {
+        let members = Members {
+            modes: modes.to_vec(),
+            options: FleetOptions {
+                when_down,
+                ..FleetOptions::DEFAULT
+            },
+            lives: 0,
+        };
+        let net = Net::new(NetConfig::default(), 7, Trace::new(false));
+        let mut world = World::new(&net, members, 7);
+        for _ in 0..=modes.len() * usize::from(PARTITIONS) {
+            let host = world.add_host();
+            let port = world.add_port(host);
+            world.act(Act::Boot(port));
+        }
+        let mut town = Self {
+            world,
+            asked: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+        };
+        town.list(&(0..modes.len()).collect::<Vec<_>>());
+        town
+    }
+
+    fn client(&mut self) -> &mut Rpc<Client> {
+        match self.world.node(CLIENT) {
+            Some(Member::Client(rpc)) => rpc,
+            _ => panic!("the client stays"),
+        }
+    }
+
+    fn with<R>(&mut self, act: impl FnOnce(&mut Fleet, &mut Cx<'_>) -> R) -> R {
+        let (client, mut cx) = self.client().with();
+        let result = act(&mut client.fleet, &mut cx);
+        client.collect(cx.now());
+        self.world.poke(CLIENT);
+        result
+    }
+
+    /// Runs for some milliseconds.
+    pub(super) fn run(&mut self, time_ms: u64) {
+        let end = self.world.now() + Nanos::from_millis(time_ms);
+        self.world.run_until(end);
+        assert_eq!(self.world.net().borrow().violation(), None);
+    }
+
+    pub(super) fn list(&mut self, servers: &[usize]) {
+        let names: Vec<String> = servers.iter().map(|it| name(*it)).collect();
+        let names = names.iter().map(String::as_str);
+        self.with(|fleet, cx| fleet.on_list(names, cx.now()));
+    }
+
+    /// A key of a partition of a server, if all servers are listed.
+    pub(super) fn key(&mut self, server: usize, partition: u16) -> Vec<u8> {
+        let names: Vec<String> = (0..self.world.cluster.modes.len()).map(name).collect();
+        let ring = Ring::of(names.iter().map(String::as_str));
+        let map = Map::new(1, Mode::Store, 0..PARTITIONS).unwrap();
+        let mut keys = (0..1000_u32).map(|number| format!("key {number}").into_bytes());
+        let key = keys.find(|key| {
+            let hash = route(key);
+            ring.owner(hash) == Some(&*names[server]) && map.partition_of(hash) == partition
+        });
+        key.unwrap()
+    }
+
+    // Operations.
+
+    pub(super) fn get(&mut self, key: &[u8]) {
+        self.begin(&Request::Get { key });
+    }
+
+    pub(super) fn set(&mut self, key: &[u8], value: &[u8]) {
+        self.begin(&Request::Write(Store::set(key, value)));
+    }
+
+    fn begin(&mut self, request: &Request<'_>) {
+        self.with(|fleet, cx| fleet.begin(request, Token(0), None, cx))
+            .unwrap();
+    }
+
+    pub(super) fn get_many(&mut self, keys: &[&[u8]]) {
+        self.with(|fleet, cx| fleet.begin_multi(keys, Token(0), None, cx))
+            .unwrap();
+    }
+
+    /// The ends of operations since the last question.
+    pub(super) fn ends(&mut self) -> Vec<Outcome> {
+        let ends = std::mem::take(&mut self.client().app_mut().ends);
+        let outcome = |result| match result {
+            Ok(Reply::Missing) => Outcome::Missing,
+            Ok(Reply::Written(_)) => Outcome::Written,
+            Ok(Reply::Found(found)) => Outcome::found(found.value()),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Outcome::Failed(crate::ServerError::error(&error)),
+        };
+        let ends = ends.into_iter();
+        ends.map(|end| outcome(end.result)).collect()
+    }
+
+    // Sessions.
+
+    /// A wish that is neither granted nor refused.
+    pub(super) fn asked(&mut self, server: usize, endpoint: u16) -> (ServerId, u16) {
+        let id = self.asked.remove(&(server, endpoint));
+        (id.expect("a wish"), endpoint)
+    }
+
+    /// All wishes: the numbers of the servers, and the endpoints.
+    pub(super) fn wishes(&mut self) -> Vec<(usize, u16)> {
+        let mut all = Vec::new();
+        while let Some((server, endpoint)) = self.client().app_mut().wishes.pop_front() {
+            let name = self.client().app().fleet.name(server).unwrap();
+            let number = name.trim_start_matches("server-").parse().unwrap();
+            self.asked.insert((number, endpoint), server);
+            all.push((number, endpoint));
+        }
+        all
+    }
+
+    /// Grants wishes until there are no more.
+    pub(super) fn connect_all(&mut self) {
+        loop {
+            self.run(300);
+            self.wishes();
+            let asked: Vec<(usize, u16)> = self.asked.keys().copied().collect();
+            if asked.is_empty() {
+                return;
+            }
+            for (server, endpoint) in asked {
+                self.grant(server, endpoint);
+            }
+        }
+    }
+
+    pub(super) fn grant(&mut self, server: usize, endpoint: u16) {
+        let session = self.make(server, endpoint);
+        let asked = self.asked(server, endpoint);
+        self.connecting(asked, session);
+        self.sessions.insert((server, endpoint), session);
+    }
+
+    pub(super) fn refuse(&mut self, server: usize, endpoint: u16) {
+        let (id, endpoint) = self.asked(server, endpoint);
+        self.with(|fleet, cx| fleet.on_refused(id, endpoint, cx));
+    }
+
+    pub(super) fn connecting(&mut self, (server, endpoint): (ServerId, u16), session: Session) {
+        self.with(|fleet, _| fleet.on_connecting(server, endpoint, session));
+    }
+
+    /// Begins a session with an endpoint of a server.
+    pub(super) fn make(&mut self, server: usize, endpoint: u16) -> Session {
+        let there = PortId(1 + server * usize::from(PARTITIONS) + usize::from(endpoint));
+        let peer = |port: PortId| PeerId(u32::try_from(port.0).unwrap());
+        let mut near = self.client().lifecycle();
+        let session = near.open(&SessionOptions::default()).unwrap();
+        let offer = near.offer_of(session).unwrap();
+        let Some(Member::Server(rpc)) = self.world.node(there) else {
+            panic!("servers stay");
+        };
+        let (_, answer) = rpc.lifecycle().accept(peer(CLIENT), &offer).unwrap();
+        let mut near = self.client().lifecycle();
+        near.opened(session, peer(there), &answer).unwrap();
+        self.world.poke(CLIENT);
+        session
+    }
+
+    /// The session with an endpoint of a server ends.
+    pub(super) fn lose(&mut self, server: usize, endpoint: u16, reason: CloseReason) {
+        let session = self
+            .sessions
+            .remove(&(server, endpoint))
+            .expect("it is open");
+        self.client().lifecycle().close(session, reason);
+        self.world.poke(CLIENT);
+        self.run(1);
+    }
+
+    /// A server starts anew.
+    pub(super) fn restart(&mut self, server: usize) {
+        for endpoint in 0..usize::from(PARTITIONS) {
+            let port = PortId(1 + server * usize::from(PARTITIONS) + endpoint);
+            self.world.act(Act::Crash(port));
+            self.world.act(Act::Boot(port));
+        }
+    }
+
+    pub(super) fn has_ended(&mut self, session: Session) -> bool {
+        self.with(|_, cx| cx.session_info(session).is_err())
+    }
+
+    /// The last error of each server.
+    pub(super) fn errors(&mut self) -> Vec<Option<Reason>> {
+        let all = self.client().app().fleet.addresses();
+        all.map(|address| address.last_error).collect()
+    }
+}
+
+fn name(server: usize) -> String {
+    format!("server-{server}")
+}
