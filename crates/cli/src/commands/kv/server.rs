@@ -29,7 +29,7 @@ pub(super) struct ServerArgs {
     )]
     server: Vec<String>,
     /// How operations on keys of a server that is down end; by default, `wait` with one server, and
-    /// `fail` with several
+    /// `fail` with several or with `dns+`
     #[arg(long, value_name = "HOW", value_enum)]
     when_down: Option<DownArg>,
     /// How long to wait for the server and its answer
@@ -43,7 +43,7 @@ pub(super) struct ServerArgs {
 enum DownArg {
     /// Its operations fail at once
     Fail,
-    /// A get finds nothing, unless the server is a store; other operations fail at once
+    /// A get finds nothing, if the server is a cache; other operations fail at once
     Miss,
     /// Its operations wait for it
     Wait,
@@ -65,13 +65,7 @@ impl ServerArgs {
                 deadline: self.timeout.into(),
                 ..Options::DEFAULT
             },
-            when_down: match self.when_down {
-                Some(DownArg::Fail) => WhenDown::Fail,
-                Some(DownArg::Miss) => WhenDown::Miss,
-                Some(DownArg::Wait) => WhenDown::Wait,
-                None if self.server.len() == 1 => WhenDown::Wait,
-                None => WhenDown::Fail,
-            },
+            when_down: self.when_down(),
             lookup: None,
         };
         let names: Vec<String> = self.server.iter().map(|name| whole_name(name)).collect();
@@ -79,6 +73,22 @@ impl ServerArgs {
         let connect = settings.connect_options();
         let names = names.iter().map(String::as_str);
         Ok(Connections::open_with(endpoint, names, options, connect)?)
+    }
+
+    /// How operations for a server that is down end.
+    fn when_down(&self) -> WhenDown {
+        match self.when_down {
+            Some(DownArg::Fail) => WhenDown::Fail,
+            Some(DownArg::Miss) => WhenDown::Miss,
+            Some(DownArg::Wait) => WhenDown::Wait,
+            None if self.is_one() => WhenDown::Wait,
+            None => WhenDown::Fail,
+        }
+    }
+
+    /// Whether there is one server, whatever a name service answers.
+    fn is_one(&self) -> bool {
+        matches!(&self.server[..], [only] if !only.starts_with(EACH))
     }
 
     /// The address to bind so that all servers that are found can answer.
@@ -133,3 +143,6 @@ fn whole_name(name: &str) -> String {
         None => with_port(name),
     }
 }
+
+#[cfg(test)]
+mod tests;
