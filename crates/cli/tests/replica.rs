@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
-use dunlin::replica::{ClientOptions, Connection};
-use dunlin::{Auto, Nanos, Nexus};
+use dunlin::replica::{ClientOptions, Connection, Inquirer, PARCEL, Status};
+use dunlin::{Auto, ConnectOptions, Nanos, Nexus, Rpc, Tag};
 use dunlin_testkit::wait::{PATIENCE, until};
 use serde_json::Value;
 
@@ -202,4 +202,58 @@ fn no_acknowledged_write_is_lost_when_leaders_are_killed() {
         let item = client.get(number.as_bytes()).unwrap();
         assert_eq!(item, Some((version, number.into_bytes())));
     }
+}
+
+/// The bytes of a heartbeat of a leader whose log is far ahead.
+fn heartbeat(status: &Status, from: u64) -> Vec<u8> {
+    let cluster = status.members.as_ref().unwrap().cluster();
+    let words =
+        |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|it| it.to_le_bytes()).collect() };
+    let head = [
+        &[1, 0, 0, 0, 1, 0, 0, 0][..],
+        &words(&[cluster, from, status.id]),
+    ]
+    .concat();
+    let (term, committed) = (status.term + 1, 1 << 40);
+    let fields = words(&[term, 0, 0, committed, 0, 0, 0, 0]);
+    [&head[..], &[5, 0, 0, 0, 0, 0, 0, 0], &fields].concat()
+}
+
+#[test]
+fn a_message_that_contradicts_the_log_ends_the_process_and_the_others_go_on() {
+    let mut cluster = Cluster::start(3);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let connect = ConnectOptions {
+        patience: PATIENCE,
+        ..ConnectOptions::default()
+    };
+    let endpoint = nexus.endpoint_builder::<Auto>();
+    let mut inquirer: Inquirer<Auto> = Inquirer::new(endpoint, connect).unwrap();
+    let status = inquirer.status(&cluster.0[0].address).unwrap();
+    let other = inquirer.status(&cluster.0[1].address).unwrap().id;
+    let endpoint = nexus.endpoint_builder::<Auto>();
+    let mut liar: Rpc<Auto, ()> = endpoint.build(()).unwrap();
+    let session = liar
+        .connect_blocking(cluster.0[0].address.as_str())
+        .unwrap();
+    let request = liar.cx().copy(&heartbeat(&status, other)).unwrap();
+    let response = liar.buf(4096).unwrap();
+    liar.call(session, PARCEL, request, response, Tag(0))
+        .unwrap();
+    let victim = &mut cluster.0[0].child;
+    until(|| {
+        liar.run_once();
+        victim.try_wait().unwrap().is_some()
+    });
+    assert_eq!(victim.wait().unwrap().code(), Some(101));
+    let rest = cluster.addresses()[1..].join(",");
+    text(&[
+        "put",
+        "name",
+        "dunlin",
+        "--cluster",
+        &rest,
+        "--timeout",
+        "30",
+    ]);
 }
