@@ -1,5 +1,5 @@
-//! Limits of a service: the length of its requests, the calls that it runs at once, and the time of a
-//! call. A gate in front of the handlers and their layers keeps them, for all threads of a server
+//! Limits of a service: the length of its requests, the calls that it runs at once, and the time of
+//! a call. A gate in front of the handlers and their layers keeps them, for all threads of a server
 //! together. A service without limits has no gate, so its requests pay nothing.
 //!
 //! Invariant: a request that the gate refuses has not reached a layer or a handler, and its code
@@ -60,8 +60,8 @@ impl Limits {
     }
 
     /// Sets the time of a call whose client has given no deadline. Then its handler's future is
-    /// dropped where it waits, and the call ends with `TIMED_OUT`. The handler may have run in part,
-    /// so channels do not repeat the call. A call with a deadline ends at that, as always.
+    /// dropped where it waits, and the call ends with `TIMED_OUT`. The handler may have run in
+    /// part, so channels do not repeat the call. A call with a deadline ends at that, as always.
     pub fn timeout(mut self, span: impl Into<Option<Duration>>) -> Self {
         self.timeout = span.into();
         self

@@ -1,5 +1,6 @@
 //! Servers over shared memory and UDP: how they start, which clients find them, their health,
-//! layers, limits and reflection, and how they end: under load, by signals, and with requests that never finish.
+//! layers, limits and reflection, and how they end: under load, by signals, and with requests that
+//! never finish.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
