@@ -21,6 +21,9 @@ pub enum ServeError {
     NoService,
     /// Two methods have this number.
     SameNumber(u16),
+    /// Two services with reflection have this name, by which clients call their methods.
+    #[cfg(feature = "reflect")]
+    SameName(&'static str),
     /// The server has services of futures and a state of the poll API; a thread runs one of the
     /// two.
     Mixed,
@@ -44,6 +47,11 @@ impl fmt::Display for ServeError {
             Self::SameNumber(number) => write!(
                 f,
                 "two methods have the number {number}; an endpoint tells methods apart by it"
+            ),
+            #[cfg(feature = "reflect")]
+            Self::SameName(name) => write!(
+                f,
+                "two services with reflection have the name `{name}`, by which clients call them"
             ),
             Self::Mixed => f.write_str(
                 "the server has services of futures and of the poll API; start one for each",
@@ -74,6 +82,8 @@ impl std::error::Error for ServeError {
             | Self::Mixed
             | Self::LimitsOfPolls
             | Self::Panicked => None,
+            #[cfg(feature = "reflect")]
+            Self::SameName(_) => None,
             #[cfg(feature = "tower")]
             Self::LayersOfPolls => None,
         }

@@ -11,6 +11,7 @@
 //! | `health.rs` | the answers about health |
 //! | `health_endpoint.rs` | health of programs without a `Server` |
 //! | `reflection.rs` | the answers about methods |
+//! | `reflection/converter.rs` | the thread that makes them |
 //! | `ask.rs` | asks the own endpoint of another server |
 //! | `health/question.rs` | asks another server about its health |
 //! | `reflection/client.rs` | calls methods of another server by JSON |

@@ -1,13 +1,14 @@
 //! The server's own endpoint. Its thread runs no service, so it answers questions about the server
 //! even if all other threads are stuck: about its health (rule C15) and, if the program allows it,
-//! about its methods (rule C16). Its index follows those of the threads that serve.
+//! about its methods (rule C16), which another thread answers for it. Its index follows those of
+//! the threads that serve.
 
 use std::sync::{Arc, mpsc};
 use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use dunlin_core::{Cx, Refuse, Request};
+use dunlin_core::Refuse;
 use dunlin_nexus::{EndpointBuilder, Idle, Rpc};
 use dunlin_transport::auto::Auto;
 use dunlin_wire::control::EndpointIndex;
@@ -19,7 +20,7 @@ use crate::error::ServeError;
 use crate::health::Health;
 use crate::phase::Phase;
 #[cfg(feature = "reflect")]
-use crate::reflection::Reflection;
+use crate::reflection::Converter;
 
 /// Questions are rare, so the thread blocks at once when there is none.
 const IDLE: Idle = Idle::Adaptive {
@@ -42,7 +43,7 @@ pub(crate) struct Answers {
     pub(crate) health: Option<Health>,
     /// `None`: the program has not switched it on.
     #[cfg(feature = "reflect")]
-    pub(crate) reflection: Option<Reflection>,
+    pub(crate) reflection: Option<Converter>,
 }
 
 impl OwnEndpoint {
@@ -58,7 +59,10 @@ impl OwnEndpoint {
             Ok(mut rpc) => {
                 register(&mut rpc);
                 let _ = report.send(Ok(rpc.waker()));
-                rpc.run_until(|_| phase.has_ended());
+                rpc.run_until(|rpc| {
+                    send_answers(rpc);
+                    phase.has_ended()
+                });
             }
             Err(error) => drop(report.send(Err(ServeError::Endpoint(error)))),
         };
@@ -109,50 +113,34 @@ impl Answers {
 
 /// Registers the handlers.
 fn register(rpc: &mut Rpc<Auto, Answers>) {
-    rpc.on(HEALTH, |answers, request, cx| {
-        answer(answers.health.as_ref(), request, cx, Health::answer);
+    rpc.on(HEALTH, |answers, request, cx| match &answers.health {
+        Some(health) => health.answer(request, cx),
+        // As if the server did not know the question.
+        None => request.refuse(cx, ErrorCode::UNKNOWN_TYPE),
     });
     #[cfg(feature = "reflect")]
-    {
-        rpc.on(DESCRIBE, |answers, request, cx| {
-            answer(
-                answers.reflection.as_ref(),
-                request,
-                cx,
-                Reflection::describe,
-            );
-        });
-        rpc.on(TO_MESSAGE, |answers, request, cx| {
-            answer(
-                answers.reflection.as_ref(),
-                request,
-                cx,
-                Reflection::to_message,
-            );
-        });
-        rpc.on(TO_JSON, |answers, request, cx| {
-            answer(
-                answers.reflection.as_ref(),
-                request,
-                cx,
-                Reflection::to_json,
-            );
-        });
+    if let Some(converter) = &rpc.app().reflection {
+        converter.set_waker(rpc.waker());
+        for question in [DESCRIBE, TO_MESSAGE, TO_JSON] {
+            rpc.on(question, |answers, request, cx| {
+                if let Some(converter) = &answers.reflection {
+                    converter.take(request, cx);
+                }
+            });
+        }
     }
 }
 
-/// Has a question answered by `from`, or refuses it as if the server did not know it.
-fn answer<A>(
-    from: Option<&A>,
-    request: Request<'_>,
-    cx: &mut Cx<'_>,
-    answer: fn(&A, Request<'_>, &mut Cx<'_>),
-) {
-    match from {
-        Some(from) => answer(from, request, cx),
-        None => request.refuse(cx, ErrorCode::UNKNOWN_TYPE),
+/// Sends the answers about methods that the other thread has made.
+#[cfg(feature = "reflect")]
+fn send_answers(rpc: &mut Rpc<Auto, Answers>) {
+    while let Some(answer) = rpc.app().reflection.as_ref().and_then(Converter::next) {
+        answer.send(&mut rpc.cx());
     }
 }
+
+#[cfg(not(feature = "reflect"))]
+fn send_answers(_: &mut Rpc<Auto, Answers>) {}
 
 /// Changes the options of the server's endpoints for this one: it blocks at once when it is idle,
 /// and takes any UDP port, because an endpoint with a service may have the port of the options.

@@ -1,19 +1,24 @@
-//! The answers to questions about the server's methods (rule C16), which its own endpoint gives.
-//! The conversions run code of the services' messages, on that endpoint's thread; a panic in it is
-//! an answer, not the end of the thread.
+//! The answers to questions about the server's methods (rule C16), as bytes. The conversions run
+//! code of the services' messages; a panic in it is an answer.
 
 mod client;
+mod converter;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
-use dunlin_core::{Cx, Refuse, Request};
 use dunlin_service::reflect::{MethodReflection, Returned, ServiceReflection, description};
-use dunlin_wire::{ErrorCode, JsonAnswer, JsonQuestion, MessageAnswer, MessageQuestion};
+use dunlin_wire::{
+    DESCRIBE, ErrorCode, JsonAnswer, JsonQuestion, MessageAnswer, MessageQuestion, ReqType,
+    TO_JSON, TO_MESSAGE,
+};
 
+use crate::error::ServeError;
 use crate::thread::Vitals;
 
 pub use client::{ReflectError, Reflector};
+pub(crate) use converter::Converter;
 
 const PANICKED: &str = "the code that converts this message panicked";
 
@@ -22,59 +27,73 @@ const PANICKED: &str = "the code that converts this message panicked";
 pub(crate) struct Reflection {
     /// The services by their names. `None`: the service has no reflection.
     services: BTreeMap<&'static str, Option<&'static ServiceReflection>>,
+    /// Their description, once a client has asked for it.
+    description: OnceLock<String>,
 }
 
 impl Reflection {
     /// The services of these threads, which all have the same ones.
-    pub(crate) fn of(threads: &[Vitals]) -> Self {
+    pub(crate) fn of(threads: &[Vitals]) -> Result<Self, ServeError> {
         let names = threads.iter().flat_map(|thread| &thread.services);
         let mut services: BTreeMap<_, _> = names.map(|name| (*name, None)).collect();
         let facts = threads.iter().flat_map(|thread| &thread.facts);
         for service in facts.filter_map(|facts| facts.downcast_ref::<ServiceReflection>()) {
-            services.insert(service.name(), Some(service));
+            if let Some(Some(other)) = services.insert(service.name(), Some(service))
+                && !are_same(other, service)
+            {
+                return Err(ServeError::SameName(service.name()));
+            }
         }
-        Self { services }
+        let description = OnceLock::new();
+        Ok(Self {
+            services,
+            description,
+        })
     }
 
-    /// Describes the services.
-    pub(crate) fn describe(&self, request: Request<'_>, cx: &mut Cx<'_>) {
-        match catch_unwind(|| description(&self.services)) {
-            Ok(json) => request.reply_bytes(cx, json.as_bytes()),
-            Err(_) => request.reject(cx, ErrorCode::HANDLER_FAILED),
+    /// The answer to a question of this type.
+    fn answer(&self, question: ReqType, data: &[u8]) -> Result<Vec<u8>, ErrorCode> {
+        match question {
+            DESCRIBE => self.describe(),
+            TO_MESSAGE => MessageQuestion::decode(data).map(|it| self.to_message(&it)),
+            TO_JSON => JsonQuestion::decode(data).map(|it| self.to_json(&it)),
+            _ => None,
         }
+        .ok_or(ErrorCode::HANDLER_FAILED)
+    }
+
+    /// The description of the services. `None`: the code of a message panicked.
+    fn describe(&self) -> Option<Vec<u8>> {
+        let describe = || {
+            let json = self.description.get_or_init(|| description(&self.services));
+            json.clone().into_bytes()
+        };
+        catch_unwind(AssertUnwindSafe(describe)).ok()
     }
 
     /// Turns an argument into a message.
-    pub(crate) fn to_message(&self, request: Request<'_>, cx: &mut Cx<'_>) {
-        let Some(MessageQuestion { method, json }) = MessageQuestion::decode(request.data()) else {
-            return request.refuse(cx, ErrorCode::UNDECODABLE);
-        };
-        let method = match self.by_name(method) {
+    fn to_message(&self, question: &MessageQuestion<'_>) -> Vec<u8> {
+        let method = match self.by_name(question.method) {
             Ok(method) => method,
-            Err(reason) => return reply(request, cx, &MessageAnswer::NoSuchMethod(&reason)),
+            Err(reason) => return encoded(&MessageAnswer::NoSuchMethod(&reason)),
         };
-        let converted = catch_unwind(AssertUnwindSafe(|| method.message(json)));
+        let converted = catch_unwind(AssertUnwindSafe(|| method.message(question.json)));
         let converted = converted.map(|it| it.map_err(|misfit| misfit.to_string()));
         match converted.unwrap_or_else(|_| Err(PANICKED.to_owned())) {
-            Ok(bytes) => {
-                let message = MessageAnswer::Message {
-                    number: method.number(),
-                    one_way: method.is_one_way(),
-                    bytes: &bytes,
-                };
-                reply(request, cx, &message);
-            }
-            Err(misfit) => reply(request, cx, &MessageAnswer::Misfit(&misfit)),
+            Ok(bytes) => encoded(&MessageAnswer::Message {
+                number: method.number(),
+                one_way: method.is_one_way(),
+                bytes: &bytes,
+            }),
+            Err(misfit) => encoded(&MessageAnswer::Misfit(&misfit)),
         }
     }
 
     /// Turns a response into JSON.
-    pub(crate) fn to_json(&self, request: Request<'_>, cx: &mut Cx<'_>) {
-        let Some(JsonQuestion { number, response }) = JsonQuestion::decode(request.data()) else {
-            return request.refuse(cx, ErrorCode::UNDECODABLE);
-        };
-        let method = self.by_number(number);
-        let converted = method.map(|it| catch_unwind(AssertUnwindSafe(|| it.returned(response))));
+    fn to_json(&self, question: &JsonQuestion<'_>) -> Vec<u8> {
+        let method = self.by_number(question.number);
+        let returned = |it: &MethodReflection| it.returned(question.response);
+        let converted = method.map(|it| catch_unwind(AssertUnwindSafe(|| returned(it))));
         let reason;
         let answer = match &converted {
             None => JsonAnswer::NoSuchMethod("no method has this number"),
@@ -86,7 +105,9 @@ impl Reflection {
             }
             Some(Err(_)) => JsonAnswer::BadResponse(PANICKED),
         };
-        request.reply(cx, answer.size(), |out| answer.encode(out));
+        let mut bytes = vec![0; answer.size()];
+        answer.encode(&mut bytes);
+        bytes
     }
 
     fn by_number(&self, number: u16) -> Option<&'static MethodReflection> {
@@ -131,6 +152,18 @@ fn are(what: &str, names: &[&str]) -> String {
     }
 }
 
-fn reply(request: Request<'_>, cx: &mut Cx<'_>, answer: &MessageAnswer<'_>) {
-    request.reply(cx, answer.size(), |out| answer.encode(out));
+/// Whether two threads have reflected the same service. Each thread has all services, and no two
+/// methods of one number.
+fn are_same(one: &ServiceReflection, other: &ServiceReflection) -> bool {
+    let numbers = |it: &ServiceReflection| {
+        let methods = it.methods().iter();
+        methods.map(MethodReflection::number).collect::<Vec<_>>()
+    };
+    numbers(one) == numbers(other)
+}
+
+fn encoded(answer: &MessageAnswer<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; answer.size()];
+    answer.encode(&mut bytes);
+    bytes
 }

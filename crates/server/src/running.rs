@@ -14,7 +14,7 @@ use crate::health::Health;
 use crate::own::{Answers, OwnEndpoint};
 use crate::phase::Phase;
 #[cfg(feature = "reflect")]
-use crate::reflection::Reflection;
+use crate::reflection::{Converter, Reflection};
 use crate::thread::{Make, Report, Vitals};
 
 /// Changes the options of an endpoint.
@@ -147,7 +147,13 @@ impl Running {
     ) -> Result<(), ServeError> {
         let vitals = std::mem::take(&mut self.vitals);
         #[cfg(feature = "reflect")]
-        let reflection = reflect.then(|| Reflection::of(&vitals));
+        let reflection = match reflect {
+            true => {
+                let converter = Converter::start(Reflection::of(&vitals)?);
+                Some(converter.map_err(ServeError::Thread)?)
+            }
+            false => None,
+        };
         let answers = Answers {
             health: stuck.map(|stuck| Health::of(vitals, Arc::clone(&self.phase), stuck)),
             #[cfg(feature = "reflect")]

@@ -41,7 +41,7 @@ pub(crate) fn refuse(error: ReflectError) -> anyhow::Error {
         ReflectError::Misfit(misfit) => return Misuse(misfit).into(),
         ReflectError::NoReflection => NO_REFLECTION,
         ReflectError::NoSuchMethod(_) => NO_SUCH_METHOD,
-        ReflectError::Call(_) | ReflectError::BadResponse(_) => FAILED,
+        ReflectError::Call(_) | ReflectError::BadResponse(_) | ReflectError::Unread(_) => FAILED,
         _ => UNREACHABLE,
     };
     exit(code, &error.to_string())

@@ -14,12 +14,12 @@ use dunlin_transport::auto::Auto;
 use dunlin_wire::control::EndpointIndex;
 use dunlin_wire::{
     DESCRIBE, ErrorCode, JsonAnswer, JsonQuestion, MAX_METHOD_NAME, MessageAnswer, MessageQuestion,
-    ReqType, TO_JSON, TO_MESSAGE,
+    Ran, ReqType, TO_JSON, TO_MESSAGE,
 };
 
 use crate::ask::{Asker, NoAsker, Question};
 
-/// Bytes for a response.
+/// Bytes for a response, and for its JSON.
 const ROOM: usize = 4 << 20;
 
 /// A client of a server's reflection, which lists methods and calls them by JSON.
@@ -64,9 +64,11 @@ pub enum ReflectError {
     Misfit(String),
     /// The call failed.
     Call(Error),
-    /// The response has no form in JSON, or the server is gone. Holds the reason. The method has
-    /// run.
+    /// The response has no form in JSON. Holds the reason. The method has run.
     BadResponse(String),
+    /// The server did not turn the response into JSON: it has no such answer in time, or the JSON
+    /// has more than 4 MiB. The method has run.
+    Unread(Error),
     /// A question could not be asked, or has no answer.
     NoAnswer(Error),
     /// The endpoint from which to ask could not be made.
@@ -97,8 +99,8 @@ impl Reflector {
         })
     }
 
-    /// The services of the server, with their methods and types, as JSON. The page on servers
-    /// describes its form.
+    /// The services of the server, with their methods and types, as JSON. Its form is that of
+    /// `dunlin list --json`, which the page on calling servers by hand shows.
     ///
     /// # Errors
     /// The server has no reflection, or another reason in [`ReflectError`].
@@ -108,7 +110,7 @@ impl Reflector {
     }
 
     /// Calls a method, such as `Kv.get`, and returns its result; `None` if the method has no
-    /// answer. Like any typed call, this one ends with an error if it has a deadline and no
+    /// answer. Responses, and their JSON, may have 4 MiB. Like any typed call, this one ends with an error if it has a deadline and no
     /// response has come by then; without one, it waits as long as the server lives.
     ///
     /// # Errors
@@ -168,9 +170,10 @@ impl Reflector {
 
     fn returned(&mut self, number: u16, response: &[u8]) -> Result<Returned, ReflectError> {
         let question = JsonQuestion { number, response };
-        let asked = self.ask(TO_JSON, question.size(), |out| question.encode(out));
-        let answer = asked.map_err(|error| ReflectError::BadResponse(error.to_string()))?;
-        match JsonAnswer::decode(&answer).ok_or(ReflectError::NoReflection)? {
+        let answer = self.try_ask(TO_JSON, question.size(), |out| question.encode(out));
+        let answer = answer.map_err(ReflectError::Unread)?;
+        let unreadable = || ReflectError::BadResponse("the answer is unreadable".to_owned());
+        match JsonAnswer::decode(&answer).ok_or_else(unreadable)? {
             JsonAnswer::Value(json) => Ok(Returned::Value(json.to_owned())),
             JsonAnswer::Error(json) => Ok(Returned::Error(json.to_owned())),
             JsonAnswer::NoSuchMethod(reason) | JsonAnswer::BadResponse(reason) => {
@@ -179,20 +182,14 @@ impl Reflector {
         }
     }
 
-    /// Asks the server's own endpoint.
+    /// Asks the server's own endpoint before the method runs.
     fn ask(
         &mut self,
         req_type: ReqType,
         len: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<Vec<u8>, ReflectError> {
-        let question = Question {
-            req_type,
-            len,
-            write,
-            room: ROOM,
-        };
-        let asked = self.asker.ask(self.own, question, Some(self.patience));
+        let asked = self.try_ask(req_type, len, write);
         asked.map_err(|error| match error {
             Error::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE, _)) => {
                 ReflectError::NoReflection
@@ -202,6 +199,37 @@ impl Reflector {
                 None => ReflectError::NoAnswer(error),
             },
         })
+    }
+
+    fn try_ask(
+        &mut self,
+        req_type: ReqType,
+        len: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<Vec<u8>, Error> {
+        let question = Question {
+            req_type,
+            len,
+            write,
+            room: ROOM,
+        };
+        self.asker.ask(self.own, question, Some(self.patience))
+    }
+}
+
+impl ReflectError {
+    /// Whether the method ran. Unless it did not, repeat only a call whose method may run twice.
+    pub const fn ran(&self) -> Ran {
+        match self {
+            Self::Call(error) => error.ran(),
+            Self::BadResponse(_) | Self::Unread(_) => Ran::Yes,
+            Self::Unreachable(_)
+            | Self::NoReflection
+            | Self::NoSuchMethod(_)
+            | Self::Misfit(_)
+            | Self::NoAnswer(_)
+            | Self::Local(_) => Ran::No,
+        }
     }
 }
 
@@ -236,6 +264,10 @@ impl fmt::Display for ReflectError {
                     "the method ran, but its response has no form in JSON: {reason}"
                 )
             }
+            Self::Unread(error) => write!(
+                f,
+                "the method ran, but the server did not turn its response into JSON: {error}"
+            ),
             Self::NoAnswer(error) => write!(f, "the server does not answer: {error}"),
             Self::Local(error) => error.fmt(f),
         }
