@@ -17,6 +17,7 @@ pub(crate) fn code(item: TokenStream) -> Result<TokenStream> {
     let is_packed = is_packed(&item);
     let body = match &data.fields {
         fields @ Fields::Named(_) => object(&krate, &item, fields, is_packed),
+        fields if fields.is_empty() => unit(&krate),
         fields => array(&krate, fields, is_packed),
     };
     let name = &item.ident;
@@ -67,6 +68,23 @@ fn object(krate: &Path, item: &DeriveInput, fields: &Fields, is_packed: bool) ->
                 #writes
             )*
             json.push('}');
+        }
+    }
+}
+
+/// A structure without fields is `null`, as `()` is.
+fn unit(krate: &Path) -> TokenStream {
+    quote! {
+        fn kind(types: &mut #krate::reflect::Types) -> #krate::reflect::Kind {
+            <() as #krate::reflect::Shape>::kind(types)
+        }
+
+        fn read(json: &#krate::reflect::Value) -> ::core::option::Option<Self> {
+            json.as_null().map(|()| Self {})
+        }
+
+        fn write(&self, json: &mut ::std::string::String) {
+            json.push_str("null");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU8;
 use serde::{Deserialize, Serialize};
 
 use super::InJson;
-use crate::reflect::{Shape, from_json};
+use crate::reflect::{Shape, Types, from_json};
 use crate::{Fixed, Postcard};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
@@ -73,6 +73,19 @@ fn numbers_that_json_does_not_have_are_strings_in_a_fixed_layout() {
 struct Pair {
     left: u8,
     right: [u8; 2],
+}
+
+#[derive(Shape, PartialEq, Debug)]
+#[shape(crate = crate)]
+struct Nothing;
+
+#[test]
+fn a_structure_without_fields_is_null_as_its_description_shows() {
+    let kind = <Nothing as Shape>::kind(&mut Types::default());
+    assert_eq!(kind.to_string(), "()");
+    assert_eq!(<Nothing as InJson<Fixed>>::from_json("null"), Ok(Nothing));
+    let null = InJson::<Fixed>::to_json(&Nothing);
+    assert_eq!(null.as_deref(), Some("null"));
 }
 
 #[test]
