@@ -15,9 +15,9 @@ use crate::error::{Problem, Source};
 use crate::options::ChannelOptions;
 #[cfg(feature = "dpdk")]
 use crate::options::DpdkOptions;
-use crate::options::NexusOptions;
 #[cfg(feature = "server")]
 use crate::options::ServerOptions;
+use crate::options::{NexusOptions, SequencerOptions};
 #[cfg(feature = "xdp")]
 use crate::options::{XdpMode, XdpOptions};
 use crate::setting::{FieldOf, Lens};
@@ -204,6 +204,17 @@ impl Settings {
         let mut options = ServerOptions::default();
         self.fill(&mut options, |field| match field {
             FieldOf::Server(lens) => Some(lens),
+            _ => None,
+        });
+        options
+    }
+
+    /// Options of a sequencer: `sequencer.*`.
+    #[must_use]
+    pub fn sequencer(&self) -> SequencerOptions {
+        let mut options = SequencerOptions::default();
+        self.fill(&mut options, |field| match field {
+            FieldOf::Sequencer(lens) => Some(lens),
             _ => None,
         });
         options

@@ -1,6 +1,6 @@
 //! The options of a nexus as one struct with fields, because the nexus's builder has no such
-//! struct. The options of channels, servers and `xdp` are here as well, because their crates belong
-//! to features that a program may lack, and a file may set these options even then.
+//! struct. The options of channels, servers, sequencers and `xdp` are here as well, because their
+//! crates belong to features that a program may lack, and a file may set these options even then.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -45,6 +45,15 @@ pub(super) struct ServerOptions {
     pub(super) max_message: Option<u32>,
     pub(super) max_calls: Option<u32>,
     pub(super) timeout: Option<Duration>,
+}
+
+/// Options of a sequencer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SequencerOptions {
+    /// Numbers of a sequence that are reserved on the disk together.
+    pub block: u64,
+    /// How long a server may give numbers after it last saw that no other has taken over.
+    pub lease: Duration,
 }
 
 /// Options of the transport `xdp`, except those of its socket, which are `udp.*`.
@@ -108,6 +117,15 @@ impl Default for ServerOptions {
             max_message: None,
             max_calls: None,
             timeout: None,
+        }
+    }
+}
+
+impl Default for SequencerOptions {
+    fn default() -> Self {
+        Self {
+            block: 1_000_000,
+            lease: Duration::from_secs(1),
         }
     }
 }

@@ -11,7 +11,9 @@ use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::Options as UdpOptions;
 
 use crate::field::Field;
-use crate::options::{ChannelOptions, DpdkOptions, NexusOptions, ServerOptions, XdpOptions};
+use crate::options::{
+    ChannelOptions, DpdkOptions, NexusOptions, SequencerOptions, ServerOptions, XdpOptions,
+};
 use crate::value::Value;
 
 /// One option that an operator can set.
@@ -88,6 +90,7 @@ pub(super) enum FieldOf {
     Session(Lens<ConnectOptions>),
     Channel(Lens<ChannelOptions>),
     Server(Lens<ServerOptions>),
+    Sequencer(Lens<SequencerOptions>),
 }
 
 /// Plain numbers are nanoseconds.
@@ -166,6 +169,7 @@ impl Setting {
             FieldOf::Xdp(lens) => lens(&mut XdpOptions::default()).read(),
             FieldOf::Dpdk(lens) => lens(&mut DpdkOptions::default()).read(),
             FieldOf::Server(lens) => lens(&mut ServerOptions::default()).read(),
+            FieldOf::Sequencer(lens) => lens(&mut SequencerOptions::default()).read(),
         }
     }
 

@@ -13,7 +13,7 @@ mod transports;
 use crate::setting::Setting;
 
 /// The rows, by group.
-pub(super) const GROUPS: [&[Setting]; 9] = [
+pub(super) const GROUPS: [&[Setting]; 10] = [
     nexus::NEXUS,
     endpoint::ENDPOINT,
     transports::SHM,
@@ -23,6 +23,7 @@ pub(super) const GROUPS: [&[Setting]; 9] = [
     endpoint::SESSION,
     services::CHANNEL,
     services::SERVER,
+    services::SEQUENCER,
 ];
 
 /// Pairs of options of which the first must not be more than the second.

@@ -1,6 +1,6 @@
-//! Rows of channels and servers.
+//! Rows of channels, servers and sequencers.
 
-use crate::options::{ChannelOptions, ServerOptions};
+use crate::options::{ChannelOptions, SequencerOptions, ServerOptions};
 use crate::setting::{FieldOf, HOUR, Lens, MILLIS, MS, SECONDS, Setting, US, Unit};
 
 const fn channel(
@@ -19,6 +19,15 @@ const fn server(
     meaning: &'static str,
 ) -> Setting {
     Setting::new(name, unit, FieldOf::Server(lens), meaning)
+}
+
+const fn sequencer(
+    name: &'static str,
+    unit: Unit,
+    lens: Lens<SequencerOptions>,
+    meaning: &'static str,
+) -> Setting {
+    Setting::new(name, unit, FieldOf::Sequencer(lens), meaning)
 }
 
 pub(super) const CHANNEL: &[Setting] = &[
@@ -127,4 +136,23 @@ pub(super) const SERVER: &[Setting] = &[
     )
     .within(MS..=24 * HOUR)
     .words(&["none"]),
+];
+
+pub(super) const SEQUENCER: &[Setting] = &[
+    sequencer(
+        "sequencer.block",
+        Unit::Count,
+        |sequencer| &mut sequencer.block,
+        "numbers of a sequence that are reserved on the disk together; a crash leaves about as \
+         many unused",
+    )
+    .within(1..=1 << 40),
+    sequencer(
+        "sequencer.lease",
+        SECONDS,
+        |sequencer| &mut sequencer.lease,
+        "time for which a server gives numbers after it last saw that no other has taken over; one \
+         that takes over waits for it, and an eighth longer",
+    )
+    .within(MS..=HOUR),
 ];

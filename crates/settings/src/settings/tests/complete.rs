@@ -126,6 +126,7 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     all.extend(fields("connect", &settings.connect_options()));
     all.extend(fields("channel", &settings.hub()));
     all.extend(fields("server", &settings.server()));
+    all.extend(fields("sequencer", &settings.sequencer()));
     all.insert("nexus.listen".to_owned(), settings.listen());
     all.retain(|name, _| !NO_OPTIONS.contains(&&**name));
     all
