@@ -1,7 +1,7 @@
 //! The experiments: one list, and a file for each experiment or for two similar ones. A new
 //! experiment is a file here and a line in [`ALL`]; if its roles are long, they go into a folder of
 //! the same name. Experiments outside the summary belong to the feature `full`, and those with the
-//! key-value service to `kv`.
+//! key-value service to `kv`, and the one with the sequencer to `sequencer`.
 
 #[cfg(feature = "full")]
 mod bandwidth;
@@ -27,6 +27,8 @@ mod mixed;
 mod parallel;
 mod rate;
 mod raw;
+#[cfg(feature = "sequencer")]
+mod sequencer;
 #[cfg(feature = "full")]
 mod sessions;
 #[cfg(feature = "full")]
@@ -79,6 +81,8 @@ pub static ALL: &[Experiment] = &[
     kv::EXPERIMENT,
     #[cfg(feature = "kv")]
     memcached::EXPERIMENT,
+    #[cfg(feature = "sequencer")]
+    sequencer::EXPERIMENT,
 ];
 
 /// The experiment that has this name in commands or in rows.

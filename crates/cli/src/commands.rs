@@ -18,6 +18,8 @@ mod random;
 mod reflect;
 #[cfg(feature = "replica")]
 mod replica;
+#[cfg(feature = "sequencer")]
+mod sequencer;
 mod sim;
 mod stats;
 mod target;
@@ -50,6 +52,9 @@ pub(crate) enum Command {
     /// Runs replicas of a key-value store, and uses a cluster of them
     #[cfg(feature = "replica")]
     Replica(replica::Args),
+    /// Gives numbers that increase and are given once, and takes them
+    #[cfg(feature = "sequencer")]
+    Sequencer(sequencer::Args),
     /// Runs a scenario in the simulator
     Sim(sim::Args),
     /// Shows what a running process counts and measures
@@ -79,6 +84,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Memcached(args) => kv::memcached::run(args),
         #[cfg(feature = "replica")]
         Command::Replica(args) => replica::run(&args),
+        #[cfg(feature = "sequencer")]
+        Command::Sequencer(args) => sequencer::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),

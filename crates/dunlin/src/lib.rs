@@ -85,6 +85,10 @@ pub use dunlin_kv as kv;
 #[cfg(feature = "replica")]
 pub use dunlin_replica as replica;
 
+/// The sequencer: its protocol, server and clients.
+#[cfg(feature = "sequencer")]
+pub use dunlin_sequencer as sequencer;
+
 /// Typed services: the attribute's traits, codecs, and errors.
 pub use dunlin_service as service;
 pub use dunlin_service::Error as AsyncError;

@@ -194,6 +194,20 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
+        libraries: Some(&[]),
+        optional: &[
+            "dunlin-local",
+            "dunlin-nexus",
+            "dunlin-service",
+            "dunlin-sim",
+            "dunlin-transport",
+        ],
+        ..rule(
+            "dunlin-sequencer",
+            &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+        )
+    },
+    Rule {
         libraries: Some(&["mio", "rustix"]),
         optional: &["dunlin-transport"],
         ..rule(
@@ -300,6 +314,7 @@ const RULES: &[Rule] = &[
             "dunlin-kv",
             "dunlin-offload",
             "dunlin-replica",
+            "dunlin-sequencer",
             "dunlin-settings",
             "dunlin-xdp",
         ],
@@ -373,6 +388,7 @@ const SAFE: &[&str] = &[
     "crates/kv/src/lib.rs",
     "crates/replica/src/lib.rs",
     "crates/front/src/lib.rs",
+    "crates/sequencer/src/lib.rs",
     "xtask/src/main.rs",
     "gopt/crates/gopt-c/src/lib.rs",
     "gopt/crates/gopt-cli/src/main.rs",

@@ -125,6 +125,7 @@ fn in_words(metric: &str) -> &str {
         "latency_p50_us" => "RPC, median",
         "latency_p99_us" => "RPC, 99th percentile",
         "latency_p9999_us" => "RPC, 99.99th percentile",
+        "numbers_per_s" => "numbers per second",
         "rpc_per_s" => "RPCs per second",
         "rpc_per_s_per_host" => "RPCs per second and host",
         "gbps" => "data delivered",

@@ -1,0 +1,176 @@
+//! `sequencer`: numbers per second from one server thread, against echoes of the same lengths
+//! between the same processes (RDMA §4.2).
+
+mod client;
+mod server;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::case::Case;
+use crate::harness::experiment::{Experiment, Section};
+use crate::harness::probe::{Against, Measurement, Metric, Probe};
+use crate::harness::subject;
+use crate::harness::transport::Transport;
+use crate::output::chart::{Wanted, by_transport, chart};
+use crate::output::papers::{Beside, Param, Published};
+use harness::draw::{Axis, Picture, Scale};
+use harness::row::Row;
+
+use client::{Step, WARM_UP};
+use server::Server;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "sequencer",
+    about: "Numbers of the sequencer between two processes, against echoes; not part of `all`",
+    cases: |sweep| Ok(cases(sweep.transports)),
+    roles: &[server::ROLE, client::ROLE],
+    is_in_all: false,
+    is_compared: false,
+    section: Some(Section {
+        title: "The sequencer",
+        text: "One thread gives numbers, one by one, to one process; 60 requests are in flight, \
+               issued in batches of 16 over as many sessions as there are clients. Blocks of \
+               numbers are reserved in a directory for temporary files. The baseline exchanges \
+               echoes of the same lengths between the same processes. With speculation, answers \
+               have 4 bytes in place of 8. The paper's server has up to 10 cores, and 70 \
+               clients on 5 machines.",
+    }),
+    charts,
+    published: PUBLISHED,
+    ..Experiment::BASE
+};
+
+/// Figures of the paper.
+const PUBLISHED: &[Published] = &[
+    published(7.0e6, "false", "HERD RPCs, 1 core", "RDMA, §4.2, figure 7"),
+    published(
+        16.6e6,
+        "false",
+        "HERD RPCs with batches, 1 core",
+        "RDMA, §4.2, figure 7",
+    ),
+    published(97.2e6, "false", "HERD RPCs, 6 cores", "RDMA, §4.2, table 3"),
+    published(122e6, "true", "Spec-S0, 10 cores", "RDMA, §4.2, table 3"),
+];
+
+/// Sessions of the process that takes numbers.
+const CLIENTS: [usize; 4] = [1, 2, 4, 8];
+
+const METRICS: [Metric; 1] = [Metric {
+    name: "numbers_per_s",
+    unit: "1/s",
+    against: Against::Own {
+        index: 1,
+        name: "echoes",
+    },
+}];
+
+/// The rate of numbers.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    transport: Transport,
+    clients: usize,
+    speculates: bool,
+}
+
+fn cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &transport in transports {
+        let all = CLIENTS.map(|clients| (clients, false));
+        for (clients, speculates) in all.into_iter().chain([(1, true)]) {
+            let params: [(&str, Value); 3] = [
+                ("clients", clients.into()),
+                ("speculates", speculates.into()),
+                ("inflight", client::INFLIGHT.into()),
+            ];
+            let numbers = Numbers {
+                transport,
+                clients,
+                speculates,
+            };
+            let case = Case::new("sequencer", transport.name(), &params, numbers);
+            cases.push(case);
+        }
+    }
+    cases
+}
+
+impl Probe for Numbers {
+    fn name(&self) -> &'static str {
+        "sequencer"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        subject::SET_UP + 4 * WARM_UP
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let (setting, other) = subject::spinning_pair(self.transport);
+        let mut server = Server::start(other)?;
+        let params = client::Params {
+            setting,
+            server: server.address,
+            clients: self.clients,
+            speculates: self.speculates,
+            // In turn, so that a slow moment of the machine does not meet one of both alone.
+            steps: [Step::Echo, Step::Take].repeat(2),
+            span: span / 4,
+        };
+        let (rates, side) = client::run(&params)?;
+        let server = server.stop()?;
+        let alarms = [side.alarm("client"), server.alarm("server")];
+        Ok(Measurement {
+            values: vec![
+                f64::midpoint(rates[1], rates[3]),
+                f64::midpoint(rates[0], rates[2]),
+            ],
+            alarms: alarms.into_iter().flatten().collect(),
+            details: vec![side.line("client"), server.line("server")],
+        })
+    }
+}
+
+fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let wanted = Wanted {
+        metric: "numbers_per_s",
+        x: "clients",
+        params: &[("speculates", "false")],
+    };
+    vec![chart(
+        "Rate of the sequencer against clients",
+        Axis::new(
+            "sessions of the process that takes numbers",
+            "",
+            Scale::Each,
+        ),
+        Axis::new("numbers per second and thread", "1/s", Scale::Log),
+        by_transport(rows, wanted),
+    )]
+}
+
+const fn published(
+    per_s: f64,
+    speculates: &'static str,
+    what: &'static str,
+    source: &'static str,
+) -> Published {
+    Published {
+        metric: "numbers_per_s",
+        params: [
+            Some(("speculates", Param::Word(speculates))),
+            Some(("clients", Param::Number(1.0))),
+            None,
+            None,
+        ],
+        beside: Beside::Median,
+        value: per_s,
+        what,
+        source,
+    }
+}

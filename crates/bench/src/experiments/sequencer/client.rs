@@ -1,0 +1,281 @@
+//! The process that takes numbers: requests whose bytes stay the same, in message buffers that it
+//! uses again, for numbers as for echoes, so that the rates differ by the servers' work alone.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use dunlin::sequencer::{Answer, OPEN, Open, Opened, TAKE, Take};
+use dunlin::{ConnectOptions, Cx, Done, MsgBuf, ReqType, Rpc, Session, SessionOptions, Tag};
+use serde::{Deserialize, Serialize};
+
+use super::server::{ANSWER, ECHO};
+use crate::harness::probe::patience;
+use crate::harness::subject::side::Side;
+use crate::harness::subject::{Medium, Setting, over};
+use harness::process::{Parent, Process, Role};
+use harness::seat::Seat;
+
+/// Takes numbers.
+pub(super) const ROLE: Role = Role::new("numbers-take", take);
+
+/// Time of each step before the first answer that counts.
+pub(super) const WARM_UP: Duration = Duration::from_millis(20);
+
+/// Requests in flight.
+pub(super) const INFLIGHT: usize = 60;
+
+/// Requests that are issued together.
+const BATCH: usize = 16;
+
+/// The window of a session, with a credit for each request.
+const WINDOW: u32 = 64;
+
+/// A step fails if nothing is answered for this long.
+const STUCK: Duration = Duration::from_secs(8);
+
+/// Iterations between two looks at the clock.
+const BLOCK: u32 = 64;
+
+/// The client's work.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Params {
+    pub(super) setting: Setting,
+    pub(super) server: SocketAddr,
+    /// Sessions.
+    pub(super) clients: usize,
+    pub(super) speculates: bool,
+    pub(super) steps: Vec<Step>,
+    /// The time of a step.
+    pub(super) span: Duration,
+}
+
+/// The subject of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum Step {
+    Echo,
+    Take,
+}
+
+/// The state of the endpoint.
+#[derive(Debug)]
+struct App {
+    step: Step,
+    sessions: Vec<Session>,
+    next: usize,
+    request: [u8; Take::SIZE],
+    upper: u32,
+    free: Vec<[MsgBuf; 2]>,
+    is_ending: bool,
+    answers: u64,
+    /// Numbers that were taken, and the highest of them.
+    taken: u64,
+    highest: u64,
+    /// The answer to the request that opens the sequence.
+    opened: Option<Done>,
+    wrong: Option<String>,
+}
+
+/// Starts a client, and returns the rate of each step, and its counts.
+///
+/// # Errors
+/// A request has failed, or had a wrong answer.
+pub(super) fn run(params: &Params) -> anyhow::Result<(Vec<f64>, Side)> {
+    let mut client = Process::spawn(ROLE, Seat::default(), params)?;
+    let steps = u32::try_from(params.steps.len())?;
+    client.receive(patience((params.span + WARM_UP) * steps))
+}
+
+/// # Errors
+/// A request has failed, or had a wrong answer.
+fn take(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting, steps(parent, &params))
+}
+
+fn steps<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let app = App {
+        step: Step::Echo,
+        sessions: Vec::new(),
+        next: 0,
+        request: [0; Take::SIZE],
+        upper: 0,
+        free: Vec::new(),
+        is_ending: false,
+        answers: 0,
+        taken: 0,
+        highest: 0,
+        opened: None,
+        wrong: None,
+    };
+    let mut rpc: Rpc<T, App> = params.setting.open(app)?;
+    rpc.on_completion(App::on_done);
+    connect(&mut rpc, params)?;
+    let mut rates = Vec::new();
+    for &step in &params.steps {
+        rates.push(measure(&mut rpc, step, params.span)?);
+    }
+    let app = rpc.app();
+    // The sequence is new, and this is its only client.
+    ensure!(
+        app.highest == app.taken,
+        "{} numbers were taken, and the highest is {}",
+        app.taken,
+        app.highest
+    );
+    params.setting.seat.step_back()?;
+    let side = Side::read(&mut rpc)?;
+    parent.say(&(rates, side))
+}
+
+fn connect<T: Medium>(rpc: &mut Rpc<T, App>, params: &Params) -> anyhow::Result<()> {
+    let options = ConnectOptions {
+        session: SessionOptions::DEFAULT
+            .with_window(WINDOW)
+            .with_credits(WINDOW),
+        ..ConnectOptions::default()
+    };
+    for _ in 0..params.clients {
+        let session = rpc.connect_with(params.server, &options)?;
+        rpc.wait_connected(session)?;
+        rpc.app_mut().sessions.push(session);
+    }
+    let open = Open {
+        known_epoch: 0,
+        create: true,
+        name: b"bench",
+    };
+    let (request, response) = (rpc.cx().copy(&open.encode())?, rpc.buf(Opened::SIZE)?);
+    let session = rpc.app().sessions[0];
+    rpc.call(session, OPEN, request, response, Tag(0))?;
+    rpc.run_until(|rpc| rpc.app().opened.is_some());
+    let app = rpc.app_mut();
+    let done = app.opened.take().context("the loop waited for it")?;
+    done.result?;
+    let Ok(opened) = Opened::decode(done.response.data())? else {
+        bail!("the server makes no sequence");
+    };
+    let take = Take {
+        sequence: opened.sequence,
+        epoch: opened.epoch,
+        count: 1,
+        expected: params.speculates.then_some(0),
+    };
+    app.request = take.encode();
+    for _ in 0..INFLIGHT {
+        let request = rpc.cx().copy(&take.encode())?;
+        let response = rpc.buf(ANSWER)?;
+        rpc.app_mut().free.push([request, response]);
+    }
+    Ok(())
+}
+
+/// Runs one step: a warm-up, and the time that counts. At the end, nothing is in flight.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+fn measure<T: Medium>(rpc: &mut Rpc<T, App>, step: Step, span: Duration) -> anyhow::Result<f64> {
+    let (app, mut cx) = rpc.with();
+    (app.step, app.is_ending) = (step, false);
+    app.issue(&mut cx);
+    run_for(rpc, WARM_UP, |_| false)?;
+    let (begin, first) = (Instant::now(), rpc.app().answers);
+    run_for(rpc, span, |_| false)?;
+    let rate = (rpc.app().answers - first) as f64 / begin.elapsed().as_secs_f64();
+    rpc.app_mut().is_ending = true;
+    run_for(rpc, STUCK, |app| app.free.len() == INFLIGHT)?;
+    ensure!(rpc.app().free.len() == INFLIGHT, "a request does not end");
+    Ok(rate)
+}
+
+/// Runs for `span`, or until `is_enough` returns true.
+fn run_for<T: Medium>(
+    rpc: &mut Rpc<T, App>,
+    span: Duration,
+    is_enough: impl Fn(&App) -> bool,
+) -> anyhow::Result<()> {
+    let (begin, first) = (Instant::now(), rpc.app().answers);
+    loop {
+        for _ in 0..BLOCK {
+            rpc.run_once();
+        }
+        let app = rpc.app_mut();
+        if let Some(wrong) = app.wrong.take() {
+            bail!(wrong);
+        }
+        // On a busy machine, the server may not have run at all during a short span.
+        if is_enough(app) || (begin.elapsed() >= span && app.answers > first) {
+            return Ok(());
+        }
+        ensure!(
+            begin.elapsed() < span + STUCK,
+            "nothing was answered for {} s",
+            STUCK.as_secs()
+        );
+    }
+}
+
+impl App {
+    fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
+        if self.request[0] == 0 {
+            self.opened = Some(done);
+            return;
+        }
+        if let Err(what) = self.check(&done) {
+            self.wrong.get_or_insert(what);
+        }
+        self.answers += 1;
+        self.free.push([done.request, done.response]);
+        if self.free.len() >= BATCH && !self.is_ending {
+            self.issue(cx);
+        }
+    }
+
+    #[inline]
+    fn check(&mut self, done: &Done) -> Result<(), String> {
+        done.result.map_err(|error| error.to_string())?;
+        let bytes = done.response.data();
+        match self.step {
+            Step::Echo if *bytes == self.request[..ANSWER] => Ok(()),
+            Step::Echo => Err("an echo is wrong".to_owned()),
+            Step::Take => {
+                let answer = Answer::decode(bytes).map_err(|error| error.to_string())?;
+                let number = answer.first(self.upper);
+                let number = number.map_err(|status| format!("no number: {status:?}"))?;
+                self.taken += 1;
+                self.highest = self.highest.max(number);
+                Ok(())
+            }
+        }
+    }
+
+    /// Issues whole batches while it has buffers for them.
+    fn issue(&mut self, cx: &mut Cx<'_>) {
+        let req_type = self.req_type();
+        while self.free.len() >= BATCH {
+            for _ in 0..BATCH {
+                self.issue_one(req_type, cx);
+            }
+        }
+    }
+
+    const fn req_type(&self) -> ReqType {
+        match self.step {
+            Step::Echo => ECHO,
+            Step::Take => TAKE,
+        }
+    }
+
+    #[inline]
+    fn issue_one(&mut self, req_type: ReqType, cx: &mut Cx<'_>) {
+        let Some([request, response]) = self.free.pop() else {
+            return;
+        };
+        let session = self.sessions[self.next];
+        self.next = (self.next + 1) % self.sessions.len();
+        if let Err(refused) = cx.call(session, req_type, request, response, Tag(0)) {
+            self.wrong = Some(refused.to_string());
+        }
+    }
+}

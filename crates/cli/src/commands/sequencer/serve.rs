@@ -1,0 +1,169 @@
+//! `dunlin sequencer serve`: one endpoint, one thread for the disk, until Ctrl-C or until another
+//! server takes over.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow};
+use dunlin::sequencer::{
+    Claim, ClaimError, Desk, Ending, Files, Keeper, Options, Taking, serve, take_directory,
+};
+use dunlin::settings::Configurable;
+use dunlin::{Nexus, Rpc, Settings};
+use harness::signal;
+use serde_json::json;
+
+use crate::commands::echo::{EndpointArgs, over};
+use crate::say::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin sequencer serve --dir numbers
+  dunlin sequencer serve --dir numbers --listen 0.0.0.0:31850 --idle spin
+  dunlin sequencer serve --dir numbers --take-over           from a server that hangs
+  dunlin sequencer serve --dir numbers --set sequencer.block=10000000
+
+The directory has a file for each start, named by its epoch. A server that starts goes on above all
+numbers that any server before it may have given. With --take-over it need not wait for the end of
+the one before: that one stops within `sequencer.lease`, and this one serves an eighth later.
+
+Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve, the disk has failed, or another server
+has taken over; 2, an option or the usage is wrong.";
+
+/// The arguments of `dunlin sequencer serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The directory for reservations, which is made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Where to listen; without it, what `nexus.listen` says
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Serves even if a server that is alive has the directory: that one stops first
+    #[arg(long)]
+    take_over: bool,
+    #[command(flatten)]
+    endpoint: EndpointArgs,
+}
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// It cannot listen there, the directory cannot be used, or an option is wrong.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    signal::watch()?;
+    let mut settings = args.endpoint.settings()?;
+    if let Some(address) = &args.listen {
+        settings = settings.with_from("--listen", "nexus.listen", address)?;
+    }
+    let listen = settings.listen();
+    let bound = settings.nexus().bind(listen.as_str());
+    let nexus = bound.with_context(|| {
+        format!("cannot serve at {listen}; --listen 127.0.0.1:0 takes a port that is free")
+    })?;
+    over!(args.endpoint.transport, serve_over(args, &settings, &nexus))
+}
+
+fn serve_over<T: Configurable>(
+    args: &Args,
+    settings: &Settings,
+    nexus: &Nexus,
+) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let set = settings.sequencer();
+    let options = Options {
+        block: set.block,
+        lease: set.lease.into(),
+        ..Options::DEFAULT
+    };
+    let (files, claim) = claim(args, &options)?;
+    let desk = Desk::new(claim, options);
+    let epoch = desk.epoch();
+    let mut rpc: Rpc<T, Desk> = settings.endpoint::<T>(nexus).build(desk)?;
+    serve(&mut rpc);
+    let keeper = Keeper::start(files, rpc.waker())?;
+    greet(args, nexus, epoch)?;
+    let ending = keeper.drive(&mut rpc, || signal::check().is_err());
+    report(args, &mut rpc, begin)?;
+    judge(args, ending)
+}
+
+fn claim(args: &Args, options: &Options) -> anyhow::Result<(Files, Claim)> {
+    let dir = args.dir.display();
+    let files = Files::open(&args.dir);
+    let mut files = files.with_context(|| format!("cannot use the directory {dir}"))?;
+    let taking = match args.take_over {
+        true => Taking::Over,
+        false => Taking::Free,
+    };
+    match take_directory(&mut files, taking, options, std::process::id()) {
+        Ok(claim) => Ok((files, claim)),
+        Err(error @ ClaimError::InUse(_)) => Err(anyhow!(
+            "the directory {dir} is in use: {error}; stop it, or let this one replace it with \
+             --take-over"
+        )),
+        Err(error) => Err(anyhow!(error).context(format!("cannot use the directory {dir}"))),
+    }
+}
+
+fn greet(args: &Args, nexus: &Nexus, epoch: u32) -> anyhow::Result<()> {
+    let (address, over) = (nexus.address(), args.endpoint.transport.name());
+    if args.endpoint.json {
+        let line = json!({
+            "listening": address.to_string(),
+            "transport": over,
+            "epoch": epoch,
+        });
+        return print(&format!("{line}\n"));
+    }
+    print(&format!(
+        "a sequencer at {address} over {over}, epoch {epoch} of {}\n\
+         to use it: dunlin sequencer next orders --create --server {address}\n\
+         Ctrl-C ends it\n",
+        args.dir.display()
+    ))
+}
+
+fn report<T: Configurable>(
+    args: &Args,
+    rpc: &mut Rpc<T, Desk>,
+    begin: Instant,
+) -> anyhow::Result<()> {
+    let now = rpc.now();
+    let figures = rpc.app().figures(now);
+    let seconds = begin.elapsed().as_secs_f64();
+    if args.endpoint.json {
+        let line = json!({
+            "seconds": seconds,
+            "requests": figures.requests,
+            "numbers": figures.numbers,
+            "saves": figures.saves,
+            "waits": figures.waits,
+        });
+        return print(&format!("{line}\n"));
+    }
+    print(&format!(
+        "\ngave {} numbers to {} requests in {seconds:.1} s; {} waited for the disk\n",
+        figures.numbers, figures.requests, figures.waits
+    ))
+}
+
+/// The error of a server that did not end because it was asked to.
+fn judge(args: &Args, ending: Ending) -> anyhow::Result<()> {
+    let dir = args.dir.display();
+    Err(match ending {
+        Ending::Stopped => return Ok(()),
+        Ending::Deposed(epoch) => {
+            anyhow!("another server has taken over the directory {dir}, with epoch {epoch}")
+        }
+        Ending::Failed(error) => anyhow!(error).context(format!(
+            "a write in {dir} has failed, so it is unknown what the disk has; a restart skips the \
+             numbers that may be lost"
+        )),
+        Ending::Damaged(epoch, damage) => {
+            anyhow!(damage).context(format!("the file of epoch {epoch} in {dir}"))
+        }
+        Ending::Gone => anyhow!("the file of this server in {dir} is gone"),
+    })
+}

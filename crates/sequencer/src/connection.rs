@@ -1,0 +1,194 @@
+//! A blocking client with an endpoint of its own: each operation is one call. A program that wants
+//! many operations under way drives the client's machine itself.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+use dunlin_core::{Cx, Done, Nanos, Tag};
+use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
+
+use crate::client::{Client, ClientOptions, Token};
+use crate::error::Error;
+use crate::wire::{Figures, Name, STATUS};
+
+/// A connection to the server that serves now. [`Keeper`](crate::Keeper) has an example.
+#[derive(Debug)]
+pub struct Connection<T: Open> {
+    rpc: Rpc<T, Client>,
+    servers: Vec<SocketAddr>,
+    connect: ConnectOptions,
+    tokens: u64,
+}
+
+/// A connection cannot be opened, or a server does not answer.
+#[derive(Debug)]
+pub enum ConnectionError {
+    /// The endpoint cannot be made.
+    Endpoint(EndpointError),
+    /// No session with the server can be made.
+    Connect(ConnectError),
+    /// The server does not answer as one of this protocol does.
+    Incompatible,
+    /// There is no memory.
+    NoBuffer,
+}
+
+impl<T: Open> Connection<T> {
+    /// Makes an endpoint, and begins to connect to the one of `servers` that serves.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub fn open(
+        endpoint: EndpointBuilder<T>,
+        servers: &[SocketAddr],
+        name: Name,
+        options: ClientOptions,
+    ) -> Result<Self, ConnectionError> {
+        let connect = ConnectOptions {
+            // A server that is away must not keep the client from the next one.
+            patience: options.patience.into(),
+            ..ConnectOptions::default()
+        };
+        Self::open_with(endpoint, servers, name, options, connect)
+    }
+
+    /// Like [`Self::open`], with options for the sessions.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub fn open_with(
+        endpoint: EndpointBuilder<T>,
+        servers: &[SocketAddr],
+        name: Name,
+        options: ClientOptions,
+        connect: ConnectOptions,
+    ) -> Result<Self, ConnectionError> {
+        let options = ClientOptions {
+            servers: servers.len(),
+            ..options
+        };
+        let built = endpoint.build(Client::new(name, options));
+        let mut rpc: Rpc<T, Client> = built.map_err(ConnectionError::Endpoint)?;
+        rpc.on_completion(|client, done, cx| {
+            if let Some(other) = client.on_done(done, cx) {
+                cx.recycle([other.request, other.response]);
+            }
+        });
+        rpc.on_session(|client, event, cx| client.on_session(event, cx));
+        Ok(Self {
+            rpc,
+            servers: servers.to_vec(),
+            connect,
+            tokens: 0,
+        })
+    }
+
+    /// Takes one number.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn take_one(&mut self) -> Result<u64, Error> {
+        Ok(self.take(1)?.start)
+    }
+
+    /// Takes `count` numbers that follow each other.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn take(&mut self, count: u32) -> Result<Range<u64>, Error> {
+        self.tokens += 1;
+        let token = Token(1 << 63 | self.tokens);
+        let (client, mut cx) = self.rpc.with();
+        client.begin(count, token, None, &mut cx)?;
+        loop {
+            self.turn(Nanos::MAX);
+            while let Some(end) = self.rpc.app_mut().next_end() {
+                if end.token == token {
+                    return end.result;
+                }
+            }
+        }
+    }
+
+    /// The machine and its endpoint, for programs that begin operations themselves. Such operations
+    /// end in [`Self::turn`], and their tokens must be below 2^63. A program takes their ends
+    /// before it calls anything that waits.
+    pub fn with(&mut self) -> (&mut Client, Cx<'_>) {
+        self.rpc.with()
+    }
+
+    /// Runs one iteration of the endpoint. If there is nothing to do, it blocks, but not beyond
+    /// `limit`. Afterwards the machine has the ends of operations.
+    pub fn turn(&mut self, limit: Nanos) {
+        self.rpc.iterate(|client| client.next_wakeup().min(limit));
+        let (client, mut cx) = self.rpc.with();
+        client.on_time(&mut cx);
+        let now = cx.now();
+        if let Some(server) = self.rpc.app_mut().wish(now) {
+            let address = self.servers[server];
+            match self.rpc.connect_with(address, &self.connect) {
+                Ok(session) => self.rpc.app_mut().on_connecting(session),
+                Err(_) => self.rpc.app_mut().on_refused(now),
+            }
+        }
+    }
+
+    /// The time of the endpoint's clock.
+    pub fn now(&mut self) -> Nanos {
+        self.rpc.now()
+    }
+}
+
+/// Asks a server for its state, whether it serves or not.
+///
+/// # Errors
+/// [`ConnectionError`].
+pub fn figures<T: Open>(
+    endpoint: EndpointBuilder<T>,
+    server: SocketAddr,
+    connect: &ConnectOptions,
+    timeout: Duration,
+) -> Result<Figures, ConnectionError> {
+    let built = endpoint.build(None);
+    let mut rpc: Rpc<T, Option<Done>> = built.map_err(ConnectionError::Endpoint)?;
+    rpc.on_completion(|last, done, _| *last = Some(done));
+    let connect = ConnectOptions {
+        patience: timeout,
+        ..*connect
+    };
+    let session = rpc.connect_with(server, &connect);
+    let session = session.map_err(ConnectionError::Connect)?;
+    let connected = rpc.wait_connected(session);
+    connected.map_err(ConnectionError::Connect)?;
+    let buffers = (rpc.cx().copy(&Figures::REQUEST), rpc.buf(Figures::MAX_SIZE));
+    let (Ok(request), Ok(response)) = buffers else {
+        return Err(ConnectionError::NoBuffer);
+    };
+    let called = rpc.call(session, STATUS, request, response, Tag(0));
+    called.map_err(|_| ConnectionError::Incompatible)?;
+    rpc.run_until(|rpc| rpc.app().is_some());
+    match rpc.app_mut().take() {
+        Some(done) if done.result.is_ok() => {
+            let figures = Figures::decode(done.response.data());
+            figures.map_err(|_| ConnectionError::Incompatible)
+        }
+        _ => Err(ConnectionError::Incompatible),
+    }
+}
+
+impl fmt::Display for ConnectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Endpoint(error) => write!(f, "the endpoint cannot be made: {error}"),
+            Self::Connect(error) => write!(f, "no session can be made: {error}"),
+            Self::Incompatible => {
+                f.write_str("the other side is no sequencer, or one of another version")
+            }
+            Self::NoBuffer => f.write_str("this process has no memory for the message"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectionError {}

@@ -1,0 +1,141 @@
+//! The state of an endpoint that serves: the sequencer, and requests that wait for its disk.
+//!
+//! Invariant: each request that waits is answered when the disk has done its part, or when the
+//! server ends. Called by `service.rs`, and by the owner of the endpoint: `keeper.rs`, or the
+//! simulator.
+
+use std::collections::VecDeque;
+
+use dunlin_core::{BatchItem, Cx, DeferredRequest, Nanos};
+
+use crate::disk::{Claim, ClaimError, Disk, Job, Outcome, Taking, claim, run};
+use crate::machine::{Ending, Options, Sequencer, Taken};
+use crate::wire::{Answer, Figures, Status, Take};
+
+/// The most requests that wait for the disk.
+const MOST_WAITING: usize = 1 << 16;
+
+/// A server of numbers: the state of its endpoint.
+#[derive(Debug)]
+pub struct Desk {
+    sequencer: Sequencer,
+    waiting: VecDeque<(DeferredRequest, Take)>,
+}
+
+/// Claims the next epoch of a directory for this process. It blocks.
+///
+/// # Errors
+/// [`ClaimError`].
+pub fn take_directory(
+    disk: &mut impl Disk,
+    taking: Taking,
+    options: &Options,
+    process: u32,
+) -> Result<Claim, ClaimError> {
+    claim(disk, taking, options.terms(process))
+}
+
+/// Performs a job of a [`Desk`]. It blocks.
+pub fn perform(disk: &mut impl Disk, job: &Job) -> Outcome {
+    run(disk, job)
+}
+
+impl Desk {
+    /// A server that has claimed an epoch.
+    #[must_use]
+    pub fn new(claim: Claim, options: Options) -> Self {
+        Self {
+            sequencer: Sequencer::new(claim, options),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    pub(crate) const fn sequencer(&mut self) -> &mut Sequencer {
+        &mut self.sequencer
+    }
+
+    /// Answers a request, or keeps it until the disk has done its part.
+    #[inline]
+    pub(crate) fn on_take(&mut self, take: Take, item: BatchItem<'_>, cx: &mut Cx<'_>) {
+        let answer = match self.sequencer.take(&take) {
+            Taken::First(first) => take.answer(first),
+            Taken::Refused(status) => Answer::Refused(status),
+            Taken::Later if self.waiting.len() < MOST_WAITING => {
+                self.sequencer.on_wait();
+                return self.waiting.push_back((item.defer(cx), take));
+            }
+            Taken::Later => Answer::Refused(Status::Busy),
+        };
+        // The batch has room for any answer.
+        let _ = item.reply(answer.size(), |out| answer.encode(out));
+    }
+
+    /// The next job for the disk, if one is due and none is under way.
+    pub fn next_job(&mut self, now: Nanos) -> Option<Job> {
+        self.sequencer.next_job(now)
+    }
+
+    /// When [`Self::next_job`] has one, if no request comes before; [`Nanos::MAX`]: after the
+    /// outcome of the one that is under way.
+    #[inline]
+    #[must_use]
+    pub fn next_job_at(&self) -> Nanos {
+        self.sequencer.next_job_at()
+    }
+
+    /// Takes the outcome of a job, and answers the requests that have waited for it.
+    pub fn on_outcome(&mut self, outcome: Outcome, cx: &mut Cx<'_>) {
+        self.sequencer.on_outcome(outcome);
+        self.answer_waiting(cx);
+    }
+
+    /// Begins to stop. Once [`Self::ending`] is there, the disk has the last state.
+    pub fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.sequencer.stop();
+        self.answer_waiting(cx);
+    }
+
+    /// The epoch of the server.
+    #[must_use]
+    pub const fn epoch(&self) -> u32 {
+        self.sequencer.epoch()
+    }
+
+    /// Its state at a time.
+    #[must_use]
+    pub fn figures(&self, now: Nanos) -> Figures {
+        self.sequencer.figures(now)
+    }
+
+    /// Why the server gives no numbers any more, once that is so.
+    #[must_use]
+    pub const fn ending(&self) -> Option<&Ending> {
+        self.sequencer.ending()
+    }
+
+    /// Takes that reason out, at the end.
+    pub const fn take_ending(&mut self) -> Option<Ending> {
+        self.sequencer.take_ending()
+    }
+
+    fn answer_waiting(&mut self, cx: &mut Cx<'_>) {
+        self.sequencer.on_burst(cx.now());
+        for _ in 0..self.waiting.len() {
+            let Some((request, take)) = self.waiting.pop_front() else {
+                return;
+            };
+            if request.is_cancelled(cx) {
+                continue;
+            }
+            let answer = match self.sequencer.take(&take) {
+                Taken::First(first) => take.answer(first),
+                Taken::Refused(status) => Answer::Refused(status),
+                Taken::Later => {
+                    self.waiting.push_back((request, take));
+                    continue;
+                }
+            };
+            request.reply(cx, answer.size(), |out| answer.encode(out));
+        }
+    }
+}

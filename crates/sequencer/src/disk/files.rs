@@ -1,0 +1,112 @@
+//! A directory of the file system as a [`Disk`].
+//!
+//! The lock of a file belongs to the process that has opened it, and the kernel releases it when
+//! the process ends, however it ends. A new file gets its name by a hard link, which fails if the
+//! name exists: of two servers that start together, one wins.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::Disk;
+
+/// A directory.
+#[derive(Debug)]
+pub struct Files {
+    folder: PathBuf,
+    /// The file of this process's epoch; before there is one, the file that it has locked.
+    own: Option<File>,
+}
+
+const PREFIX: &str = "epoch-";
+
+impl Files {
+    /// The directory at a path, which is made if it does not exist.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            own: None,
+        })
+    }
+
+    fn path(&self, epoch: u32) -> PathBuf {
+        self.folder.join(format!("{PREFIX}{epoch:010}"))
+    }
+
+    fn file(&self) -> io::Result<&File> {
+        self.own.as_ref().ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    /// Syncs the names in the directory.
+    fn sync_folder(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl Disk for Files {
+    fn epochs(&mut self) -> io::Result<Vec<u32>> {
+        let mut epochs = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            epochs.extend(number.and_then(|number| number.parse::<u32>().ok()));
+        }
+        Ok(epochs)
+    }
+
+    fn read(&mut self, epoch: u32) -> io::Result<Vec<u8>> {
+        fs::read(self.path(epoch))
+    }
+
+    fn lock(&mut self, epoch: u32) -> io::Result<bool> {
+        let file = File::open(self.path(epoch))?;
+        match file.try_lock() {
+            Ok(()) => {
+                self.own = Some(file);
+                Ok(true)
+            }
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn make(&mut self, epoch: u32, content: &[u8]) -> io::Result<bool> {
+        let draft = self.folder.join(format!("draft-{}", std::process::id()));
+        let mut options = OpenOptions::new();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&draft)?;
+        file.write_all_at(content, 0)?;
+        file.sync_all()?;
+        file.lock()?;
+        let linked = fs::hard_link(&draft, self.path(epoch));
+        fs::remove_file(&draft)?;
+        match linked {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        self.sync_folder()?;
+        self.own = Some(file);
+        Ok(true)
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file()?.write_all_at(bytes, offset)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file()?.sync_data()
+    }
+
+    fn remove(&mut self, epoch: u32) -> io::Result<()> {
+        fs::remove_file(self.path(epoch))
+    }
+}

@@ -1,0 +1,58 @@
+//! How operations of a client fail.
+
+use std::fmt;
+
+use crate::wire::Status;
+
+/// Why an operation has no numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// One request takes 1 to 2^20 numbers.
+    BadCount,
+    /// The sequence has fewer numbers left: it is at the end of 64 bits.
+    Exhausted,
+    /// The server has no sequence with this name, and the client did not ask to make it.
+    NoSequence,
+    /// The server has as many sequences as it can have.
+    TooMany,
+    /// The deadline passed before a server gave numbers. Numbers may have been given that the
+    /// client did not get; they are a gap.
+    DeadlinePassed,
+    /// The client has no memory for the request or its answer.
+    NoBuffer,
+    /// The other side is no sequencer, or one of another version.
+    Incompatible,
+}
+
+impl Error {
+    /// The error of a status that the client does not handle by itself; `None`: it tries again.
+    pub(crate) const fn of_status(status: Status) -> Option<Self> {
+        match status {
+            Status::BadCount => Some(Self::BadCount),
+            Status::Exhausted => Some(Self::Exhausted),
+            Status::NoSequence => Some(Self::NoSequence),
+            Status::TooMany => Some(Self::TooMany),
+            // This client sends no bad name.
+            Status::BadName => Some(Self::Incompatible),
+            Status::Moved | Status::Deposed | Status::NotServing | Status::Busy => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadCount => "one request takes 1 to 1048576 numbers",
+            Self::Exhausted => "the sequence has fewer numbers left",
+            Self::NoSequence => "the server has no sequence with this name",
+            Self::TooMany => "the server has 256 sequences, and takes no more",
+            Self::DeadlinePassed => "the deadline passed before a server gave numbers",
+            Self::NoBuffer => "this process has no memory for the message",
+            Self::Incompatible => {
+                "the other side does not speak this version of the sequencer's protocol"
+            }
+        })
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,291 @@
+//! The sequencer as a machine without input and output of its own: numbers, reservations, and the
+//! lease during which this server may give numbers.
+//!
+//! ```text
+//! Claimed ──▶ TakingOver ──the lease of the server before has ended──▶ Inheriting ──▶ Serving
+//!                                                                                      │   │
+//!        Ended ◀── a higher epoch, a disk that fails ──────────────────────────────────┘   │
+//!          ▲────────────────────────────────────────────────────────────────── Stopping ◀──┘
+//! ```
+//!
+//! Invariants: a number is given only below a limit that a synced slot has, and only while the
+//! lease lasts; a lease begins at a time before this server looked for higher epochs and found
+//! none. A server that takes over waits, after its epoch's file is on the disk, for as long as the
+//! lease of the server before, so that server has stopped first. This needs clocks of which none
+//! runs more than one eighth slower than another; they need not show the same time.
+//!
+//! Called by `desk.rs`. Its jobs are performed by the procedures in `disk.rs`.
+
+mod entry;
+mod jobs;
+mod options;
+
+use dunlin_core::Nanos;
+
+use crate::disk::Claim;
+use crate::state::Damage;
+use crate::wire::{Figures, MAX_COUNT, MAX_SEQUENCES, Name, Opened, Phase, Status, Take};
+
+use entry::Entry;
+use jobs::Under;
+#[cfg(feature = "mutants")]
+pub use options::Mutant;
+pub use options::Options;
+
+/// Why a server gives no numbers any more.
+#[derive(Debug)]
+pub enum Ending {
+    /// It was asked to stop, and has saved its state.
+    Stopped,
+    /// A server of this epoch has taken over.
+    Deposed(u32),
+    /// The disk has failed, and it is unknown what it has.
+    Failed(std::io::Error),
+    /// The file of this epoch's server, which this one replaces, cannot be used.
+    Damaged(u32, Damage),
+    /// The file of this server's epoch is gone.
+    Gone,
+}
+
+/// The answer to an attempt to take numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    /// The first of them.
+    First(u64),
+    /// The disk must reserve numbers first, or the lease must be renewed.
+    Later,
+    Refused(Status),
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The time for which it will wait.
+    Claimed(Nanos),
+    /// The time until which it waits.
+    TakingOver(Nanos),
+    Inheriting,
+    Serving,
+    Stopping,
+    Ended,
+}
+
+/// The numbers of a server.
+#[derive(Debug)]
+pub(crate) struct Sequencer {
+    options: Options,
+    stage: Stage,
+    ending: Option<Ending>,
+    epoch: u32,
+    process: u32,
+    generation: u64,
+    /// The epoch whose limits are not known yet; 0: none.
+    before: u32,
+    /// Slots that were synced since then.
+    clean_slots: u8,
+    entries: Vec<Entry>,
+    /// Numbers are given before this time.
+    lease_end: Nanos,
+    /// The time of the burst whose requests are served.
+    now: Nanos,
+    /// An entry needs a reservation.
+    is_short: bool,
+    /// When the next look for higher epochs begins.
+    check_at: Nanos,
+    under: Option<Under>,
+    figures: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    requests: u64,
+    numbers: u64,
+    saves: u64,
+    waits: u64,
+}
+
+impl Sequencer {
+    /// The numbers of an epoch that was claimed before. The wait for the server before begins with
+    /// the first call of [`Self::next_job`].
+    pub(crate) fn new(claim: Claim, options: Options) -> Self {
+        let Claim { state, wait_ns } = claim;
+        let is_known = state.before == 0;
+        let entries = state.sequences.into_iter();
+        let entries = entries.map(|(name, limit)| Entry::new(name, limit, is_known));
+        let stage = match is_known {
+            true => Stage::Serving,
+            false => Stage::Claimed(Nanos(wait_ns.saturating_add(wait_ns / 8))),
+        };
+        Self {
+            stage,
+            ending: None,
+            epoch: state.epoch,
+            process: state.process,
+            generation: state.generation,
+            before: state.before,
+            clean_slots: if is_known { 2 } else { 0 },
+            is_short: true,
+            entries: entries.collect(),
+            lease_end: Nanos::ZERO,
+            now: Nanos::ZERO,
+            check_at: Nanos::ZERO,
+            under: None,
+            figures: Counts::default(),
+            options,
+        }
+    }
+
+    /// Begins to serve the requests of a burst, all of which had arrived at `now`.
+    #[inline]
+    pub(crate) fn on_burst(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    /// Takes numbers, if that is possible now.
+    #[inline]
+    pub(crate) fn take(&mut self, take: &Take) -> Taken {
+        if !self.gives() || take.epoch != self.epoch {
+            return self.refuse_or_wait(take);
+        }
+        let Some(entry) = self.entries.get_mut(usize::from(take.sequence)) else {
+            return Taken::Refused(Status::Moved);
+        };
+        if take.count.wrapping_sub(1) >= MAX_COUNT {
+            return Taken::Refused(Status::BadCount);
+        }
+        let taken = entry.take(take.count, self.options.block);
+        match taken {
+            Taken::First(_) => {
+                self.figures.requests += 1;
+                self.figures.numbers += u64::from(take.count);
+            }
+            Taken::Later | Taken::Refused(_) => {}
+        }
+        self.is_short |= entry.is_short();
+        taken
+    }
+
+    /// Whether numbers may be given at the time of the burst.
+    #[inline]
+    fn gives(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        if self.options.mutant == Some(Mutant::ServesOn) {
+            return matches!(self.stage, Stage::Serving);
+        }
+        self.now < self.lease_end && matches!(self.stage, Stage::Serving)
+    }
+
+    #[cold]
+    fn refuse_or_wait(&mut self, take: &Take) -> Taken {
+        self.on_known_epoch(take.epoch);
+        match (&self.stage, &self.ending) {
+            (_, Some(Ending::Deposed(_))) => Taken::Refused(Status::Deposed),
+            (Stage::Serving, _) if take.epoch != self.epoch => Taken::Refused(Status::Moved),
+            (Stage::Serving, _) => Taken::Later,
+            _ => Taken::Refused(Status::NotServing),
+        }
+    }
+
+    /// Gives the number of a sequence.
+    ///
+    /// # Errors
+    /// The status for the client.
+    pub(crate) fn open(
+        &mut self,
+        known_epoch: u32,
+        name: &[u8],
+        create: bool,
+    ) -> Result<Opened, Status> {
+        self.on_known_epoch(known_epoch);
+        let name = Name::from_bytes(name).map_err(|_| Status::BadName)?;
+        match (&self.stage, &self.ending) {
+            (_, Some(Ending::Deposed(_))) => return Err(Status::Deposed),
+            (Stage::Serving, _) => {}
+            _ => return Err(Status::NotServing),
+        }
+        let found = self.entries.iter().position(|it| *it.name() == name);
+        let place = match found {
+            Some(place) => place,
+            None if !create => return Err(Status::NoSequence),
+            None if self.entries.len() == MAX_SEQUENCES => return Err(Status::TooMany),
+            None => {
+                self.entries.push(Entry::new(name, entry::FIRST, false));
+                self.is_short = true;
+                self.entries.len() - 1
+            }
+        };
+        Ok(Opened {
+            sequence: u16::try_from(place).expect("a server has at most 256"),
+            epoch: self.epoch,
+            next: self.entries[place].next(),
+        })
+    }
+
+    /// A client that has seen a higher epoch proves that another server has taken over.
+    fn on_known_epoch(&mut self, known: u32) {
+        #[cfg(feature = "mutants")]
+        if self.options.mutant == Some(Mutant::ServesOn) {
+            return;
+        }
+        if known > self.epoch {
+            self.end(Ending::Deposed(known));
+        }
+    }
+
+    /// Notes that a request waits for the disk.
+    pub(crate) const fn on_wait(&mut self) {
+        self.figures.waits += 1;
+    }
+
+    /// Begins to stop: no more numbers are given, and the limits are lowered to the next numbers.
+    pub(crate) fn stop(&mut self) {
+        match self.stage {
+            Stage::Serving => self.stage = Stage::Stopping,
+            Stage::Claimed(_) | Stage::TakingOver(_) | Stage::Inheriting => {
+                self.end(Ending::Stopped);
+            }
+            Stage::Stopping | Stage::Ended => {}
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.stage = Stage::Ended;
+        self.ending.get_or_insert(ending);
+    }
+
+    /// Its epoch.
+    pub(crate) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Why it gives no numbers any more, once that is so.
+    pub(crate) const fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// Takes the reason out, at the end.
+    pub(crate) const fn take_ending(&mut self) -> Option<Ending> {
+        self.ending.take()
+    }
+
+    /// Its state at a time.
+    pub(crate) fn figures(&self, now: Nanos) -> Figures {
+        let phase = match self.stage {
+            Stage::Claimed(_) | Stage::TakingOver(_) | Stage::Inheriting => Phase::TakingOver,
+            Stage::Serving if now < self.lease_end => Phase::Serving,
+            Stage::Serving => Phase::Uncertain,
+            Stage::Stopping | Stage::Ended => Phase::Ended,
+        };
+        Figures {
+            phase,
+            epoch: self.epoch,
+            requests: self.figures.requests,
+            numbers: self.figures.numbers,
+            saves: self.figures.saves,
+            waits: self.figures.waits,
+            sequences: self.entries.iter().map(Entry::progress).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! One sequence: its next number, and the numbers that are reserved.
+
+use super::Taken;
+use crate::wire::{Name, Progress, Status};
+
+/// The first number of a new sequence, so that a program may use 0 for none.
+pub(super) const FIRST: u64 = 1;
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    name: Name,
+    next: u64,
+    /// Numbers below it are reserved: a synced slot has it.
+    limit: u64,
+    /// The limit in the slot that is being saved.
+    coming: u64,
+    /// A synced slot of this epoch has the name, with this limit or a lower one.
+    is_known: bool,
+    /// A reservation is due.
+    is_short: bool,
+    /// The longest range that waits.
+    wanted: u32,
+}
+
+impl Entry {
+    /// A sequence of which numbers from `limit` on are free.
+    pub(super) const fn new(name: Name, limit: u64, is_known: bool) -> Self {
+        Self {
+            name,
+            next: limit,
+            limit,
+            coming: limit,
+            is_known,
+            is_short: true,
+            wanted: 0,
+        }
+    }
+
+    pub(super) const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) const fn is_short(&self) -> bool {
+        self.is_short
+    }
+
+    /// Takes numbers. A reservation is due when less than half of a block is left.
+    #[inline]
+    pub(super) fn take(&mut self, count: u32, block: u64) -> Taken {
+        let left = self.limit - self.next;
+        if left < u64::from(count) {
+            return self.wait(count);
+        }
+        let first = self.next;
+        self.next += u64::from(count);
+        self.is_short |= left - u64::from(count) < block / 2;
+        Taken::First(first)
+    }
+
+    #[cold]
+    fn wait(&mut self, count: u32) -> Taken {
+        if u64::MAX - self.next < u64::from(count) {
+            return Taken::Refused(Status::Exhausted);
+        }
+        self.wanted = self.wanted.max(count);
+        self.is_short = true;
+        Taken::Later
+    }
+
+    /// Begins a save, and returns the limit for the slot.
+    pub(super) const fn begin_save(&mut self, block: u64) -> u64 {
+        self.coming = self.limit;
+        if self.is_known && self.is_short {
+            let ahead = block.saturating_add(self.wanted as u64);
+            let wanted = self.next.saturating_add(ahead);
+            if wanted > self.limit {
+                self.coming = wanted;
+            }
+            self.is_short = false;
+            self.wanted = 0;
+        }
+        self.coming
+    }
+
+    /// Notes that the slot is on the disk.
+    pub(super) const fn on_saved(&mut self) {
+        self.limit = self.coming;
+        self.is_known = true;
+    }
+
+    /// A limit of the epoch before, whose server may have given all numbers below it.
+    pub(super) const fn inherit(&mut self, limit: u64) {
+        if limit > self.limit {
+            self.limit = limit;
+            self.next = limit;
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        Progress {
+            name: self.name.clone(),
+            next: self.next,
+            limit: self.limit,
+        }
+    }
+}

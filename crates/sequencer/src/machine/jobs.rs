@@ -1,0 +1,157 @@
+//! The machine's work for the disk: which job is next, and what follows from its outcome. One job
+//! is under way at a time.
+
+use dunlin_core::Nanos;
+
+use super::entry::Entry;
+use super::{Ending, Sequencer, Stage};
+use crate::disk::{Done, Job, JobError, Kind, Outcome};
+use crate::state::{SLOT, State};
+
+/// Looks for higher epochs while a lease lasts, so that a slow one costs no pause.
+const LOOKS: u64 = 3;
+
+/// The job that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Under {
+    /// A time before it began.
+    begin: Nanos,
+    /// It saves the last state.
+    is_last: bool,
+}
+
+impl Sequencer {
+    /// The next job, if one is due and none is under way.
+    pub(crate) fn next_job(&mut self, now: Nanos) -> Option<Job> {
+        if self.under.is_some() {
+            return None;
+        }
+        if let Stage::Claimed(span) = self.stage {
+            self.stage = Stage::TakingOver(now + span);
+        }
+        let kind = match self.stage {
+            Stage::TakingOver(until) if now >= until => {
+                self.stage = Stage::Inheriting;
+                Kind::Inherit(self.before)
+            }
+            Stage::Inheriting if now >= self.check_at => Kind::Inherit(self.before),
+            Stage::Serving if self.is_short => self.save(),
+            Stage::Serving if now >= self.check_at => Kind::Check,
+            Stage::Stopping => self.save(),
+            _ => return None,
+        };
+        self.under = Some(Under {
+            begin: now,
+            is_last: matches!(self.stage, Stage::Stopping),
+        });
+        self.check_at = now + Nanos(self.options.lease.0 / LOOKS);
+        Some(Job { kind })
+    }
+
+    /// Whether [`Self::next_job`] may have one at this time.
+    #[inline]
+    pub(crate) fn next_job_at(&self) -> Nanos {
+        match self.stage {
+            _ if self.under.is_some() => Nanos::MAX,
+            Stage::TakingOver(until) => until,
+            Stage::Serving if self.is_short => Nanos::ZERO,
+            Stage::Serving | Stage::Inheriting => self.check_at,
+            Stage::Claimed(_) | Stage::Stopping => Nanos::ZERO,
+            Stage::Ended => Nanos::MAX,
+        }
+    }
+
+    fn save(&mut self) -> Kind {
+        let (block, is_stopping) = (self.options.block, matches!(self.stage, Stage::Stopping));
+        let limit = |entry: &mut Entry| match is_stopping {
+            true => entry.next(),
+            false => entry.begin_save(block),
+        };
+        let entries = self.entries.iter_mut();
+        let sequences = entries.map(|entry| (entry.name().clone(), limit(entry)));
+        let sequences = sequences.collect();
+        self.is_short = false;
+        self.generation += 1;
+        let state = State {
+            epoch: self.epoch,
+            generation: self.generation,
+            process: self.process,
+            lease_ns: self.options.lease.0,
+            raise: self.options.terms(self.process).raise,
+            before: self.before,
+            sequences,
+        };
+        #[cfg(feature = "mutants")]
+        if self.options.mutant == Some(super::Mutant::Unsynced) {
+            self.entries.iter_mut().for_each(Entry::on_saved);
+        }
+        Kind::Save {
+            // The slot that was not written last.
+            offset: (self.generation % 2) * SLOT as u64,
+            slot: state.encode(),
+            clears: (self.clean_slots >= 2).then_some(self.epoch),
+        }
+    }
+
+    /// Takes the outcome of the job that is under way. Requests that wait may be able to go.
+    pub(crate) fn on_outcome(&mut self, outcome: Outcome) {
+        let Some(under) = self.under.take() else {
+            return;
+        };
+        match outcome.result {
+            Ok(Done::Checked(newest)) => self.on_newest(newest, under.begin),
+            Ok(Done::Inherited(state)) => self.on_inherited(&state),
+            Ok(Done::Saved(newest)) => {
+                self.figures.saves += 1;
+                self.on_saved(under);
+                self.on_newest(newest, under.begin);
+            }
+            // The next look is soon, and the lease does not wait for it.
+            Err(JobError::Read(_)) => {}
+            Err(JobError::Write(error)) => self.end(Ending::Failed(error)),
+            Err(JobError::Damaged(epoch, damage)) => self.end(Ending::Damaged(epoch, damage)),
+        }
+    }
+
+    fn on_saved(&mut self, under: Under) {
+        if under.is_last {
+            return self.end(Ending::Stopped);
+        }
+        self.entries.iter_mut().for_each(Entry::on_saved);
+        self.is_short |= self.entries.iter().any(Entry::is_short);
+        if self.before == 0 {
+            self.clean_slots = self.clean_slots.saturating_add(1);
+        }
+    }
+
+    fn on_newest(&mut self, newest: u32, begin: Nanos) {
+        if newest == self.epoch {
+            self.lease_end = begin + self.options.lease;
+            return;
+        }
+        #[cfg(feature = "mutants")]
+        if self.options.mutant == Some(super::Mutant::ServesOn) {
+            return;
+        }
+        self.end(match newest > self.epoch {
+            true => Ending::Deposed(newest),
+            false => Ending::Gone,
+        });
+    }
+
+    /// Takes over the limits of the servers before, none of which gives numbers any more.
+    fn on_inherited(&mut self, state: &State) {
+        if !matches!(self.stage, Stage::Inheriting) {
+            return;
+        }
+        for (name, limit) in &state.sequences {
+            match self.entries.iter_mut().find(|it| it.name() == name) {
+                Some(entry) => entry.inherit(*limit),
+                None => self.entries.push(Entry::new(name.clone(), *limit, false)),
+            }
+        }
+        self.before = 0;
+        self.is_short = true;
+        self.stage = Stage::Serving;
+    }
+}

@@ -1,0 +1,263 @@
+//! Reservations, leases and endings, event by event.
+
+use std::io;
+
+use super::*;
+use crate::disk::{Done, JobError, Kind, Outcome};
+use crate::state::State;
+use crate::wire::MAX_NAME;
+
+const OPTIONS: Options = Options {
+    block: 100,
+    lease: Nanos(900),
+    ..Options::DEFAULT
+};
+
+fn claim(before: u32, sequences: &[(&str, u64)]) -> Claim {
+    let named = |(name, limit): &(&str, u64)| (name.parse().expect("it is a name"), *limit);
+    Claim {
+        state: State {
+            epoch: 7,
+            generation: 0,
+            process: 1,
+            lease_ns: 900,
+            raise: 100,
+            before,
+            sequences: sequences.iter().map(named).collect(),
+        },
+        wait_ns: if before == 0 { 0 } else { 800 },
+    }
+}
+
+fn take(count: u32) -> Take {
+    Take {
+        sequence: 0,
+        epoch: 7,
+        count,
+        expected: None,
+    }
+}
+
+fn outcome(done: Done) -> Outcome {
+    Outcome { result: Ok(done) }
+}
+
+/// Performs jobs until none is due. The limits that were saved last.
+fn settle(sequencer: &mut Sequencer, now: Nanos) -> Vec<u64> {
+    let mut limits = Vec::new();
+    while let Some(job) = sequencer.next_job(now) {
+        let done = match job.kind {
+            Kind::Check => Done::Checked(7),
+            Kind::Save { slot, .. } => {
+                let slots = [slot.clone(), slot].concat();
+                let saved = State::recover(&slots).expect("it was just made");
+                limits = saved.sequences.iter().map(|it| it.1).collect();
+                Done::Saved(7)
+            }
+            Kind::Inherit(epoch) => panic!("there is no epoch {epoch}"),
+        };
+        sequencer.on_outcome(outcome(done));
+    }
+    sequencer.on_burst(now);
+    limits
+}
+
+fn started() -> Sequencer {
+    let mut sequencer = Sequencer::new(claim(0, &[("a", 50)]), OPTIONS);
+    settle(&mut sequencer, Nanos(10));
+    sequencer
+}
+
+#[test]
+fn numbers_are_given_only_after_their_save() {
+    let mut sequencer = Sequencer::new(claim(0, &[("a", 50)]), OPTIONS);
+    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    let job = sequencer.next_job(Nanos(10)).expect("a block is due");
+    assert!(matches!(job.kind, Kind::Save { .. }));
+    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    assert_eq!(sequencer.next_job(Nanos(10)), None, "one is under way");
+    sequencer.on_outcome(outcome(Done::Saved(7)));
+    assert_eq!(sequencer.take(&take(2)), Taken::First(50));
+    assert_eq!(sequencer.take(&take(1)), Taken::First(52));
+}
+
+#[test]
+fn a_block_is_reserved_before_the_last_is_used_up() {
+    let mut sequencer = started();
+    assert_eq!(sequencer.take(&take(50)), Taken::First(50));
+    assert_eq!(sequencer.next_job(Nanos(10)), None);
+    assert_eq!(sequencer.take(&take(1)), Taken::First(100));
+    assert_eq!(settle(&mut sequencer, Nanos(10)), [201]);
+}
+
+#[test]
+fn a_range_longer_than_a_block_is_reserved_at_once() {
+    let mut sequencer = started();
+    assert_eq!(sequencer.take(&take(MAX_COUNT)), Taken::Later);
+    let limits = settle(&mut sequencer, Nanos(10));
+    assert_eq!(limits, [50 + 100 + u64::from(MAX_COUNT)]);
+    assert_eq!(sequencer.take(&take(MAX_COUNT)), Taken::First(50));
+}
+
+#[test]
+fn counts_that_make_no_sense_are_refused() {
+    let mut sequencer = started();
+    for count in [0, MAX_COUNT + 1, u32::MAX] {
+        assert_eq!(
+            sequencer.take(&take(count)),
+            Taken::Refused(Status::BadCount)
+        );
+    }
+    let strange = Take {
+        sequence: 1,
+        ..take(1)
+    };
+    assert_eq!(sequencer.take(&strange), Taken::Refused(Status::Moved));
+}
+
+#[test]
+fn the_end_of_64_bits_is_refused() {
+    let near = u64::MAX - 10;
+    let mut sequencer = Sequencer::new(claim(0, &[("a", near)]), OPTIONS);
+    settle(&mut sequencer, Nanos(10));
+    assert_eq!(sequencer.take(&take(11)), Taken::Refused(Status::Exhausted));
+    assert_eq!(sequencer.take(&take(10)), Taken::First(near));
+    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::Exhausted));
+}
+
+#[test]
+fn a_new_sequence_is_saved_twice_before_its_first_number() {
+    let mut sequencer = started();
+    assert_eq!(sequencer.open(0, b"b", false), Err(Status::NoSequence));
+    assert_eq!(sequencer.open(0, b"two words", true), Err(Status::BadName));
+    assert_eq!(
+        sequencer.open(0, &[b'x'; MAX_NAME + 1], true),
+        Err(Status::BadName)
+    );
+    let opened = sequencer.open(0, b"b", true).expect("it is made");
+    assert_eq!((opened.sequence, opened.epoch, opened.next), (1, 7, 1));
+    let of_new = Take {
+        sequence: 1,
+        ..take(1)
+    };
+    for _ in 0..2 {
+        assert_eq!(sequencer.take(&of_new), Taken::Later);
+        sequencer.next_job(Nanos(10)).expect("it is not saved");
+        sequencer.on_outcome(outcome(Done::Saved(7)));
+    }
+    assert_eq!(sequencer.take(&of_new), Taken::First(1));
+    assert_eq!(sequencer.open(0, b"b", false).map(|it| it.next), Ok(2));
+}
+
+#[test]
+fn sequences_have_a_limit() {
+    let mut sequencer = started();
+    for number in 1..MAX_SEQUENCES {
+        let name = format!("n{number}");
+        assert!(sequencer.open(0, name.as_bytes(), true).is_ok());
+    }
+    assert_eq!(sequencer.open(0, b"more", true), Err(Status::TooMany));
+    assert!(sequencer.open(0, b"n1", true).is_ok());
+    settle(&mut sequencer, Nanos(10));
+}
+
+#[test]
+fn no_number_is_given_without_a_lease() {
+    let mut sequencer = started();
+    sequencer.on_burst(Nanos(909));
+    assert!(matches!(sequencer.take(&take(1)), Taken::First(_)));
+    sequencer.on_burst(Nanos(910));
+    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    assert_eq!(sequencer.figures(Nanos(910)).phase, Phase::Uncertain);
+    // A look that fails proves nothing. One that began at 950 counts from there.
+    sequencer.next_job(Nanos(920)).expect("a look is due");
+    let failed = io::Error::from(io::ErrorKind::TimedOut);
+    sequencer.on_outcome(Outcome {
+        result: Err(JobError::Read(failed)),
+    });
+    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+    assert_eq!(
+        sequencer.next_job(Nanos(930)),
+        None,
+        "it is repeated after a while"
+    );
+    sequencer.next_job(Nanos(1250)).expect("a look is due");
+    sequencer.on_outcome(outcome(Done::Checked(7)));
+    sequencer.on_burst(Nanos(2149));
+    assert!(matches!(sequencer.take(&take(1)), Taken::First(_)));
+    sequencer.on_burst(Nanos(2150));
+    assert_eq!(sequencer.take(&take(1)), Taken::Later);
+}
+
+#[test]
+fn a_server_that_finds_a_higher_epoch_stops() {
+    for done in [Done::Checked(8), Done::Saved(8)] {
+        let mut sequencer = started();
+        sequencer.next_job(Nanos(400)).expect("a look is due");
+        sequencer.on_outcome(outcome(done));
+        assert!(matches!(sequencer.ending(), Some(Ending::Deposed(8))));
+        assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::Deposed));
+        assert_eq!(sequencer.open(0, b"a", false), Err(Status::Deposed));
+        assert_eq!(sequencer.next_job(Nanos(5000)), None);
+    }
+}
+
+#[test]
+fn a_client_that_has_seen_a_higher_epoch_stops_the_server() {
+    let newer = Take {
+        epoch: 8,
+        ..take(1)
+    };
+    let mut sequencer = started();
+    assert_eq!(sequencer.take(&newer), Taken::Refused(Status::Deposed));
+    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::Deposed));
+    let mut sequencer = started();
+    assert_eq!(sequencer.open(8, b"a", false), Err(Status::Deposed));
+    let older = Take {
+        epoch: 6,
+        ..take(1)
+    };
+    assert_eq!(started().take(&older), Taken::Refused(Status::Moved));
+}
+
+#[test]
+fn a_server_that_takes_over_waits_and_then_inherits() {
+    let mut sequencer = Sequencer::new(claim(6, &[("a", 50)]), OPTIONS);
+    assert_eq!(sequencer.open(0, b"a", false), Err(Status::NotServing));
+    // The lease of 800 ns, and one eighth, from the first question on.
+    assert_eq!(sequencer.next_job(Nanos(10)), None);
+    assert_eq!(sequencer.next_job(Nanos(909)), None);
+    let job = sequencer.next_job(Nanos(910)).expect("the lease has ended");
+    assert_eq!(job.kind, Kind::Inherit(6));
+    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::NotServing));
+    // The server before has raised a limit, and made a sequence.
+    let mut last = claim(0, &[("b", 9), ("a", 150)]).state;
+    last.epoch = 6;
+    sequencer.on_outcome(outcome(Done::Inherited(last)));
+    assert_eq!(settle(&mut sequencer, Nanos(910)), [250, 109]);
+    assert_eq!(sequencer.take(&take(1)), Taken::First(150));
+}
+
+#[test]
+fn a_disk_that_fails_ends_the_server() {
+    let mut sequencer = started();
+    assert_eq!(sequencer.take(&take(60)), Taken::First(50));
+    sequencer.next_job(Nanos(10)).expect("a block is due");
+    let failed = io::Error::from(io::ErrorKind::Other);
+    sequencer.on_outcome(Outcome {
+        result: Err(JobError::Write(failed)),
+    });
+    assert!(matches!(sequencer.ending(), Some(Ending::Failed(_))));
+    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::NotServing));
+    assert_eq!(sequencer.next_job(Nanos(5000)), None, "no save is repeated");
+}
+
+#[test]
+fn a_clean_stop_leaves_no_gap() {
+    let mut sequencer = started();
+    assert_eq!(sequencer.take(&take(3)), Taken::First(50));
+    sequencer.stop();
+    assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::NotServing));
+    assert_eq!(settle(&mut sequencer, Nanos(10)), [53]);
+    assert!(matches!(sequencer.ending(), Some(Ending::Stopped)));
+}

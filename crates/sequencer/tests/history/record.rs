@@ -1,0 +1,91 @@
+//! The numbers that clients got, with the times of their calls; and the check that one counter, to
+//! which one call at a time adds, explains them. Since every call adds what it asks for, whatever
+//! the state, an order of the calls exists exactly if no two ranges overlap and no call that began
+//! after another had ended got smaller numbers. Calls without an answer explain any gap.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use dunlin_core::Nanos;
+
+/// A call that got numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    pub(crate) begin: Nanos,
+    pub(crate) end: Nanos,
+    pub(crate) numbers: Range<u64>,
+}
+
+/// The calls of a sequence.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) taken: Vec<Taken>,
+    pub(crate) violation: Option<String>,
+}
+
+pub(crate) type Shared = Rc<RefCell<Record>>;
+
+/// Whether a counter explains the calls.
+///
+/// # Errors
+/// In words: none does.
+pub(crate) fn check(taken: &[Taken]) -> Result<(), String> {
+    let mut by_number: Vec<&Taken> = taken.iter().collect();
+    by_number.sort_by_key(|it| it.numbers.start);
+    for pair in by_number.windows(2) {
+        if pair[1].numbers.start < pair[0].numbers.end {
+            return Err(format!(
+                "no counter explains {:?} and {:?}: given twice",
+                pair[0], pair[1]
+            ));
+        }
+    }
+    let mut by_end = by_number.clone();
+    by_end.sort_by_key(|it| it.end);
+    let mut by_begin = by_number;
+    by_begin.sort_by_key(|it| it.begin);
+    let (mut ended, mut highest) = (by_end.into_iter().peekable(), None::<&Taken>);
+    for call in by_begin {
+        while let Some(before) = ended.next_if(|it| it.end < call.begin) {
+            if highest.is_none_or(|it| it.numbers.end < before.numbers.end) {
+                highest = Some(before);
+            }
+        }
+        if let Some(before) = highest.filter(|it| it.numbers.end > call.numbers.start) {
+            return Err(format!("no counter explains {before:?}, and then {call:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn taken(begin: u64, end: u64, numbers: Range<u64>) -> Taken {
+    Taken {
+        begin: Nanos(begin),
+        end: Nanos(end),
+        numbers,
+    }
+}
+
+#[test]
+fn counters_that_exist_are_found_and_no_others() {
+    let good = [
+        vec![taken(1, 2, 1..2), taken(3, 4, 2..3)],
+        vec![taken(1, 2, 1..2), taken(3, 4, 9..12)],
+        // The calls overlap in time, so either may be first.
+        vec![taken(1, 5, 2..3), taken(2, 4, 1..2)],
+        vec![taken(1, 3, 2..3), taken(3, 4, 1..2)],
+    ];
+    for calls in good {
+        assert_eq!(check(&calls), Ok(()));
+    }
+    let bad = [
+        vec![taken(1, 2, 2..3), taken(3, 4, 1..2)],
+        vec![taken(1, 2, 1..2), taken(1, 2, 1..2)],
+        vec![taken(1, 2, 1..5), taken(1, 2, 4..6)],
+        vec![taken(1, 9, 7..8), taken(2, 3, 5..6), taken(4, 5, 3..4)],
+    ];
+    for calls in bad {
+        assert!(check(&calls).is_err(), "{calls:?}");
+    }
+}
