@@ -7,6 +7,8 @@ mod echo;
 mod echo_server;
 mod headers;
 mod health;
+#[cfg(feature = "index")]
+mod index;
 mod info;
 #[cfg(feature = "kv")]
 mod kv;
@@ -43,6 +45,9 @@ pub(crate) enum Command {
     Call(call::Args),
     /// The features of this machine, and how to get those that it lacks
     Info(info::Args),
+    /// Serves an ordered index, and uses such a server
+    #[cfg(feature = "index")]
+    Index(index::Args),
     /// Serves keys and values, and uses such a server
     #[cfg(feature = "kv")]
     Kv(kv::Args),
@@ -78,6 +83,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::List(args) => list::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Info(args) => info::run(&args),
+        #[cfg(feature = "index")]
+        Command::Index(args) => index::run(&args),
         #[cfg(feature = "kv")]
         Command::Kv(args) => kv::run(&args),
         #[cfg(feature = "kv")]

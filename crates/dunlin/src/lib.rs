@@ -85,6 +85,10 @@ pub use dunlin_kv as kv;
 #[cfg(feature = "replica")]
 pub use dunlin_replica as replica;
 
+/// The ordered index: its protocol, handlers and clients.
+#[cfg(feature = "index")]
+pub use dunlin_index as index;
+
 /// The sequencer: its protocol, server and clients.
 #[cfg(feature = "sequencer")]
 pub use dunlin_sequencer as sequencer;

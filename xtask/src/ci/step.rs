@@ -36,9 +36,11 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
 /// use are compiled once. Porcupine checks the histories of the key-value service, too.
 pub(super) const PLANTED: &str = "out=\"${CARGO_TARGET_DIR:-$PWD/target}/histories\" && \
     rm -rf \"$out\" && DUNLIN_HISTORIES=\"$out\" \
-    cargo test --lib --test history --test cluster -p dunlin-sim -p dunlin-testkit -p dunlin-store \
-    -p dunlin-kv -p dunlin-channel -p dunlin-replica --features \
-    dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-kv/mutants,dunlin-replica/mutants \
+    cargo test --lib --test history --test cluster --test threads -p dunlin-sim \
+    -p dunlin-testkit -p dunlin-store -p dunlin-kv -p dunlin-channel -p dunlin-replica \
+    -p dunlin-sequencer -p dunlin-index --features \
+    dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-kv/mutants,dunlin-replica/mutants,\
+dunlin-sequencer/mutants,dunlin-index/mutants \
     -- differential:: life:: check:: world:: planted_bug a_history every_history && \
     cd tools/porcupine && go run . \"$out\"";
 

@@ -194,6 +194,14 @@ const RULES: &[Rule] = &[
         )
     },
     Rule {
+        libraries: Some(&["scc"]),
+        optional: &["dunlin-nexus", "dunlin-transport"],
+        ..rule(
+            "dunlin-index",
+            &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+        )
+    },
+    Rule {
         libraries: Some(&[]),
         optional: &[
             "dunlin-local",
@@ -311,6 +319,7 @@ const RULES: &[Rule] = &[
         optional: &[
             "dunlin-dpdk",
             "dunlin-hub",
+            "dunlin-index",
             "dunlin-kv",
             "dunlin-offload",
             "dunlin-replica",
@@ -388,6 +397,7 @@ const SAFE: &[&str] = &[
     "crates/kv/src/lib.rs",
     "crates/replica/src/lib.rs",
     "crates/front/src/lib.rs",
+    "crates/index/src/lib.rs",
     "crates/sequencer/src/lib.rs",
     "xtask/src/main.rs",
     "gopt/crates/gopt-c/src/lib.rs",

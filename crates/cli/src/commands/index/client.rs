@@ -1,0 +1,340 @@
+//! The commands that use an index.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use dunlin::Settings;
+use dunlin::index::{Connection, Direction, Error, MAX_LIMIT, Range, Start, snapshot};
+use dunlin::settings::Configurable;
+use serde_json::json;
+
+use crate::commands::echo::{EndpointArgs, over, span};
+use crate::commands::target::{bind_ip, resolve};
+use crate::misuse::Misuse;
+use crate::say::{print, print_bytes};
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin index put name dunlin
+  dunlin index get name
+  dunlin index delete name
+  dunlin index scan --from a --to b              keys from `a` on, below `b`, with their values
+  dunlin index scan --backward --limit 5         the last five
+  dunlin index scan --after name                 goes on after a key
+  dunlin index count --from user: --to user;
+  dunlin index sum --limit 128                   of the values' first eight bytes, little endian
+  dunlin index dump items.index
+  dunlin index load items.index
+
+Keys are in the order of their bytes.
+
+Exit codes: 0, it is done; 1, there is no such item, the server refuses, or none answers; 2, an
+option or the usage is wrong.";
+
+/// Items of one request of a dump.
+const PART: u32 = 10_000;
+
+/// A command that uses a server.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Shows the value of a key
+    #[command(after_help = EXAMPLES)]
+    Get(KeyArgs),
+    /// Writes an item
+    #[command(after_help = EXAMPLES)]
+    Put(PutArgs),
+    /// Deletes an item
+    #[command(after_help = EXAMPLES)]
+    Delete(KeyArgs),
+    /// Shows the items of a range
+    #[command(after_help = EXAMPLES)]
+    Scan(ScanArgs),
+    /// Counts the items of a range
+    #[command(after_help = EXAMPLES)]
+    Count(TotalArgs),
+    /// Adds up the values of a range
+    #[command(after_help = EXAMPLES)]
+    Sum(TotalArgs),
+    /// Writes the items of a snapshot to the server
+    #[command(after_help = EXAMPLES)]
+    Load(FileArgs),
+    /// Writes all items to a snapshot
+    #[command(after_help = EXAMPLES)]
+    Dump(FileArgs),
+}
+
+/// The server, and how to reach it.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServerArgs {
+    /// The server's nexus
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:31850")]
+    server: String,
+    /// How long to wait for the server and its answer
+    #[arg(long, value_name = "TIME", default_value = "5", value_parser = span)]
+    timeout: Duration,
+    #[command(flatten)]
+    endpoint: EndpointArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct KeyArgs {
+    key: String,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PutArgs {
+    key: String,
+    #[arg(allow_negative_numbers = true)]
+    value: String,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RangeArgs {
+    /// The first key
+    #[arg(long, value_name = "KEY")]
+    from: Option<String>,
+    /// The key after which the range begins
+    #[arg(long, value_name = "KEY", conflicts_with = "from")]
+    after: Option<String>,
+    /// The first key that is not in the range any more
+    #[arg(long, value_name = "KEY")]
+    to: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ScanArgs {
+    #[command(flatten)]
+    range: RangeArgs,
+    /// From the end to the start
+    #[arg(long)]
+    backward: bool,
+    /// The most items
+    #[arg(long, value_name = "N", default_value = "100",
+          value_parser = clap::value_parser!(u32).range(1..=MAX_LIMIT as i64))]
+    limit: u32,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TotalArgs {
+    #[command(flatten)]
+    range: RangeArgs,
+    /// The most items; without it, all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct FileArgs {
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// The operation failed, or an option is wrong.
+pub(super) fn run(command: &Command) -> anyhow::Result<()> {
+    let server = command.server();
+    let settings = server.endpoint.settings()?;
+    over!(
+        server.endpoint.transport,
+        run_over(command, server, &settings)
+    )
+}
+
+impl Command {
+    const fn server(&self) -> &ServerArgs {
+        match self {
+            Self::Get(args) | Self::Delete(args) => &args.server,
+            Self::Put(args) => &args.server,
+            Self::Scan(args) => &args.server,
+            Self::Count(args) | Self::Sum(args) => &args.server,
+            Self::Load(args) | Self::Dump(args) => &args.server,
+        }
+    }
+}
+
+impl RangeArgs {
+    fn range(&self) -> anyhow::Result<Range<'_>> {
+        let range = Range {
+            start: match (&self.from, &self.after) {
+                (Some(key), _) => Start::At(key.as_bytes()),
+                (None, Some(key)) => Start::After(key.as_bytes()),
+                (None, None) => Start::First,
+            },
+            end: self.to.as_ref().map(String::as_bytes),
+        };
+        match range.is_valid() {
+            true => Ok(range),
+            false => Err(Misuse("--to is below the start of the range".to_owned()).into()),
+        }
+    }
+}
+
+fn run_over<T: Configurable>(
+    command: &Command,
+    server: &ServerArgs,
+    settings: &Settings,
+) -> anyhow::Result<()> {
+    let address = resolve(&server.server)?;
+    // A client listens at a port that the system chooses.
+    let nexus = settings.nexus().bind((bind_ip(address.ip()), 0))?;
+    let endpoint = settings.endpoint::<T>(&nexus);
+    let mut index = Connection::open(endpoint, address, server.timeout)?;
+    operate(command, &mut index, server.endpoint.json).map_err(|error| advise(error, server))
+}
+
+/// Says what to do about an error, where there is something.
+fn advise(error: anyhow::Error, server: &ServerArgs) -> anyhow::Error {
+    let at = &server.server;
+    match error.downcast_ref::<Error>() {
+        Some(Error::Unavailable) => anyhow!(
+            "none answers at {at} over {}; start one with `dunlin index serve --listen {at}`, or \
+             wait longer with --timeout",
+            server.endpoint.transport.name()
+        ),
+        Some(Error::DeadlinePassed) => error.context("wait longer with --timeout"),
+        Some(Error::Incompatible) => error.context(format!("see which program listens at {at}")),
+        _ => error,
+    }
+}
+
+fn operate<T: Configurable>(
+    command: &Command,
+    index: &mut Connection<T>,
+    json: bool,
+) -> anyhow::Result<()> {
+    match command {
+        Command::Get(args) => match index.get(args.key.as_bytes())? {
+            Some(value) => show(args.key.as_bytes(), &value, json, false),
+            None => Err(anyhow!("there is no item with the key `{}`", args.key)),
+        },
+        Command::Put(args) => {
+            index.put(args.key.as_bytes(), args.value.as_bytes())?;
+            done(json)
+        }
+        Command::Delete(args) => match index.delete(args.key.as_bytes())? {
+            true => done(json),
+            false => Err(anyhow!("there is no item with the key `{}`", args.key)),
+        },
+        Command::Scan(args) => scan(args, index, json),
+        Command::Count(args) => {
+            let total = index.total(args.range.range()?, args.limit.unwrap_or(u32::MAX))?;
+            number("count", total.items, json)
+        }
+        Command::Sum(args) => {
+            let total = index.total(args.range.range()?, args.limit.unwrap_or(u32::MAX))?;
+            number("sum", total.sum, json)
+        }
+        Command::Load(args) => load(args, index, json),
+        Command::Dump(args) => dump(args, index, json),
+    }
+}
+
+fn scan<T: Configurable>(
+    args: &ScanArgs,
+    index: &mut Connection<T>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let direction = match args.backward {
+        true => Direction::Backward,
+        false => Direction::Forward,
+    };
+    let mut shown = Ok(());
+    index.scan(args.range.range()?, direction, args.limit, |key, value| {
+        if shown.is_ok() {
+            shown = show(key, value, json, true);
+        }
+    })?;
+    shown
+}
+
+/// Writes all items to a file, part after part.
+fn dump<T: Configurable>(
+    args: &FileArgs,
+    index: &mut Connection<T>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let count = snapshot::write_file(&args.path, |writer| -> anyhow::Result<()> {
+        let mut last: Option<Vec<u8>> = None;
+        loop {
+            let range = match &last {
+                Some(last) => Range::ALL.after(last, Direction::Forward),
+                None => Range::ALL,
+            };
+            let mut written: io::Result<()> = Ok(());
+            last = index.scan(range, Direction::Forward, PART, |key, value| {
+                if written.is_ok() {
+                    written = writer.add(key, value);
+                }
+            })?;
+            written?;
+            if last.is_none() {
+                return Ok(());
+            }
+        }
+    });
+    let path = args.path.display();
+    number("items", count.with_context(|| path.to_string())?, json)
+}
+
+fn load<T: Configurable>(
+    args: &FileArgs,
+    index: &mut Connection<T>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let mut failed = None;
+    let count = snapshot::read_file(&args.path, |key, value| {
+        if failed.is_none() {
+            failed = index.put(key, value).err();
+        }
+    });
+    let path = args.path.display();
+    let count = count.with_context(|| path.to_string())?;
+    match failed {
+        Some(error) => Err(anyhow!(error)),
+        None => number("items", count, json),
+    }
+}
+
+fn show(key: &[u8], value: &[u8], json: bool, with_key: bool) -> anyhow::Result<()> {
+    if json {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let line = json!({ "key": text(key), "value": text(value) });
+        return print(&format!("{line}\n"));
+    }
+    let mut bytes = Vec::new();
+    if with_key {
+        bytes.extend_from_slice(key);
+        bytes.push(b'\t');
+    }
+    bytes.extend_from_slice(value);
+    bytes.push(b'\n');
+    print_bytes(&bytes)
+}
+
+fn done(json: bool) -> anyhow::Result<()> {
+    match json {
+        true => print(&format!("{}\n", json!({ "done": true }))),
+        false => Ok(()),
+    }
+}
+
+fn number(name: &str, number: u64, json: bool) -> anyhow::Result<()> {
+    match json {
+        true => print(&format!("{}\n", json!({ name: number }))),
+        false => print(&format!("{number}\n")),
+    }
+}

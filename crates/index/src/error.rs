@@ -1,0 +1,63 @@
+//! How operations of a client fail.
+
+use std::fmt;
+
+use crate::wire::Status;
+
+/// Why an operation has no result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// A key has 1 to 255 bytes.
+    BadKey,
+    /// A value has at most 16 KiB.
+    TooLong,
+    /// The start of the range is above its end.
+    BadRange,
+    /// A limit is 1 to 2^20 items for a scan, and 1 at least for a count or a sum.
+    BadLimit,
+    /// No server was ready before the deadline. The operation did not happen.
+    Unavailable,
+    /// The deadline passed before the answer came. The operation only reads.
+    DeadlinePassed,
+    /// The write was sent, and its answer did not come: it may or may not have happened, or may
+    /// still happen.
+    Unknown,
+    /// The client has no memory for the request or its answer.
+    NoBuffer,
+    /// The other side is no server of this service, or one of another version.
+    Incompatible,
+}
+
+impl Error {
+    /// The error of a status of the server.
+    pub(crate) const fn of_status(status: Status) -> Self {
+        match status {
+            Status::BadKey => Self::BadKey,
+            Status::TooLong => Self::TooLong,
+            Status::BadRange => Self::BadRange,
+            Status::BadLimit => Self::BadLimit,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadKey => "a key has 1 to 255 bytes",
+            Self::TooLong => "a value has at most 16384 bytes",
+            Self::BadRange => "the start of the range is above its end",
+            Self::BadLimit => "the limit of a scan is 1 to 1048576 items, that of a sum 1 at least",
+            Self::Unavailable => "no server was ready before the deadline",
+            Self::DeadlinePassed => "the deadline passed before the answer came",
+            Self::Unknown => {
+                "no answer came, so the write may or may not have happened; read the key to see"
+            }
+            Self::NoBuffer => "this process has no memory for the message",
+            Self::Incompatible => {
+                "the other side does not speak this version of the index's protocol"
+            }
+        })
+    }
+}
+
+impl std::error::Error for Error {}

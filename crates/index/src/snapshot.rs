@@ -1,0 +1,202 @@
+//! Files with all items of an index, in the order of their keys: a head, records, and numbers at
+//! the end by which a file that was cut off or changed is recognised before anything of it is used.
+//!
+//! A snapshot is no moment of the index: items that others write or delete meanwhile may be in it
+//! or not. A file is written under another name first, and synced before it gets its own.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::{error, fmt};
+
+use crate::range::MAX_KEY;
+use crate::wire::MAX_VALUE;
+
+/// The version of the files.
+pub const FORMAT: u16 = 1;
+
+const MAGIC: [u8; 6] = *b"DINDEX";
+/// The length of a key that ends the records.
+const END: u8 = 0;
+
+/// A file cannot be read.
+#[derive(Debug)]
+pub enum SnapshotError {
+    /// The system refuses.
+    Io(io::Error),
+    /// It is no snapshot.
+    NoSnapshot,
+    /// A newer version of this program has written it.
+    Newer(u16),
+    /// It is cut off or changed.
+    Damaged,
+}
+
+/// Writes a file.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: W,
+    count: u64,
+    sum: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the head.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        out.write_all(&MAGIC)?;
+        out.write_all(&FORMAT.to_le_bytes())?;
+        Ok(Self {
+            out,
+            count: 0,
+            sum: 0,
+        })
+    }
+
+    /// Writes an item.
+    ///
+    /// # Errors
+    /// Those of `out`; or key or value have lengths that no index has.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        let (Ok(key_len), Ok(value_len)) = (u8::try_from(key.len()), u16::try_from(value.len()))
+        else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let lengths = [&[key_len][..], &value_len.to_le_bytes()].concat();
+        for part in [&lengths, key, value] {
+            self.out.write_all(part)?;
+            self.sum = add_to_sum(self.sum, part);
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Writes the end, and returns the number of items.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn end(mut self) -> io::Result<(W, u64)> {
+        self.out.write_all(&[END])?;
+        self.out.write_all(&self.count.to_le_bytes())?;
+        self.out.write_all(&self.sum.to_le_bytes())?;
+        self.out.flush()?;
+        Ok((self.out, self.count))
+    }
+}
+
+/// Reads the items of a snapshot.
+///
+/// # Errors
+/// [`SnapshotError`]; items may have been shown before the end was found to be wrong.
+pub fn read(mut from: impl Read, mut show: impl FnMut(&[u8], &[u8])) -> Result<u64, SnapshotError> {
+    let mut head = [0; 8];
+    from.read_exact(&mut head)
+        .map_err(|_| SnapshotError::NoSnapshot)?;
+    let ([magic @ .., low, high], mut sum, mut count) = (head, 0, 0_u64);
+    if magic != MAGIC {
+        return Err(SnapshotError::NoSnapshot);
+    }
+    match u16::from_le_bytes([low, high]) {
+        FORMAT => {}
+        newer => return Err(SnapshotError::Newer(newer)),
+    }
+    let (mut key, mut value) = (vec![0; MAX_KEY], vec![0; MAX_VALUE]);
+    loop {
+        let mut key_len = [0];
+        from.read_exact(&mut key_len)?;
+        if key_len == [END] {
+            break;
+        }
+        let mut value_len = [0; 2];
+        from.read_exact(&mut value_len)?;
+        let (key, len) = (&mut key[..key_len[0].into()], u16::from_le_bytes(value_len));
+        let value = value.get_mut(..len.into()).ok_or(SnapshotError::Damaged)?;
+        from.read_exact(key)?;
+        from.read_exact(value)?;
+        for part in [&[key_len[0], value_len[0], value_len[1]][..], key, value] {
+            sum = add_to_sum(sum, part);
+        }
+        count += 1;
+        show(key, value);
+    }
+    let mut end = [0; 16];
+    from.read_exact(&mut end)?;
+    let expected = [count.to_le_bytes(), sum.to_le_bytes()].concat();
+    let mut rest = [0];
+    match end[..] == expected[..] && from.read(&mut rest)? == 0 {
+        true => Ok(count),
+        false => Err(SnapshotError::Damaged),
+    }
+}
+
+/// Writes a file: `fill` gets its writer, and the file has its name only after all of it is on the
+/// disk.
+///
+/// # Errors
+/// Those of the system and of `fill`; a file that was there before is still there then.
+pub fn write_file<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), E>,
+) -> Result<u64, E> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".draft");
+    let draft = Path::new(&draft);
+    let mut writer = Writer::new(BufWriter::new(File::create(draft)?))?;
+    if let Err(error) = fill(&mut writer) {
+        let _ = fs::remove_file(draft);
+        return Err(error);
+    }
+    let (out, count) = writer.end()?;
+    out.get_ref().sync_all()?;
+    fs::rename(draft, path)?;
+    Ok(count)
+}
+
+/// Reads a file twice: first all of it is checked, then `show` gets the items. So a damaged file
+/// shows none.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn read_file(path: &Path, show: impl FnMut(&[u8], &[u8])) -> Result<u64, SnapshotError> {
+    read(BufReader::new(File::open(path)?), |_, _| {})?;
+    read(BufReader::new(File::open(path)?), show)
+}
+
+/// FNV-1a with a mixing step.
+fn add_to_sum(sum: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(sum, |sum, byte| {
+        let sum = (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        sum.wrapping_add(1) ^ (sum >> 31)
+    })
+}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Damaged,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::NoSnapshot => f.write_str("it is no snapshot of an index"),
+            Self::Newer(version) => write!(
+                f,
+                "a newer program has written it, in version {version} of the format; this one \
+                 reads version {FORMAT}"
+            ),
+            Self::Damaged => f.write_str("it is cut off or changed, and nothing of it was used"),
+        }
+    }
+}
+
+impl error::Error for SnapshotError {}
+
+#[cfg(test)]
+mod tests;

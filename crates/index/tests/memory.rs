@@ -1,0 +1,44 @@
+//! Memory of deleted items comes back: ten times as many items come and go as the index keeps, and
+//! its memory stays level. It is higher than that of a new index, because a node keeps the places
+//! of deleted items until it is split or empty.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use dunlin_index::{Index, Range};
+
+/// Items that are there at any time.
+const ITEMS: u64 = 100_000;
+
+/// Resident memory of this process in KiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.unwrap().trim().strip_suffix(" kB").unwrap();
+    number.trim().parse().unwrap()
+}
+
+fn key(number: u64) -> [u8; 8] {
+    // Neighbours in time are no neighbours in the tree.
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+#[test]
+fn memory_of_deleted_items_comes_back() {
+    let index = Index::new();
+    let before = resident();
+    for number in 0..ITEMS {
+        index.put(&key(number), &number.to_le_bytes());
+    }
+    let mut taken = vec![resident() - before];
+    for round in 0..10 {
+        for number in round * ITEMS..(round + 1) * ITEMS {
+            assert!(index.delete(&key(number)));
+            index.put(&key(number + ITEMS), &number.to_le_bytes());
+        }
+        taken.push(resident() - before);
+    }
+    assert_eq!(index.total(Range::ALL, u64::MAX).items, ITEMS);
+    println!("KiB after each round: {taken:?}");
+    assert!(taken[10] * 10 <= taken[0] * 14, "{taken:?}");
+    assert!(taken[10] * 100 <= taken[4] * 105, "{taken:?}");
+}

@@ -1,0 +1,207 @@
+//! Real threads on one tree: every key behaves like a register, and scans keep what they promise.
+//!
+//! Each key has one writer, which puts numbers that rise by one, and deletes the item before each
+//! number that is a multiple of eight. Before a write, the writer publishes that it begins, and
+//! afterwards that it has ended. So a reader knows the states that a linearizable register may show
+//! it: none from before the last write that had ended when the read began, and none of a write that
+//! had not begun when the read ended. For a register with one writer, that and the order of the
+//! reads of each thread are all that linearizability asks for.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use dunlin_index::{Direction, Index, Range};
+
+const KEYS: u64 = 64;
+const WRITERS: u64 = 2;
+const READERS: usize = 2;
+/// Keys that stay, more than a scan reads at once.
+const FIXED: u64 = 3000;
+
+/// The state of a key, as its writer publishes it: twice the number of the last write that has
+/// ended, and one more while the next is under way.
+struct Register(AtomicU64);
+
+/// A key between two that stay, so that splits and removals of nodes touch both.
+fn key(number: u64) -> Vec<u8> {
+    let mut key = (number * FIXED / KEYS).to_be_bytes().to_vec();
+    key.extend_from_slice(if number.is_multiple_of(2) {
+        b"~"
+    } else {
+        b"~a long key"
+    });
+    key
+}
+
+fn fixed(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+/// The number of a moving key, if it is one.
+fn moving(bytes: &[u8]) -> Option<u64> {
+    (0..KEYS).find(|number| key(*number) == bytes)
+}
+
+/// Whether write `step` deletes the item.
+const fn deletes(step: u64) -> bool {
+    step % 8 == 7
+}
+
+fn write(index: &Index, registers: &[Register], own: u64, is_over: &AtomicBool) {
+    let mut step = 0_u64;
+    while !is_over.load(Ordering::Relaxed) {
+        step += 1;
+        for number in (0..KEYS).filter(|number| number % WRITERS == own) {
+            let state = &registers[usize::try_from(number).unwrap()].0;
+            state.store(2 * step - 1, Ordering::SeqCst);
+            match deletes(step) {
+                true => {
+                    index.delete(&key(number));
+                }
+                false => {
+                    index.put(&key(number), &step.to_le_bytes());
+                }
+            }
+            state.store(2 * step, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Whether a register whose state was `before` when a read began and `after` when it ended may have
+/// shown this value.
+fn is_possible(before: u64, after: u64, seen: Option<u64>) -> bool {
+    let (first, last) = (before / 2, after.div_ceil(2));
+    let shows = |step: u64| match seen {
+        Some(value) => value == step && !deletes(step),
+        None => step == 0 || deletes(step),
+    };
+    (first..=last).any(shows)
+}
+
+fn number(value: &[u8]) -> u64 {
+    u64::from_le_bytes(value.try_into().unwrap())
+}
+
+/// Reads until the time is over, and returns the first thing that is wrong.
+fn read(index: &Index, registers: &[Register], is_over: &AtomicBool) -> Result<u64, String> {
+    let mut reads = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        for at in 0..KEYS {
+            let state = &registers[usize::try_from(at).unwrap()].0;
+            let before = state.load(Ordering::SeqCst);
+            let seen = index.get(&key(at), number);
+            let after = state.load(Ordering::SeqCst);
+            if !is_possible(before, after, seen) {
+                return Err(format!(
+                    "key {at} shows {seen:?} between {before} and {after}"
+                ));
+            }
+            reads += 1;
+        }
+        for direction in [Direction::Forward, Direction::Backward] {
+            scan(index, registers, direction)?;
+        }
+    }
+    Ok(reads)
+}
+
+fn scan(index: &Index, registers: &[Register], direction: Direction) -> Result<(), String> {
+    let states = |registers: &[Register]| -> Vec<u64> {
+        let all = registers.iter();
+        all.map(|it| it.0.load(Ordering::SeqCst)).collect()
+    };
+    let before = states(registers);
+    let (mut items, mut last) = (Vec::new(), None::<Vec<u8>>);
+    let mut wrong = None;
+    index.scan(Range::ALL, direction, |key, value| {
+        let is_next = last.as_ref().is_none_or(|last| match direction {
+            Direction::Forward => key > &last[..],
+            Direction::Backward => key < &last[..],
+        });
+        if !is_next {
+            wrong = Some(format!("{key:?} after {last:?}"));
+        }
+        last = Some(key.to_vec());
+        items.push((key.to_vec(), number(value)));
+        true
+    });
+    let after = states(registers);
+    if let Some(wrong) = wrong {
+        return Err(wrong);
+    }
+    let stay = items.iter().filter(|(key, _)| key.len() == 8).count();
+    if stay != usize::try_from(FIXED).unwrap() {
+        return Err(format!("{stay} of {FIXED} keys that stay"));
+    }
+    for (key, value) in &items {
+        let is_right = match moving(key) {
+            Some(at) if key.len() > 8 => {
+                let at = usize::try_from(at).unwrap();
+                is_possible(before[at], after[at], Some(*value))
+            }
+            _ => key.len() == 8 && *key == fixed(*value),
+        };
+        if !is_right {
+            return Err(format!("{key:?} with {value} was never there"));
+        }
+    }
+    Ok(())
+}
+
+/// Runs the threads for a while; the first thing that a reader found wrong.
+fn run(index: &Index, span: Duration) -> Result<u64, String> {
+    for number in 0..FIXED {
+        index.put(&fixed(number), &number.to_le_bytes());
+    }
+    let registers: Vec<Register> = (0..KEYS).map(|_| Register(AtomicU64::new(0))).collect();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (registers, is_over) = (&registers[..], &is_over);
+        for own in 0..WRITERS {
+            scope.spawn(move || write(index, registers, own, is_over));
+        }
+        let readers: Vec<_> = (0..READERS)
+            .map(|_| scope.spawn(move || read(index, registers, is_over)))
+            .collect();
+        let begin = Instant::now();
+        while begin.elapsed() < span && readers.iter().all(|it| !it.is_finished()) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let mut reads = 0;
+        for reader in readers {
+            reads += reader.join().unwrap()?;
+        }
+        Ok(reads)
+    })
+}
+
+#[test]
+fn each_key_is_a_register_and_scans_keep_their_promises() {
+    let index = Index::new();
+    let reads = run(&index, Duration::from_secs(3)).unwrap();
+    assert!(reads > KEYS, "{reads} reads");
+}
+
+#[test]
+fn wrong_reads_are_possible_to_see() {
+    // Writes 1 to 6 put, write 7 deletes.
+    assert!(is_possible(0, 0, None) && !is_possible(0, 0, Some(1)));
+    assert!(is_possible(0, 1, None) && is_possible(0, 1, Some(1)));
+    assert!(is_possible(2, 2, Some(1)) && !is_possible(2, 2, None));
+    assert!(!is_possible(4, 5, Some(1)) && is_possible(4, 5, Some(3)));
+    assert!(is_possible(14, 14, None) && !is_possible(14, 14, Some(7)));
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn every_planted_bug_is_found() {
+    use dunlin_index::Mutant;
+    for (mutant, message) in [(Mutant::OldRead, "shows"), (Mutant::Again, "after")] {
+        let index = Index::with_mutant(mutant);
+        let what = run(&index, Duration::from_secs(30)).unwrap_err();
+        assert!(what.contains(message), "{mutant:?}: {what}");
+    }
+}
