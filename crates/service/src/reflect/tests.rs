@@ -130,7 +130,7 @@ fn types_that_contain_themselves_or_share_a_name_are_told_apart() {
             "Pages: numbers: Page, names: Page#2",
         ]
     );
-    assert!(described::<Nest>().0.contains("[[[any]]]"));
+    assert_eq!(described::<Nest>().0, "[any]");
     assert!(from_json::<Nest>("[[], [[]]]").is_ok());
     assert_eq!(described::<Loose>().0, "any");
     assert_eq!(described::<[u8; 32]>().0, "[u8; 32]");
