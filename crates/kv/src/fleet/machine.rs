@@ -110,9 +110,9 @@ impl Fleet {
     /// Takes a new list of servers. A server that is listed twice counts once. Operations at a
     /// server that is no longer listed go on; new ones go to the keys' new owners.
     ///
-    /// Items do not move with their keys. A server that leaves the list keeps what it has, and if it
-    /// comes back, gets find the values from before it left, although others were written since at
-    /// the owners of that time. So flush a server before it comes back to a list, or start it
+    /// Items do not move with their keys. A server that leaves the list keeps what it has, and if
+    /// it comes back, gets find the values from before it left, although others were written since
+    /// at the owners of that time. So flush a server before it comes back to a list, or start it
     /// anew.
     pub fn on_list<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, now: Nanos) {
         let names: Vec<&str> = names.into_iter().take(MAX_SERVERS).collect();

@@ -25,11 +25,11 @@ pub enum WhenDown {
     /// The operation fails at once with [`Error::Unavailable`]: it did not happen.
     #[default]
     Fail,
-    /// A get finds nothing, at once, if the server is a cache; any other operation fails at once. A
-    /// server that was never reached has the mode of the others; until one of these is reached, or
-    /// all have failed, gets wait. If the server's keys have moved to others meanwhile, it still has
-    /// the values from before when it comes back, as [`Fleet::on_list`](super::Fleet::on_list)
-    /// explains.
+    /// A get finds nothing, at once, if the server is a cache; any other operation fails at once.
+    /// A server that was never reached has the mode of the others; until one of these is reached,
+    /// or all have failed, gets wait. If the server's keys have moved to others meanwhile, it still
+    /// has the values from before when it comes back, as
+    /// [`Fleet::on_list`](super::Fleet::on_list) explains.
     Miss,
     /// The operation waits for the server until its deadline.
     Wait,

@@ -1,3 +1,5 @@
+//! Options that name servers: one, several, and names with many addresses.
+
 use clap::Parser;
 use dunlin::kv::WhenDown;
 
