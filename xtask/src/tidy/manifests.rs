@@ -14,14 +14,14 @@ type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 
 /// Sections whose headings begin like this may also differ. The look-ups are measured only as one
-/// codegen unit, Dunlin also as a user builds it. And cargo warns about a section for a package
-/// that the workspace does not have.
-const MAY_DIFFER: [&str; 4] = [
-    "[profile.release",
-    "[profile.lto",
-    "[profile.dev.package.dunlin-",
-    "[profile.dev.package.protobuf]",
-];
+/// codegen unit, Dunlin also as a user builds it.
+const MAY_DIFFER: [&str; 2] = ["[profile.release", "[profile.lto"];
+
+/// A section for one package. Cargo warns about one that the workspace does not have.
+const OF_PACKAGE: &str = "[profile.dev.package.";
+
+/// The section for all packages of other people.
+const OF_OTHERS: &str = "[profile.dev.package.\"*\"]";
 
 const DEPENDENCIES: &str = "[workspace.dependencies]";
 
@@ -55,6 +55,7 @@ fn differences(first: &Sections<'_>, other: &Sections<'_>) -> Vec<String> {
     headings.dedup();
     headings.retain(|heading| !OWN.contains(heading));
     headings.retain(|heading| !MAY_DIFFER.iter().any(|begin| heading.starts_with(begin)));
+    headings.retain(|heading| *heading == OF_OTHERS || !heading.starts_with(OF_PACKAGE));
     headings.retain(|heading| first.get(heading) != other.get(heading));
     let mut found: Vec<String> = headings
         .iter()

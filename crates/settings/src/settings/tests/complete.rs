@@ -18,9 +18,11 @@ use crate::{Settings, table};
 type Fields = BTreeMap<String, String>;
 
 /// Fields that are not options for an operator, with the reason.
-const NO_OPTIONS: [&str; 2] = [
+const NO_OPTIONS: [&str; 3] = [
     // The index of the endpoint in its nexus, which only the program can choose.
     "builder.index",
+    // The names of a program's own figures.
+    "nexus.own",
     // A planted bug, for tests of the simulator's checkers.
     "endpoint.mutant",
 ];
