@@ -1,4 +1,4 @@
-//! Options that name servers: one, several, and names with many addresses.
+//! How operations for servers that are down end, by the options.
 
 use clap::Parser;
 use dunlin::kv::WhenDown;
@@ -12,7 +12,7 @@ struct Command {
 }
 
 fn when_down(options: &[&str]) -> WhenDown {
-    let words = [&["kv"], options].concat();
+    let words = [&["kv"][..], options].concat();
     Command::try_parse_from(words).unwrap().server.when_down()
 }
 
