@@ -139,6 +139,15 @@ impl<'a, V> Counted<'a, V> {
     }
 }
 
+/// Whether a number stays finite as an `f32`.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the question is what the cast makes of it"
+)]
+pub(crate) const fn fits_f32(value: f64) -> bool {
+    (value as f32).is_finite()
+}
+
 /// Functions for values without parts.
 macro_rules! forward {
     ($($function:ident)*) => {$(
@@ -340,7 +349,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Finite<V> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
-        match (value as f32).is_finite() {
+        match fits_f32(value) {
             true => self.0.visit_f64(value),
             false => Err(E::invalid_value(Unexpected::Float(value), &self)),
         }

@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::kind::{Content, Field, Kind, Parts, Types, Variant};
+use crate::bounded::fits_f32;
 
 /// Why JSON is no value of a type, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -226,7 +227,7 @@ fn is_word(word: &str, value: &Value) -> bool {
 }
 
 fn is_finite(value: &Value) -> bool {
-    value.as_f64().is_some_and(|it| (it as f32).is_finite())
+    value.as_f64().is_some_and(fits_f32)
 }
 
 /// Whether this is a string for a number that JSON does not have.
