@@ -12,9 +12,12 @@
 //! Election time-outs come from the caller's generator: Raft draws its own from the system, which a
 //! seed could not repeat, and `run` replaces each (`Pace`).
 //!
-//! A panic of Raft means that the log or a promise is lost or wrong. Nothing here catches it, and
-//! no handler runs Raft, because endpoints catch handlers' panics. Called by `replica`.
+//! A message that contradicts the log, with which Raft would panic, is dropped (`guard`): any process
+//! can send one. So a panic of Raft means that the log or a promise is lost or wrong. Nothing here
+//! catches it, and no handler runs Raft, because endpoints catch handlers' panics. Called by
+//! `replica`.
 
+mod guard;
 mod image;
 mod pace;
 mod waiting;
@@ -102,7 +105,8 @@ impl<A> Node<A> {
         self.raft.tick();
     }
 
-    /// Takes a message of another node. One of a stranger, or that Raft cannot use now, is dropped.
+    /// Takes a message of another node. One of a stranger, one that contradicts this node's log, and
+    /// one that Raft cannot use now are dropped.
     pub fn on_message(&mut self, message: Message) {
         #[cfg(feature = "mutants")]
         if self.options.shows(crate::options::Mutant::TwoVotes)
@@ -111,7 +115,8 @@ impl<A> Node<A> {
             self.raft.raft.vote = 0;
             self.raft.raft.leader_id = 0;
         }
-        if self.raft.raft.prs().get(message.from).is_some() {
+        let is_of_member = self.raft.raft.prs().get(message.from).is_some();
+        if is_of_member && guard::fits(&self.raft.raft, &message) {
             // The only errors are those of messages that come too late.
             let _ = self.raft.step(message);
         }
@@ -131,9 +136,13 @@ impl<A> Node<A> {
         self.raft.report_snapshot(id, status);
     }
 
-    /// Takes a snapshot of another node, which was sent in this term.
+    /// Takes a snapshot of another node, which was sent in this term. One that is no image of the
+    /// items at its index is dropped.
     pub fn on_snapshot(&mut self, from: u64, term: u64, place: (u64, u64), image: Vec<u8>) {
         let (index, index_term) = place;
+        if !Machine::is_image(&image, index) {
+            return;
+        }
         let snapshot = self.raft.store().snapshot_of(index, index_term, image);
         self.on_message(Message {
             msg_type: MessageType::MsgSnapshot,
@@ -329,7 +338,7 @@ impl<A> Node<A> {
         let restored = self.machine.restore(&snapshot.data);
         assert!(
             restored.is_ok() && self.machine.applied() == snapshot.get_metadata().index,
-            "the leader's snapshot is of another version of dunlin"
+            "a snapshot is checked when it comes"
         );
         self.raft.mut_store().restore(snapshot);
         self.restores += 1;

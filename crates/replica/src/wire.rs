@@ -15,6 +15,8 @@ mod request;
 mod status;
 
 pub use answer::Answer;
+#[cfg(test)]
+pub(crate) use format::MAX_INDEX;
 pub use format::{
     BOOTSTRAP, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, OPERATE, PARCEL, PIECE,
     STATUS, VERSION, WINDOW,

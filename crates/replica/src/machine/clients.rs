@@ -65,7 +65,7 @@ impl Clients {
         record.last = index;
         record.first = record.first.max(name.first);
         record.writes = record.writes.split_off(&record.first);
-        if name.number < record.first || name.number >= record.first + WINDOW {
+        if name.number < record.first || name.number - record.first >= WINDOW {
             return Some(Answer::Misnamed);
         }
         let write = record.writes.get(&name.number)?;

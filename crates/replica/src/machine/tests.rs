@@ -105,6 +105,11 @@ fn a_number_with_another_payload_and_one_past_the_window_are_refused() {
         Answer::Misnamed
     );
     assert_eq!(stage.machine.get(b"key"), Answer::Found(3, b"a".to_vec()));
+    assert_eq!(
+        stage.write((2, u64::MAX, u64::MAX), Operation::Delete),
+        Answer::Deleted(3),
+        "the last number that there is"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::wire::{Member, Members, Name, Operation, Request};
+use crate::wire::{Member, Members, Name, Operation, Parcel, Request};
 
 struct Stage {
     nodes: BTreeMap<u64, Node<u32>>,
@@ -274,4 +274,131 @@ fn a_follower_that_lacks_dropped_entries_gets_a_snapshot_and_goes_on_from_it() {
     let (first, second) = (&stage.nodes[&leader], &stage.nodes[&late]);
     assert_eq!(first.applied(), second.applied());
     assert_eq!(first.machine, second.machine);
+}
+
+/// A message from node 2 to node 1, of numbers near those that the node has, or far from all.
+fn hostile(node: &Node<u32>, rng: &mut Rng) -> Message {
+    let kinds = [
+        MessageType::MsgAppend,
+        MessageType::MsgAppendResponse,
+        MessageType::MsgRequestVote,
+        MessageType::MsgRequestVoteResponse,
+        MessageType::MsgHeartbeat,
+        MessageType::MsgHeartbeatResponse,
+        MessageType::MsgRequestPreVote,
+        MessageType::MsgRequestPreVoteResponse,
+        MessageType::MsgTimeoutNow,
+    ];
+    let near = [node.term(), node.log().last(), node.committed()];
+    let mut number = || match rng.below(30) {
+        0 => 0,
+        1 => crate::wire::MAX_INDEX - u64::from(rng.below(2)),
+        2 => u64::MAX,
+        _ => (near[rng.below(3) as usize] + u64::from(rng.below(3))).saturating_sub(1),
+    };
+    let mut message = Message {
+        from: 2,
+        to: 1,
+        term: number(),
+        log_term: number(),
+        index: number(),
+        commit: number(),
+        commit_term: number(),
+        reject_hint: number(),
+        ..Message::default()
+    };
+    message.msg_type = kinds[rng.below(9) as usize];
+    message.reject = rng.below(2) == 0;
+    if message.msg_type == MessageType::MsgAppend {
+        let entry = |data: &[u8]| Entry {
+            term: message.term,
+            data: data.to_vec().into(),
+            ..Entry::default()
+        };
+        let data = [&b""[..], &Request::OPEN.to_bytes(), b"garbage"];
+        let data = &data[..rng.below(4) as usize];
+        message.entries = data.iter().map(|it| entry(it)).collect::<Vec<_>>().into();
+    }
+    message
+}
+
+#[test]
+fn no_message_of_another_process_makes_raft_panic() {
+    let mut taken = 0;
+    for seed in 0..100 {
+        let mut rng = Rng::new(seed);
+        let mut stage = Stage::new(3);
+        let leader = stage.leader();
+        stage.open(leader);
+        for _ in 0..100 {
+            let node = stage.nodes.get_mut(&1).unwrap();
+            for _ in 0..rng.below(4) {
+                let parcel = Parcel {
+                    cluster: 0,
+                    from: 2,
+                    to: 1,
+                    messages: vec![hostile(node, &mut rng)],
+                };
+                let decoded = Parcel::decode(&parcel.to_bytes());
+                let messages = decoded.map_or(Vec::new(), |it| it.messages);
+                taken += messages.len();
+                messages.into_iter().for_each(|it| node.on_message(it));
+            }
+            let (term, place) = (node.term(), node.log().last() + 1);
+            let image = vec![1; rng.below(40) as usize];
+            node.on_snapshot(2, term, (place, term), image);
+            stage.tick(1);
+        }
+    }
+    assert!(taken > 1000, "{taken} messages were taken");
+}
+
+#[test]
+fn entries_that_the_leader_lacks_are_not_confirmed() {
+    let mut stage = Stage::new(3);
+    let leader = stage.leader();
+    stage.open(leader);
+    let node = stage.nodes.get_mut(&leader).unwrap();
+    let other = 1 + leader % 3;
+    let last = node.log().last();
+    node.on_message(Message {
+        msg_type: MessageType::MsgAppendResponse,
+        from: other,
+        term: node.term(),
+        index: last + 1,
+        ..Message::default()
+    });
+    assert_eq!(node.raft.raft.prs().get(other).unwrap().matched, last);
+}
+
+#[test]
+fn a_node_that_has_not_written_its_log_wins_no_votes() {
+    let mut stage = Stage::new(3);
+    let leader = stage.leader();
+    stage.open(leader);
+    let own = 1 + leader % 3;
+    let node = stage.nodes.get_mut(&own).unwrap();
+    let (term, last) = (node.term(), node.log().last());
+    let message = |kind, term| Message {
+        msg_type: kind,
+        from: leader,
+        to: own,
+        term,
+        ..Message::default()
+    };
+    let entry = Entry {
+        term,
+        index: last + 1,
+        ..Entry::default()
+    };
+    node.on_message(Message {
+        log_term: term,
+        index: last,
+        entries: vec![entry].into(),
+        ..message(MessageType::MsgAppend, term)
+    });
+    node.on_message(message(MessageType::MsgTimeoutNow, term));
+    node.on_message(message(MessageType::MsgRequestVoteResponse, term + 1));
+    assert!(!node.leads());
+    assert_eq!((node.role(), node.term()), (Role::Candidate, term + 1));
 }

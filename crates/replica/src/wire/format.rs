@@ -25,6 +25,8 @@ pub const MAX_VALUE: usize = 1 << 20;
 pub const MAX_ADDRESS: usize = 255;
 /// Most replicas of a cluster.
 pub const MAX_MEMBERS: usize = 7;
+/// The largest term or index. No log grows to it, and numbers up to it can be added.
+pub(crate) const MAX_INDEX: u64 = 1 << 62;
 /// Numbers of one client's operations that may be under way at a time.
 pub const WINDOW: u64 = 32;
 

@@ -116,6 +116,9 @@ impl Members {
 
     pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let count = cursor.count(12)?;
+        if count > MAX_MEMBERS {
+            return Err(Malformed);
+        }
         let mut members = Vec::with_capacity(count);
         for _ in 0..count {
             let id = cursor.u64()?;

@@ -4,12 +4,14 @@
 //! The codec is this crate's own, with fixed fields; nothing of the network reaches the parser of
 //! `protobuf`. Messages that a replica gives to itself, proposals and requests to read have no
 //! bytes: clients talk to the leader. Positions of entries follow from that of their message, so a
-//! message cannot have gaps.
+//! message cannot have gaps. Numbers with which Raft would panic, and entries that no replica could
+//! apply, are malformed.
 
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
 use super::cursor::{Cursor, put_count, put_counted, put_words};
-use super::format::{Malformed, VERSION};
+use super::format::{MAX_INDEX, Malformed, VERSION};
+use super::request::{Operation, Request};
 
 /// Kinds of messages, each with its number.
 const KINDS: [(u8, MessageType); 9] = [
@@ -126,7 +128,7 @@ fn put_message(out: &mut Vec<u8>, message: &Message) {
             message.commit,
             message.commit_term,
             message.reject_hint,
-            message.request_snapshot,
+            0,
             0,
         ],
     );
@@ -154,16 +156,41 @@ fn take_message(cursor: &mut Cursor<'_>) -> Result<Message, Malformed> {
         commit: cursor.u64()?,
         commit_term: cursor.u64()?,
         reject_hint: cursor.u64()?,
-        request_snapshot: cursor.u64()?,
         ..Message::default()
     };
-    cursor.zeros::<8>()?;
-    if context > MAX_CONTEXT || (entries > 0 && *kind != MessageType::MsgAppend) {
+    // The request for a snapshot, which no replica makes, and eight bytes for later versions.
+    cursor.zeros::<16>()?;
+    if context > MAX_CONTEXT || !is_in_range(&message) || (entries > 0 && !is_append(&message)) {
         return Err(Malformed);
     }
     message.context = cursor.bytes(context)?.to_vec().into();
     message.entries = take_entries(cursor, entries, &message)?.into();
     Ok(message)
+}
+
+fn is_append(message: &Message) -> bool {
+    message.msg_type == MessageType::MsgAppend
+}
+
+/// Whether Raft can take the numbers. It takes a message of term 0 for one of its own node, and an
+/// append after an entry of term 0 for one that fits anywhere.
+fn is_in_range(message: &Message) -> bool {
+    let numbers = [
+        message.term,
+        message.log_term,
+        message.index,
+        message.commit,
+        message.commit_term,
+        message.reject_hint,
+    ];
+    numbers.iter().all(|it| *it <= MAX_INDEX)
+        && message.term > 0
+        && (message.log_term > 0 || !is_append(message))
+}
+
+/// Whether replicas can apply an entry with these bytes.
+fn is_applicable(data: &[u8]) -> bool {
+    data.is_empty() || Request::decode(data).is_ok_and(|it| it.operation != Operation::Get)
 }
 
 /// Reads the entries of a message. Their terms never decrease, and none is later than the message.
@@ -176,8 +203,8 @@ fn take_entries(
     let (mut term, mut index) = (message.log_term, message.index);
     for _ in 0..count {
         index = index.checked_add(1).ok_or(Malformed)?;
-        let next = cursor.u64()?;
-        if next < term || next > message.term {
+        let (next, data) = (cursor.u64()?, cursor.counted()?);
+        if next < term || next > message.term || !is_applicable(data) {
             return Err(Malformed);
         }
         term = next;
@@ -185,7 +212,7 @@ fn take_entries(
             entry_type: EntryType::EntryNormal,
             term,
             index,
-            data: cursor.counted()?.to_vec().into(),
+            data: data.to_vec().into(),
             ..Entry::default()
         });
     }

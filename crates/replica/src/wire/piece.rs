@@ -2,7 +2,7 @@
 //! the call has no bytes.
 
 use super::cursor::{Cursor, put_words};
-use super::format::{Malformed, VERSION};
+use super::format::{MAX_INDEX, Malformed, VERSION};
 
 /// A part of a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,9 +60,16 @@ impl<'a> Piece<'a> {
             bytes: cursor.0,
         };
         let end = piece.offset.checked_add(piece.bytes.len() as u64);
-        match end.is_some_and(|end| end <= piece.total) {
+        match end.is_some_and(|end| end <= piece.total) && piece.is_in_range() {
             true => Ok(piece),
             false => Err(Malformed),
         }
+    }
+
+    /// Whether Raft can take the numbers: no term is 0, and no entry is of a later term than the
+    /// sender's.
+    fn is_in_range(&self) -> bool {
+        let (index, term) = self.place;
+        term > 0 && term <= self.term && self.term <= MAX_INDEX && index <= MAX_INDEX
     }
 }

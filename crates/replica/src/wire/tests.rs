@@ -124,6 +124,11 @@ fn members_and_status_have_their_bytes() {
     }
 }
 
+/// The bytes of a write.
+fn put() -> Vec<u8> {
+    Request::write(NAME, b"k", Operation::Delete).to_bytes()
+}
+
 fn append() -> Parcel {
     let entry = |term, index, data: &[u8]| Entry {
         term,
@@ -140,7 +145,7 @@ fn append() -> Parcel {
         index: 9,
         commit: 8,
         context: vec![0xcc].into(),
-        entries: vec![entry(5, 10, b"a"), entry(6, 11, b"")].into(),
+        entries: vec![entry(5, 10, &put()), entry(6, 11, b"")].into(),
         ..Message::default()
     };
     let rejection = Message {
@@ -165,11 +170,29 @@ fn append() -> Parcel {
 fn parcels_have_their_bytes() {
     let head = "0100000002000000".to_owned() + &[7, 1, 2].map(word).concat();
     let message = "0100010002000000".to_owned() + &[6, 5, 9, 8, 0, 0, 0, 0].map(word).concat();
-    let entries = "cc".to_owned() + &word(5) + "01000000" + "61" + &word(6) + "00000000";
+    let entries = "cc".to_owned() + &word(5) + "29000000" + &hex(&put()) + &word(6) + "00000000";
     let rejection = "0201000000000000".to_owned() + &[6, 0, 0, 0, 4, 3, 0, 0].map(word).concat();
     let bytes = append().to_bytes();
     assert_eq!(hex(&bytes), head + &message + &entries + &rejection);
     assert_eq!(Parcel::decode(&bytes), Ok(append()));
+}
+
+#[test]
+fn messages_with_which_raft_would_panic_are_refused() {
+    let refuses = |change: &dyn Fn(&mut Message)| {
+        let mut parcel = append();
+        change(&mut parcel.messages[0]);
+        assert_eq!(Parcel::decode(&parcel.to_bytes()), Err(Malformed));
+    };
+    refuses(&|it| (it.term, it.log_term, it.entries) = (0, 0, Vec::new().into()));
+    refuses(&|it| it.log_term = 0);
+    refuses(&|it| it.term = u64::MAX);
+    refuses(&|it| it.index = u64::MAX - 9);
+    refuses(&|it| it.commit = u64::MAX);
+    let get = Request::get(b"key").to_bytes();
+    for data in [b"garbage".to_vec(), get, [put(), vec![0]].concat()] {
+        refuses(&|it| it.entries[0].data = data.clone().into());
+    }
 }
 
 #[test]
@@ -192,6 +215,29 @@ fn pieces_have_their_bytes() {
         "0100000000000000".to_owned() + &words + "656e64"
     );
     assert_eq!(Piece::decode(&bytes), Ok(piece));
+    let sound = piece;
+    for piece in [
+        Piece {
+            place: (9, 0),
+            ..sound
+        },
+        Piece {
+            place: (9, 7),
+            ..sound
+        },
+        Piece {
+            place: (u64::MAX, 5),
+            ..sound
+        },
+        Piece {
+            term: u64::MAX,
+            ..sound
+        },
+    ] {
+        let mut bytes = bytes.clone();
+        piece.encode(&mut bytes);
+        assert_eq!(Piece::decode(&bytes), Err(Malformed), "{piece:?}");
+    }
     bytes.push(0);
     assert_eq!(
         Piece::decode(&bytes),
