@@ -143,6 +143,12 @@ impl Client {
         self.waiting.len() + self.sent.len()
     }
 
+    /// Calls that the client has made.
+    #[must_use]
+    pub const fn calls(&self) -> u64 {
+        self.tags
+    }
+
     /// An address with which the client wants a session. The owner begins to make one, and passes
     /// it to [`Self::on_connecting`], or reports that it cannot to [`Self::on_refused`].
     pub fn wish(&mut self, now: Nanos) -> Option<String> {
@@ -219,12 +225,12 @@ impl Client {
             let Some((lane, session)) = self.way() else {
                 return;
             };
-            let Some(operation) = self.waiting.pop_front() else {
+            let Some(mut operation) = self.waiting.pop_front() else {
                 return;
             };
-            match self.is_named(operation, cx.now()) {
-                Ok(operation) => self.send(operation, lane, session, cx),
-                Err(operation) => self.waiting.push_back(operation),
+            match self.has_name(&mut operation, cx.now()) {
+                true => self.send(operation, lane, session, cx),
+                false => self.waiting.push_back(operation),
             }
         }
     }
@@ -239,11 +245,11 @@ impl Client {
         Some((lane, session))
     }
 
-    /// Gives a write its name. It gets none, and must wait, while the client has none or its window
-    /// is full.
-    fn is_named(&mut self, mut operation: Operation, now: Nanos) -> Result<Operation, Operation> {
+    /// Gives a write its name. False: it gets none, and must wait, while the client has none or its
+    /// window is full.
+    fn has_name(&mut self, operation: &mut Operation, now: Nanos) -> bool {
         if !operation.is_change() || operation.name.is_some() {
-            return Ok(operation);
+            return true;
         }
         match self.identity {
             Identity::None => {
@@ -251,15 +257,15 @@ impl Client {
                 let deadline = now + self.options.deadline;
                 self.waiting.push_back(Operation::opening(deadline));
                 self.is_stirred = true;
-                Err(operation)
+                false
             }
-            Identity::Opening => Err(operation),
-            Identity::Open(_) if self.next_number >= self.first() + WINDOW => Err(operation),
+            Identity::Opening => false,
+            Identity::Open(_) if self.next_number >= self.first() + WINDOW => false,
             Identity::Open(client) => {
                 operation.name = Some((client, self.next_number));
                 self.numbers.insert(self.next_number);
                 self.next_number += 1;
-                Ok(operation)
+                true
             }
         }
     }
@@ -295,7 +301,7 @@ impl Client {
             Err(refused) => {
                 cx.recycle([refused.request, refused.response]);
                 match refused.kind {
-                    CallErrorKind::TooLarge { .. } => self.end(operation, Err(Error::TooLong)),
+                    CallErrorKind::TooLarge { .. } => self.end_failed(operation, Error::TooLong),
                     _ => self.try_later(operation, cx),
                 }
             }
@@ -303,7 +309,8 @@ impl Client {
     }
 
     /// Has an operation wait, and all others with it, for a pause.
-    fn try_later(&mut self, operation: Operation, cx: &mut Cx<'_>) {
+    fn try_later(&mut self, mut operation: Operation, cx: &mut Cx<'_>) {
+        operation.is_redirected = false;
         self.waiting.push_front(operation);
         self.pause_until = cx.now() + self.options.pause;
         self.is_stirred = true;

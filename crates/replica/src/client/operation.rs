@@ -32,8 +32,12 @@ pub(super) struct Operation {
     pub(super) deadline: Nanos,
     /// Client and number of a write that has been sent.
     pub(super) name: Option<(u64, u64)>,
-    /// Times that it was sent.
+    /// Calls of it that a replica may have taken.
     pub(super) attempts: u32,
+    /// Replicas in a row that could not read it.
+    pub(super) refusals: usize,
+    /// It was sent to another replica without a pause.
+    pub(super) is_redirected: bool,
     /// The lane on which it was sent last.
     pub(super) lane: usize,
     /// Bytes of the answer for which there is room.
@@ -67,6 +71,8 @@ impl Operation {
             deadline,
             name: None,
             attempts: 0,
+            refusals: 0,
+            is_redirected: false,
             lane: 0,
             room: Answer::HEAD + value.max(wire::MAX_ADDRESS),
         })
@@ -81,6 +87,8 @@ impl Operation {
             deadline,
             name: None,
             attempts: 0,
+            refusals: 0,
+            is_redirected: false,
             lane: 0,
             room: Answer::HEAD + wire::MAX_ADDRESS,
         }
@@ -88,6 +96,11 @@ impl Operation {
 
     pub(super) const fn is_change(&self) -> bool {
         matches!(self.kind, Kind::Change(_))
+    }
+
+    /// Whether the cluster may make a change for it, or has made it.
+    pub(super) const fn may_change(&self) -> bool {
+        self.is_change() && self.attempts > 0
     }
 
     pub(super) fn to_bytes(&self, name: Option<Name>) -> Vec<u8> {

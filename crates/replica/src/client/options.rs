@@ -53,19 +53,20 @@ pub struct End {
     pub result: Result<Answer, Error>,
 }
 
-/// The reason why an operation has no answer.
+/// The reason why an operation has no answer. After all of them but [`Error::Unknown`] the
+/// operation has changed nothing, and never will.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// The key is empty or longer than [`MAX_KEY`](crate::MAX_KEY).
     BadKey,
     /// The value is longer than [`MAX_VALUE`](crate::MAX_VALUE), or than the session's messages.
     TooLong,
-    /// No leader has answered before the deadline. The operation has changed nothing, and never
-    /// will.
+    /// No leader has answered before the deadline.
     Unavailable,
-    /// No leader has answered before the deadline. The change may be made, or not.
+    /// No leader has answered before the deadline, or not as this protocol demands. The change may
+    /// be made, or not.
     Unknown,
-    /// The replica does not speak this protocol, or another version of it.
+    /// None of the replicas speaks this version of the protocol.
     Incompatible,
 }
 
@@ -76,7 +77,7 @@ impl std::fmt::Display for Error {
             Self::TooLong => "a value has 1 MiB at most",
             Self::Unavailable => "no leader has answered; nothing has changed",
             Self::Unknown => "no leader has answered; the change may be made, or not",
-            Self::Incompatible => "the replica does not speak this version of the protocol",
+            Self::Incompatible => "no replica speaks this version of the protocol",
         })
     }
 }

@@ -18,7 +18,7 @@ impl Client {
         match done.result {
             Ok(()) => match Answer::decode(done.response.data()) {
                 Ok(answer) => self.on_answer(operation, answer, cx),
-                Err(_) => self.end(operation, Err(Error::Incompatible)),
+                Err(_) => self.end_failed(operation, Error::Incompatible),
             },
             Err(error) => self.on_failure(operation, error, cx),
         }
@@ -27,7 +27,8 @@ impl Client {
         None
     }
 
-    fn on_answer(&mut self, operation: Operation, answer: Answer, cx: &mut Cx<'_>) {
+    fn on_answer(&mut self, mut operation: Operation, answer: Answer, cx: &mut Cx<'_>) {
+        operation.refusals = 0;
         match (&operation.kind, &answer) {
             (Kind::Open, Answer::Opened(client)) => {
                 self.identity = Identity::Open(*client);
@@ -42,21 +43,28 @@ impl Client {
                 self.on_moved(operation, leader, cx);
             }
             (_, Answer::Busy) => self.repeat(operation, cx),
-            (Kind::Change(_), Answer::Expired) => self.on_expired(operation, cx),
-            _ => self.end(operation, Err(Error::Incompatible)),
+            // A misnamed write has the name of another client, of an earlier cluster perhaps.
+            (Kind::Change(_), Answer::Expired | Answer::Misnamed) => {
+                self.on_expired(operation, cx);
+            }
+            _ => self.end_failed(operation, Error::Incompatible),
         }
     }
 
     /// A replica does not lead, and perhaps knows the lane to the leader.
-    fn on_moved(&mut self, operation: Operation, leader: Option<usize>, cx: &mut Cx<'_>) {
-        match leader.filter(|leader| *leader != operation.lane) {
-            Some(leader) if operation.deadline > cx.now() => {
-                self.leader = leader;
-                self.is_stirred = true;
-                self.waiting.push_front(operation);
-            }
-            _ => self.on_silent(operation, cx),
+    fn on_moved(&mut self, mut operation: Operation, leader: Option<usize>, cx: &mut Cx<'_>) {
+        let can_ask = |lane: &usize| *lane != operation.lane && self.lanes.open(*lane).is_some();
+        let Some(leader) = leader.filter(can_ask) else {
+            return self.on_silent(operation, cx);
+        };
+        self.leader = leader;
+        // Two replicas may take each other for the leader for a while.
+        if operation.is_redirected || operation.deadline <= cx.now() {
+            return self.repeat(operation, cx);
         }
+        operation.is_redirected = true;
+        self.is_stirred = true;
+        self.waiting.push_front(operation);
     }
 
     /// A replica has not answered, or does not know the leader.
@@ -104,18 +112,36 @@ impl Client {
                 self.waiting.push_front(operation);
             }
             RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _) => {
-                self.end(operation, Err(Error::Incompatible));
+                operation.attempts -= 1;
+                self.on_unreadable(operation, cx);
             }
-            RpcError::TooLarge { .. } => self.end(operation, Err(Error::TooLong)),
+            RpcError::TooLarge { .. } => {
+                operation.attempts -= 1;
+                self.end_failed(operation, Error::TooLong);
+            }
             _ => self.on_silent(operation, cx),
+        }
+    }
+
+    /// A replica cannot read an operation. Others may be of another version.
+    fn on_unreadable(&mut self, mut operation: Operation, cx: &mut Cx<'_>) {
+        operation.refusals += 1;
+        match operation.refusals < self.lanes.len() {
+            true => self.on_silent(operation, cx),
+            false => self.end_failed(operation, Error::Incompatible),
         }
     }
 
     /// Ends an operation whose deadline has passed.
     pub(super) fn end_late(&mut self, operation: Operation) {
-        let error = match operation.is_change() && operation.attempts > 0 {
+        self.end_failed(operation, Error::Unavailable);
+    }
+
+    /// Ends an operation with an error, or with [`Error::Unknown`] if it may have changed a key.
+    pub(super) fn end_failed(&mut self, operation: Operation, error: Error) {
+        let error = match operation.may_change() {
             true => Error::Unknown,
-            false => Error::Unavailable,
+            false => error,
         };
         self.end(operation, Err(error));
     }
@@ -134,7 +160,7 @@ impl Client {
             let writes = self.take_waiting(Operation::is_change);
             writes
                 .into_iter()
-                .for_each(|it| self.end(it, result.clone()));
+                .for_each(|it| self.end_failed(it, Error::Incompatible));
         }
     }
 }

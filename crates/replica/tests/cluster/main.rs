@@ -8,6 +8,7 @@
 //! | `record.rs` | the operations with their times and outcomes; one key, as it should behave |
 //! | `processes.rs` | the simulated replicas and clients |
 //! | `judge.rs` | the invariants of Raft |
+//! | `scripted.rs` | a client, and replicas that answer by a script |
 //! | `stage.rs` | sessions, faults, and the run of a seed |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -15,6 +16,7 @@
 mod judge;
 mod processes;
 mod record;
+mod scripted;
 mod stage;
 
 use stage::{Bug, Sum, run_seed};

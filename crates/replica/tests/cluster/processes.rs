@@ -45,7 +45,7 @@ pub(crate) struct ClientNode {
     is_reader: bool,
 }
 
-fn options() -> Config {
+pub(crate) fn options() -> Config {
     Config {
         readable_buffers: true,
         pool_bytes: 32 << 20,
@@ -54,7 +54,7 @@ fn options() -> Config {
 }
 
 /// Takes an endpoint's reports. The stage ends sessions itself; a question gets no answer.
-fn take_reports<App>(rpc: &mut Rpc<App>) {
+pub(crate) fn take_reports<App>(rpc: &mut Rpc<App>) {
     while let Some(report) = rpc.lifecycle().take_report() {
         if let Report::Question(question) = report {
             rpc.lifecycle()
