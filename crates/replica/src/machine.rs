@@ -26,6 +26,8 @@ pub(crate) struct Machine {
     clients: Clients,
     /// The index of the last entry that was applied.
     applied: u64,
+    /// The name of the cluster.
+    cluster: u64,
     /// Repeated writes are applied again.
     #[cfg(feature = "mutants")]
     repeats: bool,
@@ -35,12 +37,13 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The state before the entry after `applied`, without items.
-    pub(crate) fn new(applied: u64) -> Self {
+    /// The state of a cluster before the entry after `applied`, without items.
+    pub(crate) fn new(applied: u64, cluster: u64) -> Self {
         Self {
             items: BTreeMap::new(),
             clients: Clients::default(),
             applied,
+            cluster,
             #[cfg(feature = "mutants")]
             repeats: false,
             #[cfg(feature = "mutants")]
@@ -96,10 +99,7 @@ impl Machine {
     fn run(&mut self, index: u64, entry: &[u8], request: &Request<'_>) -> Answer {
         let Some(name) = request.name else {
             return match request.operation {
-                Operation::Open => {
-                    self.clients.open(index);
-                    Answer::Opened(index)
-                }
+                Operation::Open => Answer::Opened(self.open(index)),
                 // No replica proposes a get.
                 _ => self.get(request.key),
             };
@@ -113,6 +113,14 @@ impl Machine {
         let answer = self.write(index, request);
         self.clients.note(name, entry, &answer);
         answer
+    }
+
+    /// Opens a client. Its name is that of no client of another cluster at the same addresses, so
+    /// that one's writes are refused. It is not 0, which names no client.
+    fn open(&mut self, index: u64) -> u64 {
+        let client = index.wrapping_add(self.cluster).max(1);
+        self.clients.open(client, index);
+        client
     }
 
     fn write(&mut self, index: u64, request: &Request<'_>) -> Answer {

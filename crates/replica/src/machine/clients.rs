@@ -1,6 +1,6 @@
 //! The records of clients, by which a repeated write is recognised (Raft dissertation §6.3).
 //!
-//! A client opens itself with an entry, whose index is its name. Its record has the answers of
+//! A client opens itself with an entry, whose index and cluster make its name. Its record has the answers of
 //! writes that the client may repeat. Records are bounded: when there are [`MAX_CLIENTS`], the
 //! client whose last entry is the oldest leaves. A write of a client without a record is never
 //! applied, because it may be a repeat. Called by `machine`.
@@ -38,15 +38,15 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Opens the client whose name is the index of this entry.
-    pub(super) fn open(&mut self, index: u64) {
+    /// Opens a client with the entry of this index.
+    pub(super) fn open(&mut self, client: u64, index: u64) {
         let record = Record {
             first: 1,
             writes: BTreeMap::new(),
             last: index,
         };
-        self.records.insert(index, record);
-        self.order.insert(index, index);
+        self.records.insert(client, record);
+        self.order.insert(index, client);
         if self.records.len() > MAX_CLIENTS
             && let Some((_, oldest)) = self.order.pop_first()
         {

@@ -31,7 +31,7 @@ impl Machine {
 
     /// Whether the bytes are the image of a state after the entry of this index.
     pub(crate) fn is_image(image: &[u8], index: u64) -> bool {
-        let mut state = Self::new(0);
+        let mut state = Self::new(0, 0);
         state.restore(image).is_ok() && state.applied == index
     }
 

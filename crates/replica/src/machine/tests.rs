@@ -11,7 +11,7 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         Self {
-            machine: Machine::new(1),
+            machine: Machine::new(1, 0),
             index: 1,
         }
     }
@@ -136,10 +136,31 @@ fn the_client_that_was_silent_longest_leaves_and_its_writes_are_refused() {
 }
 
 #[test]
+fn a_write_of_another_cluster_is_refused_although_its_numbers_fit() {
+    let stage_of = |cluster| Stage {
+        machine: Machine::new(1, cluster),
+        index: 1,
+    };
+    let (mut before, mut after) = (stage_of(u64::MAX), stage_of(70));
+    assert_eq!(before.apply(&Request::OPEN), Answer::Opened(1));
+    assert_eq!(after.apply(&Request::OPEN), Answer::Opened(72));
+    assert_eq!(
+        after.write((1, 1, 1), Operation::Put(b"old")),
+        Answer::Expired
+    );
+    assert_eq!(
+        after.write((72, 1, 1), Operation::Put(b"new")),
+        Answer::Written(4)
+    );
+    let mut last = stage_of(0_u64.wrapping_sub(2));
+    assert_eq!(last.apply(&Request::OPEN), Answer::Opened(1), "not 0");
+}
+
+#[test]
 fn an_entry_of_another_version_changes_nothing() {
-    let mut machine = Machine::new(1);
+    let mut machine = Machine::new(1, 0);
     assert_eq!(machine.apply(2, b"\x02abc"), Err(Malformed));
-    assert_eq!(machine, Machine::new(1));
+    assert_eq!(machine, Machine::new(1, 0));
     assert_eq!(machine.apply(2, b""), Ok(Answer::Missing));
     assert_eq!(machine.applied(), 2);
 }
@@ -154,7 +175,7 @@ fn an_image_has_the_whole_state() {
     stage.write((3, 2, 1), Operation::Delete);
     stage.write((2, 2, 1), Operation::Put(b"c"));
     let image = stage.machine.to_image();
-    let mut other = Machine::new(1);
+    let mut other = Machine::new(1, 0);
     other.restore(&image).unwrap();
     assert_eq!(other, stage.machine);
     for len in 0..image.len() {

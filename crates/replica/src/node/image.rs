@@ -16,7 +16,7 @@ impl Image {
     #[must_use]
     pub fn first(members: &Members) -> Self {
         let log = Log::new(members);
-        let machine = Machine::new(log.base());
+        let machine = Machine::new(log.base(), members.cluster());
         Self { log, machine }
     }
 
