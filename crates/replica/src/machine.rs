@@ -11,7 +11,7 @@ mod image;
 use std::collections::BTreeMap;
 
 use crate::wire::{Answer, Malformed, Name, Operation, Request};
-use clients::Clients;
+use clients::{Clients, MAX_CLIENTS};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Item {
@@ -41,7 +41,7 @@ impl Machine {
     pub(crate) fn new(applied: u64, cluster: u64) -> Self {
         Self {
             items: BTreeMap::new(),
-            clients: Clients::default(),
+            clients: Clients::new(MAX_CLIENTS),
             applied,
             cluster,
             #[cfg(feature = "mutants")]
@@ -49,6 +49,11 @@ impl Machine {
             #[cfg(feature = "mutants")]
             forgets_clients: false,
         }
+    }
+
+    /// Keeps the records of this number of clients from now on.
+    pub(crate) fn remember(&mut self, clients: usize) {
+        self.clients = Clients::new(clients);
     }
 
     /// Plants the bug that a repeated write is applied again.
@@ -73,10 +78,16 @@ impl Machine {
         self.items.len()
     }
 
+    /// The item of a key: its version and value.
+    pub(crate) fn item(&self, key: &[u8]) -> Option<(u64, &[u8])> {
+        let item = self.items.get(key)?;
+        Some((item.version, &item.value))
+    }
+
     /// The item of a key, as an answer.
-    pub(crate) fn get(&self, key: &[u8]) -> Answer {
-        match self.items.get(key) {
-            Some(item) => Answer::Found(item.version, item.value.clone()),
+    fn get(&self, key: &[u8]) -> Answer {
+        match self.item(key) {
+            Some((version, value)) => Answer::Found(version, value.to_vec()),
             None => Answer::Missing,
         }
     }
@@ -150,9 +161,14 @@ impl Machine {
 fn meaning(entry: &[u8]) -> u64 {
     const FIRST: std::ops::Range<usize> = 24..32;
     let (head, tail) = (&entry[..FIRST.start], &entry[FIRST.end..]);
-    // FNV-1a: it tells a client's mistake from a repeat, and guards against nothing else.
+    // It tells a client's mistake from a repeat, and guards against nothing else.
+    fnv(head.iter().chain(tail))
+}
+
+/// FNV-1a.
+fn fnv<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    head.iter().chain(tail).fold(0xcbf2_9ce4_8422_2325, mix)
+    bytes.fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 #[cfg(test)]

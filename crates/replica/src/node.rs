@@ -45,6 +45,7 @@ pub struct Node<A> {
     waiting: Waiting<A>,
     pace: Pace,
     restores: u64,
+    contradictions: u64,
     options: Options,
 }
 
@@ -56,6 +57,9 @@ pub struct Output<A> {
     /// Operations that have ended, each with its answer. [`Answer::Moved`] has no address: the
     /// node does not know any.
     pub answers: Vec<(A, Answer)>,
+    /// Gets that have ended, each with its key. Their answers are the items of [`Node::item`] before
+    /// the next run, so no value is copied before its answer is written.
+    pub gets: Vec<(A, Vec<u8>)>,
 }
 
 impl<A> Default for Output<A> {
@@ -63,6 +67,7 @@ impl<A> Default for Output<A> {
         Self {
             messages: Vec::new(),
             answers: Vec::new(),
+            gets: Vec::new(),
         }
     }
 }
@@ -96,6 +101,7 @@ impl<A> Node<A> {
             waiting: Waiting::new(options.operations),
             pace: Pace::default(),
             restores: 0,
+            contradictions: 0,
             options,
         }
     }
@@ -115,8 +121,13 @@ impl<A> Node<A> {
             self.raft.raft.vote = 0;
             self.raft.raft.leader_id = 0;
         }
-        let is_of_member = self.raft.raft.prs().get(message.from).is_some();
-        if is_of_member && guard::fits(&self.raft.raft, &message) {
+        let raft = &self.raft.raft;
+        if raft.prs().get(message.from).is_none() || guard::is_early(raft, &message) {
+            return;
+        }
+        if guard::contradicts(raft, &message) {
+            self.contradictions += 1;
+        } else {
             // The only errors are those of messages that come too late.
             let _ = self.raft.step(message);
         }
@@ -183,7 +194,7 @@ impl<A> Node<A> {
             let ready = self.raft.ready();
             self.take(ready, out);
         }
-        self.answer_gets(out);
+        self.waiting.answer_gets(self.machine.applied(), out);
         self.waiting.refuse(out);
         self.tend_log();
     }
@@ -228,6 +239,19 @@ impl<A> Node<A> {
         self.machine.applied()
     }
 
+    /// The item of a key: its version and value.
+    #[must_use]
+    pub fn item(&self, key: &[u8]) -> Option<(u64, &[u8])> {
+        self.machine.item(key)
+    }
+
+    /// A digest of the items and the records of clients. Replicas that have applied the same entries
+    /// have the same; for checks, because it reads all of them.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.machine.digest()
+    }
+
     /// Keys that have an item.
     #[must_use]
     pub fn keys(&self) -> usize {
@@ -238,6 +262,13 @@ impl<A> Node<A> {
     #[must_use]
     pub const fn restores(&self) -> u64 {
         self.restores
+    }
+
+    /// Messages that were dropped because they contradict the log. Another process has sent them, or
+    /// the log has lost entries.
+    #[must_use]
+    pub const fn contradictions(&self) -> u64 {
+        self.contradictions
     }
 
     /// The log.
@@ -365,12 +396,6 @@ impl<A> Node<A> {
     fn is_sending_snapshot(&self) -> bool {
         let mut others = self.raft.raft.prs().iter();
         self.leads() && others.any(|(_, other)| other.state == ProgressState::Snapshot)
-    }
-
-    fn answer_gets(&mut self, out: &mut Output<A>) {
-        let machine = &self.machine;
-        let get = |key: &[u8]| machine.get(key);
-        self.waiting.answer_gets(machine.applied(), get, out);
     }
 
     /// Answers puts that are in this log alone, for a planted bug.

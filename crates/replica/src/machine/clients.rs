@@ -11,7 +11,7 @@ use super::{Name, meaning};
 use crate::wire::cursor::{Cursor, put_count, put_words};
 use crate::wire::{Answer, Malformed, WINDOW};
 
-/// The most clients with a record.
+/// The most clients with a record, except in some checks.
 pub(crate) const MAX_CLIENTS: usize = 8192;
 
 /// A write that was applied.
@@ -30,14 +30,25 @@ struct Record {
     last: u64,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Clients {
+    /// The most clients with a record.
+    most: usize,
     records: BTreeMap<u64, Record>,
     /// Clients by their last entries.
     order: BTreeMap<u64, u64>,
 }
 
 impl Clients {
+    /// Records of at most this number of clients.
+    pub(super) const fn new(most: usize) -> Self {
+        Self {
+            most,
+            records: BTreeMap::new(),
+            order: BTreeMap::new(),
+        }
+    }
+
     /// Opens a client with the entry of this index.
     pub(super) fn open(&mut self, client: u64, index: u64) {
         let record = Record {
@@ -47,7 +58,7 @@ impl Clients {
         };
         self.records.insert(client, record);
         self.order.insert(index, client);
-        if self.records.len() > MAX_CLIENTS
+        if self.records.len() > self.most
             && let Some((_, oldest)) = self.order.pop_first()
         {
             self.records.remove(&oldest);
@@ -101,9 +112,9 @@ impl Clients {
         }
     }
 
-    /// Reads the bytes of all records.
-    pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        let mut clients = Self::default();
+    /// Reads the bytes of all records, with the limit of these ones.
+    pub(super) fn take(&self, cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let mut clients = Self::new(self.most);
         for _ in 0..cursor.count(28)? {
             let client = cursor.u64()?;
             let (first, last) = (cursor.u64()?, cursor.u64()?);

@@ -12,6 +12,19 @@ use crate::wire::{MAX_KEY, MAX_VALUE, Malformed, VERSION};
 impl Machine {
     /// The bytes of the state.
     pub(crate) fn to_image(&self) -> Vec<u8> {
+        #[cfg(feature = "mutants")]
+        if self.forgets_clients {
+            return self.image_with(&Clients::new(0));
+        }
+        self.image_with(&self.clients)
+    }
+
+    /// A digest of the state.
+    pub(crate) fn digest(&self) -> u64 {
+        super::fnv(self.image_with(&self.clients).iter())
+    }
+
+    fn image_with(&self, clients: &Clients) -> Vec<u8> {
         let mut image = vec![VERSION, 0, 0, 0, 0, 0, 0, 0];
         put_words(&mut image, &[self.applied]);
         put_count(&mut image, self.items.len());
@@ -20,12 +33,7 @@ impl Machine {
             put_counted(&mut image, key);
             put_counted(&mut image, &item.value);
         }
-        #[cfg(feature = "mutants")]
-        if self.forgets_clients {
-            Clients::default().put(&mut image);
-            return image;
-        }
-        self.clients.put(&mut image);
+        clients.put(&mut image);
         image
     }
 
@@ -47,7 +55,7 @@ impl Machine {
         cursor.zeros::<7>()?;
         let applied = cursor.u64()?;
         let items = take_items(&mut cursor)?;
-        let clients = Clients::take(&mut cursor)?;
+        let clients = self.clients.take(&mut cursor)?;
         cursor.end()?;
         self.applied = applied;
         self.items = items;

@@ -8,16 +8,22 @@ use raft::eraftpb::{Message, MessageType};
 
 use crate::log::Log;
 
-/// Whether a message can come from a member, as far as this node's log shows.
-pub(super) fn fits(raft: &Raft<Log>, message: &Message) -> bool {
+/// Whether a message of a member contradicts this node's log. One of an earlier term does not: the
+/// log may have changed since, and Raft ignores it.
+pub(super) fn contradicts(raft: &Raft<Log>, message: &Message) -> bool {
     let last = raft.raft_log.last_index();
     match message.msg_type {
         // A leader names no entry as committed that its follower has not confirmed.
-        MessageType::MsgHeartbeat => message.commit <= last,
+        MessageType::MsgHeartbeat => message.term >= raft.term && message.commit > last,
         // A follower confirms or rejects entries that the leader has.
-        MessageType::MsgAppendResponse => message.index <= last,
-        // A candidate has written its log before it asks for votes.
-        MessageType::MsgRequestVoteResponse => raft.raft_log.persisted == last,
-        _ => true,
+        MessageType::MsgAppendResponse => message.term == raft.term && message.index > last,
+        _ => false,
     }
+}
+
+/// Whether a message is a vote for a node that has not written its log. A candidate writes it before
+/// it asks for votes, so it has taken entries of a leader since, or the vote answers no question.
+pub(super) fn is_early(raft: &Raft<Log>, message: &Message) -> bool {
+    message.msg_type == MessageType::MsgRequestVoteResponse
+        && raft.raft_log.persisted < raft.raft_log.last_index()
 }

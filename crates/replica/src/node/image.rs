@@ -20,6 +20,14 @@ impl Image {
         Self { log, machine }
     }
 
+    /// The same node, which keeps the records of this number of clients and has none yet; for checks.
+    /// All replicas of a cluster need the same number.
+    #[must_use]
+    pub fn remember(mut self, clients: usize) -> Self {
+        self.machine.remember(clients);
+        self
+    }
+
     pub(super) fn new(log: Log, machine: &Machine) -> Self {
         let machine = machine.clone();
         Self { log, machine }

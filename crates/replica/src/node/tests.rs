@@ -52,6 +52,11 @@ impl Stage {
             let answers = out.answers.into_iter();
             self.answers
                 .extend(answers.map(|(asker, answer)| (*id, asker, answer)));
+            for (asker, key) in out.gets {
+                let (version, value) = node.item(&key).expect("tests get what they have put");
+                let answer = Answer::Found(version, value.to_vec());
+                self.answers.push((*id, asker, answer));
+            }
         }
         let is_idle = messages.is_empty();
         for message in messages {

@@ -124,20 +124,15 @@ impl<A> Waiting<A> {
         self.confirmed.push_back((index, gets));
     }
 
-    /// Answers the gets whose index is applied.
-    pub(super) fn answer_gets(
-        &mut self,
-        applied: u64,
-        get: impl Fn(&[u8]) -> Answer,
-        out: &mut Output<A>,
-    ) {
+    /// Ends the gets whose index is applied.
+    pub(super) fn answer_gets(&mut self, applied: u64, out: &mut Output<A>) {
         while let Some((index, _)) = self.confirmed.front()
             && *index <= applied
             && let Some((_, gets)) = self.confirmed.pop_front()
         {
             self.under_way -= gets.len();
-            let answers = gets.into_iter().map(|it| (it.asker, get(&it.key)));
-            out.answers.extend(answers);
+            out.gets
+                .extend(gets.into_iter().map(|it| (it.asker, it.key)));
         }
     }
 

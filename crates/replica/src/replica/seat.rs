@@ -3,7 +3,7 @@
 //! A parcel of another member is answered in the run that it starts, with all messages for that
 //! member that answer others: so a follower's answer to an append is the response of the call that
 //! has brought it (eRPC §7.1). All other messages travel in calls of their own, one for each member
-//! and run. A call that fails tells Raft that messages may be lost. Called by `replica`.
+//! and run, or several if they are long: long calls would miss their deadline. A call that fails tells Raft that messages may be lost. Called by `replica`.
 
 use dunlin_core::{CallOptions, Cx, Done, Nanos, SessionEvent, Tag, Ticket};
 use raft::eraftpb::{Message, MessageType};
@@ -65,6 +65,8 @@ pub(super) struct Seat {
     receiving: Option<Receiving>,
     received: Option<Received>,
     piece_bytes: usize,
+    /// Most bytes of a parcel with several messages.
+    parcel_bytes: usize,
     /// Something has come in since the last run.
     is_stirred: bool,
     output: Output<Ticket>,
@@ -96,6 +98,7 @@ impl Seat {
             receiving: None,
             received: None,
             piece_bytes: options.piece_bytes,
+            parcel_bytes: usize::try_from(options.append_bytes).unwrap_or(usize::MAX),
             is_stirred: true,
             output: Output::default(),
             members,
@@ -296,10 +299,13 @@ impl Seat {
             self.peers[lane].sending = Some(Sending::new(message));
         }
         self.send_piece(own, lane, cx);
-        parcel.messages = take_if(messages, usize::MAX, |it| it.to == to);
-        parcel.messages.retain(Parcel::carries);
-        if !parcel.messages.is_empty() && !self.call(lane, &parcel, cx) {
-            self.node.on_unreachable(to);
+        let mut rest = take_if(messages, usize::MAX, |it| it.to == to);
+        rest.retain(Parcel::carries);
+        for part in Parcel::split(rest, self.parcel_bytes) {
+            parcel.messages = part;
+            if !self.call(lane, &parcel, cx) {
+                self.node.on_unreachable(to);
+            }
         }
     }
 
@@ -380,6 +386,12 @@ impl Seat {
             }
             // The client may have given up.
             let _ = cx.reply(ticket, answer.size(), |out| answer.encode(out));
+        }
+        for (ticket, key) in output.gets.drain(..) {
+            let item = self.node.item(&key);
+            let _ = cx.reply(ticket, Answer::size_of(item), |out| {
+                Answer::encode_item(item, out)
+            });
         }
     }
 }

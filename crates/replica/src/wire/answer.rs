@@ -3,6 +3,9 @@
 use super::cursor::Cursor;
 use super::format::{MAX_ADDRESS, MAX_VALUE, Malformed, VERSION};
 
+const FOUND: u8 = 1;
+const MISSING: u8 = 2;
+
 /// The answer of a replica to an operation of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
@@ -36,8 +39,8 @@ impl Answer {
 
     const fn kind(&self) -> u8 {
         match self {
-            Self::Found(..) => 1,
-            Self::Missing => 2,
+            Self::Found(..) => FOUND,
+            Self::Missing => MISSING,
             Self::Written(_) => 3,
             Self::Differs(_) => 4,
             Self::Deleted(_) => 5,
@@ -70,11 +73,20 @@ impl Answer {
             | Self::Opened(number) => (*number, &b""[..]),
             Self::Missing | Self::Expired | Self::Busy | Self::Misnamed => (0, &b""[..]),
         };
-        let (head, tail) = out.split_at_mut(Self::HEAD);
-        head.fill(0);
-        head[..2].copy_from_slice(&[VERSION, self.kind()]);
-        head[8..].copy_from_slice(&number.to_le_bytes());
-        tail.copy_from_slice(bytes);
+        put(self.kind(), number, bytes, out);
+    }
+
+    /// The length of the answer to a get of an item, which has a version and a value.
+    pub(crate) fn size_of(item: Option<(u64, &[u8])>) -> usize {
+        Self::HEAD + item.map_or(0, |(_, value)| value.len())
+    }
+
+    /// Writes the answer to a get into `out`, which has its length.
+    pub(crate) fn encode_item(item: Option<(u64, &[u8])>, out: &mut [u8]) {
+        match item {
+            Some((version, value)) => put(FOUND, version, value, out),
+            None => put(MISSING, 0, b"", out),
+        }
     }
 
     /// Reads an answer.
@@ -112,4 +124,12 @@ impl Answer {
             _ => return Err(Malformed),
         })
     }
+}
+
+fn put(kind: u8, number: u64, bytes: &[u8], out: &mut [u8]) {
+    let (head, tail) = out.split_at_mut(Answer::HEAD);
+    head.fill(0);
+    head[..2].copy_from_slice(&[VERSION, kind]);
+    head[8..].copy_from_slice(&number.to_le_bytes());
+    tail.copy_from_slice(bytes);
 }

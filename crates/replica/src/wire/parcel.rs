@@ -68,15 +68,33 @@ impl Parcel {
                 .is_none_or(|it| it.data.is_empty())
     }
 
+    /// Splits messages for parcels of at most this length. A message that is longer by itself gets a
+    /// parcel of its own.
+    pub(crate) fn split(messages: Vec<Message>, most: usize) -> Vec<Vec<Message>> {
+        let mut parts: Vec<Vec<Message>> = Vec::new();
+        let mut size = HEAD;
+        for message in messages {
+            let own = size_of(&message);
+            size += own;
+            match parts.last_mut() {
+                Some(part) if size <= most => part.push(message),
+                _ => {
+                    size = HEAD + own;
+                    parts.push(vec![message]);
+                }
+            }
+        }
+        parts
+    }
+
     /// The bytes of the parcel.
     ///
     /// # Panics
     /// If a message has no bytes; see [`Self::carries`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let entries = self.messages.iter().flat_map(|message| &message.entries);
-        let data: usize = entries.map(|entry| ENTRY + entry.data.len()).sum();
-        let mut bytes = Vec::with_capacity(Self::room(self.messages.len()) + data);
+        let size: usize = self.messages.iter().map(size_of).sum();
+        let mut bytes = Vec::with_capacity(HEAD + size);
         bytes.extend_from_slice(&[VERSION, 0, 0, 0]);
         put_count(&mut bytes, self.messages.len());
         put_words(&mut bytes, &[self.cluster, self.from, self.to]);
@@ -111,6 +129,13 @@ impl Parcel {
         cursor.end()?;
         Ok(parcel)
     }
+}
+
+/// The bytes of a message.
+fn size_of(message: &Message) -> usize {
+    let entries = message.entries.iter();
+    let data: usize = entries.map(|entry| ENTRY + entry.data.len()).sum();
+    MESSAGE + message.context.len() + data
 }
 
 fn put_message(out: &mut Vec<u8>, message: &Message) {

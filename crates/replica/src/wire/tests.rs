@@ -77,6 +77,14 @@ fn answers_have_their_bytes() {
         assert_eq!(hex(&bytes), expected, "{answer:?}");
         assert_eq!(Answer::decode(&bytes), Ok(answer));
     }
+    for item in [Some((3, &b"v"[..])), None] {
+        let mut bytes = vec![0xff; Answer::size_of(item)];
+        Answer::encode_item(item, &mut bytes);
+        let answer = item.map_or(Answer::Missing, |(version, value)| {
+            Answer::Found(version, value.to_vec())
+        });
+        assert_eq!(Answer::decode(&bytes), Ok(answer));
+    }
 }
 
 fn members() -> Members {
@@ -193,6 +201,28 @@ fn messages_with_which_raft_would_panic_are_refused() {
     for data in [b"garbage".to_vec(), get, [put(), vec![0]].concat()] {
         refuses(&|it| it.entries[0].data = data.clone().into());
     }
+}
+
+#[test]
+fn long_messages_travel_apart_and_short_ones_together() {
+    let long = append().messages[0].clone();
+    let short = append().messages[1].clone();
+    let one = |message: &Message| Parcel {
+        messages: vec![message.clone()],
+        ..append()
+    };
+    let most = one(&long).to_bytes().len() + one(&short).to_bytes().len();
+    let messages = [&short, &long, &long, &short, &short];
+    let messages = messages.map(Message::clone).to_vec();
+    let lengths = |most| -> Vec<usize> {
+        let parts = Parcel::split(messages.clone(), most);
+        assert_eq!(parts.concat(), messages);
+        parts.iter().map(Vec::len).collect()
+    };
+    assert_eq!(lengths(most), [2, 2, 1]);
+    assert_eq!(lengths(usize::MAX), [5]);
+    assert_eq!(lengths(0), [1; 5]);
+    assert_eq!(Parcel::split(Vec::new(), most).len(), 0);
 }
 
 #[test]
