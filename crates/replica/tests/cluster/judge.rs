@@ -1,10 +1,10 @@
 //! Invariants of a cluster, checked while it runs: one leader a term, logs that match, no committed
-//! entry lost (Raft, figure 3).
+//! entry lost (Raft, figure 3), and one state after each entry.
 
 use std::collections::BTreeMap;
 
 use dunlin_core::Ticket;
-use dunlin_replica::{Log, Node};
+use dunlin_replica::{Log, Node, Request};
 
 /// Term and bytes of an entry.
 type Entry = (u64, Vec<u8>);
@@ -14,8 +14,12 @@ pub(crate) struct Judge {
     leaders: BTreeMap<u64, u64>,
     /// Committed entries by their indices.
     committed: BTreeMap<u64, Entry>,
+    /// Digests of the state after an entry, by its index.
+    states: BTreeMap<u64, u64>,
     /// The last index of each replica that was compared.
     compared: BTreeMap<u64, u64>,
+    /// The last entry that each replica had applied when its state was compared.
+    applied: BTreeMap<u64, u64>,
     /// Snapshots that each process has gone on from, and their sum over all processes.
     restores: BTreeMap<u64, u64>,
     snapshots: u64,
@@ -32,6 +36,13 @@ impl Judge {
         self.snapshots
     }
 
+    /// Entries that gave a client its name.
+    pub(crate) fn names(&self) -> u64 {
+        let open = Request::OPEN.to_bytes();
+        let names = self.committed.values().filter(|(_, bytes)| *bytes == open);
+        names.count() as u64
+    }
+
     /// The last index that a replica knew to be committed.
     pub(crate) fn last(&self) -> u64 {
         self.committed.keys().last().copied().unwrap_or(0)
@@ -40,6 +51,7 @@ impl Judge {
     /// Notes that a replica starts again, perhaps with another log.
     pub(crate) fn on_restart(&mut self, id: u64) {
         self.compared.remove(&id);
+        self.applied.remove(&id);
         self.restores.remove(&id);
     }
 
@@ -50,6 +62,11 @@ impl Judge {
     pub(crate) fn check(&mut self, id: u64, node: &Node<Ticket>) -> Result<(), String> {
         if node.leads() {
             self.check_leader(id, node)?;
+        }
+        if node.contradictions() > 0 {
+            return Err(format!(
+                "messages of other replicas contradict the log of replica {id}"
+            ));
         }
         let log = node.log();
         let compared = self.compared.get(&id).copied().unwrap_or(log.base());
@@ -68,7 +85,21 @@ impl Judge {
             }
         }
         self.compared.insert(id, node.committed().max(from));
-        Ok(())
+        self.check_state(id, node)
+    }
+
+    fn check_state(&mut self, id: u64, node: &Node<Ticket>) -> Result<(), String> {
+        let applied = node.applied();
+        if self.applied.insert(id, applied) == Some(applied) {
+            return Ok(());
+        }
+        let own = node.digest();
+        match *self.states.entry(applied).or_insert(own) == own {
+            true => Ok(()),
+            false => Err(format!(
+                "replica {id} has another state after entry {applied} than another replica"
+            )),
+        }
     }
 
     fn check_leader(&mut self, id: u64, node: &Node<Ticket>) -> Result<(), String> {

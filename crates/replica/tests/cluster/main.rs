@@ -51,7 +51,10 @@ fn every_history_has_an_order() {
         "{sum:?}"
     );
     assert!(
-        sum.terms > 3 * SEEDS / 2 && sum.entries > 100 * SEEDS,
+        sum.names > 4 * SEEDS
+            && sum.terms > 3 * SEEDS / 2
+            && sum.entries > 100 * SEEDS
+            && sum.snapshots > SEEDS / 4,
         "{sum:?}"
     );
 }
@@ -77,9 +80,9 @@ fn every_planted_bug_is_found() {
         (
             Bug::Replica(Mutant::ForgottenClients),
             0,
-            "no order explains",
+            "has another state",
         ),
-        (Bug::LostTail, 80, "commit"),
+        (Bug::LostTail, 80, "contradict the log"),
     ];
     for (bug, first, message) in planted {
         let mut seeds = (first..).take(BUG_SEEDS);

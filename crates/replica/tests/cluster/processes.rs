@@ -14,6 +14,9 @@ pub(crate) type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
 
 /// Operations of clients begin until then.
 pub(crate) const BUSY: Nanos = Nanos::from_millis(1200);
+/// Every key is read from then on, after all faults.
+const LAST: Nanos = Nanos::from_millis(1600);
+const LAST_DEADLINE: Nanos = Nanos::from_millis(900);
 /// Mean time between two operations of a client.
 const GAP: u64 = 10_000_000;
 
@@ -159,9 +162,12 @@ impl ClientNode {
         if now >= self.next {
             let gap = if self.is_reader { GAP / 3 } else { GAP };
             self.next = now + Nanos(self.rng.exponential(gap));
-            match now < BUSY {
-                true => self.begin_one(now),
-                false => self.begin_last(now),
+            if now < BUSY {
+                self.begin_one(now);
+            } else if now < LAST {
+                self.next = LAST;
+            } else {
+                self.begin_last(now);
             }
         }
         let (client, mut cx) = self.rpc.with();
@@ -208,7 +214,11 @@ impl ClientNode {
             answer: None,
         };
         self.begun.insert(self.tokens, operation);
-        let deadline = Some(now + Nanos::from_millis(self.rng.log_between(20, 1200)));
+        let deadline = match now < LAST {
+            true => Nanos::from_millis(self.rng.log_between(20, 1200)),
+            false => LAST_DEADLINE,
+        };
+        let deadline = Some(now + deadline);
         let bytes = key_bytes(key);
         let change = match action {
             Action::Get => None,
@@ -244,6 +254,9 @@ impl ClientNode {
         }
         if result.is_ok() {
             operation.end = now;
+        } else if operation.begin >= LAST {
+            let what = format!("{operation:?} has failed after all faults: {result:?}");
+            return self.record.borrow_mut().violate(what);
         }
         self.record.borrow_mut().note(operation, result);
     }

@@ -46,6 +46,8 @@ pub(crate) struct Sum {
     pub(crate) terms: u64,
     pub(crate) entries: u64,
     pub(crate) snapshots: u64,
+    /// Names that clients have got.
+    pub(crate) names: u64,
 }
 
 impl Sum {
@@ -59,6 +61,7 @@ impl Sum {
             terms: self.terms + other.terms,
             entries: self.entries + other.entries,
             snapshots: self.snapshots + other.snapshots,
+            names: self.names + other.names,
         }
     }
 }
@@ -69,6 +72,8 @@ struct Processes {
     /// The logs and items of replicas that do not run.
     images: Vec<Option<Image>>,
     options: Options,
+    /// The cluster remembers one client, so clients are forgotten all the time.
+    has_few_records: bool,
     record: Shared,
     rng: Rng,
 }
@@ -78,6 +83,10 @@ impl Processes {
         let id = id_of(port);
         match self.images[port].take() {
             Some(image) => Replica::resume(id, self.members.clone(), image, self.options),
+            None if self.has_few_records => {
+                let image = Image::first(&self.members).remember(1);
+                Replica::resume(id, self.members.clone(), image, self.options)
+            }
             None => {
                 let mut replica = Replica::new(id, self.options);
                 replica.on_bootstrap(self.members.clone()).unwrap();
@@ -181,6 +190,7 @@ impl Stage {
             members: members(replicas),
             images: vec![None; replicas],
             options,
+            has_few_records: seed % 4 == 3,
             record: Shared::default(),
             rng: rng.fork(),
         };
@@ -473,6 +483,7 @@ impl Stage {
             terms: self.judge.terms(),
             entries: last,
             snapshots: self.judge.snapshots(),
+            names: self.judge.names(),
             ..self.sum
         })
     }
