@@ -35,9 +35,6 @@ pub use image::Image;
 use pace::Pace;
 use waiting::Waiting;
 
-/// Most bytes of entries that a leader has appended and not committed.
-const UNCOMMITTED: u64 = 64 << 20;
-
 /// A node whose operations are named by an `A`.
 pub struct Node<A> {
     raft: RawNode<Log>,
@@ -88,7 +85,7 @@ impl<A> Node<A> {
             heartbeat_tick: options.heartbeat_ticks(),
             max_size_per_msg: options.append_bytes,
             max_inflight_msgs: options.appends,
-            max_uncommitted_size: UNCOMMITTED,
+            max_uncommitted_size: Options::UNCOMMITTED,
             check_quorum: true,
             pre_vote: true,
             ..Config::default()
@@ -278,11 +275,13 @@ impl<A> Node<A> {
     }
 
     /// Draws a new time-out if Raft has, and answers all operations if this node does not lead, or
-    /// not in the term in which it took them.
+    /// those of an earlier term.
     fn on_change(&mut self, rng: &mut Rng, out: &mut Output<A>) {
         let has_changed = self.pace.on_step(&mut self.raft.raft, rng);
-        if has_changed || !self.leads() {
-            self.waiting.on_lost(out);
+        match self.leads() {
+            true if has_changed => self.waiting.on_won(out),
+            true => {}
+            false => self.waiting.on_lost(out),
         }
     }
 

@@ -63,6 +63,33 @@ impl Options {
         mutant: None,
     };
 
+    /// Most bytes of entries that a leader has appended and not committed.
+    pub(crate) const UNCOMMITTED: u64 = 64 << 20;
+
+    /// The reason, in words, why no replica can work with these options.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        let faults = [
+            (
+                self.heartbeat >= self.election,
+                "a heartbeat comes before an election",
+            ),
+            (
+                self.append_bytes > Self::UNCOMMITTED,
+                "a message has at most 64 MiB of entries",
+            ),
+            (self.appends == 0, "a follower gets a message with entries"),
+            (self.operations == 0, "a leader takes an operation"),
+            (self.piece_bytes == 0, "a snapshot has parts with bytes"),
+            (
+                self.least_pause > self.most_pause,
+                "the first pause is not longer than the longest",
+            ),
+        ];
+        let fault = faults.into_iter().find(|(is_wrong, _)| *is_wrong);
+        fault.map(|(_, reason)| reason)
+    }
+
     /// Ticks of Raft in the shortest election time-out. Time-outs are drawn in ticks, so a replica
     /// has this number of different ones.
     pub(crate) const ELECTION_TICKS: usize = 30;

@@ -27,7 +27,7 @@ pub struct Replica {
 /// The reason why a replica takes no seat in a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SeatError {
-    /// It has one in another cluster.
+    /// It has one in another cluster, or in this one among members with other addresses.
     Taken,
     /// It is none of the members: its process has another number.
     Stranger,
@@ -37,10 +37,13 @@ impl Replica {
     /// A replica without a seat. Its number must be random, and not 0.
     ///
     /// # Panics
-    /// If the number is 0.
+    /// If the number is 0, or the options have a [fault](Options::fault).
     #[must_use]
     pub fn new(id: u64, options: Options) -> Self {
         assert!(id != 0, "0 is the number of no replica");
+        if let Some(fault) = options.fault() {
+            panic!("{fault}");
+        }
         Self {
             id,
             options,
@@ -51,7 +54,7 @@ impl Replica {
     /// A replica that goes on with the log and items of its seat.
     ///
     /// # Panics
-    /// If the members do not have the number.
+    /// If the members do not have the number, or the options have a [fault](Options::fault).
     #[must_use]
     pub fn resume(id: u64, members: Members, image: Image, options: Options) -> Self {
         assert!(members.get(id).is_some(), "the replica is a member");
@@ -67,13 +70,13 @@ impl Replica {
         self.id
     }
 
-    /// Takes a seat. If the replica has it already, nothing happens.
+    /// Takes a seat. If the replica has it already, among the same members, nothing happens.
     ///
     /// # Errors
     /// [`SeatError`].
     pub fn on_bootstrap(&mut self, members: Members) -> Result<(), SeatError> {
         match &self.seat {
-            Some(seat) if seat.cluster() == members.cluster() => return Ok(()),
+            Some(seat) if *seat.members() == members => return Ok(()),
             Some(_) => return Err(SeatError::Taken),
             None => {}
         }
@@ -196,3 +199,6 @@ impl std::fmt::Display for SeatError {
 }
 
 impl std::error::Error for SeatError {}
+
+#[cfg(test)]
+mod tests;

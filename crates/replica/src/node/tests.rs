@@ -221,6 +221,21 @@ fn a_leader_without_majority_answers_nothing_and_then_that_it_has_moved() {
 }
 
 #[test]
+fn a_node_that_has_just_won_takes_operations_that_came_before() {
+    let mut stage = Stage::new(1);
+    let node = stage.nodes.get_mut(&1).unwrap();
+    node.on_write(Request::OPEN.to_bytes(), 0);
+    node.on_get(b"key".to_vec(), 1);
+    while !node.leads() {
+        node.on_tick();
+    }
+    let mut out = Output::default();
+    node.run(&mut stage.rng, &mut out);
+    assert!(matches!(out.answers[..], [(0, Answer::Opened(_))]));
+    assert_eq!(out.gets, [(1, b"key".to_vec())]);
+}
+
+#[test]
 fn a_follower_and_a_full_leader_refuse() {
     let mut stage = Stage::new(3);
     let leader = stage.leader();

@@ -136,21 +136,29 @@ impl<A> Waiting<A> {
         }
     }
 
+    /// Answers the operations of an earlier term, if any are left. Those that have come since, and are
+    /// not in the log, can go on in the term in which this node leads now.
+    pub(super) fn on_won(&mut self, out: &mut Output<A>) {
+        let writes = self.appended.drain(..).map(|(_, asker)| asker);
+        let asked = std::mem::take(&mut self.asked).into_values();
+        let confirmed = self.confirmed.drain(..).map(|(_, gets)| gets);
+        let gets = asked.chain(confirmed).flatten().map(|get| get.asker);
+        let before = out.answers.len();
+        out.answers.extend(writes.chain(gets).map(moved));
+        self.under_way -= out.answers.len() - before;
+    }
+
     /// Answers all operations: this node does not lead any more.
     pub(super) fn on_lost(&mut self, out: &mut Output<A>) {
         if self.under_way == 0 {
             return;
         }
+        self.on_won(out);
         self.under_way = 0;
         self.requests.clear();
-        let writes = self.askers.drain(..);
-        let writes = writes.chain(self.appended.drain(..).map(|(_, asker)| asker));
-        let asked = std::mem::take(&mut self.asked).into_values();
-        let confirmed = self.confirmed.drain(..).map(|(_, gets)| gets);
-        let gets = asked.chain(confirmed).flatten().chain(self.gets.drain(..));
-        let all = writes.chain(gets.map(|get| get.asker));
-        let moved = |asker| (asker, Answer::Moved(Vec::new()));
-        out.answers.extend(all.map(moved));
+        let gets = self.gets.drain(..).map(|get| get.asker);
+        out.answers
+            .extend(self.askers.drain(..).chain(gets).map(moved));
     }
 
     /// Answers the operations for which there was no room.
@@ -158,4 +166,8 @@ impl<A> Waiting<A> {
         let busy = self.busy.drain(..).map(|asker| (asker, Answer::Busy));
         out.answers.extend(busy);
     }
+}
+
+const fn moved<A>(asker: A) -> (A, Answer) {
+    (asker, Answer::Moved(Vec::new()))
 }

@@ -105,8 +105,8 @@ impl Seat {
         }
     }
 
-    pub(super) const fn cluster(&self) -> u64 {
-        self.cluster
+    pub(super) const fn members(&self) -> &Members {
+        &self.members
     }
 
     pub(super) const fn node(&self) -> &Node<Ticket> {
