@@ -12,10 +12,10 @@
 //! Election time-outs come from the caller's generator: Raft draws its own from the system, which a
 //! seed could not repeat, and `run` replaces each (`Pace`).
 //!
-//! A message that contradicts the log, with which Raft would panic, is dropped (`guard`): any process
-//! can send one. So a panic of Raft means that the log or a promise is lost or wrong. Nothing here
-//! catches it, and no handler runs Raft, because endpoints catch handlers' panics. Called by
-//! `replica`.
+//! A message that contradicts the log, with which Raft would panic, is dropped (`guard`): any
+//! process can send one. So a panic of Raft means that the log or a promise is lost or wrong.
+//! Nothing here catches it, and no handler runs Raft, because endpoints catch handlers' panics.
+//! Called by `replica`.
 
 mod guard;
 mod image;
@@ -54,8 +54,8 @@ pub struct Output<A> {
     /// Operations that have ended, each with its answer. [`Answer::Moved`] has no address: the
     /// node does not know any.
     pub answers: Vec<(A, Answer)>,
-    /// Gets that have ended, each with its key. Their answers are the items of [`Node::item`] before
-    /// the next run, so no value is copied before its answer is written.
+    /// Gets that have ended, each with its key. Their answers are the items of [`Node::item`]
+    /// before the next run, so no value is copied before its answer is written.
     pub gets: Vec<(A, Vec<u8>)>,
 }
 
@@ -108,8 +108,8 @@ impl<A> Node<A> {
         self.raft.tick();
     }
 
-    /// Takes a message of another node. One of a stranger, one that contradicts this node's log, and
-    /// one that Raft cannot use now are dropped.
+    /// Takes a message of another node. One of a stranger, one that contradicts this node's log,
+    /// and one that Raft cannot use now are dropped.
     pub fn on_message(&mut self, message: Message) {
         #[cfg(feature = "mutants")]
         if self.options.shows(crate::options::Mutant::TwoVotes)
@@ -242,8 +242,8 @@ impl<A> Node<A> {
         self.machine.item(key)
     }
 
-    /// A digest of the items and the records of clients. Replicas that have applied the same entries
-    /// have the same; for checks, because it reads all of them.
+    /// A digest of the items and the records of clients. Replicas that have applied the same
+    /// entries have the same; for checks, because it reads all of them.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.machine.digest()
@@ -261,8 +261,8 @@ impl<A> Node<A> {
         self.restores
     }
 
-    /// Messages that were dropped because they contradict the log. Another process has sent them, or
-    /// the log has lost entries.
+    /// Messages that were dropped because they contradict the log. Another process has sent them,
+    /// or the log has lost entries.
     #[must_use]
     pub const fn contradictions(&self) -> u64 {
         self.contradictions

@@ -1,9 +1,9 @@
 //! The records of clients, by which a repeated write is recognised (Raft dissertation §6.3).
 //!
-//! A client opens itself with an entry, whose index and cluster make its name. Its record has the answers of
-//! writes that the client may repeat. Records are bounded: when there are [`MAX_CLIENTS`], the
-//! client whose last entry is the oldest leaves. A write of a client without a record is never
-//! applied, because it may be a repeat. Called by `machine`.
+//! A client opens itself with an entry, whose index and cluster make its name. Its record has the
+//! answers of writes that the client may repeat. Records are bounded: when there are
+//! [`MAX_CLIENTS`], the client whose last entry is the oldest leaves. A write of a client without a
+//! record is never applied, because it may be a repeat. Called by `machine`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! Messages that contradict the log of their receiver. Raft panics on some of them, and counts others
-//! as promises of entries that no node has. Members do not send them, but another process can.
+//! Messages that contradict the log of their receiver. Raft panics on some of them, and counts
+//! others as promises of entries that no node has. Members do not send them, but another process
+//! can.
 //!
 //! Numbers that no log can have were refused before, when the message was read (`wire/parcel.rs`).
 
@@ -21,8 +22,9 @@ pub(super) fn contradicts(raft: &Raft<Log>, message: &Message) -> bool {
     }
 }
 
-/// Whether a message is a vote for a node that has not written its log. A candidate writes it before
-/// it asks for votes, so it has taken entries of a leader since, or the vote answers no question.
+/// Whether a message is a vote for a node that has not written its log. A candidate writes it
+/// before it asks for votes, so it has taken entries of a leader since, or the vote answers no
+/// question.
 pub(super) fn is_early(raft: &Raft<Log>, message: &Message) -> bool {
     message.msg_type == MessageType::MsgRequestVoteResponse
         && raft.raft_log.persisted < raft.raft_log.last_index()

@@ -20,8 +20,8 @@ impl Image {
         Self { log, machine }
     }
 
-    /// The same node, which keeps the records of this number of clients and has none yet; for checks.
-    /// All replicas of a cluster need the same number.
+    /// The same node, which keeps the records of this number of clients and has none yet; for
+    /// checks. All replicas of a cluster need the same number.
     #[must_use]
     pub fn remember(mut self, clients: usize) -> Self {
         self.machine.remember(clients);

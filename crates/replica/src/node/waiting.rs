@@ -136,8 +136,8 @@ impl<A> Waiting<A> {
         }
     }
 
-    /// Answers the operations of an earlier term, if any are left. Those that have come since, and are
-    /// not in the log, can go on in the term in which this node leads now.
+    /// Answers the operations of an earlier term, if any are left. Those that have come since, and
+    /// are not in the log, can go on in the term in which this node leads now.
     pub(super) fn on_won(&mut self, out: &mut Output<A>) {
         let writes = self.appended.drain(..).map(|(_, asker)| asker);
         let asked = std::mem::take(&mut self.asked).into_values();

@@ -3,7 +3,8 @@
 //! A parcel of another member is answered in the run that it starts, with all messages for that
 //! member that answer others: so a follower's answer to an append is the response of the call that
 //! has brought it (eRPC §7.1). All other messages travel in calls of their own, one for each member
-//! and run, or several if they are long: long calls would miss their deadline. A call that fails tells Raft that messages may be lost. Called by `replica`.
+//! and run, or several if they are long: long calls would miss their deadline. A call that fails
+//! tells Raft that messages may be lost. Called by `replica`.
 
 use dunlin_core::{CallOptions, Cx, Done, Nanos, SessionEvent, Tag, Ticket};
 use raft::eraftpb::{Message, MessageType};

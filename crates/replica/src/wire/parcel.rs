@@ -68,8 +68,8 @@ impl Parcel {
                 .is_none_or(|it| it.data.is_empty())
     }
 
-    /// Splits messages for parcels of at most this length. A message that is longer by itself gets a
-    /// parcel of its own.
+    /// Splits messages for parcels of at most this length. A message that is longer by itself gets
+    /// a parcel of its own.
     pub(crate) fn split(messages: Vec<Message>, most: usize) -> Vec<Vec<Message>> {
         let mut parts: Vec<Vec<Message>> = Vec::new();
         let mut size = HEAD;

@@ -72,8 +72,7 @@ struct Processes {
     /// The logs and items of replicas that do not run.
     images: Vec<Option<Image>>,
     options: Options,
-    /// The cluster remembers one client, so clients are forgotten all the time.
-    has_few_records: bool,
+    remembers_one_client: bool,
     record: Shared,
     rng: Rng,
 }
@@ -83,7 +82,7 @@ impl Processes {
         let id = id_of(port);
         match self.images[port].take() {
             Some(image) => Replica::resume(id, self.members.clone(), image, self.options),
-            None if self.has_few_records => {
+            None if self.remembers_one_client => {
                 let image = Image::first(&self.members).remember(1);
                 Replica::resume(id, self.members.clone(), image, self.options)
             }
@@ -190,7 +189,7 @@ impl Stage {
             members: members(replicas),
             images: vec![None; replicas],
             options,
-            has_few_records: seed % 4 == 3,
+            remembers_one_client: seed % 4 == 3,
             record: Shared::default(),
             rng: rng.fork(),
         };
