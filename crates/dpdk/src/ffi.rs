@@ -167,6 +167,12 @@ fn linker_words() -> String {
         .into_owned()
 }
 
+/// Whether the kernel gave this program, by its file, rights that its user may lack.
+pub(crate) fn has_rights_of_its_file() -> bool {
+    // SAFETY: the function takes a number only.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
 /// Blocks all signals for the calling thread but those that its own instructions raise, so that
 /// threads that it starts take no signal of the program.
 pub(crate) fn block_signals() {

@@ -2,8 +2,9 @@
 //! they start without DPDK too.
 //!
 //! The search: the file that the environment variable [`VARIABLE`] names; if it is not set, the
-//! folder of the program, the folder `lib` next to that, and the system's folders (`ld.so(8)`).
-//! Called by `eal`.
+//! folder of the program, the folder `lib` next to that, and the system's folders (`ld.so(8)`). A
+//! program that the kernel started with more rights than its user has searches nowhere, because the
+//! user names the file, and DPDK loads more by its option `-d`. Called by `eal`.
 
 use std::ffi::CString;
 use std::io;
@@ -21,7 +22,7 @@ pub const VARIABLE: &str = "DUNLIN_DPDK_LIBRARY";
 /// Loads the library.
 ///
 /// # Errors
-/// `NotFound`, with the places and the reason for each of them.
+/// As [`find`].
 pub(crate) fn load() -> io::Result<Functions> {
     search().map(|(functions, _)| functions)
 }
@@ -30,7 +31,9 @@ pub(crate) fn load() -> io::Result<Functions> {
 /// a folder of the system.
 ///
 /// # Errors
-/// `NotFound`, with a line for each place and its reason after the first line.
+/// `PermissionDenied` if the program has capabilities or a user by its file (`AT_SECURE` of
+/// `getauxval(3)`), which its user could borrow by a library of his own; `NotFound`, with a line for
+/// each place and its reason after the first line.
 ///
 /// ```
 /// if let Err(error) = dunlin_dpdk::library::find() {
@@ -42,6 +45,12 @@ pub fn find() -> io::Result<PathBuf> {
 }
 
 fn search() -> io::Result<(Functions, PathBuf)> {
+    if ffi::has_rights_of_its_file() {
+        let what = "this program has capabilities or a user by its file, and then loads no library \
+                    that its user can choose: start it with these rights instead, as root or with \
+                    AmbientCapabilities= of systemd";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
     let program = std::env::current_exe().ok();
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     load_from(places(named, program.as_deref()))

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{self, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -31,6 +32,14 @@ impl Child {
     /// If the system starts no process.
     pub fn start(role: &str) -> Self {
         let program = std::env::current_exe().expect("the program has a path");
+        Self::start_as(&program, role)
+    }
+
+    /// Starts a copy of this program as a child with this role.
+    ///
+    /// # Panics
+    /// If the system starts no process.
+    pub fn start_as(program: &Path, role: &str) -> Self {
         let mut process = Command::new(program)
             .args(["--exact", "child", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)

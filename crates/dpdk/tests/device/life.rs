@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dunlin_dpdk::Dpdk;
+use dunlin_dpdk::{Dpdk, library};
 use dunlin_testkit::child::Child;
+use dunlin_testkit::user::STRANGER;
 use dunlin_testkit::wait::until;
 use dunlin_transport::connect::{Arm, Connect};
 
@@ -26,6 +28,7 @@ pub(crate) fn play(role: &str) {
             std::thread::sleep(Duration::from_secs(60));
         }
         "sleeps" => sleep(),
+        "has rights of its file" => refuse_libraries(),
         _ => panic!("no such role"),
     }
     println!("#done");
@@ -129,6 +132,16 @@ fn sleep() {
     println!("#{}", used.as_micros());
 }
 
+fn refuse_libraries() {
+    let device = format!("net_null0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
+    let opened = Dpdk::open(&options(&device)).map(|_| ());
+    let found = library::find().map(|_| ());
+    for outcome in [opened, found] {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    }
+}
+
 fn processor_time() -> Duration {
     // SAFETY: the kernel writes the time into a live one.
     let time = unsafe {
@@ -156,6 +169,36 @@ fn other_arguments_and_settings_are_refused_with_both() {
 #[ignore = "needs DPDK"]
 fn a_failed_start_is_final_and_says_so() {
     assert_eq!(Child::start("fails").line(), "done");
+}
+
+/// A copy of this program that its user may start with the rights of another one.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn new() -> Self {
+        let name = format!("dunlin-dpdk-copy-{}", std::process::id());
+        let copy = Self(std::env::temp_dir().join(name));
+        std::fs::copy(std::env::current_exe().unwrap(), &copy.0).unwrap();
+        chown(&copy.0, Some(STRANGER), None).unwrap();
+        std::fs::set_permissions(&copy.0, PermissionsExt::from_mode(0o4755)).unwrap();
+        copy
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_program_with_rights_of_its_file_loads_no_library() {
+    let copy = Copy::new();
+    assert_eq!(
+        Child::start_as(&copy.0, "has rights of its file").line(),
+        "done"
+    );
 }
 
 #[test]
