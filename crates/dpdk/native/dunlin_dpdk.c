@@ -8,10 +8,13 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -113,14 +116,43 @@ static inline void know_thread(void) {
     pthread_setspecific(at_end, &at_end);
 }
 
+/* The ports that `dunlin_dpdk_open` has opened, which are never closed. */
+static uint8_t is_open[RTE_MAX_ETHPORTS];
+
+/* Finds the port of a device, however its name is spelled: `01:00.0` is `0000:01:00.0` and
+ * `pci:0000:01:00.0`. */
 static int find(const char *arguments, uint16_t *port) {
-    char name[RTE_ETH_NAME_MAX_LEN];
+    char name[RTE_DEV_NAME_MAX_LEN];
+    struct rte_dev_iterator ports;
     size_t length = strcspn(arguments, ",");
     if (length >= sizeof name)
         return -ENAMETOOLONG;
     memcpy(name, arguments, length);
     name[length] = 0;
-    return rte_eth_dev_get_port_by_name(name, port);
+    if (rte_eth_iterator_init(&ports, name) != 0)
+        return -ENODEV;
+    *port = rte_eth_iterator_next(&ports);
+    rte_eth_iterator_cleanup(&ports);
+    return *port < RTE_MAX_ETHPORTS ? 0 : -ENODEV;
+}
+
+/* Finds the port of a device, which DPDK attaches if it is new. One without a port is detached
+ * again. */
+static int attach(const char *arguments, uint16_t *port, int *is_new) {
+    int error = find(arguments, port);
+    *is_new = error != 0;
+    if (error == 0)
+        return is_open[*port] ? -EBUSY : 0;
+    error = rte_dev_probe(arguments);
+    if (error != 0)
+        return error;
+    error = find(arguments, port);
+    struct rte_devargs parsed = {0};
+    if (error != 0 && rte_devargs_parse(&parsed, arguments) == 0) {
+        rte_eal_hotplug_remove(rte_bus_name(parsed.bus), parsed.name);
+        free(parsed.data);
+    }
+    return error;
 }
 
 /* The longest frame of a device with this MTU, if the device has it. */
@@ -188,12 +220,12 @@ static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
     return error;
 }
 
-/* Releases a device that cannot be started. One that runs is never closed: the thread of DPDK that
- * handles a peer's farewell (memif) may be using it. */
-static void abandon(const struct dunlin_dpdk_device *device) {
+/* Releases a device that cannot be started, and detaches it if this call attached it. One that runs
+ * is never closed: the thread of DPDK that handles a peer's farewell (memif) may be using it. */
+static void abandon(const struct dunlin_dpdk_device *device, int is_new) {
     struct rte_eth_dev_info info;
     struct rte_device *below = NULL;
-    if (rte_eth_dev_info_get(device->port, &info) == 0)
+    if (is_new && rte_eth_dev_info_get(device->port, &info) == 0)
         below = info.device;
     rte_eth_dev_stop(device->port);
     rte_eth_dev_close(device->port);
@@ -203,23 +235,20 @@ static void abandon(const struct dunlin_dpdk_device *device) {
 }
 
 /* Opens the device that `arguments` names, as `--vdev` and `-a` of DPDK do. The caller opens one
- * device at a time, and each only once. */
+ * device at a time; -EBUSY if it is open. */
 int dunlin_dpdk_open(const char *arguments, const struct dunlin_dpdk_wish *wish,
                      struct dunlin_dpdk_device *device) {
     memset(device, 0, sizeof *device);
     know_thread();
-    if (find(arguments, &device->port) != 0) {
-        int error = rte_dev_probe(arguments);
-        if (error == 0)
-            error = find(arguments, &device->port);
-        if (error != 0)
-            return error;
-    }
-    int error = start_device(device->port, wish, device);
+    int is_new, error = attach(arguments, &device->port, &is_new);
+    if (error != 0)
+        return error;
+    error = start_device(device->port, wish, device);
     if (error != 0) {
-        abandon(device);
+        abandon(device, is_new);
         return error;
     }
+    is_open[device->port] = 1;
     struct rte_eth_link link;
     if (rte_eth_link_get_nowait(device->port, &link) == 0 &&
         link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)

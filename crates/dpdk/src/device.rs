@@ -26,10 +26,11 @@ struct Opened {
 /// Opens the device that these arguments of DPDK name. `around` is the number of bytes of Ethernet
 /// around an IP packet.
 ///
-/// The caller opens one device at a time, and each only once.
+/// The caller opens one device at a time.
 ///
 /// # Errors
-/// `InvalidInput` for a name with a zero; otherwise DPDK's words.
+/// `InvalidInput` for a name with a zero; `ResourceBusy` if the device is open, perhaps by another
+/// spelling of its name; otherwise DPDK's words.
 pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> io::Result<Parts> {
     let name = CString::new(device)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a device's name has no zero"))?;

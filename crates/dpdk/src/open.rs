@@ -75,7 +75,7 @@ impl Dpdk {
 /// The device of a site, which the first endpoint opens.
 fn port_of(site: &Site) -> io::Result<&'static Port> {
     let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let open = ports.iter().find(|port| port.site().device == site.device);
+    let open = ports.iter().find(|port| port.site().name() == site.name());
     if let Some(port) = open {
         if port.site() == site {
             return Ok(port);

@@ -56,6 +56,12 @@ const FORM: &str = "DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
                                [,packets=N][;ARGUMENTS OF DPDK]";
 
 impl Site {
+    /// The name of the device, without its arguments.
+    pub(crate) fn name(&self) -> &str {
+        let device = self.device.as_str();
+        device.split_once(',').map_or(device, |(name, _)| name)
+    }
+
     /// Whether an address is on the link of the device.
     pub fn is_on_link(&self, ip: IpAddr) -> bool {
         match (self.ip, ip) {

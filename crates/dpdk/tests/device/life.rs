@@ -93,6 +93,10 @@ fn start_twice() {
             &device.replace("0.1/24", "0.2/24"),
             ["10.84.0.1", "10.84.0.2"],
         ),
+        (
+            &device.replace("null0", "null0,copy=1"),
+            ["\"net_null0\"", "net_null0,copy=1"],
+        ),
     ] {
         let error = Dpdk::open(&options(other)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
@@ -101,6 +105,10 @@ fn start_twice() {
     }
     let error = Dpdk::open(&options(&device.replace("net_null0", "net_nothing0"))).unwrap_err();
     assert!(error.to_string().contains("net_nothing0"), "{error}");
+    let respelled = device.replace("net_null0", "vdev:net_null0");
+    let error = Dpdk::open(&options(&respelled)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResourceBusy, "{error}");
+    let _with_a_bus = open(&device.replace("net_null0", "vdev:net_null2"));
     let mut taken = options(&device);
     taken.udp.port = 7;
     let _first = Dpdk::open(&taken).unwrap();
