@@ -184,12 +184,31 @@ static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
     return error != 0 ? error : rte_eth_tx_queue_setup(port, QUEUE, tx, (unsigned)node, NULL);
 }
 
+/* The bytes that a device may write into one packet. Cards count in steps of up to 1 KiB, or in
+ * powers of two from 2 KiB on, and round down: with less room they would split the longest frames. */
+static uint32_t room_of(uint32_t frame) {
+    uint32_t room = 2048;
+    while (room < frame)
+        room *= 2;
+    return room;
+}
+
 static void *make_pool(uint16_t port, uint32_t packets, uint32_t room) {
     char name[RTE_MEMPOOL_NAMESIZE];
     snprintf(name, sizeof name, "dunlin-%u", port);
-    uint32_t bytes = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(room, RTE_CACHE_LINE_SIZE);
-    return rte_pktmbuf_pool_create(name, packets, CACHE, 0, (uint16_t)bytes,
+    return rte_pktmbuf_pool_create(name, packets, CACHE, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room),
                                    rte_eth_dev_socket_id(port));
+}
+
+/* Whether the device splits long frames although each fits one packet. Drivers that do not know
+ * are virtual ones, which do not split. */
+static int splits(uint16_t port) {
+    struct rte_eth_rxq_info queue;
+    if (rte_eth_rx_queue_info_get(port, QUEUE, &queue) != 0 || !queue.scattered_rx)
+        return 0;
+    const char why[] = "the device splits frames as long as its MTU allows; give a shorter mtu=\n";
+    hear(NULL, why, sizeof why - 1);
+    return 1;
 }
 
 static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
@@ -201,14 +220,17 @@ static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
     if (error != 0)
         return error;
     device->room = (uint32_t)device->mtu + wish->around;
-    if (device->room + RTE_PKTMBUF_HEADROOM + RTE_CACHE_LINE_SIZE > UINT16_MAX)
+    uint32_t room = room_of(device->room);
+    if (room + RTE_PKTMBUF_HEADROOM > UINT16_MAX)
         return -ERANGE;
-    device->pool = make_pool(port, wish->packets, device->room);
+    device->pool = make_pool(port, wish->packets, room);
     if (device->pool == NULL)
         return -rte_errno;
     error = set_queues(port, wish, device);
     if (error == 0)
         error = rte_eth_dev_start(port);
+    if (error == 0 && splits(port))
+        error = -EMSGSIZE;
     if (error != 0)
         return error;
     struct rte_ether_addr mac;
