@@ -278,6 +278,23 @@ impl Pool {
         batch.lens = [self.0.facts.room; BATCH];
     }
 
+    /// One empty packet, as [`Pool::take`].
+    pub(crate) fn take_one(&self) -> Option<Packet> {
+        let mut batch = Batch::default();
+        // SAFETY: as above, for one packet.
+        let count = unsafe {
+            (self.0.functions.take)(
+                self.0.facts.pool,
+                batch.handles.as_mut_ptr(),
+                batch.bytes.as_mut_ptr(),
+                1,
+            )
+        };
+        batch.end = count as usize;
+        batch.lens[0] = self.0.facts.room;
+        batch.take()
+    }
+
     /// Takes back all packets of a batch.
     #[inline]
     pub(crate) fn free(&self, batch: &mut Batch) {

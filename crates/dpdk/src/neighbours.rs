@@ -4,7 +4,8 @@
 //! An address is believed only from the answer to a question that waits for one. It is confirmed
 //! every [`FRESH_MS`], for each new use, and when the neighbour mentions another one; a neighbour
 //! that does not answer [`ASKS`] questions in a row is unknown again. Packets to an unknown
-//! neighbour wait for its answer, up to [`HELD`] of them.
+//! neighbour wait for its answer, up to [`HELD`] of them; those of all neighbours have a limit, too,
+//! because an outage must leave packets to ask with.
 //!
 //! Pure: time comes as milliseconds, and packets are of any type. Owned by `port`.
 
@@ -24,7 +25,7 @@ const SOON: u32 = 20;
 /// Number of questions without an answer after which a known address is forgotten.
 const ASKS: u32 = 3;
 /// Most packets that wait for one neighbour.
-pub(crate) const HELD: usize = 256;
+pub(crate) const HELD: usize = 32;
 /// Time for which packets wait.
 const HELD_MS: u64 = 3_000;
 
@@ -32,6 +33,9 @@ const HELD_MS: u64 = 3_000;
 #[derive(Debug)]
 pub(crate) struct Neighbours<P> {
     entries: BTreeMap<IpAddr, Entry<P>>,
+    /// Packets that wait, and the most that may.
+    held: usize,
+    most_held: usize,
     now_ms: u64,
 }
 
@@ -71,16 +75,17 @@ pub(crate) enum Hold<P> {
     Full(P),
 }
 
-impl<P> Default for Neighbours<P> {
-    fn default() -> Self {
+impl<P> Neighbours<P> {
+    /// No neighbours yet, for which together up to `most_held` packets wait.
+    pub(crate) fn new(most_held: usize) -> Self {
         Self {
             entries: BTreeMap::new(),
+            held: 0,
+            most_held,
             now_ms: 0,
         }
     }
-}
 
-impl<P> Neighbours<P> {
     /// Adds one use of a neighbour. True if the caller must ask for it now: it is new, or was asked
     /// for some time ago and may have been replaced since.
     #[must_use]
@@ -122,7 +127,8 @@ impl<P> Neighbours<P> {
     pub(crate) fn hold(&mut self, ip: IpAddr, packet: P) -> Hold<P> {
         match self.entries.get_mut(&ip) {
             Some(Entry { mac: Some(mac), .. }) => Hold::Known(*mac, packet),
-            Some(entry) if entry.held.len() < HELD => {
+            Some(entry) if entry.held.len() < HELD && self.held < self.most_held => {
+                self.held += 1;
                 if entry.held.is_empty() {
                     entry.held_ms = self.now_ms;
                 }
@@ -143,6 +149,7 @@ impl<P> Neighbours<P> {
         entry.mac = Some(mac);
         entry.answered_ms = self.now_ms;
         entry.asks = 0;
+        self.held -= entry.held.len();
         Some(std::mem::take(&mut entry.held))
     }
 
@@ -186,6 +193,7 @@ impl<P> Neighbours<P> {
             }
             true
         });
+        self.held -= due.lost.len();
         due
     }
 }

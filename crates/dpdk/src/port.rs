@@ -41,6 +41,8 @@ pub(crate) struct Port {
     receiving: Mutex<(RxQueue, Batch)>,
     sending: Mutex<TxQueue>,
     neighbours: Mutex<Neighbours<Packet>>,
+    /// Empty packets for questions and answers while the pool has none.
+    reserve: Mutex<Batch>,
     /// Number of changes of neighbours' addresses.
     changes: AtomicU32,
     endpoints: Mutex<BTreeMap<u16, Arc<Inbox>>>,
@@ -69,6 +71,8 @@ struct Tally {
     neighbours: AtomicU64,
     /// Packets that waited for a neighbour in vain.
     unanswered: AtomicU64,
+    /// Questions and answers that did not leave: no packet was empty, or the device took none.
+    unsent: AtomicU64,
 }
 
 impl Port {
@@ -80,25 +84,28 @@ impl Port {
             pool,
             facts,
         } = parts;
+        let mut reserve = Batch::default();
+        pool.take(&mut reserve);
         Self {
             home: Home {
                 address: SocketAddr::new(site.ip, 0),
                 vlan: site.vlan,
                 mac: facts.mac,
             },
-            site,
             pool,
             mtu: facts.mtu,
             rx_descriptors: facts.rx_descriptors,
             bytes_per_second: facts.bytes_per_second,
             receiving: Mutex::new((rx, Batch::default())),
             sending: Mutex::new(tx),
-            neighbours: Mutex::default(),
+            neighbours: Mutex::new(Neighbours::new(site.most_held())),
+            reserve: Mutex::new(reserve),
             changes: AtomicU32::new(0),
             endpoints: Mutex::default(),
             next_port: AtomicU32::new(std::process::id().wrapping_mul(251)),
             is_polled: AtomicBool::new(false),
             tally: Tally::default(),
+            site,
         }
     }
 
@@ -230,6 +237,7 @@ impl Port {
         let lost = due.lost.len() as u64;
         self.tally.unanswered.fetch_add(lost, Ordering::Relaxed);
         due.lost.into_iter().for_each(|it| self.pool.free_one(it));
+        self.fill_reserve();
         is_used || must_ask
     }
 
@@ -330,16 +338,25 @@ impl Port {
     }
 
     fn send_message(&self, write: impl FnOnce(&mut [u8]) -> usize) {
-        let mut empty = Batch::default();
-        self.pool.take(&mut empty);
-        if let Some(mut packet) = empty.take() {
-            let len = write(&mut packet.bytes_mut()[..MAX_MESSAGE]);
-            packet.truncate(len);
-            let mut batch = Batch::default();
-            batch.push(packet);
-            self.send(&mut batch);
+        let taken = self.pool.take_one();
+        let Some(mut packet) = taken.or_else(|| lock(&self.reserve).take()) else {
+            self.tally.unsent.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let len = write(&mut packet.bytes_mut()[..MAX_MESSAGE]);
+        packet.truncate(len);
+        let mut batch = Batch::default();
+        batch.push(packet);
+        let dropped = self.send(&mut batch) as u64;
+        self.tally.unsent.fetch_add(dropped, Ordering::Relaxed);
+    }
+
+    /// Fills the reserve again when it is empty.
+    fn fill_reserve(&self) {
+        let mut reserve = lock(&self.reserve);
+        if reserve.len() == 0 {
+            self.pool.take(&mut reserve);
         }
-        self.pool.free(&mut empty);
     }
 
     /// Sends all packets of a batch, and empties it. Returns the number of those that the device
@@ -419,6 +436,7 @@ impl Port {
             ("rx_unknown_port", count(&self.tally.unknown_port)),
             ("rx_neighbours", count(&self.tally.neighbours)),
             ("tx_unanswered", count(&self.tally.unanswered)),
+            ("tx_neighbours_unsent", count(&self.tally.unsent)),
             ("pool_empty", u64::from(self.pool.empty())),
         ];
         details.extend(

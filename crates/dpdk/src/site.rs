@@ -77,6 +77,11 @@ impl Site {
         }
     }
 
+    /// Most packets that wait for answers of neighbours.
+    pub(crate) fn most_held(&self) -> usize {
+        self.packets as usize / 8
+    }
+
     /// Where packets to an address go; `None` if no way leads there.
     pub(crate) fn hop(&self, to: IpAddr) -> Option<Hop> {
         if to.is_ipv4() != self.ip.is_ipv4() || to.is_loopback() {

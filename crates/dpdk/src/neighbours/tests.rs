@@ -11,7 +11,7 @@ fn ip() -> IpAddr {
 
 /// A neighbour that was asked for at time 0.
 fn asked() -> Neighbours<u32> {
-    let mut neighbours = Neighbours::default();
+    let mut neighbours = Neighbours::new(100);
     assert!(neighbours.add(ip()));
     neighbours
 }
@@ -118,13 +118,30 @@ fn a_neighbour_that_no_longer_answers_is_forgotten() {
 #[test]
 fn only_a_limited_number_of_packets_waits_and_none_without_a_use() {
     let mut neighbours = asked();
-    for packet in 0..256 {
+    for packet in 0..32 {
         assert_eq!(neighbours.hold(ip(), packet), Hold::Waits);
     }
-    assert_eq!(neighbours.hold(ip(), 256), Hold::Full(256));
+    assert_eq!(neighbours.hold(ip(), 32), Hold::Full(32));
     neighbours.release(ip());
     assert_eq!(neighbours.on_time(1).lost.len(), HELD);
     assert_eq!(neighbours.hold(ip(), 1), Hold::Full(1));
+}
+
+#[test]
+fn packets_for_all_neighbours_have_a_common_limit() {
+    let mut neighbours = Neighbours::new(100);
+    let ip = |number: u8| IpAddr::from([10, 0, 0, number]);
+    let mut waiting = 0;
+    for number in 0..5 {
+        assert!(neighbours.add(ip(number)));
+        let holds = (0..40).map(|packet| neighbours.hold(ip(number), packet));
+        waiting += holds.filter(|hold| *hold == Hold::Waits).count();
+    }
+    assert_eq!(waiting, 100);
+    assert_eq!(neighbours.on_answer(ip(0), MAC).unwrap().len(), 32);
+    assert_eq!(neighbours.hold(ip(4), 1), Hold::Waits);
+    assert_eq!(neighbours.on_time(HELD_MS).lost.len(), 69);
+    assert_eq!(neighbours.hold(ip(1), 1), Hold::Waits);
 }
 
 #[test]

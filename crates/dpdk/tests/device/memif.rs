@@ -104,7 +104,7 @@ fn packets_for_a_neighbour_that_does_not_answer_are_lost_and_come_back_to_the_po
         halves.tx.burst(&[item]);
     }
     let full = Dpdk::counters(&halves.rx, &halves.tx).tx_dropped_full;
-    assert_eq!(full, 300 - 256);
+    assert_eq!(full, 300 - 32);
     let unanswered = |rx: &DpdkRx| {
         rx.details()
             .iter()
@@ -112,7 +112,7 @@ fn packets_for_a_neighbour_that_does_not_answer_are_lost_and_come_back_to_the_po
             .unwrap()
             .1
     };
-    until(|| unanswered(&halves.rx) == 256);
+    until(|| unanswered(&halves.rx) == 32);
     drop(halves.tx);
     until(|| empty(&halves.rx) == before);
 }
