@@ -24,8 +24,9 @@
 
 #define VERSION 1
 #define QUEUE 0
-/* Packets of each device that one thread keeps, so that it seldom goes to the pool. */
-#define CACHE 256
+/* Packets of each device that one thread keeps, so that it seldom goes to the pool: up to half as
+ * many again. */
+#define CACHE 64
 #define LOG_BYTES 4096
 
 /* What a caller asks for, and what it gets. */

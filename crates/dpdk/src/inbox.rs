@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dunlin_packet::Home;
 
@@ -32,6 +32,37 @@ pub(crate) struct Payload {
     pub(crate) congestion: bool,
 }
 
+/// The room of all inboxes of a device: most packets in them, so that endpoints that receive
+/// nothing do not take the pool of those that do.
+#[derive(Debug)]
+pub(crate) struct Room {
+    most: usize,
+    taken: AtomicUsize,
+}
+
+impl Room {
+    /// Room for up to `most` packets.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            taken: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes room for one packet. False if there is none.
+    fn enter(&self) -> bool {
+        let has_room = self.taken.fetch_add(1, Ordering::Relaxed) < self.most;
+        if !has_room {
+            self.leave(1);
+        }
+        has_room
+    }
+
+    fn leave(&self, count: usize) {
+        self.taken.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
 /// The inbox of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -39,6 +70,8 @@ pub(crate) struct Inbox {
     home: Home,
     /// Most packets; 0 once the endpoint is closed.
     capacity: AtomicUsize,
+    /// Shared with the other inboxes of the device.
+    room: Arc<Room>,
     packets: Mutex<VecDeque<Arrived>>,
     /// Their number.
     count: AtomicUsize,
@@ -49,11 +82,12 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// An empty inbox for up to `capacity` packets.
-    pub(crate) fn new(home: Home, capacity: usize) -> io::Result<Self> {
+    /// An empty inbox for up to `capacity` packets, if `room` has as much.
+    pub(crate) fn new(home: Home, capacity: usize, room: Arc<Room>) -> io::Result<Self> {
         Ok(Self {
             home,
             capacity: AtomicUsize::new(capacity),
+            room,
             packets: Mutex::new(VecDeque::with_capacity(capacity)),
             count: AtomicUsize::new(0),
             asleep: AtomicBool::new(false),
@@ -72,7 +106,8 @@ impl Inbox {
     /// packet is free again.
     pub(crate) fn give(&self, arrived: Arrived, pool: &Pool) -> bool {
         let mut packets = self.packets();
-        if packets.len() >= self.capacity.load(Ordering::Relaxed) {
+        let is_full = packets.len() >= self.capacity.load(Ordering::Relaxed);
+        if is_full || !self.room.enter() {
             drop(packets);
             pool.free_one(arrived.packet);
             self.overflow.fetch_add(1, Ordering::Relaxed);
@@ -95,11 +130,13 @@ impl Inbox {
             return;
         }
         let mut packets = self.packets();
+        let before = packets.len();
         while let Some(arrived) = packets.pop_front() {
             if !take(arrived) {
                 break;
             }
         }
+        self.room.leave(before - packets.len());
         self.count.store(packets.len(), Ordering::SeqCst);
     }
 
@@ -107,6 +144,7 @@ impl Inbox {
     pub(crate) fn close(&self, pool: &Pool) {
         let mut packets = self.packets();
         self.capacity.store(0, Ordering::Relaxed);
+        self.room.leave(packets.len());
         packets.drain(..).for_each(|it| pool.free_one(it.packet));
         self.count.store(0, Ordering::SeqCst);
     }

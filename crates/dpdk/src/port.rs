@@ -18,7 +18,7 @@ use dunlin_packet::neighbours::{self as messages, MAX_MESSAGE, Message};
 use dunlin_packet::{Home, Mac, REFUSALS, Refused, Written, parse, port_of};
 
 use crate::device::{BATCH, Batch, Packet, Parts, Pool, RxQueue, TxQueue};
-use crate::inbox::{Arrived, Inbox, Payload};
+use crate::inbox::{Arrived, Inbox, Payload, Room};
 use crate::neighbours::{Hold, Neighbours};
 use crate::site::Site;
 
@@ -46,6 +46,8 @@ pub(crate) struct Port {
     /// Number of changes of neighbours' addresses.
     changes: AtomicU32,
     endpoints: Mutex<BTreeMap<u16, Arc<Inbox>>>,
+    /// The room of their inboxes.
+    room: Arc<Room>,
     /// The offset of the port to choose next.
     next_port: AtomicU32,
     /// Whether an endpoint has received since the keeper last looked.
@@ -102,6 +104,7 @@ impl Port {
             reserve: Mutex::new(reserve),
             changes: AtomicU32::new(0),
             endpoints: Mutex::default(),
+            room: Arc::new(Room::new(site.most_in_inboxes())),
             next_port: AtomicU32::new(std::process::id().wrapping_mul(251)),
             is_polled: AtomicBool::new(false),
             tally: Tally::default(),
@@ -138,9 +141,14 @@ impl Port {
     /// Gives an endpoint a place: at the port `wanted`, or at a free one if that is 0.
     ///
     /// # Errors
-    /// `AddrInUse` if another endpoint has it, or all are taken.
+    /// `AddrInUse` if another endpoint has it, or all are taken; `InvalidInput` if the pool is too
+    /// small for another endpoint.
     pub(crate) fn seat(&'static self, wanted: u16) -> io::Result<Seat> {
         let mut endpoints = lock(&self.endpoints);
+        let count = u32::try_from(endpoints.len() + 1).expect("below 65 536");
+        self.site
+            .check_pool(self.rx_descriptors, count)
+            .map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let is_free = |port: &u16| !endpoints.contains_key(port);
         let number = match wanted {
             0 => self.free_ports().find(is_free),
@@ -154,7 +162,11 @@ impl Port {
             address: SocketAddr::new(self.site.ip, number),
             ..self.home
         };
-        let inbox = Arc::new(Inbox::new(home, self.rx_descriptors as usize)?);
+        let inbox = Arc::new(Inbox::new(
+            home,
+            self.rx_descriptors as usize,
+            self.room.clone(),
+        )?);
         endpoints.insert(number, inbox.clone());
         Ok(Seat { port: self, inbox })
     }

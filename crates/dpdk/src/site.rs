@@ -47,9 +47,19 @@ pub(crate) enum Hop {
     Neighbour(IpAddr),
 }
 
-/// Packets in the pool of a device, unless the option `packets` says otherwise: enough for the
-/// descriptors of both queues, for the inboxes of some endpoints, and for threads' caches.
+/// Packets in the pool of a device, unless the option `packets` says otherwise: enough for 18
+/// endpoints. A pool takes least memory if it has one packet less than a power of two.
 const PACKETS: u32 = 8191;
+
+/// Fewest packets in a pool: enough for two endpoints.
+const FEWEST: u32 = 4095;
+
+/// Packets that an endpoint holds at most: 64 that it shows and fills, and 96 in the cache of its
+/// thread.
+const EACH: u32 = 64 + 96;
+
+/// Packets of the thread that keeps the device: 32 in reserve, and its cache.
+const KEEPER: u32 = 32 + 96;
 
 /// The form of the text.
 const FORM: &str = "DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
@@ -80,6 +90,28 @@ impl Site {
     /// Most packets that wait for answers of neighbours.
     pub(crate) fn most_held(&self) -> usize {
         self.packets as usize / 8
+    }
+
+    /// Most packets in the inboxes of all endpoints.
+    pub(crate) fn most_in_inboxes(&self) -> usize {
+        self.packets as usize / 4
+    }
+
+    /// Checks that the pool has packets for all holders: waiting ones have three eighths of it; the
+    /// rest is for the descriptors of both queues, for the reserve, and for the endpoints.
+    ///
+    /// # Errors
+    /// The number of packets that would be enough.
+    pub(crate) fn check_pool(&self, descriptors: u32, endpoints: u32) -> Result<(), String> {
+        let held = 2 * descriptors + KEEPER + EACH * endpoints;
+        let needed = (held * 8).div_ceil(5);
+        if needed <= self.packets {
+            return Ok(());
+        }
+        Err(format!(
+            "a device with {endpoints} endpoints needs packets={needed} or more, not {}",
+            self.packets
+        ))
     }
 
     /// Where packets to an address go; `None` if no way leads there.
@@ -129,9 +161,9 @@ impl Site {
         if self.vlan > 4094 {
             return Err(format!("a VLAN has a number up to 4094, not {}", self.vlan));
         }
-        if !(1024..=1 << 22).contains(&self.packets) {
+        if !(FEWEST..=1 << 22).contains(&self.packets) {
             return Err(format!(
-                "a pool has 1024 to 4194304 packets, not {}",
+                "a pool has {FEWEST} to 4194304 packets, not {}",
                 self.packets
             ));
         }

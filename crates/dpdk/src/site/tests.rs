@@ -49,10 +49,21 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("net_memif0;ip=10.0.0.2/24,gw=10.0.0.2", "not on the link"),
         ("net_memif0;ip=10.0.0.2/24,vlan=4095", "4094"),
         ("net_memif0;ip=10.0.0.2/24,mtu=70000", "mtu=70000"),
-        ("net_memif0;ip=10.0.0.2/24,packets=10", "1024"),
+        ("net_memif0;ip=10.0.0.2/24,packets=1024", "4095"),
         ("net_memif0;ip=10.0.0.2/24,colour=red", "colour is none of"),
     ] {
         let error = text.parse::<Site>().unwrap_err();
         assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_default_pool_is_enough_for_18_endpoints_and_the_smallest_for_2() {
+    let mut site: Site = "net_memif0;ip=10.0.0.2/24".parse().unwrap();
+    for (packets, endpoints) in [(PACKETS, 18), (FEWEST, 2)] {
+        site.packets = packets;
+        assert_eq!(site.check_pool(1024, endpoints), Ok(()));
+        let error = site.check_pool(1024, endpoints + 1).unwrap_err();
+        assert!(error.contains("packets="), "{error}");
     }
 }

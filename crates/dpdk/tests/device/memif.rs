@@ -44,7 +44,7 @@ fn dpdk_talks_to_dpdk_in_a_vlan() {
 fn endpoints_of_one_device_talk_without_it_in_long_frames() {
     // Drivers of memif have no longer frames than Ethernet's.
     let device = format!(
-        "net_ring7;ip=10.82.7.1/24,mtu=9000,packets=2048;{}",
+        "net_ring7;ip=10.82.7.1/24,mtu=9000,packets=4095;{}",
         pair::ARGUMENTS
     );
     let mut options = options(&device);
@@ -75,6 +75,41 @@ fn every_packet_comes_back_to_its_pool() {
     until(|| watchers.each_ref().map(|watcher| empty(&watcher.rx)) == before);
 }
 
+#[test]
+#[ignore = "needs DPDK"]
+fn endpoints_that_receive_nothing_leave_packets_to_the_others() {
+    let device = format!("net_ring6;ip=10.82.6.1/24,packets=4500;{}", pair::ARGUMENTS);
+    let mut sender = open(&device);
+    let mut lazy = [(); 2].map(|()| open(&device));
+    let error = Dpdk::open(&options(&device)).unwrap_err();
+    assert!(error.to_string().contains("packets="), "{error}");
+    let before = empty(&sender.rx);
+    for (number, receiver) in (1..).zip(&mut lazy) {
+        let (tx, rx) = (&mut sender.tx, &mut sender.rx);
+        let (pending, offer) = Dpdk::offer(rx, tx, &info(number)).unwrap();
+        let accepted = Dpdk::accept(&mut receiver.rx, &mut receiver.tx, &info(9), offer).unwrap();
+        let peer = Dpdk::complete(rx, tx, pending, accepted.1).unwrap();
+        for _ in 0..600 {
+            tx.burst(&[packet_to(peer)]);
+        }
+    }
+    let full = Dpdk::counters(&sender.rx, &sender.tx).tx_dropped_full;
+    assert_eq!(full, 1200 - 4500 / 4);
+    drop(lazy);
+    drop(sender.tx);
+    until(|| empty(&sender.rx) >= before);
+}
+
+/// A short packet.
+fn packet_to(peer: PeerId) -> TxItem {
+    TxItem {
+        peer,
+        inline_len: 24,
+        inline: [7; MAX_INLINE],
+        data: BufRef::EMPTY,
+    }
+}
+
 /// Adds a peer that says it is at an address that no host has.
 fn silent_peer(halves: &mut Halves<DpdkRx, DpdkTx>) -> PeerId {
     let mut absent = Udp::open(&udp::Options {
@@ -94,14 +129,8 @@ fn packets_for_a_neighbour_that_does_not_answer_are_lost_and_come_back_to_the_po
     let mut halves = open(&device);
     let before = empty(&halves.rx);
     let peer = silent_peer(&mut halves);
-    let item = TxItem {
-        peer,
-        inline_len: 24,
-        inline: [7; MAX_INLINE],
-        data: BufRef::EMPTY,
-    };
     for _ in 0..300 {
-        halves.tx.burst(&[item]);
+        halves.tx.burst(&[packet_to(peer)]);
     }
     let full = Dpdk::counters(&halves.rx, &halves.tx).tx_dropped_full;
     assert_eq!(full, 300 - 32);
