@@ -7,6 +7,9 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use dunlin_packet::{IPV6, MAX_HEADER, UDP};
+use dunlin_transport::udp::MIN_DATAGRAM_BYTES;
+
 /// A device and its place in its network.
 ///
 /// ```
@@ -53,6 +56,13 @@ const PACKETS: u32 = 8191;
 
 /// Fewest packets in a pool: enough for two endpoints.
 const FEWEST: u32 = 4095;
+
+/// Bytes of the longest IP packet: the shortest has room for a datagram of the least size, and the
+/// longest fits 32 KiB with its headers. A device that opened with another would keep it.
+const SHORTEST: u16 = 624;
+const LONGEST: u16 = 32_700;
+const _: () = assert!(SHORTEST as usize == MIN_DATAGRAM_BYTES as usize + IPV6 + UDP);
+const _: () = assert!(LONGEST as usize + MAX_HEADER <= 1 << 15);
 
 /// Packets that an endpoint holds at most: 64 that it shows and fills, and 96 in the cache of its
 /// thread.
@@ -160,6 +170,18 @@ impl Site {
         }
         if self.vlan > 4094 {
             return Err(format!("a VLAN has a number up to 4094, not {}", self.vlan));
+        }
+        if self.mtu != 0 && !(SHORTEST..=LONGEST).contains(&self.mtu) {
+            return Err(format!(
+                "an mtu has {SHORTEST} to {LONGEST} bytes, not {}",
+                self.mtu
+            ));
+        }
+        if self.name().contains('=') {
+            return Err(format!(
+                "{} is no name of a device: write it as for the options -a and --vdev of DPDK",
+                self.device
+            ));
         }
         if !(FEWEST..=1 << 22).contains(&self.packets) {
             return Err(format!(

@@ -366,6 +366,9 @@ fn unknown_variable(name: &str) -> String {
 }
 
 fn wrong(setting: &Setting, text: &str) -> String {
+    if let Some(fault) = setting.fault(text) {
+        return format!("`{}` cannot be `{text}`: {fault}", setting.name);
+    }
     let expected = setting.expected();
     let start = format!("`{}` cannot be `{text}`; expected {expected}", setting.name);
     // If the text begins with a digit, no word is suggested.

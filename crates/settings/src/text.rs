@@ -68,7 +68,9 @@ impl Setting {
                 fits.then_some(Value::Ip(ip))
             }
             Unit::Address => is_address(text).then(|| Value::Text(text.to_owned())),
-            Unit::Device => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
+            Unit::Device => fault_of_device(text)
+                .is_none()
+                .then(|| Value::Text(text.to_owned())),
             Unit::Interface => is_interface(text).then(|| Value::Text(text.to_owned())),
             Unit::Networks => {
                 // A file may write an array.
@@ -141,6 +143,14 @@ impl Setting {
                 format!("{range}; write `{example}`, or a plain number of {unit}")
             }
             _ => range,
+        }
+    }
+
+    /// The fault of a text that is refused, if more than the range is known of it.
+    pub(super) fn fault(&self, text: &str) -> Option<String> {
+        match self.unit {
+            Unit::Device => fault_of_device(text.trim()),
+            _ => None,
         }
     }
 
@@ -284,6 +294,18 @@ fn switch(text: &str) -> Option<bool> {
 fn is_interface(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';
     (1..16).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+/// The fault of a text that names no device of DPDK.
+#[cfg(feature = "dpdk")]
+fn fault_of_device(text: &str) -> Option<String> {
+    text.parse::<dunlin_dpdk::Site>().err()
+}
+
+/// Without the transport, any text is a device.
+#[cfg(not(feature = "dpdk"))]
+fn fault_of_device(text: &str) -> Option<String> {
+    text.is_empty().then(|| "it is empty".to_owned())
 }
 
 /// True if this is a host and a port. Only the use of the address shows whether the host exists.

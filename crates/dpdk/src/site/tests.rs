@@ -49,6 +49,9 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("net_memif0;ip=10.0.0.2/24,gw=10.0.0.2", "not on the link"),
         ("net_memif0;ip=10.0.0.2/24,vlan=4095", "4094"),
         ("net_memif0;ip=10.0.0.2/24,mtu=70000", "mtu=70000"),
+        ("net_memif0;ip=10.0.0.2/24,mtu=500", "624 to 32700"),
+        ("net_memif0;ip=10.0.0.2/24,mtu=40000", "624 to 32700"),
+        ("bus=pci,addr=1:0.0;ip=10.0.0.2/24", "-a and --vdev"),
         ("net_memif0;ip=10.0.0.2/24,packets=1024", "4095"),
         ("net_memif0;ip=10.0.0.2/24,colour=red", "colour is none of"),
     ] {

@@ -449,3 +449,19 @@ fn a_largest_message_that_no_budget_holds_is_refused() {
         "{refused}"
     );
 }
+
+#[test]
+fn a_device_is_checked_with_the_settings_and_its_fault_is_named() {
+    for (device, part) in [
+        ("net_null0", "the form is"),
+        ("net_null0;ip=10.0.0.2/40", "1 to 32 bits"),
+        ("net_null0;ip=10.0.0.2/24,mtu=40000", "an mtu has"),
+    ] {
+        let error = Settings::default().with("dpdk.device", device).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("dpdk.device") && text.contains(part),
+            "{text}"
+        );
+    }
+}
