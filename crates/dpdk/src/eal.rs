@@ -24,13 +24,13 @@ enum Outcome {
 /// The arguments of the only attempt, and its outcome. `None`: there was none yet.
 static STARTED: Mutex<Option<(Vec<String>, Outcome)>> = Mutex::new(None);
 
-/// Arguments that end the process, or make it depend on another one.
-const REFUSED: [&str; 5] = [
-    "-h",
-    "--help",
-    "--log-level=help",
-    "--proc-type=secondary",
-    "--proc-type=auto",
+/// Options with values that end the process, or make it depend on another one. `None`: whatever
+/// the value.
+const REFUSED: [(&str, Option<&str>); 4] = [
+    ("--help", None),
+    ("--log-level", Some("help")),
+    ("--proc-type", Some("secondary")),
+    ("--proc-type", Some("auto")),
 ];
 
 /// Where the kernel lists its pools of huge pages.
@@ -82,7 +82,7 @@ fn again(
 
 /// Checks what can be checked before the attempt.
 fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
-    if let Some(refused) = given.iter().find(|it| REFUSED.contains(&it.as_str())) {
+    if let Some(refused) = refused(given) {
         return Err(invalid(format!(
             "the argument {refused} of DPDK cannot be used here"
         )));
@@ -125,16 +125,43 @@ fn arguments(given: &[String], processors: &[usize]) -> Vec<String> {
     all
 }
 
+/// The first argument that cannot be used, if there is one.
+fn refused(given: &[String]) -> Option<&String> {
+    let is_refused = |at: usize| {
+        let it = given[at].as_str();
+        let value = match it.split_once('=') {
+            Some((_, value)) => Some(value),
+            None => given.get(at + 1).map(String::as_str),
+        };
+        let is_one = |&(option, only): &(&str, Option<&str>)| {
+            is_option(it, option) && (only.is_none() || only == value)
+        };
+        // `-v` has no value, so another short option may follow it.
+        let short = it.strip_prefix('-').map(|it| it.trim_start_matches('v'));
+        short.is_some_and(|it| it.starts_with('h')) || REFUSED.iter().any(is_one)
+    };
+    let first = (0..given.len()).find(|&at| is_refused(at));
+    first.map(|at| &given[at])
+}
+
 /// Whether one of these options is given, with its value in the same argument or in the next.
 fn has(given: &[String], options: &[&str]) -> bool {
-    let is = |it: &String, option: &str| {
-        it.strip_prefix(option).is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with('=') || !option.starts_with("--")
-        })
-    };
     given
         .iter()
-        .any(|it| options.iter().any(|option| is(it, option)))
+        .any(|it| options.iter().any(|option| is_option(it, option)))
+}
+
+/// Whether an argument is this option, perhaps with its value, as `getopt_long(3)` reads it: the
+/// name of a long option may be shortened.
+fn is_option(argument: &str, option: &str) -> bool {
+    match (argument.strip_prefix("--"), option.strip_prefix("--")) {
+        (Some(given), Some(long)) => {
+            let name = given.split_once('=').map_or(given, |(name, _)| name);
+            !name.is_empty() && long.starts_with(name)
+        }
+        (None, None) => argument.starts_with(option),
+        _ => false,
+    }
 }
 
 /// Huge pages of any size that no process has.

@@ -25,6 +25,7 @@ fn given_arguments_replace_ours() {
         &["-l1"],
         &["--lcores=1"],
         &["--lcores", "1"],
+        &["--lco=1"],
     ] {
         let all = arguments(&strings(given), &[0]);
         assert!(!all.contains(&"--lcores=0@(0)".to_owned()), "{all:?}");
@@ -41,9 +42,28 @@ fn what_can_be_known_before_is_refused_before() {
     let kind = |given: &[&str]| check(&strings(given), none).map_err(|error| error.kind());
     assert_eq!(kind(&[]), Err(io::ErrorKind::OutOfMemory));
     assert_eq!(kind(&["--no-huge"]), Ok(()));
-    for refused in REFUSED {
-        let given = ["--no-huge", refused];
-        assert_eq!(kind(&given), Err(io::ErrorKind::InvalidInput), "{refused}");
+    for refused in [
+        &["--help"][..],
+        &["--hel"],
+        &["-h"],
+        &["-vh"],
+        &["--log-level=help"],
+        &["--log-level", "help"],
+        &["--log=help"],
+        &["--proc-type=secondary"],
+        &["--proc-type", "auto"],
+        &["--proc=secondary"],
+    ] {
+        let given = [&["--no-huge"], refused].concat();
+        let outcome = kind(&given);
+        assert_eq!(outcome, Err(io::ErrorKind::InvalidInput), "{refused:?}");
+    }
+    for usable in [
+        &["--proc-type=primary"][..],
+        &["-v", "--log-level=lib.eal:8"],
+    ] {
+        let given = [&["--no-huge"], usable].concat();
+        assert_eq!(kind(&given), Ok(()), "{usable:?}");
     }
 }
 
