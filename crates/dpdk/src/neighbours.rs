@@ -2,8 +2,9 @@
 //! forgotten.
 //!
 //! An address is believed only from the answer to a question that waits for one. It is confirmed
-//! every [`FRESH_MS`], for each new use, and when the neighbour mentions another one; a neighbour
-//! that does not answer [`ASKS`] questions in a row is unknown again. Packets to an unknown
+//! within [`FRESH_MS`], for each new use, and when the neighbour mentions another one; a neighbour
+//! that does not answer [`ASKS`] questions in a row is unknown again. After [`FIRST_ASKS`] questions
+//! for an unknown one, more are asked only while packets wait for it. Packets to an unknown
 //! neighbour wait for its answer, up to [`HELD`] of them; those of all neighbours have a limit, too,
 //! because an outage must leave packets to ask with.
 //!
@@ -15,13 +16,16 @@ use std::net::IpAddr;
 
 use dunlin_packet::Mac;
 
-/// Time after which an address is confirmed.
+/// Longest time after which an address is confirmed, and the part of it by which neighbours differ,
+/// so that those that became known together are not all asked together.
 const FRESH_MS: u64 = 30_000;
-/// Time between two questions while the neighbour is unknown, at first and later.
+const SPREAD_MS: u64 = 5_000;
+/// Time between two questions while the neighbour is unknown: at first, doubled with each question,
+/// and at most.
 const SOON_MS: u64 = 50;
 const LATER_MS: u64 = 1_000;
-/// Number of questions that are asked soon after each other.
-const SOON: u32 = 20;
+/// Questions for an unknown neighbour for which no packet waits.
+const FIRST_ASKS: u32 = 6;
 /// Number of questions without an answer after which a known address is forgotten.
 const ASKS: u32 = 3;
 /// Most packets that wait for one neighbour.
@@ -49,6 +53,8 @@ struct Entry<P> {
     /// Questions since then, and when the last one was asked.
     asks: u32,
     asked_ms: u64,
+    /// Whether it has mentioned another address since then.
+    is_doubted: bool,
     held: Vec<P>,
     held_ms: u64,
 }
@@ -56,12 +62,21 @@ struct Entry<P> {
 /// The consequences of the passing of time.
 #[derive(Debug)]
 pub(crate) struct Due<P> {
-    /// Neighbours to ask for.
-    pub(crate) questions: Vec<IpAddr>,
+    /// Neighbours to ask for, and where, if not all are to be asked.
+    pub(crate) questions: Vec<(IpAddr, Option<Mac>)>,
     /// Packets that have waited too long.
     pub(crate) lost: Vec<P>,
     /// Whether the address of a neighbour is no longer known.
     pub(crate) changed: bool,
+}
+
+/// The consequences of an answer.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Answered<P> {
+    /// Whether the address was not known, or differs.
+    pub(crate) changed: bool,
+    /// Packets that have waited for it.
+    pub(crate) held: Vec<P>,
 }
 
 /// The outcome of an attempt to keep a packet.
@@ -103,6 +118,7 @@ impl<P> Neighbours<P> {
                     answered_ms: now_ms,
                     asks: 1,
                     asked_ms: now_ms,
+                    is_doubted: false,
                     held: Vec::new(),
                     held_ms: now_ms,
                 });
@@ -139,18 +155,20 @@ impl<P> Neighbours<P> {
         }
     }
 
-    /// Notes an answer. Returns the packets that have waited for it; `None` if nothing was asked,
-    /// and the answer changes nothing.
-    pub(crate) fn on_answer(&mut self, ip: IpAddr, mac: Mac) -> Option<Vec<P>> {
+    /// Notes an answer. `None` if nothing was asked, and the answer changes nothing.
+    pub(crate) fn on_answer(&mut self, ip: IpAddr, mac: Mac) -> Option<Answered<P>> {
         let entry = self.entries.get_mut(&ip)?;
         if entry.asks == 0 {
             return None;
         }
-        entry.mac = Some(mac);
+        let changed = entry.mac.replace(mac) != Some(mac);
         entry.answered_ms = self.now_ms;
         entry.asks = 0;
         self.held -= entry.held.len();
-        Some(std::mem::take(&mut entry.held))
+        Some(Answered {
+            changed,
+            held: std::mem::take(&mut entry.held),
+        })
     }
 
     /// Notes the address that a neighbour mentions without a question. True if the caller must ask,
@@ -161,7 +179,16 @@ impl<P> Neighbours<P> {
         let Some(entry) = self.entries.get_mut(&ip) else {
             return false;
         };
-        entry.mac != Some(mac) && entry.ask_again(now_ms)
+        if entry.mac == Some(mac) {
+            return false;
+        }
+        // If it was asked just now, the next look at the time asks again.
+        entry.is_doubted = true;
+        let is_due = entry.is_due(now_ms);
+        if is_due {
+            entry.note_question(now_ms);
+        }
+        is_due
     }
 
     /// Notes the time, which never goes back.
@@ -176,7 +203,7 @@ impl<P> Neighbours<P> {
             if !entry.held.is_empty() && now_ms - entry.held_ms >= HELD_MS {
                 due.lost.append(&mut entry.held);
             }
-            let is_old = now_ms - entry.answered_ms >= FRESH_MS;
+            let is_old = now_ms - entry.answered_ms >= fresh_ms(*ip);
             if entry.uses == 0 && (is_old || entry.mac.is_none()) {
                 due.lost.append(&mut entry.held);
                 due.changed |= entry.mac.is_some();
@@ -186,10 +213,12 @@ impl<P> Neighbours<P> {
                 entry.mac = None;
                 due.changed = true;
             }
-            let is_open = entry.mac.is_none() || is_old || entry.asks > 0;
-            if is_open && entry.is_due(now_ms) {
+            if entry.is_open(is_old) && entry.is_due(now_ms) {
+                // The first question goes to the neighbour alone, so that the others need not read
+                // it; if that has no answer, the address may be another one now.
+                let is_first = entry.asks == 0 && !entry.is_doubted;
+                due.questions.push((*ip, entry.mac.filter(|_| is_first)));
                 entry.note_question(now_ms);
-                due.questions.push(*ip);
             }
             true
         });
@@ -203,6 +232,7 @@ impl<P> Entry<P> {
     fn note_question(&mut self, now_ms: u64) {
         self.asks = self.asks.saturating_add(1);
         self.asked_ms = now_ms;
+        self.is_doubted = false;
     }
 
     /// Notes a question, unless there was one just now, and returns whether there is one.
@@ -214,15 +244,33 @@ impl<P> Entry<P> {
         is_due
     }
 
+    /// Whether a question is needed.
+    fn is_open(&self, is_old: bool) -> bool {
+        match self.mac {
+            Some(_) => is_old || self.is_doubted || self.asks > 0,
+            None => self.asks < FIRST_ASKS || !self.held.is_empty(),
+        }
+    }
+
     /// Whether it is time for a question.
     fn is_due(&self, now_ms: u64) -> bool {
         let pause = match (self.mac, self.asks) {
-            (_, 0) => 0,
-            (None, ..=SOON) => SOON_MS,
+            (Some(_), 0) if !self.is_doubted => 0,
+            (None, asks @ 1..) => LATER_MS.min(SOON_MS << (asks - 1).min(5)),
             _ => LATER_MS,
         };
         now_ms - self.asked_ms >= pause
     }
+}
+
+/// The time after which the address of this neighbour is confirmed.
+fn fresh_ms(ip: IpAddr) -> u64 {
+    let low = match ip {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()),
+        IpAddr::V6(ip) => u64::from(ip.segments()[7]),
+    };
+    // Neighbours often have consecutive addresses; 1237 and the spread have no common divisor.
+    FRESH_MS - low.wrapping_mul(1_237) % SPREAD_MS
 }
 
 #[cfg(test)]

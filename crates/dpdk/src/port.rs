@@ -243,8 +243,8 @@ impl Port {
             self.changes.fetch_add(1, Ordering::Release);
         }
         let must_ask = !due.questions.is_empty();
-        for ip in due.questions {
-            self.ask(ip);
+        for (ip, at) in due.questions {
+            self.ask(ip, at);
         }
         let lost = due.lost.len() as u64;
         self.tally.unanswered.fetch_add(lost, Ordering::Relaxed);
@@ -309,6 +309,7 @@ impl Port {
                 self.answer(from, mac);
                 self.on_hint(from, mac);
             }
+            Message::Announcement { of, mac } => self.on_hint(of, mac),
             Message::Answer { of, mac } => self.on_answer(of, mac),
         }
     }
@@ -317,17 +318,19 @@ impl Port {
     fn on_hint(&self, ip: IpAddr, mac: Mac) {
         let must_ask = lock(&self.neighbours).on_hint(ip, mac);
         if must_ask {
-            self.ask(ip);
+            self.ask(ip, None);
         }
     }
 
     fn on_answer(&self, of: IpAddr, mac: Mac) {
-        let held = lock(&self.neighbours).on_answer(of, mac);
-        let Some(held) = held else {
+        let answered = lock(&self.neighbours).on_answer(of, mac);
+        let Some(answered) = answered else {
             return self.on_hint(of, mac);
         };
-        self.changes.fetch_add(1, Ordering::Release);
-        for packet in held {
+        if answered.changed {
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+        for packet in answered.held {
             self.send_to(mac, packet);
         }
     }
@@ -344,9 +347,9 @@ impl Port {
         self.send_message(|room| messages::write_answer(&self.home, to, mac, room));
     }
 
-    /// Asks for the Ethernet address of a neighbour.
-    fn ask(&self, of: IpAddr) {
-        self.send_message(|room| messages::write_question(&self.home, of, room));
+    /// Asks for the Ethernet address of a neighbour: the one at `at`, or all.
+    fn ask(&self, of: IpAddr, at: Option<Mac>) {
+        self.send_message(|room| messages::write_question(&self.home, of, at, room));
     }
 
     fn send_message(&self, write: impl FnOnce(&mut [u8]) -> usize) {
@@ -390,7 +393,7 @@ impl Port {
     pub(crate) fn use_neighbour(&self, ip: IpAddr) {
         let is_new = lock(&self.neighbours).add(ip);
         if is_new {
-            self.ask(ip);
+            self.ask(ip, None);
         }
     }
 

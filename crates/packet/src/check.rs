@@ -67,7 +67,7 @@ fn neighbour(bytes: &[u8], home: &Home) {
     let mut room = [0; neighbours::MAX_MESSAGE];
     match neighbours::read(bytes, home) {
         None => {}
-        Some(Message::Answer { of, mac }) => {
+        Some(Message::Answer { of, mac } | Message::Announcement { of, mac }) => {
             assert_ne!(of, home.address.ip());
             assert_eq!(mac[0] & 1, 0);
         }

@@ -44,6 +44,13 @@ pub enum Message {
         /// Its Ethernet address.
         mac: Mac,
     },
+    /// A neighbour announces its Ethernet address by a question for itself (RFC 5227).
+    Announcement {
+        /// Its address.
+        of: IpAddr,
+        /// Its Ethernet address.
+        mac: Mac,
+    },
     /// A neighbour says which Ethernet address an address has.
     Answer {
         /// The address.
@@ -75,21 +82,27 @@ pub fn read(frame: &[u8], home: &Home) -> Option<Message> {
     }
 }
 
-/// Writes the question for the Ethernet address of `of`, to all neighbours, and returns its length.
+/// Writes the question for the Ethernet address of `of`, and returns its length. It goes to `at`, at
+/// which a known neighbour confirms its address, or to all neighbours.
 ///
 /// # Panics
 /// If `of` is not of the family of `home`, or `out` is shorter than [`MAX_MESSAGE`].
-pub fn write_question(home: &Home, of: IpAddr, out: &mut [u8]) -> usize {
+pub fn write_question(home: &Home, of: IpAddr, at: Option<Mac>, out: &mut [u8]) -> usize {
     match (home.address.ip(), of) {
         (IpAddr::V4(from), IpAddr::V4(of)) => {
-            let at = write_ethernet(home, EVERY_INTERFACE, TYPE_ARP, out);
+            let to = at.unwrap_or(EVERY_INTERFACE);
+            let at = write_ethernet(home, to, TYPE_ARP, out);
             write_arp(out, at, [0, 1], (home.mac, from), ([0; 6], of))
         }
         (IpAddr::V6(from), IpAddr::V6(of)) => {
             let group = group_of(of);
             let [.., a, b, c, d] = group.octets();
-            let at = write_ethernet(home, [0x33, 0x33, a, b, c, d], TYPE_IPV6, out);
-            write_discovery(out, at, (from, group), [SOLICITATION, 0, 1], of, home.mac)
+            let (to, mac) = match at {
+                Some(mac) => (of, mac),
+                None => (group, [0x33, 0x33, a, b, c, d]),
+            };
+            let at = write_ethernet(home, mac, TYPE_IPV6, out);
+            write_discovery(out, at, (from, to), [SOLICITATION, 0, 1], of, home.mac)
         }
         _ => panic!("neighbours have addresses of one family"),
     }
@@ -136,6 +149,10 @@ fn read_arp(arp: &[u8], own: Ipv4Addr) -> Option<Message> {
             let from = from.into();
             Some(Message::Question { from, mac })
         }
+        [0, 1] if of == from && may_be_from(from.into()) => Some(Message::Announcement {
+            of: from.into(),
+            mac,
+        }),
         [0, 2] if may_be_from(from.into()) => Some(Message::Answer {
             of: from.into(),
             mac,

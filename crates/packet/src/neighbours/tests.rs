@@ -17,11 +17,15 @@ fn a_question_is_answered_and_the_answer_understood() {
     let mut room = [0xEE; MAX_MESSAGE];
     for home in homes() {
         let other = other(&home);
-        let len = write_question(&home, other.address.ip(), &mut room);
+        let len = write_question(&home, other.address.ip(), None, &mut room);
         let (from, mac) = (home.address.ip(), home.mac);
         let question = Some(Message::Question { from, mac });
         assert_eq!(read(&room[..len], &other), question);
         assert_eq!(read(&room[..len], &home), None, "it is not for the asker");
+        let at = Some(other.mac);
+        let len = write_question(&home, other.address.ip(), at, &mut room);
+        assert_eq!(read(&room[..len], &other), question);
+        assert_eq!(room[..6], other.mac, "it goes to one neighbour");
         let len = write_answer(&other, from, mac, &mut room);
         let (of, mac) = (other.address.ip(), other.mac);
         let answer = Some(Message::Answer { of, mac });
@@ -50,7 +54,7 @@ fn messages_of_routers_and_for_others_are_refused() {
     let mut room = [0; MAX_MESSAGE];
     for home in homes() {
         let other = other(&home);
-        let len = write_question(&home, other.address.ip(), &mut room);
+        let len = write_question(&home, other.address.ip(), None, &mut room);
         let moved = Home {
             address: "[fd79::3]:1".parse().unwrap(),
             ..other
@@ -74,4 +78,15 @@ fn options_without_a_length_end_the_reading() {
     assert_eq!(option_of(&[1, 0, 0, 0, 0, 0, 0, 0], 1), None);
     assert_eq!(option_of(&[14, 1, 0, 0, 0, 0, 0, 0], 1), Some(None));
     assert_eq!(option_of(&[1, 2, 0, 0, 0, 0, 0, 0], 1), None);
+}
+
+#[test]
+fn a_question_of_a_neighbour_for_itself_is_an_announcement() {
+    let mut room = [0; MAX_MESSAGE];
+    let home = homes()[0];
+    let other = other(&home);
+    let (of, mac) = (other.address.ip(), other.mac);
+    let len = write_question(&other, of, None, &mut room);
+    let announcement = Message::Announcement { of, mac };
+    assert_eq!(read(&room[..len], &home), Some(announcement));
 }
