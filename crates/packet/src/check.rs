@@ -1,7 +1,7 @@
 //! Properties of any received frame, and of any frame that we write. The fuzz target and property
 //! tests call them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::neighbours::{self, Message};
 use super::{Header, Home, Sum, Written, parse, port_of};
@@ -74,6 +74,9 @@ fn neighbour(bytes: &[u8], home: &Home) {
         Some(Message::Question { from, mac }) => {
             assert!(parse(bytes, home).is_err());
             let len = neighbours::write_answer(home, from, mac, &mut room);
+            if from == IpAddr::from(Ipv6Addr::UNSPECIFIED) {
+                is_for_all_nodes(&room[..len]);
+            }
             let asker = Home {
                 address: SocketAddr::new(from, 1),
                 mac,
@@ -84,6 +87,17 @@ fn neighbour(bytes: &[u8], home: &Home) {
             assert_eq!(understood, Some(Message::Answer { of, mac }));
         }
     }
+}
+
+/// Checks that an answer goes to all nodes and does not claim to have been asked for, as one for a
+/// sender without an address must (RFC 4861, 7.2.4).
+fn is_for_all_nodes(answer: &[u8]) {
+    const SOLICITED: u8 = 0x40;
+    let discovery = answer.len() - 32;
+    let to = &answer[discovery - 16..discovery];
+    assert_eq!(answer[..6], [0x33, 0x33, 0, 0, 0, 1]);
+    assert_eq!(to, Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1).octets());
+    assert_eq!(answer[discovery + 4] & SOLICITED, 0);
 }
 
 /// A frame that `sender` would write.

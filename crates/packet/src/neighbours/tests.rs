@@ -90,3 +90,21 @@ fn a_question_of_a_neighbour_for_itself_is_an_announcement() {
     let announcement = Message::Announcement { of, mac };
     assert_eq!(read(&room[..len], &home), Some(announcement));
 }
+
+#[test]
+fn a_sender_without_an_address_gets_an_answer_to_all_nodes() {
+    let mut room = [0; MAX_MESSAGE];
+    for home in homes() {
+        let ip: IpAddr = match home.address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let mut looking = other(&home);
+        looking.address.set_ip(ip);
+        let len = write_question(&looking, home.address.ip(), None, &mut room);
+        let mac = looking.mac;
+        let question = Message::Question { from: ip, mac };
+        assert_eq!(read(&room[..len], &home), Some(question));
+        crate::check::frame(&room[..len]);
+    }
+}
