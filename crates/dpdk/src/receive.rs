@@ -103,13 +103,13 @@ impl Rx for DpdkRx {
         let Seat { port, inbox } = &*self.seat;
         let shown = &mut self.shown;
         port.pool().free(&mut shown.batch);
-        port.on_poll();
         inbox.take(|arrived| {
             shown.add(arrived);
             !shown.batch.is_full()
         });
         let room = RX_BURST - shown.batch.len();
         if room > 0 {
+            port.on_poll();
             let looked = port.look(&self.home, room, |arrived| shown.add(arrived));
             self.corrupt += looked.corrupt;
         }
