@@ -102,16 +102,16 @@ impl Inbox {
         &self.home
     }
 
-    /// Adds a packet, and wakes the endpoint if it sleeps. False if there was no room, and the
-    /// packet is free again.
-    pub(crate) fn give(&self, arrived: Arrived, pool: &Pool) -> bool {
+    /// Adds a packet, and wakes the endpoint if it sleeps. Without room, the packet is free
+    /// again, and counted.
+    pub(crate) fn give(&self, arrived: Arrived, pool: &Pool) {
         let mut packets = self.packets();
         let is_full = packets.len() >= self.capacity.load(Ordering::Relaxed);
         if is_full || !self.room.enter() {
             drop(packets);
             pool.free_one(arrived.packet);
             self.overflow.fetch_add(1, Ordering::Relaxed);
-            return false;
+            return;
         }
         packets.push_back(arrived);
         self.count.store(packets.len(), Ordering::SeqCst);
@@ -120,7 +120,6 @@ impl Inbox {
             self.wakeups.fetch_add(1, Ordering::Relaxed);
             self.event.signal();
         }
-        true
     }
 
     /// Takes packets, oldest first, until `take` wants no more of them.

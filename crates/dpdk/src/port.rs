@@ -259,10 +259,7 @@ impl Port {
         let why = match why {
             Refused::Destination => match self.hand_on(packet) {
                 Ok(()) => return false,
-                Err((packet, why)) => {
-                    self.pool.free_one(packet);
-                    why
-                }
+                Err(why) => why,
             },
             _ => {
                 let message = messages::read(packet.bytes(), &self.home);
@@ -282,24 +279,40 @@ impl Port {
         )
     }
 
-    /// Gives a packet to the endpoint to which it was sent.
-    fn hand_on(&self, packet: Packet) -> Result<(), (Packet, Refused)> {
-        let number = match port_of(packet.bytes(), &self.home) {
-            Ok(number) => number,
-            Err(why) => return Err((packet, why)),
-        };
-        let inbox = lock(&self.endpoints).get(&number).cloned();
-        let Some(inbox) = inbox else {
-            self.tally.unknown_port.fetch_add(1, Ordering::Relaxed);
-            return Err((packet, Refused::Destination));
-        };
-        match payload_of(&packet, inbox.home()) {
-            Ok(payload) => {
+    /// Gives a packet to the endpoint to which it was sent; one that is refused is free again.
+    fn hand_on(&self, packet: Packet) -> Result<(), Refused> {
+        let found = port_of(packet.bytes(), &self.home).and_then(|number| {
+            let Some(inbox) = self.inbox_of(number) else {
+                return Ok(None);
+            };
+            let payload = payload_of(&packet, inbox.home())?;
+            Ok(Some((inbox, payload)))
+        });
+        match found {
+            Ok(Some((inbox, payload))) => {
                 inbox.give(Arrived { packet, payload }, &self.pool);
                 Ok(())
             }
-            Err(why) => Err((packet, why)),
+            Ok(None) => {
+                self.drop_unknown(packet);
+                Ok(())
+            }
+            Err(why) => {
+                self.pool.free_one(packet);
+                Err(why)
+            }
         }
+    }
+
+    /// The inbox of the endpoint at this port.
+    fn inbox_of(&self, number: u16) -> Option<Arc<Inbox>> {
+        lock(&self.endpoints).get(&number).cloned()
+    }
+
+    /// Drops a packet for a port at which no endpoint is.
+    fn drop_unknown(&self, packet: Packet) {
+        self.pool.free_one(packet);
+        self.tally.unknown_port.fetch_add(1, Ordering::Relaxed);
     }
 
     fn on_message(&self, message: Message) {
@@ -430,15 +443,12 @@ impl Port {
         }
     }
 
-    /// Gives a packet to an endpoint of this device. False if there is none, or no room.
-    pub(crate) fn deliver(&self, number: u16, arrived: Arrived) -> bool {
-        let inbox = lock(&self.endpoints).get(&number).cloned();
-        match inbox {
+    /// Gives a packet to an endpoint of this device. One that is lost is counted where it would be
+    /// if it came over the link.
+    pub(crate) fn deliver(&self, number: u16, arrived: Arrived) {
+        match self.inbox_of(number) {
             Some(inbox) => inbox.give(arrived, &self.pool),
-            None => {
-                self.pool.free_one(arrived.packet);
-                false
-            }
+            None => self.drop_unknown(arrived.packet),
         }
     }
 

@@ -219,8 +219,8 @@ impl Leaving {
             payload,
         };
         let number = way.reach.address.port();
-        let is_there = self.port().deliver(number, arrived);
-        self.count(is_there, packets, bytes);
+        self.port().deliver(number, arrived);
+        self.count(true, packets, bytes);
     }
 
     /// Leaves a datagram until its neighbour has answered.

@@ -83,19 +83,29 @@ fn endpoints_that_receive_nothing_leave_packets_to_the_others() {
     let mut lazy = [(); 2].map(|()| open(&device));
     let error = Dpdk::open(&options(&device)).unwrap_err();
     assert!(error.to_string().contains("packets="), "{error}");
-    let before = empty(&sender.rx);
+    let (before, mut last) = (empty(&sender.rx), None);
     for (number, receiver) in (1..).zip(&mut lazy) {
         let (tx, rx) = (&mut sender.tx, &mut sender.rx);
         let (pending, offer) = Dpdk::offer(rx, tx, &info(number)).unwrap();
         let accepted = Dpdk::accept(&mut receiver.rx, &mut receiver.tx, &info(9), offer).unwrap();
         let peer = Dpdk::complete(rx, tx, pending, accepted.1).unwrap();
+        last = Some(peer);
         for _ in 0..600 {
             tx.burst(&[packet_to(peer)]);
         }
     }
-    let full = Dpdk::counters(&sender.rx, &sender.tx).tx_dropped_full;
-    assert_eq!(full, 1200 - 4500 / 4);
+    let counters = |halves: &Halves<DpdkRx, DpdkTx>| Dpdk::counters(&halves.rx, &halves.tx);
+    let overflow: u64 = lazy.iter().map(|it| counters(it).rx_overflow).sum();
+    assert_eq!(overflow, 1200 - 4500 / 4);
     drop(lazy);
+    for _ in 0..3 {
+        sender.tx.burst(&[packet_to(last.unwrap())]);
+    }
+    let counters = counters(&sender);
+    assert_eq!((counters.tx_packets, counters.tx_dropped_full), (1203, 0));
+    let details = sender.rx.details();
+    let count = |name: &str| details.iter().find(|it| it.0 == name).unwrap().1;
+    assert_eq!(count("rx_unknown_port"), 3, "no endpoint has the port now");
     drop(sender.tx);
     until(|| empty(&sender.rx) >= before);
 }
