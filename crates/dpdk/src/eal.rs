@@ -113,7 +113,8 @@ fn arguments(given: &[String], processors: &[usize]) -> Vec<String> {
         all.push(format!("--file-prefix=dunlin-{}", std::process::id()));
     }
     if !has(given, &["-c", "-l", "--lcores"]) && !processors.is_empty() {
-        // One thread, which may run wherever the program may.
+        // One thread, which may run wherever any thread of the program may: the one that opens the
+        // first endpoint may be bound to a processor on which it polls.
         let list: Vec<_> = processors.iter().map(usize::to_string).collect();
         all.push(format!("--lcores=0@({})", list.join(",")));
     }

@@ -4,6 +4,7 @@
 //! Invariant: a library is never unloaded, so its functions live as long as the process. Called by
 //! `library`, `eal`, `device` and `inbox`.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
 use std::mem::MaybeUninit;
@@ -188,12 +189,23 @@ pub(crate) fn block_signals() {
     }
 }
 
-/// The processors on which the calling thread may run.
+/// The processors on which any thread of this process may run.
 pub(crate) fn processors() -> Vec<usize> {
+    let threads = std::fs::read_dir("/proc/self/task");
+    let threads = threads.into_iter().flatten().flatten();
+    let numbers = threads.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    // The calling thread has the number 0; without `/proc` it is the only one.
+    let numbers = numbers.chain([0]);
+    let all: BTreeSet<usize> = numbers.flat_map(processors_of).collect();
+    all.into_iter().collect()
+}
+
+/// The processors on which this thread may run; none if it has ended.
+fn processors_of(thread: libc::pid_t) -> Vec<usize> {
     // SAFETY: the kernel writes at most the given bytes into the live set, and zeros are a set.
     let (set, is_known) = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        let outcome = libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        let outcome = libc::sched_getaffinity(thread, size_of_val(&set), &raw mut set);
         (set, outcome == 0)
     };
     let size = usize::try_from(libc::CPU_SETSIZE).expect("1024");

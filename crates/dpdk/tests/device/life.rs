@@ -57,9 +57,7 @@ fn state() -> (Vec<usize>, String, Vec<(usize, i32)>) {
 
 /// The signals that a thread blocks, as the kernel shows them.
 fn blocked(thread: &str) -> String {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("SigBlk:"));
-    line.unwrap().to_owned()
+    status(thread, "SigBlk:")
 }
 
 fn threads() -> BTreeSet<String> {
@@ -68,13 +66,38 @@ fn threads() -> BTreeSet<String> {
     names.collect()
 }
 
+/// Binds the calling thread to the first of its processors.
+fn bind() {
+    let (cpus, _, _) = state();
+    // SAFETY: the set is initialised, the processor is below its size, and the kernel only reads it.
+    let outcome = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpus[0], &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    assert_eq!(outcome, 0);
+}
+
+/// The line of a thread's status that begins with this.
+fn status(thread: &str, begin: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(begin));
+    line.unwrap().to_owned()
+}
+
 fn start_and_compare() {
+    let processors = status("self", "Cpus_allowed:");
+    bind();
     let (before, threads_before) = (state(), threads());
     let device = format!("net_null0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
     let _halves = open(&device);
     assert_eq!(state(), before);
     let new: Vec<String> = threads().difference(&threads_before).cloned().collect();
     assert!(!new.is_empty(), "DPDK has a thread of its own");
+    let keeper = new.iter().map(|thread| format!("self/task/{thread}"));
+    let may_run = keeper.map(|thread| status(&thread, "Cpus_allowed:"));
+    let all = may_run.filter(|its| *its == processors).count();
+    assert!(all > 0, "the keeper may run where the program may");
     for thread in new {
         let blocked = blocked(&format!("self/task/{thread}"));
         let mask = u64::from_str_radix(blocked.trim_start_matches("SigBlk:").trim(), 16).unwrap();
