@@ -22,9 +22,14 @@ pub(crate) fn play(role: &str) {
         "refuses" => start_twice(),
         "fails" => fail_twice(),
         "is killed" => {
-            let device = format!("net_memif1,role=server;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
+            let id = std::process::id();
+            let device = format!(
+                "net_memif1,role=server,socket={};ip=10.84.0.1/24;{}",
+                socket_of(id),
+                pair::ARGUMENTS
+            );
             let _halves = open(&device);
-            println!("#{}", std::process::id());
+            println!("#{id}");
             std::thread::sleep(Duration::from_secs(60));
         }
         "sleeps" => sleep(),
@@ -252,6 +257,11 @@ fn traces() -> BTreeSet<String> {
     traces
 }
 
+/// The socket of the child that is killed, without a file.
+fn socket_of(process: impl std::fmt::Display) -> String {
+    format!("/dunlin-memif-{process}")
+}
+
 fn sockets() -> String {
     std::fs::read_to_string("/proc/net/unix").unwrap()
 }
@@ -262,9 +272,10 @@ fn a_killed_process_leaves_no_file_and_no_socket() {
     let before = traces();
     let child = Child::start("is killed");
     let id = child.line();
-    assert!(sockets().contains("memif"), "the device waits for its peer");
+    let socket = socket_of(&id);
+    assert!(sockets().contains(&socket), "the device waits for its peer");
     child.kill();
-    until(|| !Path::new(&format!("/proc/{id}/fd")).exists() || !sockets().contains("memif"));
+    until(|| !sockets().contains(&socket));
     assert!(!Path::new(&format!("/var/run/dpdk/dunlin-{id}")).exists());
     let mut after = traces();
     // Other programs may make files meanwhile.
