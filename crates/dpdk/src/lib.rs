@@ -22,6 +22,7 @@ mod open;
 mod port;
 mod receive;
 mod site;
+mod tally;
 mod transmit;
 mod ways;
 

@@ -32,7 +32,7 @@ pub(crate) fn load() -> io::Result<Functions> {
 ///
 /// # Errors
 /// `PermissionDenied` if the program has capabilities or a user by its file (`AT_SECURE` of
-/// `getauxval(3)`), which its user could borrow by a library of his own; `NotFound`, with a line for
+/// `getauxval(3)`), which its user could borrow by another library; `NotFound`, with a line for
 /// each place and its reason after the first line.
 ///
 /// ```

@@ -3,10 +3,10 @@
 //!
 //! An address is believed only from the answer to a question that waits for one. It is confirmed
 //! within [`FRESH_MS`], for each new use, and when the neighbour mentions another one; a neighbour
-//! that does not answer [`ASKS`] questions in a row is unknown again. After [`FIRST_ASKS`] questions
-//! for an unknown one, more are asked only while packets wait for it. Packets to an unknown
-//! neighbour wait for its answer, up to [`HELD`] of them; those of all neighbours have a limit, too,
-//! because an outage must leave packets to ask with.
+//! that does not answer [`ASKS`] questions in a row is unknown again. After
+//! [`FIRST_ASKS`] questions for an unknown one, more are asked only while packets wait for it.
+//! Packets to an unknown neighbour wait for its answer, up to [`HELD`] of them; those of all
+//! neighbours have a limit, too, because an outage must leave packets to ask with.
 //!
 //! Pure: time comes as milliseconds, and packets are of any type. Owned by `port`.
 

@@ -11,16 +11,17 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use dunlin_packet::neighbours::{self as messages, MAX_MESSAGE, Message};
-use dunlin_packet::{Home, Mac, REFUSALS, Refused, Written, parse, port_of};
+use dunlin_packet::{Home, Mac, Refused, Written, parse, port_of};
 
 use crate::device::{BATCH, Batch, Packet, Parts, Pool, RxQueue, TxQueue};
 use crate::inbox::{Arrived, Inbox, Payload, Room};
 use crate::neighbours::{Hold, Neighbours};
 use crate::site::Site;
+use crate::tally::Tally;
 
 /// Most bursts that a thread receives for other endpoints at once.
 const MOST_BURSTS: usize = 8;
@@ -61,20 +62,6 @@ pub(crate) struct Looked {
     /// All of them, and those that were refused as corrupt.
     pub(crate) packets: usize,
     pub(crate) corrupt: u64,
-}
-
-/// Counters of packets that concern no single endpoint.
-#[derive(Debug, Default)]
-struct Tally {
-    refused: [AtomicU64; REFUSALS.len()],
-    /// For no endpoint of this process.
-    unknown_port: AtomicU64,
-    /// Questions and answers of neighbours that were received.
-    neighbours: AtomicU64,
-    /// Packets that waited for a neighbour in vain.
-    unanswered: AtomicU64,
-    /// Questions and answers that did not leave: no packet was empty, or the device took none.
-    unsent: AtomicU64,
 }
 
 impl Port {
@@ -247,7 +234,7 @@ impl Port {
             self.ask(ip, at);
         }
         let lost = due.lost.len() as u64;
-        self.tally.unanswered.fetch_add(lost, Ordering::Relaxed);
+        self.tally.on_unanswered(lost);
         due.lost.into_iter().for_each(|it| self.pool.free_one(it));
         self.fill_reserve();
         is_used || must_ask
@@ -271,7 +258,7 @@ impl Port {
                 why
             }
         };
-        self.tally.refused[why as usize].fetch_add(1, Ordering::Relaxed);
+        self.tally.on_refused(why);
         // A link carries packets that are none of ours, and nothing is wrong with those.
         !matches!(
             why,
@@ -312,11 +299,11 @@ impl Port {
     /// Drops a packet for a port at which no endpoint is.
     fn drop_unknown(&self, packet: Packet) {
         self.pool.free_one(packet);
-        self.tally.unknown_port.fetch_add(1, Ordering::Relaxed);
+        self.tally.on_unknown_port();
     }
 
     fn on_message(&self, message: Message) {
-        self.tally.neighbours.fetch_add(1, Ordering::Relaxed);
+        self.tally.on_message();
         match message {
             Message::Question { from, mac } => {
                 self.answer(from, mac);
@@ -368,7 +355,7 @@ impl Port {
     fn send_message(&self, write: impl FnOnce(&mut [u8]) -> usize) {
         let taken = self.pool.take_one();
         let Some(mut packet) = taken.or_else(|| lock(&self.reserve).take()) else {
-            self.tally.unsent.fetch_add(1, Ordering::Relaxed);
+            self.tally.on_unsent(1);
             return;
         };
         let len = write(&mut packet.bytes_mut()[..MAX_MESSAGE]);
@@ -376,7 +363,7 @@ impl Port {
         let mut batch = Batch::default();
         batch.push(packet);
         let dropped = self.send(&mut batch) as u64;
-        self.tally.unsent.fetch_add(dropped, Ordering::Relaxed);
+        self.tally.on_unsent(dropped);
     }
 
     /// Fills the reserve again when it is empty.
@@ -455,20 +442,11 @@ impl Port {
     /// Counters of the device: packets that it dropped, and those that no endpoint got, by cause.
     pub(crate) fn details(&self) -> Vec<(&'static str, u64)> {
         let missed = lock(&self.receiving).0.missed();
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut details = vec![
             ("rx_device_missed", missed),
-            ("rx_unknown_port", count(&self.tally.unknown_port)),
-            ("rx_neighbours", count(&self.tally.neighbours)),
-            ("tx_unanswered", count(&self.tally.unanswered)),
-            ("tx_neighbours_unsent", count(&self.tally.unsent)),
             ("pool_empty", u64::from(self.pool.empty())),
         ];
-        details.extend(
-            REFUSALS
-                .into_iter()
-                .zip(self.tally.refused.iter().map(count)),
-        );
+        details.extend(self.tally.named());
         details
     }
 }

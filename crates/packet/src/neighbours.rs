@@ -82,8 +82,8 @@ pub fn read(frame: &[u8], home: &Home) -> Option<Message> {
     }
 }
 
-/// Writes the question for the Ethernet address of `of`, and returns its length. It goes to `at`, at
-/// which a known neighbour confirms its address, or to all neighbours.
+/// Writes the question for the Ethernet address of `of`, and returns its length. It goes to `at`,
+/// where a known neighbour confirms its address, or to all neighbours.
 ///
 /// # Panics
 /// If `of` is not of the family of `home`, or `out` is shorter than [`MAX_MESSAGE`].

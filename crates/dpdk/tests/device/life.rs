@@ -74,7 +74,7 @@ fn threads() -> BTreeSet<String> {
 /// Binds the calling thread to the first of its processors.
 fn bind() {
     let (cpus, _, _) = state();
-    // SAFETY: the set is initialised, the processor is below its size, and the kernel only reads it.
+    // SAFETY: the set is initialised, the processor is below its size, and the kernel only reads.
     let outcome = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpus[0], &mut set);
