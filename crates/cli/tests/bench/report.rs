@@ -109,15 +109,15 @@ fn made_up() -> String {
         let metric = ("rpc_per_s_per_host", "1/s");
         add("cluster", "sim", json!({"endpoints": endpoints}), metric);
     }
-    add_key_value(&mut add);
+    add_services(&mut add);
     rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
 /// Adds a row: experiment, transport, parameters, metric with its unit.
 type Add<'a> = &'a mut dyn FnMut(&str, &str, Value, (&str, &str));
 
-/// Adds rows of the experiments with tables.
-fn add_key_value(add: Add<'_>) {
+/// Adds rows of the experiments with services.
+fn add_services(add: Add<'_>) {
     for mode in ["store", "cache"] {
         for (popularity, gets) in [("uniform", 100), ("uniform", 50), ("zipf", 95)] {
             for batch in [1, 2, 4, 8, 16, 32] {
@@ -166,6 +166,12 @@ fn add_key_value(add: Add<'_>) {
             if client == "text" {
                 add("memcached", transport, params, ("gets_per_cpu_s", "1/s"));
             }
+        }
+    }
+    for transport in ["shm", "udp"] {
+        for (clients, speculates) in [(1, false), (2, false), (4, false), (8, false), (1, true)] {
+            let params = json!({ "clients": clients, "speculates": speculates, "inflight": 60 });
+            add("sequencer", transport, params, ("numbers_per_s", "1/s"));
         }
     }
 }

@@ -75,7 +75,6 @@ fn serve_over<T: Configurable>(
     let options = Options {
         block: set.block,
         lease: set.lease.into(),
-        ..Options::DEFAULT
     };
     let (files, claim) = claim(args, &options)?;
     let desk = Desk::new(claim, options);
