@@ -35,7 +35,6 @@ struct Server {
 const OPTIONS: Options = Options {
     block: 1000,
     lease: Nanos::from_millis(200),
-    ..Options::DEFAULT
 };
 
 fn small(config: &mut Config) {

@@ -10,7 +10,6 @@ use crate::wire::MAX_NAME;
 const OPTIONS: Options = Options {
     block: 100,
     lease: Nanos(900),
-    ..Options::DEFAULT
 };
 
 fn claim(before: u32, sequences: &[(&str, u64)]) -> Claim {

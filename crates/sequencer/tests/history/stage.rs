@@ -90,7 +90,6 @@ impl Members {
         let options = Options {
             block: 64,
             lease: Nanos::from_millis(100),
-            ..Options::DEFAULT
         };
         #[cfg(feature = "mutants")]
         let options = Options {
