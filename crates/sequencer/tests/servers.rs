@@ -32,9 +32,14 @@ struct Server {
     thread: Option<JoinHandle<Ending>>,
 }
 
+#[allow(
+    clippy::needless_update,
+    reason = "a build with planted bugs has one more field"
+)]
 const OPTIONS: Options = Options {
     block: 1000,
     lease: Nanos::from_millis(200),
+    ..Options::DEFAULT
 };
 
 fn small(config: &mut Config) {

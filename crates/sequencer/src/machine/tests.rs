@@ -7,9 +7,14 @@ use crate::disk::{Done, JobError, Kind, Outcome};
 use crate::state::State;
 use crate::wire::MAX_NAME;
 
+#[allow(
+    clippy::needless_update,
+    reason = "a build with planted bugs has one more field"
+)]
 const OPTIONS: Options = Options {
     block: 100,
     lease: Nanos(900),
+    ..Options::DEFAULT
 };
 
 fn claim(before: u32, sequences: &[(&str, u64)]) -> Claim {

@@ -86,10 +86,15 @@ struct Members {
 }
 
 impl Members {
+    #[allow(
+        clippy::needless_update,
+        reason = "a build with planted bugs has one more field"
+    )]
     fn options(&self) -> Options {
         let options = Options {
             block: 64,
             lease: Nanos::from_millis(100),
+            ..Options::DEFAULT
         };
         #[cfg(feature = "mutants")]
         let options = Options {
