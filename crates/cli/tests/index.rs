@@ -3,22 +3,15 @@
 #![cfg(feature = "index")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod program;
+
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 
 use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
-fn dunlin(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
-    command
-        .args(args)
-        .env_remove("DUNLIN_CONFIG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
+use crate::program::dunlin;
 
 struct Server {
     child: Child,

@@ -4,6 +4,8 @@
 #![cfg(feature = "replica")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod program;
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
@@ -14,15 +16,7 @@ use dunlin_testkit::wait::{PATIENCE, until};
 use serde_json::Value;
 
 fn dunlin(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
-    command
-        .arg("replica")
-        .args(args)
-        .env_remove("DUNLIN_CONFIG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
+    program::dunlin(&[&["replica"], args].concat())
 }
 
 /// The output of a command that must succeed.

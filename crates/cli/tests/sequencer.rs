@@ -3,22 +3,15 @@
 #![cfg(feature = "sequencer")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod program;
+
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output};
 
 use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
-fn dunlin(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
-    command
-        .args(args)
-        .env_remove("DUNLIN_CONFIG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
+use crate::program::dunlin;
 
 struct Server {
     child: Child,

@@ -3,6 +3,8 @@
 #![cfg(feature = "kv")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../program/mod.rs"]
+mod program;
 mod servers;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,16 +15,7 @@ use std::time::Duration;
 use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
-fn dunlin(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
-    command
-        .args(args)
-        .env_remove("DUNLIN_CONFIG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
+use crate::program::dunlin;
 
 /// Presses Ctrl-C.
 fn interrupt(child: &Child) {

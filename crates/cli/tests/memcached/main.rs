@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod clients;
+#[path = "../program/mod.rs"]
+mod program;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,16 +16,7 @@ use std::time::Duration;
 use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
-fn dunlin(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
-    command
-        .args(args)
-        .env_remove("DUNLIN_CONFIG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
+use crate::program::dunlin;
 
 struct Server {
     child: Child,
