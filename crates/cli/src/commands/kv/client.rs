@@ -363,9 +363,11 @@ fn store<T: Configurable>(
 
 /// Shows the keys that clients read most, of all servers.
 fn hot<T: Configurable>(kv: &mut Connections<T>, json: bool) -> anyhow::Result<()> {
+    let mut shown = 0;
     for server in kv.servers() {
         let name = kv.name(server);
         for (partition, hot) in kv.hot_keys(server)?.iter().enumerate() {
+            shown += hot.keys.len();
             for (key, samples) in &hot.keys {
                 let (key, share) = (key.escape_ascii().to_string(), hot.share(*samples));
                 if json {
@@ -377,6 +379,9 @@ fn hot<T: Configurable>(kv: &mut Connections<T>, json: bool) -> anyhow::Result<(
                 }
             }
         }
+    }
+    if shown == 0 && !json {
+        print("no key yet: the servers sample one get in 64\n")?;
     }
     Ok(())
 }

@@ -80,9 +80,10 @@ fn bootstrap_over<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::
         let seated = inquirer.bootstrap(&member.address, &members);
         seated.with_context(|| member.address.clone())?;
     }
+    let noun = if count == 1 { "replica" } else { "replicas" };
     match args.endpoint.json {
         true => print(&format!("{}\n", json!({ "cluster": name(&members) }))),
-        false => print(&format!("cluster {} of {count} replicas\n", name(&members))),
+        false => print(&format!("cluster {} of {count} {noun}\n", name(&members))),
     }
 }
 
