@@ -128,7 +128,8 @@ impl Stage {
     }
 
     fn go(&mut self) {
-        while self.world.now() < END {
+        // A world whose invariant is broken stands still.
+        while self.world.now() < END && self.world.net().borrow().violation().is_none() {
             let now = self.world.now();
             if now >= BUSY {
                 let net = self.world.net();

@@ -90,7 +90,7 @@ impl Stage {
             }
             self.tick(1);
         }
-        panic!("nobody leads");
+        panic!("no node has become the leader");
     }
 
     fn put(&mut self, node: u64, client: u64, number: u64) {
