@@ -155,7 +155,9 @@ impl Producer {
             self.cells.write(at as usize, 0, head.as_ptr(), head.len());
             self.cells.write(at as usize, head.len(), data, data_len);
         }
-        self.publish(self.tail, 1, head.len() + data_len, 0);
+        let start = self.tail;
+        self.advance(start + 1);
+        self.show(start, head.len() + data_len, 0);
         Ok(())
     }
 
@@ -236,19 +238,28 @@ impl Producer {
         let to_the_end = self.cells.count() - self.cells.index(self.tail);
         let skipped = if cells > to_the_end { to_the_end } else { 0 };
         self.reserve(u64::from(skipped + cells))?;
-        let start = self.tail + u64::from(skipped);
+        let (start, marker) = (self.tail + u64::from(skipped), self.tail);
         let at = self.cells.index(start);
+        // The consumer polls the first cell, and takes its line away if anything is written there
+        // long before the word. So that cell comes last.
+        let in_first = data_len.min(ONE_CELL.saturating_sub(head.len()));
         // SAFETY: the cells are free, do not reach beyond the last, and hold the packet.
         unsafe {
-            self.cells.write(at as usize, 0, head.as_ptr(), head.len());
-            self.cells.write(at as usize, head.len(), data, data_len);
+            let rest = data.add(in_first);
+            self.cells
+                .write(at as usize, head.len() + in_first, rest, data_len - in_first);
         }
         if cells > 1 {
             self.dirty
                 .on_packet(at, cells, self.lap_after(start + u64::from(cells)));
         }
-        let marker = self.tail;
-        self.publish(start, cells, total, flags);
+        self.advance(start + u64::from(cells));
+        // SAFETY: as above.
+        unsafe {
+            self.cells.write(at as usize, 0, head.as_ptr(), head.len());
+            self.cells.write(at as usize, head.len(), data, in_first);
+        }
+        self.show(start, total, flags);
         if skipped > 0 {
             let word = self.sequence(marker) | WRAP;
             let at = self.cells.index(marker);
@@ -257,11 +268,16 @@ impl Producer {
         Ok(())
     }
 
-    /// Publishes the packet at `start` and moves the tail past it.
+    /// Moves the tail to `position`, past the packet that is published next.
     #[inline]
-    fn publish(&mut self, start: u64, cells: u32, len: usize, flags: u64) {
-        self.tail = start + u64::from(cells);
-        self.clean(self.tail);
+    fn advance(&mut self, position: u64) {
+        self.tail = position;
+        self.clean(position);
+    }
+
+    /// Publishes the packet at `start`.
+    #[inline]
+    fn show(&self, start: u64, len: usize, flags: u64) {
         let word = self.sequence(start) | (len as u64) << LEN_SHIFT | flags;
         let at = self.cells.index(start);
         self.cells.word(at).store(word, Ordering::Release);

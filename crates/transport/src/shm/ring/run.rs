@@ -2,8 +2,8 @@
 //!
 //! A store to a line that the other core has read takes as long as a hundred instructions, and
 //! later stores wait for it. So the cells of a run are written in one go, from the last to the
-//! first. The consumer polls only the first cell, so it does not fetch a line that is still being
-//! written. The words of later packets appear before those of earlier ones. A consumer that reads
+//! first, and so are the cells of a packet. The consumer polls only the first cell, so it does not
+//! fetch a line that is still being written. The words of later packets appear before those of earlier ones. A consumer that reads
 //! in order does not notice: the first packet's word is stored last, when all others are visible.
 //!
 //! Invariant: the tail, the only cell that the consumer polls, is clean before the first word
@@ -295,8 +295,8 @@ impl Fill {
         // SAFETY: the cells are the caller's, and hold the packet.
         unsafe {
             let first = first.last_chunk().expect("a line is longer");
-            self.cells.write_whole(at, first);
             self.cells.write_second(at, second, len - ONE_CELL);
+            self.cells.write_whole(at, first);
         }
         self.show(at, len);
     }
@@ -319,8 +319,8 @@ unsafe fn write_many(cells: Cells, at: usize, lines: &[[u8; CELL]], len: usize) 
     let rest = &rest.as_flattened()[..len - ONE_CELL];
     // SAFETY: the cells are the caller's, and hold the packet.
     unsafe {
-        cells.write_whole(at, first.last_chunk().expect("a line is longer"));
         cells.write(at, ONE_CELL, rest.as_ptr(), rest.len());
+        cells.write_whole(at, first.last_chunk().expect("a line is longer"));
     }
 }
 
