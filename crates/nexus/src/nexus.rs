@@ -319,8 +319,9 @@ impl Nexus {
     /// Announces the services of this process to all peers, and to later peers when they connect.
     /// After it returns, new requests for sessions are granted or refused accordingly.
     /// While the process drains, it refuses sessions. `dunlin`'s `Server` does that for its
-    /// endpoints; a nexus that announces nothing takes every session. A peer gets at most eight
-    /// announcements over a connection, and the last only if it is of a drain.
+    /// endpoints; a nexus that announces nothing takes every session. Over one
+    /// connection, a peer gets at most eight announcements; the eighth is sent only if it announces
+    /// a drain.
     pub fn serve(&self, serving: Serving) {
         let (answer, served) = sync_channel(1);
         self.requests().send(Request::Serve(serving, answer));

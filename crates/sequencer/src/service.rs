@@ -1,5 +1,5 @@
-//! The handlers. Requests that take numbers come as a batch, all those of a receive burst; the
-//! lease is compared with one reading of the clock, which comes after the last of them has arrived.
+//! The handlers. One batch handler gets all requests of a receive burst that take numbers. It reads
+//! the clock once, after the last of them has arrived, and compares the lease with that time.
 
 use dunlin_core::{Batch, Cx, Refuse, Register, Request};
 use dunlin_wire::ErrorCode;

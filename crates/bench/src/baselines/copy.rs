@@ -28,6 +28,9 @@ pub(crate) struct Copy {
     pub(crate) pairs: u32,
 }
 
+/// More than the process needs to fill a pair of buffers, for each byte of one of them.
+const NANOS_PER_BYTE: u64 = 8;
+
 impl Probe for Copy {
     fn name(&self) -> &'static str {
         "memcpy"
@@ -40,7 +43,9 @@ impl Probe for Copy {
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let mut process =
             Process::spawn(ROLE, Seats::pick().client, &(self.size, self.pairs, span))?;
-        Ok(vec![process.receive(patience(span))?].into())
+        let filling = NANOS_PER_BYTE * u64::from(self.size) * u64::from(self.pairs);
+        let limit = patience(span) + Duration::from_nanos(filling);
+        Ok(vec![process.receive(limit)?].into())
     }
 
     fn is_plausible(&self, medians: &[f64]) -> bool {

@@ -95,7 +95,7 @@ fn heartbeats_come_once_per_interval() {
 }
 
 #[test]
-fn heartbeats_between_looks_prove_no_more_than_the_look_before() {
+fn a_heartbeat_proves_only_that_the_peer_lived_at_the_last_poll_before_it() {
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     assert_eq!(detector.beat(Nanos::from_millis(99)), None);
     let first = SECRET.counter(1);
@@ -153,7 +153,7 @@ fn a_peer_that_guesses_counters_is_wrong() {
 }
 
 #[test]
-fn who_was_stopped_gives_the_peer_a_full_round() {
+fn after_a_stop_the_process_gives_its_peer_a_full_round() {
     // The last acknowledgement is as old as allowed when this process stops.
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     let failed = run(
@@ -183,7 +183,7 @@ fn who_was_stopped_gives_the_peer_a_full_round() {
 }
 
 #[test]
-fn who_was_stopped_still_finds_a_dead_peer_soon() {
+fn after_a_stop_the_process_still_finds_a_dead_peer_soon() {
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     let back = Nanos::from_secs(60);
     let failed = run(&mut detector, back, Nanos::from_secs(90), Nanos(1), |_| {

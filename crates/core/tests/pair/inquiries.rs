@@ -261,7 +261,7 @@ fn an_account_that_was_not_asked_for_changes_nothing() {
 }
 
 #[test]
-fn a_way_on_which_nearly_all_is_lost_is_no_failure() {
+fn a_direction_that_loses_nearly_every_packet_is_no_failure() {
     let options = SessionOptions::DEFAULT.with_window(8).with_credits(4);
     let mut pair = Pair::with(Config::default(), options);
     for tag in 0..8 {

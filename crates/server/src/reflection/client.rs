@@ -45,7 +45,7 @@ pub struct Reflector {
     service: Session,
     /// The session with the server's own endpoint.
     own: Session,
-    /// The longest time for which a question has no answer.
+    /// The time after which a question without an answer fails.
     patience: Nanos,
 }
 
@@ -66,8 +66,8 @@ pub enum ReflectError {
     Call(Error),
     /// The response has no form in JSON. Holds the reason. The method has run.
     BadResponse(String),
-    /// The server did not turn the response into JSON: it has no such answer in time, or the JSON
-    /// has more than 4 MiB. The method has run.
+    /// The server did not turn the response into JSON: it did not answer in time, or the JSON has
+    /// more than 4 MiB. The method has run.
     Unread(Error),
     /// A question could not be asked, or has no answer.
     NoAnswer(Error),
@@ -87,7 +87,8 @@ impl Reflector {
         patience: Duration,
     ) -> Result<Self, ReflectError> {
         let mut asker = Asker::new(from, address, patience)?;
-        // Open before any question, so that a call and its conversions are of one process.
+        // Both sessions are opened before the first question. If the server restarts, both end, so
+        // one process runs the call and converts its messages.
         let service = asker.connect(EndpointIndex(0))?;
         let own = asker.own_endpoint(service)?;
         let own = asker.connect(own.ok_or(ReflectError::NoReflection)?)?;

@@ -67,8 +67,9 @@ pub fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, Misfit> {
     }
 }
 
-/// Finds the place at which JSON differs from `T`, because serde's errors seldom name the field;
-/// `otherwise`, if no difference is found: a type may accept other JSON than its fields show.
+/// Finds the place at which JSON differs from `T`, because serde's errors seldom name the field. A
+/// type may accept other JSON than its fields show; if no difference is found, the reason is
+/// `otherwise`.
 fn explain<T: DeserializeOwned>(json: &str, look: Look<'_>, otherwise: String) -> Misfit {
     let compared = || {
         let mut types = Types::default();

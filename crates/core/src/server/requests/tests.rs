@@ -345,7 +345,7 @@ fn acknowledged_responses_are_given_back_and_the_others_stay() {
     assert_eq!(
         server.requests.table.live(),
         2,
-        "two numbers are not theirs"
+        "two of the numbers belong to no request here"
     );
 }
 

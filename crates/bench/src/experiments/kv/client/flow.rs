@@ -14,14 +14,14 @@ use crate::harness::items::{Draws, Items, Mix, Operation};
 use crate::harness::rtt::Recorder;
 use crate::harness::ticks::{self, Stretch};
 
-/// Operations that are drawn beforehand: more than a step has, or so that their items do not fit
-/// into any cache.
+/// Operations that are drawn before the first step. If a step has more, it begins with the first
+/// ones again; the items of all of them do not fit into any cache.
 const DRAWN: usize = 1 << 21;
 
 /// The most operations under way, a power of two: the number of calls that may wait at a session.
 pub(super) const MOST: usize = 1024;
 
-/// The operations that follow, and those under way.
+/// The operations to come, and those under way.
 #[derive(Debug)]
 pub(super) struct Flow {
     drawn: Vec<Operation>,
@@ -179,7 +179,7 @@ impl Flow {
         Some(slot)
     }
 
-    /// The operation of a slot, or the gets of a get of many keys.
+    /// The operation of a slot; of a multi-get, the get of each key.
     #[inline]
     pub(super) fn operations(&self, slot: u32) -> &[Operation] {
         let (at, _) = self.slots[slot as usize];
