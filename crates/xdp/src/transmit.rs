@@ -19,7 +19,7 @@ use crate::ways::{FALLS, Fall, Form, Ways};
 use frames::{Frames, Open};
 
 /// Most packets that are sorted by peer at once.
-const WINDOW: usize = 128;
+const WINDOW: usize = 1024;
 const _: () = assert!(
     WINDOW >= LANE_LINES,
     "a lane fits the list of those that fall"

@@ -20,8 +20,9 @@ use super::{MAX_INLINE, PeerId, TxItem};
 /// Bytes of a line: a cache line.
 pub const LANE_LINE: usize = 64;
 
-/// Lines of a lane: enough for a burst of the longest packets. Also the most packets of a lane.
-pub const LANE_LINES: usize = 4 * super::RX_BURST;
+/// Lines of a lane: enough for the answers to a burst of the longest packets, and for as many
+/// requests. Also the most packets of a lane.
+pub const LANE_LINES: usize = 1024;
 
 /// There is room for the longest packet while fewer lines than this are used.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
@@ -34,9 +35,9 @@ const _: () = assert!(LANE_LINES.is_power_of_two());
 /// Bytes at the start of a packet's first line that belong to the transport.
 pub const LANE_WORD: usize = size_of::<u64>();
 
-/// Longest packet in a lane: four lines. Longer messages are lent, because copying them twice would
-/// cost more.
-pub const LANE_PACKET: usize = 4 * LANE_LINE - LANE_WORD;
+/// Longest packet in a lane: a message of 1 KiB, with its header. Longer messages are lent, because
+/// copying them twice would cost more.
+pub const LANE_PACKET: usize = 17 * LANE_LINE - LANE_WORD;
 
 /// Words of a header.
 const HEADER_WORDS: usize = HEADER_LEN / size_of::<u64>();
@@ -58,18 +59,21 @@ const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
 /// Staged packets.
 #[derive(Debug)]
 pub struct Lane {
-    bytes: Box<Bytes>,
+    memory: Box<Memory>,
     staged: Staged,
     /// A packet fits while the number of used lines is below this; 0 while the lane is closed.
     limit: u32,
     /// Longest message that the lane takes.
     longest: u32,
-    packets: [LanePacket; LANE_LINES],
 }
 
+/// The lines, and the packets in them.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Bytes([u8; LANE_LINES * LANE_LINE]);
+struct Memory {
+    bytes: [u8; LANE_LINES * LANE_LINE],
+    packets: [LanePacket; LANE_LINES],
+}
 
 /// The number of staged packets (upper half), and of the lines that hold them (lower half): one
 /// word, because both change with every packet.
@@ -89,11 +93,13 @@ impl Lane {
     /// An empty lane for packets of up to `longest` bytes, or for none.
     pub fn new(longest: usize) -> Self {
         let mut lane = Self {
-            bytes: Box::new(Bytes([0; LANE_LINES * LANE_LINE])),
+            memory: Box::new(Memory {
+                bytes: [0; LANE_LINES * LANE_LINE],
+                packets: [LanePacket::default(); LANE_LINES],
+            }),
             staged: Staged(0),
             limit: 0,
             longest: 0,
-            packets: [LanePacket::default(); LANE_LINES],
         };
         lane.set_longest(longest);
         lane.clear();
@@ -146,7 +152,7 @@ impl Lane {
     ) {
         let LaneRoom(staged) = room;
         debug_assert_eq!(staged, self.staged, "nothing else was written meanwhile");
-        let (lines, _) = self.bytes.0.as_chunks_mut::<LANE_LINE>();
+        let (lines, _) = self.memory.bytes.as_chunks_mut::<LANE_LINE>();
         let (_, packet) = lines[staged.lines() as usize & MASK].split_at_mut(LANE_WORD);
         let (head, body) = packet.split_at_mut(HEADER_LEN);
         let body = body.first_chunk_mut().expect("a line has this room");
@@ -167,7 +173,7 @@ impl Lane {
     #[inline(never)]
     fn write_one(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
         let staged = self.staged;
-        let (head, body) = self.bytes.split(staged.lines() as usize);
+        let (head, body) = self.memory.split(staged.lines() as usize);
         write(head, [first, second, third]);
         if let Some(len) = message.copy_short(body) {
             self.add(staged, peer, HEADER_LEN + len as usize, 1);
@@ -178,7 +184,7 @@ impl Lane {
     #[inline(never)]
     fn write_two(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
         let staged = self.staged;
-        let (head, body) = self.bytes.split(staged.lines() as usize);
+        let (head, body) = self.memory.split(staged.lines() as usize);
         write(head, [first, second, third]);
         if let Some(len) = message.copy_medium(body) {
             self.add(staged, peer, HEADER_LEN + len as usize, 2);
@@ -191,7 +197,7 @@ impl Lane {
         let (staged, len) = (self.staged, message.len());
         let line = staged.lines() as usize;
         let filled = HEADER_LEN + len.next_multiple_of(IN_LINE);
-        let (head, body) = self.bytes.range_mut(line, filled).split_at_mut(HEADER_LEN);
+        let (head, body) = self.memory.range_mut(line, filled).split_at_mut(HEADER_LEN);
         write(head, [first, second, third]);
         message.copy_chunks(body);
         self.add(staged, peer, HEADER_LEN + len, lines_of(len) as usize);
@@ -201,7 +207,7 @@ impl Lane {
     #[inline(always)]
     fn add(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
         // At most one packet begins in each line, so there is a place for every packet.
-        self.packets[staged.packets() & MASK] = LanePacket::new(peer, len, staged.lines());
+        self.memory.packets[staged.packets() & MASK] = LanePacket::new(peer, len, staged.lines());
         self.staged = Staged(staged.0 + (1 << 32 | lines as u64));
     }
 
@@ -253,14 +259,14 @@ impl Lane {
     /// The packets, in order.
     #[inline]
     pub fn packets(&self) -> &[LanePacket] {
-        &self.packets[..self.len().min(LANE_LINES)]
+        &self.memory.packets[..self.len().min(LANE_LINES)]
     }
 
     /// The first line of one of the packets, without the transport's bytes. If the packet is
     /// shorter than the line, zeros follow it.
     #[inline(always)]
     pub fn line(&self, packet: LanePacket) -> &[u8; MAX_INLINE] {
-        let (lines, _) = self.bytes.0.as_chunks::<LANE_LINE>();
+        let (lines, _) = self.memory.bytes.as_chunks::<LANE_LINE>();
         lines[packet.line() & MASK]
             .last_chunk()
             .expect("a line is longer")
@@ -275,7 +281,7 @@ impl Lane {
         let Some((first, last)) = packets.first().zip(packets.last()) else {
             return &[];
         };
-        let (lines, _) = self.bytes.0.as_chunks();
+        let (lines, _) = self.memory.bytes.as_chunks();
         lines.get(first.line()..last.end()).unwrap_or_default()
     }
 
@@ -283,14 +289,14 @@ impl Lane {
     #[inline]
     pub fn bytes(&self, packet: LanePacket) -> &[u8] {
         let at = start(packet.line());
-        &self.bytes.0[at..at + packet.size()]
+        &self.memory.bytes[at..at + packet.size()]
     }
 
     /// The bytes of one of the packets, for the header fields that are known only when the packet
     /// leaves.
     pub(crate) fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
-        let packet = self.packets[index];
-        self.bytes.range_mut(packet.line(), packet.size())
+        let packet = self.memory.packets[index];
+        self.memory.range_mut(packet.line(), packet.size())
     }
 
     /// A planted bug: the last packet's message is missing.
@@ -324,19 +330,19 @@ impl Staged {
     }
 }
 
-impl Bytes {
+impl Memory {
     /// The places for the header and for `N` bytes of the message of the packet that begins in this
     /// line.
     #[inline(always)]
     fn split<const N: usize>(&mut self, line: usize) -> (&mut [u8], &mut [u8; N]) {
-        let (head, body) = self.0[start(line)..].split_at_mut(HEADER_LEN);
+        let (head, body) = self.bytes[start(line)..].split_at_mut(HEADER_LEN);
         (head, body.first_chunk_mut().expect("there is room"))
     }
 
     /// The first `len` bytes of the packet that begins in this line.
     fn range_mut(&mut self, line: usize, len: usize) -> &mut [u8] {
         let at = start(line);
-        &mut self.0[at..at + len]
+        &mut self.bytes[at..at + len]
     }
 }
 

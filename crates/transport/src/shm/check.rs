@@ -17,7 +17,7 @@ pub(super) const COUNT: u32 = 64;
 pub(super) const LONGEST: u32 = 900;
 
 /// Longest packet that the loop copies while it takes packets.
-const SHORT: u32 = 248;
+const SHORT: u32 = 1080;
 
 /// A ring in ordinary memory, with both of its ends.
 pub(super) struct Heap {

@@ -44,7 +44,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             data_size: 32 << 10,
-            cells: 2048,
+            cells: 4096,
             max_peers: 1024,
             trust_peer: false,
             by_reference: 2048,

@@ -246,8 +246,12 @@ impl Producer {
         // SAFETY: the cells are free, do not reach beyond the last, and hold the packet.
         unsafe {
             let rest = data.add(in_first);
-            self.cells
-                .write(at as usize, head.len() + in_first, rest, data_len - in_first);
+            self.cells.write(
+                at as usize,
+                head.len() + in_first,
+                rest,
+                data_len - in_first,
+            );
         }
         if cells > 1 {
             self.dirty

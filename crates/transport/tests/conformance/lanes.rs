@@ -47,7 +47,9 @@ fn packets(sent: impl IntoIterator<Item = (u32, usize)>) -> Vec<Packet> {
 fn every_length_arrives_in_order<H: Harness>() {
     let (mut a, mut b, to_b) = two::<H>();
     assert_eq!(a.tx.lane(), LANE_PACKET);
-    let lens = (HEADER_LEN..=LANE_PACKET).flat_map(|len| [len, 56, HEADER_LEN + len % 33]);
+    let (each, some) = (HEADER_LEN..=256, (256..=LANE_PACKET).step_by(8));
+    let lens = each.chain(some);
+    let lens = lens.flat_map(|len| [len, 56, HEADER_LEN + len % 33]);
     let sent: Vec<_> = (0..).zip(lens).collect();
     let mut lane = Lane::new(LANE_PACKET);
     for (part, burst) in sent.chunks(7).zip([1, 2, 7].into_iter().cycle()) {
@@ -62,6 +64,11 @@ fn every_length_arrives_in_order<H: Harness>() {
     }
     assert_eq!(a.counters().tx_packets, sent.len() as u64);
     assert_eq!(a.tx.done(), TxSeq(sent.len() as u64), "all of them count");
+    // A small ring has room again once the receiver has seen a later packet.
+    push(&mut a, &mut lane, to_b, 0, 56);
+    a.tx.send(&lane, &[]);
+    lane.clear();
+    assert_eq!(b.receive(1), packets([(0, 56)]));
     // More than a burst.
     for number in 0..MANY {
         push(&mut a, &mut lane, to_b, number, 56);

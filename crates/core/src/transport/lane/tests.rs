@@ -79,23 +79,25 @@ fn a_short_packet_shows_nothing_of_an_earlier_one() {
 #[test]
 fn a_lane_takes_packets_as_long_as_there_is_room_for_the_longest() {
     let mut lane = Lane::new(LANE_PACKET);
-    let messages = messages(&[32, 33, 224, 225]);
+    let longest = LANE_PACKET - HEADER_LEN;
+    let lines = (LANE_WORD + LANE_PACKET) / LANE_LINE;
+    let messages = messages(&[32, 33, longest, longest + 1]);
     assert!(
         !lane.push(PeerId(1), HEADER, &messages[3]),
         "it is too long"
     );
-    for _ in 0..LANE_LINES - 4 {
+    for _ in 0..LANE_LINES - lines {
         assert!(lane.push(PeerId(1), HEADER, &messages[0]));
     }
     assert!(lane.push(PeerId(2), HEADER, &messages[1]));
     assert!(
         !lane.push(PeerId(1), HEADER, &messages[0]),
-        "two lines are left"
+        "too few lines are left"
     );
-    assert_eq!(lane.len(), LANE_LINES - 3);
+    assert_eq!(lane.len(), LANE_LINES - lines + 1);
     lane.clear();
     assert!(lane.is_empty());
-    for _ in 0..LANE_LINES / 4 {
+    for _ in 0..LANE_LINES / lines {
         assert!(lane.push(PeerId(1), HEADER, &messages[2]));
     }
     assert!(!lane.push(PeerId(1), HEADER, &messages[0]), "it is full");

@@ -3,8 +3,9 @@
 //! A store to a line that the other core has read takes as long as a hundred instructions, and
 //! later stores wait for it. So the cells of a run are written in one go, from the last to the
 //! first, and so are the cells of a packet. The consumer polls only the first cell, so it does not
-//! fetch a line that is still being written. The words of later packets appear before those of earlier ones. A consumer that reads
-//! in order does not notice: the first packet's word is stored last, when all others are visible.
+//! fetch a line that is still being written. The words of later packets appear before those of
+//! earlier ones. A consumer that reads in order does not notice: the first packet's word is stored
+//! last, when all others are visible.
 //!
 //! Invariant: the tail, the only cell that the consumer polls, is clean before the first word
 //! appears (`ring`).

@@ -114,9 +114,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => run(prop_oneof![2 => Just(56), 1 => 0..=56_usize], 40),
         2 => run(prop_oneof![Just(56), 57..=120_usize, 57..=200_usize, 0..=1000_usize], 20),
         3 => (1..6_usize).prop_map(Step::Pop),
-        3 => (1..40_usize, prop_oneof![Just(56), Just(248), Just(1000)])
+        3 => (1..40_usize, prop_oneof![Just(56), Just(1080), Just(2000)])
             .prop_map(|(most, longest)| Step::PopRun(most, longest)),
-        3 => (prop_oneof![Just(56_u32), Just(248)], 0..16_usize)
+        3 => (prop_oneof![Just(56_u32), Just(248), Just(1080)], 0..16_usize)
             .prop_map(|(short, room)| Step::PopLong(short, room)),
         2 => Just(Step::PopLone),
         2 => Just(Step::GiveBack),

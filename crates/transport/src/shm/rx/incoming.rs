@@ -67,7 +67,7 @@ pub(super) struct Line(pub(super) [u8; CELL]);
 pub(super) struct Shorts {
     copies: [Short; RX_BURST],
     /// Lengths of the packets of several cells, and 0 for the others.
-    several: [u8; RX_BURST],
+    several: [u16; RX_BURST],
 }
 
 /// The copy of one packet. After its cells there are bytes of earlier packets.
@@ -76,7 +76,7 @@ pub(super) struct Shorts {
 struct Short([u8; SHORT_CELLS * CELL]);
 
 /// Most cells of a short packet.
-const SHORT_CELLS: usize = 4;
+const SHORT_CELLS: usize = 17;
 
 /// Longest short packet, in bytes.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
@@ -84,7 +84,7 @@ pub(super) const SHORT: u32 = (SHORT_CELLS * CELL - WORD) as u32;
 /// Longest packet of two cells, in bytes.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 pub(super) const TWO: u32 = TWO_CELLS as u32;
-const _: () = assert!(SHORT as usize == LANE_PACKET && SHORT <= u8::MAX as u32);
+const _: () = assert!(SHORT as usize == LANE_PACKET && SHORT <= u16::MAX as u32);
 
 impl Shorts {
     pub(super) fn new() -> Self {
@@ -115,12 +115,12 @@ impl Shorts {
     #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "a short length has eight bits"
+        reason = "a short length has sixteen bits"
     )]
     pub(super) unsafe fn copy(&mut self, index: usize, ring: &Cells, packet: At) -> NonNull<u8> {
         let index = index % RX_BURST;
         if packet.cells > 1 {
-            self.several[index] = packet.len as u8;
+            self.several[index] = packet.len as u16;
         }
         // SAFETY: as the caller promises.
         unsafe {
@@ -410,11 +410,24 @@ unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull
         if cells > 3 {
             to.add(3).write(first.add(3).read());
         }
+        if cells > 4 {
+            copy_more(first.add(4), to.add(4), cells - 4);
+        }
     }
     // Later code reads the copy: the compiler may not go back to the ring for it.
     compiler_fence(Ordering::SeqCst);
     // SAFETY: a line is longer than a word.
     unsafe { to.cast::<u8>().add(WORD) }
+}
+
+/// Copies lines.
+///
+/// # Safety
+/// There are `count` lines at both places, which do not overlap.
+#[inline(never)]
+unsafe fn copy_more(from: NonNull<Line>, to: NonNull<Line>, count: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { to.copy_from_nonoverlapping(from, count) };
 }
 
 /// Copies the cells of a packet whose bytes begin at `from`, with the word. Returns the place of

@@ -5,7 +5,7 @@ use super::*;
 
 /// A ring with a packet of this length and these bytes at its first cell.
 fn ring(len: usize, byte: u8) -> (Heap, At) {
-    let mut ring = Heap::new(64, 900);
+    let mut ring = Heap::new(64, SHORT);
     ring.push(&[], &vec![byte; len]).expect("there is room");
     let mut packet = None;
     let (count, others) = ring.consumer.take_run(1, SHORT, |_, at| packet = Some(at));
@@ -38,7 +38,14 @@ fn a_packet_that_becomes_longer_after_the_look_shows_nothing_of_earlier_ones() {
         let word = ring.cells().word(0);
         word.store(1 | len << 32, Ordering::Relaxed);
     };
-    for len in [57, 100, 248, 249, 1 << 16, 1 << 31] {
+    for len in [
+        57,
+        100,
+        SHORT.into(),
+        u64::from(SHORT) + 1,
+        1 << 16,
+        1 << 31,
+    ] {
         for lone in [false, true] {
             shorts.begin();
             copy(&mut shorts, 0, &ring(248, 7));
