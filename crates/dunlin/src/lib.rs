@@ -49,7 +49,7 @@
 mod book;
 
 pub use dunlin_local::{
-    Call, Caller, Failed, Local, NotConnected, OwnedRequest, Reply, Sleep, Tasks,
+    Call, Caller, Events, Failed, Local, NotConnected, OwnedRequest, Reply, Sleep, Tasks,
 };
 
 #[cfg(feature = "channel")]

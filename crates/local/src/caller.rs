@@ -1,6 +1,7 @@
 //! How a future reaches its endpoint: [`Caller`], a handle of a few bytes, which any code of this
 //! thread may clone.
 
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use dunlin_core::{CallOptions, Nanos, Peer, Session, SessionInfo};
 use dunlin_msgbuf::MsgBuf;
+use dunlin_nexus::ConnectOptions;
 use dunlin_service::{Error, Link, Peers};
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -16,6 +18,7 @@ use crate::failed::Failed;
 use crate::not_connected::NotConnected;
 use crate::sleep::Sleep;
 use crate::state::State;
+use crate::wishes::Wish;
 
 /// The endpoint of a [`Local`](crate::Local), for futures of its thread. Operations take effect
 /// immediately; packets leave when the future has returned.
@@ -150,6 +153,20 @@ impl Caller {
             Err(error) => Poll::Ready(Err(self.not_connected(session, error))),
         })
         .await
+    }
+
+    /// Asks for a session, which the `Local` begins after the iteration.
+    pub(super) fn wish(&self, to: Vec<SocketAddr>, options: ConnectOptions) -> Rc<Wish> {
+        let wish = self.state.wishes.add(to, options);
+        // Outside of a poll, this also wakes the task that drives the endpoint.
+        if self.state.with(|_| ()).is_none() {
+            self.state.refuse_wishes();
+        }
+        wish
+    }
+
+    pub(super) const fn state(&self) -> &Rc<State> {
+        &self.state
     }
 
     fn not_connected(&self, session: Session, error: Error) -> NotConnected {

@@ -41,11 +41,14 @@
 mod call;
 mod caller;
 mod calls;
+mod connect;
+mod events;
 mod executor;
 mod failed;
 #[expect(unsafe_code, reason = "a poll has no parameter for the endpoint")]
 mod lent;
 mod local;
+mod look_up;
 mod not_connected;
 mod ready;
 mod request;
@@ -56,9 +59,11 @@ mod task;
 mod tasks;
 mod timers;
 mod wake;
+mod wishes;
 
 pub use call::{Call, Reply};
 pub use caller::Caller;
+pub use events::Events;
 pub use failed::Failed;
 pub use local::Local;
 pub use not_connected::NotConnected;

@@ -232,12 +232,25 @@ impl<T: Open> Local<T> {
         if self.state.is_idle() {
             return progress.busy;
         }
+        self.grant_wishes();
         self.state.wake_others();
         self.endpoint(|endpoint| {
             let (tasks, mut cx) = endpoint.with();
             tasks.poll_ready(&mut cx, main);
         });
         true
+    }
+
+    /// Begins the sessions that futures have asked for.
+    fn grant_wishes(&self) {
+        if self.state.wishes.is_empty() {
+            return;
+        }
+        for wish in self.state.wishes.take() {
+            let future = self
+                .endpoint(|endpoint| wish.grant(|to, options| endpoint.connect_with(to, options)));
+            self.state.wake(future);
+        }
     }
 
     /// Drops all futures of this `Local`. Their requests are answered with an error, and their

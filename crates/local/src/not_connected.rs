@@ -1,13 +1,19 @@
 //! Why a session that a future waits for is not connected.
 
 use std::fmt;
+use std::io;
 
-use dunlin_nexus::FailedConnect;
+use dunlin_core::OpenError;
+use dunlin_nexus::{ConnectError, FailedConnect};
 use dunlin_service::Error;
 
 /// Why a session is not connected.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum NotConnected {
+    /// The server's address is not known.
+    Address(io::Error),
+    /// This endpoint cannot have the session.
+    Open(OpenError),
     /// It could not be made. Holds the server's address, and the reason.
     Failed(FailedConnect),
     /// It has ended or is another endpoint's, or this endpoint is gone.
@@ -17,6 +23,8 @@ pub enum NotConnected {
 impl fmt::Display for NotConnected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Address(error) => write!(f, "the server's address is not known: {error}"),
+            Self::Open(error) => error.fmt(f),
             Self::Failed(failed) => failed.fmt(f),
             Self::Gone(error) => error.fmt(f),
         }
@@ -25,11 +33,23 @@ impl fmt::Display for NotConnected {
 
 impl std::error::Error for NotConnected {}
 
+impl From<ConnectError> for NotConnected {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Address(error) => Self::Address(error),
+            ConnectError::Open(error) => Self::Open(error),
+            _ => Self::Gone(Error::NoSession),
+        }
+    }
+}
+
 impl From<NotConnected> for Error {
     /// Leaves out address and reason, for functions that return the errors of calls.
     fn from(error: NotConnected) -> Self {
         match error {
-            NotConnected::Failed(_) => Self::NoSession,
+            NotConnected::Address(_) | NotConnected::Open(_) | NotConnected::Failed(_) => {
+                Self::NoSession
+            }
             NotConnected::Gone(error) => error,
         }
     }

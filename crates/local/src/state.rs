@@ -13,18 +13,20 @@ use std::rc::Weak;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use dunlin_core::{Cx, Nanos, Refuse, Session, Ticket};
-use dunlin_nexus::FailedConnect;
+use dunlin_core::{Cx, Nanos, Refuse, Session, SessionEvent, Ticket};
+use dunlin_nexus::{ConnectError, FailedConnect};
 use dunlin_service::Error;
 use dunlin_wire::ErrorCode;
 
 use crate::calls::Calls;
+use crate::events::Watchers;
 use crate::lent::Lent;
 use crate::ready::{Ready, Remote};
 use crate::request::Parts;
 use crate::task::Spawned;
 use crate::timers::Timers;
 use crate::wake::{Current, WakeBy};
+use crate::wishes::Wishes;
 
 /// The number of sessions that could not be made whose reasons are kept.
 const MAX_FAILED: usize = 64;
@@ -61,6 +63,10 @@ pub(super) struct State {
     others: RefCell<Vec<Waker>>,
     /// Futures that wait for a session to open or close.
     sessions: RefCell<Vec<WakeBy>>,
+    /// Futures that follow the sessions of the endpoint.
+    pub(super) watchers: Watchers,
+    /// Sessions that futures ask for.
+    pub(super) wishes: Wishes,
     /// The latest sessions that could not be made.
     failed: RefCell<VecDeque<FailedConnect>>,
     /// The task that was polled last.
@@ -139,6 +145,7 @@ impl State {
             && self.others.borrow().is_empty()
             && self.spawned.borrow().is_empty()
             && self.abandoned.borrow().is_empty()
+            && self.wishes.is_empty()
             && !self.remote.any()
     }
 
@@ -181,6 +188,21 @@ impl State {
         while let Some(future) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
             self.wake(future);
         }
+        self.wake_for_sessions();
+        self.watchers.end(|future| self.wake(future));
+        self.refuse_wishes();
+    }
+
+    /// Refuses the sessions that futures have asked for, because the endpoint is gone.
+    pub(super) fn refuse_wishes(&self) {
+        for wish in self.wishes.take() {
+            self.wake(wish.grant(|_, _| Err(ConnectError::Closed)));
+        }
+    }
+
+    /// A session has opened or closed.
+    pub(super) fn on_session(&self, event: SessionEvent) {
+        self.watchers.on_event(event, |future| self.wake(future));
         self.wake_for_sessions();
     }
 

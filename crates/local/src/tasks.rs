@@ -76,8 +76,8 @@ pub(super) fn on_timer(tasks: &mut Tasks, _: TimerToken, cx: &mut Cx<'_>) {
     timers.arm(cx);
 }
 
-pub(super) fn on_session(tasks: &mut Tasks, _: SessionEvent, _: &mut Cx<'_>) {
-    tasks.state.wake_for_sessions();
+pub(super) fn on_session(tasks: &mut Tasks, event: SessionEvent, _: &mut Cx<'_>) {
+    tasks.state.on_session(event);
 }
 
 pub(super) fn on_connect_failed(tasks: &mut Tasks, failed: FailedConnect, _: &mut Cx<'_>) {

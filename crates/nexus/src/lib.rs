@@ -5,8 +5,8 @@
 //! control thread, `listeners.rs` has the sockets at which other processes connect, `stream.rs` is
 //! one of its connections, `mailbox.rs` and `doorbell.rs` connect the control thread to the
 //! endpoints, `idle.rs` blocks an endpoint's thread, `publisher.rs` publishes an endpoint's
-//! counters in the memory file of its process (`dunlin_insight`), and `pulse.rs` shows other
-//! threads whether the endpoint's thread runs.
+//! counters in the memory file of its process (`dunlin_insight`), `pulse.rs` shows other threads
+//! whether the endpoint's thread runs, and `resolve.rs` finds servers.
 
 mod clock;
 mod doorbell;
@@ -21,6 +21,7 @@ mod nexus;
 mod publisher;
 mod pulse;
 mod reactor;
+mod resolve;
 mod rpc;
 mod stream;
 mod streams;
@@ -34,6 +35,7 @@ pub use idle::Idle;
 pub use nexus::{DEFAULT_PORT, InsightTcp, Nexus, NexusBuilder};
 pub use publisher::OwnFn;
 pub use pulse::Pulse;
+pub use resolve::Resolve;
 pub use rpc::{ConnectOptions, EndpointBuilder, FailedFn, PeerServing, Rpc, ServingFn};
 pub use transports::{Open, Opened, Reach};
 pub use workers::WorkerOptions;

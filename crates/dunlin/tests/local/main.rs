@@ -5,6 +5,7 @@
 
 mod allocations;
 mod calls;
+mod connect;
 mod handlers;
 mod outside;
 mod timers;
