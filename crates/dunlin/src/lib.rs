@@ -60,11 +60,11 @@ pub use dunlin_hub::{
 
 #[cfg(feature = "server")]
 pub use dunlin_server::{
-    Drained, HealthEndpoint, HealthError, HealthState, Limits, Running, ServeError, Server,
-    ServerBuilder, ServerThread, ask_health,
+    Drained, HealthEndpoint, HealthError, HealthState, LimitedRpc, Limits, Running, ServeError,
+    Server, ServerBuilder, ServerThread, ask_health,
 };
 #[cfg(all(feature = "server", feature = "tower"))]
-pub use dunlin_server::{Handlers, Handling, Inbound};
+pub use dunlin_server::{Handlers, Handling, Inbound, serve_layered};
 
 #[cfg(feature = "reflect")]
 pub use dunlin_server::{ReflectError, Reflector};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dunlin_local::{Local, OwnedRequest};
-use dunlin_nexus::{EndpointBuilder, Nexus, NexusBuilder, Rpc};
+use dunlin_nexus::{EndpointBuilder, EndpointError, Nexus, NexusBuilder, Rpc};
 use dunlin_service::AsyncService;
 use dunlin_transport::auto::Auto;
 #[cfg(feature = "tower")]
@@ -15,10 +15,11 @@ use tower_service::Service;
 use crate::error::ServeError;
 #[cfg(feature = "tower")]
 use crate::layer::{Handlers, Inbound, Layer, Methods};
+use crate::limited::{LimitedRpc, OfLimited};
 use crate::limits::{self, Gate, Limits};
 use crate::running::{Drained, Endpoint, Running, Times};
 use crate::signals::Caught;
-use crate::thread::{Make, OfFutures, OfPolls, ServerThread};
+use crate::thread::{Make, OfFutures, OfPolls, Seat, ServerThread};
 
 /// The default limit for a drain.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,13 +45,21 @@ type Layers = Option<Arc<dyn Layer>>;
 #[cfg(not(feature = "tower"))]
 type Layers = ();
 
+/// Makes a thread whose services of the poll API have limits.
+type MakeLimited = dyn Fn(usize, EndpointBuilder<Auto>, Limits) -> Result<Box<dyn Seat>, EndpointError>
+    + Send
+    + Sync;
+
 /// The services of a server.
 enum Services {
     None,
     /// Each with its own limits, if it has some.
     Futures(Vec<(Serve, Option<Limits>)>),
     Polls(Arc<Make>),
-    /// An error: both kinds of services, or a second call of [`ServerBuilder::poll`].
+    /// Services of the poll API within limits.
+    Limited(Limits, Box<MakeLimited>),
+    /// An error: both kinds of services, or a second call of [`ServerBuilder::poll`] or
+    /// [`ServerBuilder::poll_within`].
     Mixed,
 }
 
@@ -207,7 +216,7 @@ impl ServerBuilder {
                 all.push((serve, limits));
                 Services::Futures(all)
             }
-            Services::Polls(_) | Services::Mixed => Services::Mixed,
+            Services::Polls(_) | Services::Limited(..) | Services::Mixed => Services::Mixed,
         };
         self
     }
@@ -226,6 +235,28 @@ impl ServerBuilder {
         });
         self.services = match self.services {
             Services::None => Services::Polls(make),
+            _ => Services::Mixed,
+        };
+        self
+    }
+
+    /// Like [`Self::poll`], with limits for each service that `on` registers, and for handlers that
+    /// belong to none. Each thread runs an equal part of [`Limits::max_calls`]; a call counts while
+    /// the program keeps its request. A request that the program keeps for longer than
+    /// [`Limits::timeout`] ends with `TIMED_OUT`, and the function of [`LimitedRpc::on_given_up`]
+    /// gets its ticket. The limits of [`Self::limits`] do not hold.
+    pub fn poll_within<A: 'static>(
+        mut self,
+        limits: Limits,
+        state: impl Fn(usize) -> A + Send + Sync + 'static,
+        on: fn(&mut LimitedRpc<A>),
+    ) -> Self {
+        let make: Box<MakeLimited> = Box::new(move |index, builder, limits| {
+            let seat = OfLimited::new(state(index), limits, builder, on)?;
+            Ok(Box::new(seat))
+        });
+        self.services = match self.services {
+            Services::None => Services::Limited(limits, make),
             _ => Services::Mixed,
         };
         self
@@ -288,7 +319,7 @@ impl ServerBuilder {
     /// # Errors
     /// The port is taken, two methods have one number, or another reason in [`ServeError`].
     pub fn start(self, at: impl ToSocketAddrs + fmt::Debug) -> Result<Running, ServeError> {
-        let make = self.services.make(self.layers, self.limits)?;
+        let make = self.services.make(self.layers, self.limits, self.threads)?;
         let nexus = self.nexus.any_port(self.any_port).bind(at);
         let nexus = nexus.map_err(ServeError::Nexus)?;
         let mut running = Running::new(nexus, self.times);
@@ -302,20 +333,25 @@ impl ServerBuilder {
             #[cfg(feature = "reflect")]
             self.reflect,
         )?;
-        running.announce(false);
         Ok(running)
     }
 }
 
 impl Services {
-    fn make(self, layers: Layers, limits: Limits) -> Result<Arc<Make>, ServeError> {
+    fn make(self, layers: Layers, limits: Limits, threads: usize) -> Result<Arc<Make>, ServeError> {
         match self {
             Self::None => Err(ServeError::NoService),
             #[cfg(feature = "tower")]
-            Self::Polls(_) if layers.is_some() => Err(ServeError::LayersOfPolls),
+            Self::Polls(_) | Self::Limited(..) if layers.is_some() => {
+                Err(ServeError::LayersOfPolls)
+            }
             Self::Polls(_) if limits != Limits::default() => Err(ServeError::LimitsOfPolls),
             Self::Mixed => Err(ServeError::Mixed),
             Self::Polls(make) => Ok(make),
+            Self::Limited(limits, make) => {
+                let limits = limits.of_thread(threads);
+                Ok(Arc::new(move |index, builder| make(index, builder, limits)))
+            }
             Self::Futures(all) => {
                 // All threads share the gate of a service.
                 let gated =

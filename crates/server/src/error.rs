@@ -30,7 +30,7 @@ pub enum ServeError {
     /// The server has layers and serves on the poll API, whose handlers layers cannot wrap.
     #[cfg(feature = "tower")]
     LayersOfPolls,
-    /// The server has limits and serves on the poll API, whose handlers limits cannot hold back.
+    /// The server has limits, and a service of the poll API that they cannot hold back.
     LimitsOfPolls,
     /// A service panicked while it was made.
     Panicked,
@@ -62,9 +62,9 @@ impl fmt::Display for ServeError {
                  `layer`",
             ),
             Self::LimitsOfPolls => f.write_str(
-                "limits hold for services of futures alone: serve this one by `service`, or \
-                 without `limits` and the options `server.max_message`, `server.max_calls` and \
-                 `server.timeout`",
+                "limits do not hold for batch handlers, nor for what `poll` serves: serve it by \
+                 `poll_within`, or without `limits` and the options `server.max_message`, \
+                 `server.max_calls` and `server.timeout`",
             ),
             Self::Panicked => f.write_str("a service panicked while it was made"),
         }

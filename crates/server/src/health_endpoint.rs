@@ -61,15 +61,16 @@ impl HealthEndpoint {
             #[cfg(feature = "reflect")]
             facts: Vec::new(),
         });
-        let (index, phase) = (EndpointIndex(endpoints), Arc::<Phase>::default());
+        let phase = Arc::<Phase>::default();
         let shared = Arc::clone(&phase);
         let answers = Answers::about_health(Health::of(vitals.collect(), shared, stuck));
-        let own = OwnEndpoint::start(index, builder, answers, Arc::clone(&phase))?;
+        // Announced before the endpoint exists, so no client that asks for any endpoint gets it.
         nexus.serve(Serving {
             draining: false,
             endpoints,
-            health: Some(index),
+            health: Some(EndpointIndex(endpoints)),
         });
+        let own = OwnEndpoint::start(builder, answers, Arc::clone(&phase))?;
         Ok(Self { phase, _own: own })
     }
 }

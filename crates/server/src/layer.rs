@@ -65,21 +65,41 @@ where
         methods: Methods,
         gate: Option<&Arc<Gate>>,
     ) {
-        let layered = self(handlers);
-        for (place, number) in methods.numbers.iter().enumerate() {
-            let name = methods.names.get(place).copied().unwrap_or_default();
-            for req_type in [*number, *number | META] {
-                let (req_type, layered) = (ReqType(req_type), layered.clone());
-                match gate.map(Arc::clone) {
-                    None => {
-                        local.serve(req_type, move |request, _| through(&layered, request, name));
-                    }
-                    Some(gate) => local.serve(req_type, move |request, caller| {
-                        let layered = layered.clone();
-                        let answer = move |request| through(&layered, request, name);
-                        Arc::clone(&gate).pass(request, caller, answer)
-                    }),
+        register(local, self(handlers), methods, gate);
+    }
+}
+
+/// Serves a typed service on an endpoint of the program's own, with a layer around its handlers as
+/// [`ServerBuilder::layer`](crate::ServerBuilder::layer) has it.
+pub fn serve_layered<S, L>(local: &mut Local<Auto>, service: S, layer: impl FnOnce(Handlers) -> L)
+where
+    S: AsyncService<OwnedRequest>,
+    L: Service<Inbound, Response = ()> + Clone + 'static,
+    L::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    local.add_service::<S>();
+    let layered = layer(Handlers::of(service));
+    register(local, layered, Methods::of::<S>(), None);
+}
+
+/// Registers the handlers of all methods.
+fn register<L>(local: &mut Local<Auto>, layered: L, methods: Methods, gate: Option<&Arc<Gate>>)
+where
+    L: Service<Inbound, Response = ()> + Clone + 'static,
+{
+    for (place, number) in methods.numbers.iter().enumerate() {
+        let name = methods.names.get(place).copied().unwrap_or_default();
+        for req_type in [*number, *number | META] {
+            let (req_type, layered) = (ReqType(req_type), layered.clone());
+            match gate.map(Arc::clone) {
+                None => {
+                    local.serve(req_type, move |request, _| through(&layered, request, name));
                 }
+                Some(gate) => local.serve(req_type, move |request, caller| {
+                    let layered = layered.clone();
+                    let answer = move |request| through(&layered, request, name);
+                    Arc::clone(&gate).pass(request, caller, answer)
+                }),
             }
         }
     }

@@ -18,7 +18,7 @@
 //! | `phase.rs` | the phase in which all threads are |
 //! | `signals.rs` | SIGINT and SIGTERM |
 //! | `layer.rs`, `layer/` | tower services around the handlers |
-//! | `limits.rs` | limits of a service: messages, calls at once, time |
+//! | `limits.rs`, `limited.rs` | limits of a service: messages, calls at once, time |
 //! | `error.rs` | why a server does not start |
 //!
 //! Invariant: a request that has reached a handler is answered, unless the drain exceeds its limit
@@ -32,6 +32,7 @@ mod health;
 mod health_endpoint;
 #[cfg(feature = "tower")]
 mod layer;
+mod limited;
 mod limits;
 mod own;
 mod phase;
@@ -46,7 +47,8 @@ pub use error::ServeError;
 pub use health::{HealthError, HealthState, ask_health};
 pub use health_endpoint::HealthEndpoint;
 #[cfg(feature = "tower")]
-pub use layer::{Handlers, Handling, Inbound};
+pub use layer::{Handlers, Handling, Inbound, serve_layered};
+pub use limited::LimitedRpc;
 pub use limits::Limits;
 #[cfg(feature = "reflect")]
 pub use reflection::{ReflectError, Reflector};

@@ -1,5 +1,5 @@
 //! Limits of a service: the length of its requests, the calls that it runs at once, and the time of
-//! a call. A gate in front of the handlers and their layers keeps them, for all threads of a server
+//! a call. `limited.rs` keeps those of services of the poll API. For services of futures, a gate in front of the handlers and their layers keeps them, for all threads of a server
 //! together. A service without limits has no gate, so its requests pay nothing.
 //!
 //! Invariant: a request that the gate refuses has not reached a layer or a handler, and its code
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use dunlin_core::Nanos;
 use dunlin_local::{Caller, Local, OwnedRequest};
 use dunlin_service::{AsyncService, Error, IncomingRequest, META, Refusal, message_of};
 use dunlin_transport::auto::Auto;
@@ -67,6 +68,32 @@ impl Limits {
         self
     }
 
+    /// These limits for one of several threads, each of which has an equal part of the calls.
+    pub(crate) fn of_thread(self, threads: usize) -> Self {
+        Self {
+            max_calls: self.max_calls.map(|calls| calls.div_ceil(threads.max(1))),
+            ..self
+        }
+    }
+
+    pub(crate) fn are_exceeded_by(&self, bytes: usize) -> bool {
+        self.max_message.is_some_and(|most| bytes > most)
+    }
+
+    /// Whether no further call may begin while this number of calls run.
+    pub(crate) fn are_reached_by(&self, calls: usize) -> bool {
+        self.max_calls.is_some_and(|most| calls >= most)
+    }
+
+    pub(crate) const fn count_calls(&self) -> bool {
+        self.max_calls.is_some()
+    }
+
+    /// The time of a call without a deadline.
+    pub(crate) fn time(&self) -> Option<Nanos> {
+        self.timeout.map(Nanos::from)
+    }
+
     /// The gate that keeps these limits; `None` if there are none.
     pub(crate) fn gate(self) -> Option<Arc<Gate>> {
         let calls = AtomicUsize::new(0);
@@ -94,7 +121,7 @@ impl Gate {
             return request.refuse(Refusal::Undecodable);
         };
         let (has_deadline, len) = (context.deadline.is_some(), message.len());
-        if self.limits.max_message.is_some_and(|most| len > most) {
+        if self.limits.are_exceeded_by(len) {
             return request.refuse(Refusal::TooLarge);
         }
         let Some(_passed) = self.enter() else {

@@ -11,7 +11,6 @@ use std::time::Duration;
 use dunlin_core::Refuse;
 use dunlin_nexus::{EndpointBuilder, Idle, Rpc};
 use dunlin_transport::auto::Auto;
-use dunlin_wire::control::EndpointIndex;
 #[cfg(feature = "reflect")]
 use dunlin_wire::{DESCRIBE, TO_JSON, TO_MESSAGE};
 use dunlin_wire::{ErrorCode, HEALTH};
@@ -31,7 +30,6 @@ const IDLE: Idle = Idle::Adaptive {
 /// last phase.
 #[derive(Debug)]
 pub(crate) struct OwnEndpoint {
-    index: EndpointIndex,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,7 +47,6 @@ pub(crate) struct Answers {
 impl OwnEndpoint {
     /// Starts the thread, and waits until its endpoint answers.
     pub(crate) fn start(
-        index: EndpointIndex,
         builder: EndpointBuilder<Auto>,
         answers: Answers,
         phase: Arc<Phase>,
@@ -69,15 +66,9 @@ impl OwnEndpoint {
         let thread = std::thread::Builder::new().name("dunlin-own".into());
         let thread = thread.spawn(run).map_err(ServeError::Thread)?;
         Ok(Self {
-            index,
             waker: started.recv().unwrap_or(Err(ServeError::Panicked))?,
             thread: Some(thread),
         })
-    }
-
-    /// The endpoint's index.
-    pub(crate) const fn index(&self) -> EndpointIndex {
-        self.index
     }
 }
 

@@ -27,7 +27,8 @@ pub struct Running {
     threads: Vec<JoinHandle<Report>>,
     /// The facts by which the health of the threads is judged, until its endpoint takes them.
     vitals: Vec<Vitals>,
-    /// `None`: it answers no questions.
+    /// The index of the server's own endpoint. `None`: it answers no questions.
+    health: Option<EndpointIndex>,
     own: Option<OwnEndpoint>,
     phase: Arc<Phase>,
     times: Times,
@@ -58,6 +59,7 @@ impl Running {
         Self {
             threads: Vec::new(),
             vitals: Vec::new(),
+            health: None,
             own: None,
             phase: Arc::default(),
             times,
@@ -111,8 +113,8 @@ impl Running {
             // The endpoint's builder has its own handle of the nexus, so this one can go.
             drop((endpoint, nexus));
             let made = make(index, builder).map_err(ServeError::Endpoint);
-            let made = made.and_then(|mut seat| match seat.same_number() {
-                Some(number) => Err(ServeError::SameNumber(number)),
+            let made = made.and_then(|mut seat| match seat.mistake() {
+                Some(mistake) => Err(mistake),
                 None => Ok(seat),
             });
             drop(make);
@@ -136,8 +138,8 @@ impl Running {
         Ok(())
     }
 
-    /// Starts the server's own endpoint, once all other threads have started, unless it has nothing
-    /// to answer. A thread that makes no turn for longer than `stuck` makes the server unhealthy;
+    /// Announces the server to its clients, once all other threads have started, and starts its own
+    /// endpoint, unless that has nothing to answer. A thread that makes no turn for longer than `stuck` makes the server unhealthy;
     /// without that time, health is off.
     pub(crate) fn answer_questions(
         &mut self,
@@ -159,21 +161,25 @@ impl Running {
             #[cfg(feature = "reflect")]
             reflection,
         };
+        let own = EndpointIndex(self.endpoints());
+        self.health = answers.are_some().then_some(own);
+        // Announced before the endpoint exists: until then a client that asks for any endpoint may
+        // get every one that exists.
+        self.announce(false);
         if answers.are_some() {
-            let index = EndpointIndex(self.endpoints());
-            let builder = endpoint(self.nexus.endpoint_builder().index(index.0));
+            let builder = endpoint(self.nexus.endpoint_builder().index(own.0));
             let phase = Arc::clone(&self.phase);
-            self.own = Some(OwnEndpoint::start(index, builder, answers, phase)?);
+            self.own = Some(OwnEndpoint::start(builder, answers, phase)?);
         }
         Ok(())
     }
 
     /// Tells clients which endpoints serve, none if `draining`, and which one is the server's own.
-    pub(crate) fn announce(&self, draining: bool) {
+    fn announce(&self, draining: bool) {
         self.nexus.serve(Serving {
             draining,
             endpoints: if draining { 0 } else { self.endpoints() },
-            health: self.own.as_ref().map(OwnEndpoint::index),
+            health: self.health,
         });
     }
 

@@ -9,6 +9,7 @@ use dunlin_local::{Caller, Local, Tasks};
 use dunlin_nexus::{EndpointBuilder, EndpointError, Pulse, Rpc};
 use dunlin_transport::auto::Auto;
 
+use crate::error::ServeError;
 use crate::phase::Phase;
 
 /// The time between two checks whether a drain is over.
@@ -36,8 +37,8 @@ pub(crate) struct Report {
 pub(crate) trait Seat {
     fn run(&mut self, phase: &Phase) -> Report;
 
-    /// A number that two of the thread's methods have, if there is one.
-    fn same_number(&mut self) -> Option<u16>;
+    /// A mistake in the services, for which the server does not start.
+    fn mistake(&mut self) -> Option<ServeError>;
 
     /// The facts by which the thread's health is judged.
     fn vitals(&mut self) -> Vitals;
@@ -96,7 +97,7 @@ impl Seat for OfFutures {
         report
     }
 
-    fn same_number(&mut self) -> Option<u16> {
+    fn mistake(&mut self) -> Option<ServeError> {
         self.0.inspect(|rpc| same_number(rpc))
     }
 
@@ -115,7 +116,7 @@ impl<A> Seat for OfPolls<A> {
         rpc.run_until(|_| !phase.is_serving());
         let mut report = begin_drain(rpc);
         while !phase.is_over() && !is_drained(rpc) {
-            let until = rpc.now() + Nanos::from(LOOK);
+            let until = next_look(rpc);
             while rpc.now() < until {
                 rpc.iterate(|_| until);
             }
@@ -124,7 +125,7 @@ impl<A> Seat for OfPolls<A> {
         report
     }
 
-    fn same_number(&mut self) -> Option<u16> {
+    fn mistake(&mut self) -> Option<ServeError> {
         same_number(&self.0)
     }
 
@@ -133,7 +134,7 @@ impl<A> Seat for OfPolls<A> {
     }
 }
 
-fn begin_drain<A>(rpc: &mut Rpc<Auto, A>) -> Report {
+pub(crate) fn begin_drain<A>(rpc: &mut Rpc<Auto, A>) -> Report {
     rpc.drain();
     Report {
         begun: rpc.requests_under_way() as u64,
@@ -142,17 +143,22 @@ fn begin_drain<A>(rpc: &mut Rpc<Auto, A>) -> Report {
 }
 
 /// Whether no client is left that could wait for an answer, and handlers have no requests.
-fn is_drained<A>(rpc: &Rpc<Auto, A>) -> bool {
+pub(crate) fn is_drained<A>(rpc: &Rpc<Auto, A>) -> bool {
     let is_accepted = |session| rpc.session_info(session).is_ok_and(|info| info.accepted);
     rpc.requests_under_way() == 0 && !rpc.sessions().any(is_accepted)
 }
 
-fn end_drain<A>(rpc: &Rpc<Auto, A>, report: &mut Report) {
+/// The time of the next check whether the drain is over.
+pub(crate) fn next_look<A>(rpc: &mut Rpc<Auto, A>) -> Nanos {
+    rpc.now() + Nanos::from(LOOK)
+}
+
+pub(crate) fn end_drain<A>(rpc: &Rpc<Auto, A>, report: &mut Report) {
     report.left = rpc.requests_under_way() as u64;
     report.refused = rpc.counters().turned_away;
 }
 
-fn vitals<A>(rpc: &Rpc<Auto, A>) -> Vitals {
+pub(crate) fn vitals<A>(rpc: &Rpc<Auto, A>) -> Vitals {
     Vitals {
         pulse: rpc.pulse(),
         services: rpc.services().to_vec(),
@@ -161,7 +167,8 @@ fn vitals<A>(rpc: &Rpc<Auto, A>) -> Vitals {
     }
 }
 
-fn same_number<A>(rpc: &Rpc<Auto, A>) -> Option<u16> {
+/// The error if two of the thread's methods have one number.
+pub(crate) fn same_number<A>(rpc: &Rpc<Auto, A>) -> Option<ServeError> {
     let req_type = rpc.registered_twice()?;
-    Some(req_type.0 & !dunlin_service::META)
+    Some(ServeError::SameNumber(req_type.0 & !dunlin_service::META))
 }

@@ -44,6 +44,18 @@ pub fn open<'a, M: Method>(
     read_request::<M>(session, req_type, request.data(), || cx.now())
 }
 
+/// Splits a request of any method into the facts about it and the bytes of its message.
+///
+/// # Errors
+/// If the request has a front that cannot be read.
+pub fn message_of<'a>(
+    request: &Request<'a>,
+    cx: &Cx<'_>,
+) -> Result<(Context<'a>, &'a [u8]), DecodeError> {
+    let (session, req_type) = (request.session(), request.req_type());
+    split(session, req_type, request.data(), || cx.now(), "")
+}
+
 /// Answers a request with what its method returned.
 #[inline]
 pub fn reply<M: Method>(request: Request<'_>, cx: &mut Cx<'_>, value: &ValueOf<M>) {

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use dunlin::service::Meta;
+use dunlin::service::core::Register;
 use dunlin::service::reflect::Returned;
 use dunlin::{
-    AsyncError, ErrorCode, Limits, Offload, Ran, ReflectError, Reflector, RpcError, Running,
-    ServeError,
+    AsyncError, DeferredRequest, ErrorCode, LimitedRpc, Limits, Offload, Ran, ReflectError,
+    Reflector, ReqType, RpcError, Running, ServeError, Ticket,
 };
 use futures::FutureExt;
 
@@ -145,7 +146,7 @@ fn a_service_has_its_own_limits_in_place_of_the_servers() {
 }
 
 #[test]
-fn limits_hold_for_services_of_futures_alone() {
+fn limits_of_the_server_are_not_for_what_poll_serves() {
     let server = Way::Shm
         .server()
         .limits(Limits::default().timeout(PATIENCE));
@@ -155,4 +156,117 @@ fn limits_hold_for_services_of_futures_alone() {
         matches!(refused, Err(ServeError::LimitsOfPolls)),
         "{refused:?}"
     );
+    let server = Way::Shm.server();
+    let server = server.poll_within(
+        Limits::default(),
+        |_| (),
+        |rpc| {
+            rpc.register_batch(ReqType(1), 8, |(), _, _| {});
+        },
+    );
+    let refused = server.start(ANY).map(drop);
+    assert!(
+        matches!(refused, Err(ServeError::LimitsOfPolls)),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_message_above_the_limit_reaches_no_handler_of_the_poll_api() {
+    for way in WAYS {
+        let keeper = Keeper::default();
+        let made = keeper.clone();
+        let server = way.server().reflect(true).poll_within(
+            Limits::default().max_message(16),
+            move |_| made.clone(),
+            ShopPoll::register,
+        );
+        let server = server.start(ANY).unwrap();
+        let mut client = client(way, &server);
+        assert_eq!(
+            call(&mut client, "Shop.shout", r#""sixteen-letters!""#),
+            Ok(r#""SIXTEEN-LETTERS!""#.to_owned())
+        );
+        assert_eq!(
+            call(&mut client, "Shop.shout", r#""seventeen-letters""#),
+            TOO_LARGE
+        );
+        // Metadata do not count.
+        let mut meta = Meta::new();
+        meta.add("tenant", "blue").unwrap();
+        let called = client.call("Shop.shout", r#""sixteen-letters!""#, None, &meta);
+        assert!(called.is_ok(), "{called:?}");
+    }
+}
+
+/// Keeps each request of its only type until a request of another type comes.
+#[derive(Default)]
+struct Hoard {
+    kept: Vec<(Ticket, DeferredRequest)>,
+    /// Requests that were taken away.
+    taken: u64,
+}
+
+const KEEP: ReqType = ReqType(1);
+const LET_GO: ReqType = ReqType(2);
+
+impl Hoard {
+    fn register(rpc: &mut LimitedRpc<Self>) {
+        rpc.add_service("Keep");
+        rpc.on(KEEP, |hoard, request, cx| {
+            let ticket = request.ticket(cx);
+            hoard.kept.push((ticket, request.defer(cx)));
+        });
+        rpc.add_service("LetGo");
+        rpc.on(LET_GO, |hoard, request, cx| {
+            for (_, kept) in hoard.kept.drain(..) {
+                kept.reply_bytes(cx, b"at last");
+            }
+            request.reply_bytes(cx, &hoard.taken.to_le_bytes());
+        });
+        rpc.on_given_up(|hoard, ticket, _| {
+            hoard.kept.retain(|(kept, _)| *kept != ticket);
+            hoard.taken += 1;
+        });
+    }
+}
+
+/// Also: each service has limits of its own, and each thread its part of the calls.
+#[test]
+fn requests_that_a_program_keeps_are_bounded_in_number_and_in_time() {
+    for way in WAYS {
+        let limits = Limits::default().max_calls(3);
+        let hoard = |limits| {
+            let server = way.server().threads(2);
+            let server = server.poll_within(limits, |_| Hoard::default(), Hoard::register);
+            server.start(ANY).unwrap()
+        };
+        let server = hoard(limits);
+        let channel = way.open(server.address());
+        let keep = || Box::pin(channel.call(KEEP, b"").endpoint(0));
+        let mut kept = [keep(), keep()];
+        for call in &mut kept {
+            assert!(call.now_or_never().is_none());
+        }
+        let refused = RpcError::Rejected(ErrorCode::OVERLOADED, Ran::No);
+        let refused = AsyncError::Rpc(refused).to_string();
+        let error = block_on(keep()).unwrap_err().to_string();
+        assert!(error.starts_with(&refused), "{error}");
+        let taken = block_on(channel.call(LET_GO, b"").endpoint(0)).unwrap();
+        assert_eq!(taken.data(), 0_u64.to_le_bytes());
+        for call in kept {
+            assert_eq!(block_on(call).unwrap().data(), b"at last");
+        }
+        // Answered calls no longer count.
+        assert!(keep().now_or_never().is_none());
+        drop(server);
+
+        let server = hoard(limits.timeout(Duration::from_millis(20)));
+        let channel = way.open(server.address());
+        let late = block_on(channel.call(KEEP, b"").endpoint(0)).unwrap_err();
+        assert_eq!(late.ran(), Ran::Unknown);
+        assert!(late.to_string().contains("time"), "{late}");
+        let taken = block_on(channel.call(LET_GO, b"").endpoint(0)).unwrap();
+        assert_eq!(taken.data(), 1_u64.to_le_bytes());
+    }
 }

@@ -1,9 +1,11 @@
 //! Servers that start, and those that do not.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dunlin::service::Failure;
-use dunlin::{ChannelError, ServeError, Server, Settings};
+use dunlin::{Auto, ChannelError, Rpc, ServeError, Server, Settings};
+use dunlin_testkit::address::free_port;
 
 use crate::service::{
     BasedClient, BasedPoll, BasedServer, OtherPoll, OtherServer, Polled, WorkClient, WorkPoll,
@@ -41,6 +43,29 @@ fn a_port_in_use_is_an_error_unless_any_port_will_do() {
     assert!(taken.to_string().contains("choose another port"), "{taken}");
     let second = server().any_port(true).start(first.address()).unwrap();
     assert_ne!(first.address(), second.address());
+}
+
+/// Otherwise, clients that ask for any endpoint could get the server's own until the announcement.
+#[test]
+fn a_server_announces_its_services_before_it_makes_its_own_endpoint() {
+    for way in WAYS {
+        let (at, announced) = (free_port(), Arc::new(AtomicUsize::new(0)));
+        let (address, seen, made) = (at.clone(), Arc::clone(&announced), AtomicUsize::new(0));
+        let server = way.server().endpoint(move |builder| {
+            // The first endpoint serves, and the second one is the server's own.
+            if made.fetch_add(1, Ordering::Relaxed) == 1 {
+                let nexus = way.nexus().bind(ANY).unwrap();
+                let mut rpc: Rpc<Auto, usize> = nexus.endpoint(0).unwrap();
+                rpc.on_serving(|seen, said, _| *seen = said.serving.endpoints.into());
+                rpc.connect_blocking(address.as_str()).unwrap();
+                seen.store(*rpc.app(), Ordering::Relaxed);
+            }
+            builder
+        });
+        let server = server.service(Worker::server(&Arc::default()));
+        drop(server.start(at.as_str()).unwrap());
+        assert_eq!(announced.load(Ordering::Relaxed), 1, "{way:?}");
+    }
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! No allocation per typed call of a fixed layout after set-up, on either side and by either face
 //! (design §11).
 
+use std::task::{self, Poll};
 use std::time::Duration;
 
 use dunlin::service::Context;
-use dunlin::{CallOptions, Caller, Cx, Local, MsgBuf, Nexus, Rpc, Session, Shm, Tag, Tasks};
+use dunlin::{
+    Auto, CallOptions, Caller, Cx, Handlers, Inbound, Local, MsgBuf, Nexus, Rpc, Session, Shm, Tag,
+    Tasks,
+};
+use tower::Service;
 use zerocopy::little_endian::U64;
 
 use crate::{
@@ -32,6 +37,37 @@ fn typed_futures_allocate_nothing() {
     let mut local: Local<Shm> = Local::new(nexus.endpoint(Tasks::default()).unwrap());
     let (cx, touched) = (local.caller(), std::cell::Cell::new(0));
     local.serve_typed(KvServer(Asynchronous { cx, touched }));
+    let session = local.connect(nexus.address()).unwrap();
+    local.block_on(|cx| call(cx, session, WARM_UP));
+    let count = allocations_in(|| local.block_on(|cx| call(cx, session, CALLS)));
+    assert_eq!(count, 0, "first: {}", first_allocation());
+}
+
+/// A layer that passes everything on.
+#[derive(Clone)]
+struct Empty(Handlers);
+
+impl Service<Inbound> for Empty {
+    type Response = ();
+    type Error = <Handlers as Service<Inbound>>::Error;
+    type Future = <Handlers as Service<Inbound>>::Future;
+
+    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Inbound) -> Self::Future {
+        self.0.call(request)
+    }
+}
+
+#[test]
+fn a_layer_allocates_nothing() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut local: Local<Auto> = Local::new(nexus.endpoint(Tasks::default()).unwrap());
+    let (cx, touched) = (local.caller(), std::cell::Cell::new(0));
+    let service = KvServer(Asynchronous { cx, touched });
+    dunlin::serve_layered(&mut local, service, Empty);
     let session = local.connect(nexus.address()).unwrap();
     local.block_on(|cx| call(cx, session, WARM_UP));
     let count = allocations_in(|| local.block_on(|cx| call(cx, session, CALLS)));
