@@ -4,7 +4,7 @@
 //! Invariants: each listed address without a link has a time for its next try; `ready` holds each
 //! address that may be picked, but only the first of those that lead to the same process.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use dunlin_core::{CloseReason, Nanos, Rng};
 
@@ -32,7 +32,8 @@ pub(crate) struct Around<'a> {
 pub(crate) struct Addresses {
     all: Slab<AddressId, Address>,
     links: Slab<LinkId, Link>,
-    by_name: BTreeMap<Box<str>, AddressId>,
+    /// All addresses, in the order of their names.
+    by_name: Vec<AddressId>,
     ready: Vec<Ready>,
     /// When the channel tries an address that has no link.
     tries: Timers,
@@ -44,7 +45,7 @@ impl Addresses {
         Self {
             all: Slab::new(),
             links: Slab::new(),
-            by_name: BTreeMap::new(),
+            by_name: Vec::new(),
             ready: Vec::new(),
             tries: Timers::new(),
             version: 0,
@@ -109,7 +110,7 @@ impl Addresses {
         names: impl Iterator<Item = &'a str>,
         around: &mut Around<'_>,
     ) {
-        let before: Vec<AddressId> = self.by_name.values().copied().collect();
+        let before = self.by_name.clone();
         let mut listed = Vec::new();
         for name in names {
             if listed.len() < around.config.addresses {
@@ -133,14 +134,19 @@ impl Addresses {
     }
 
     fn list(&mut self, name: &str, now: Nanos) -> AddressId {
-        if let Some(id) = self.by_name.get(name).copied() {
-            if let Some(address) = self.all.get_mut(id) {
-                address.on_listed(true);
+        let name_of = |id: &AddressId| self.all.get(*id).map_or("", Address::name);
+        let at = match self.by_name.binary_search_by_key(&name, name_of) {
+            Ok(at) => {
+                let id = self.by_name[at];
+                if let Some(address) = self.all.get_mut(id) {
+                    address.on_listed(true);
+                }
+                return id;
             }
-            return id;
-        }
+            Err(at) => at,
+        };
         let id = self.all.insert(Address::new(name, seed_of(name)));
-        self.by_name.insert(name.into(), id);
+        self.by_name.insert(at, id);
         self.tries.set(id.parts().0, Some(now));
         id
     }
@@ -290,7 +296,10 @@ impl Addresses {
         let is_full = best.is_none_or(|(outstanding, _, window)| outstanding >= window);
         if is_full && self.may_grow(address, endpoint, best.is_some(), around) {
             let endpoint = endpoint.or_else(|| self.least_used(address, around.config));
-            self.connect(id, endpoint, around);
+            let count = |endpoint| self.links_to(address, endpoint);
+            if endpoint.map_or(0, count) < around.config.links_per_endpoint {
+                self.connect(id, endpoint, around);
+            }
         }
         best.map(|(_, link, _)| link)
     }
@@ -347,14 +356,16 @@ impl Addresses {
     /// names none.
     fn least_used(&self, address: &Address, config: &Config) -> Option<u32> {
         let count = address.endpoints().min(config.endpoints_per_server);
-        let links = |endpoint: &u32| {
-            let entries = address
-                .links()
-                .iter()
-                .filter_map(|link| self.links.get(*link));
-            entries.filter(|link| link.leads_to(*endpoint)).count()
-        };
-        (0..count).min_by_key(links)
+        (0..count).min_by_key(|endpoint| self.links_to(address, *endpoint))
+    }
+
+    /// The number of links that lead to this endpoint of a server.
+    fn links_to(&self, address: &Address, endpoint: u32) -> usize {
+        let entries = address
+            .links()
+            .iter()
+            .filter_map(|link| self.links.get(*link));
+        entries.filter(|link| link.leads_to(endpoint)).count()
     }
 
     pub(crate) fn on_attempt(&mut self, id: AddressId, link: LinkId) {
@@ -446,9 +457,9 @@ impl Addresses {
                 address.on_drained();
             }
             self.tries.set(id.parts().0, Some(then));
-        } else if let Some(address) = self.all.remove(id) {
+        } else if self.all.remove(id).is_some() {
             self.tries.set(id.parts().0, None);
-            self.by_name.remove(address.name());
+            self.by_name.retain(|other| *other != id);
         }
     }
 

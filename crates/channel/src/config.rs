@@ -41,6 +41,9 @@ pub struct Config {
     pub lookup_pause: Nanos,
     /// Most links to one server.
     pub links_per_server: usize,
+    /// Most links to one endpoint of a server; 1 if the driver's links have as much room as they
+    /// need.
+    pub links_per_endpoint: usize,
     /// Number of endpoints of one server, from the first, to which the channel connects for calls
     /// that name no endpoint.
     pub endpoints_per_server: u32,
@@ -85,6 +88,7 @@ impl Config {
         lookup: None,
         lookup_pause: Nanos::from_secs(1),
         links_per_server: 8,
+        links_per_endpoint: 8,
         endpoints_per_server: 4,
         calls: 4096,
         addresses: 1024,

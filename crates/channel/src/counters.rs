@@ -42,28 +42,106 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// The names of all fields, in the order of [`Self::values`]. Tools show them with the counters
+    /// of an endpoint.
+    pub const NAMES: [&'static str; 18] = [
+        "channel_calls",
+        "channel_full",
+        "channel_answered",
+        "channel_failed",
+        "channel_expired",
+        "channel_no_server",
+        "channel_cancelled",
+        "channel_attempts",
+        "channel_free_repeats",
+        "channel_paid_repeats",
+        "channel_hedges",
+        "channel_unpaid",
+        "channel_stale",
+        "channel_connects",
+        "channel_connect_failures",
+        "channel_losses",
+        "channel_drains",
+        "channel_lookups",
+    ];
+
+    /// All fields.
+    #[must_use]
+    pub const fn values(&self) -> [u64; Self::NAMES.len()] {
+        let Self {
+            calls,
+            full,
+            answered,
+            failed,
+            expired,
+            no_server,
+            cancelled,
+            attempts,
+            free_repeats,
+            paid_repeats,
+            hedges,
+            unpaid,
+            stale,
+            connects,
+            connect_failures,
+            losses,
+            drains,
+            lookups,
+        } = *self;
+        [
+            calls,
+            full,
+            answered,
+            failed,
+            expired,
+            no_server,
+            cancelled,
+            attempts,
+            free_repeats,
+            paid_repeats,
+            hedges,
+            unpaid,
+            stale,
+            connects,
+            connect_failures,
+            losses,
+            drains,
+            lookups,
+        ]
+    }
+
     /// The sums of two channels.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
+        self.with(other, |one, other| one + other)
+    }
+
+    /// The counts since an earlier reading of the same channel.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        self.with(earlier, |now, before| now - before)
+    }
+
+    fn with(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            calls: self.calls + other.calls,
-            full: self.full + other.full,
-            answered: self.answered + other.answered,
-            failed: self.failed + other.failed,
-            expired: self.expired + other.expired,
-            no_server: self.no_server + other.no_server,
-            cancelled: self.cancelled + other.cancelled,
-            attempts: self.attempts + other.attempts,
-            free_repeats: self.free_repeats + other.free_repeats,
-            paid_repeats: self.paid_repeats + other.paid_repeats,
-            hedges: self.hedges + other.hedges,
-            unpaid: self.unpaid + other.unpaid,
-            stale: self.stale + other.stale,
-            connects: self.connects + other.connects,
-            connect_failures: self.connect_failures + other.connect_failures,
-            losses: self.losses + other.losses,
-            drains: self.drains + other.drains,
-            lookups: self.lookups + other.lookups,
+            calls: of(self.calls, other.calls),
+            full: of(self.full, other.full),
+            answered: of(self.answered, other.answered),
+            failed: of(self.failed, other.failed),
+            expired: of(self.expired, other.expired),
+            no_server: of(self.no_server, other.no_server),
+            cancelled: of(self.cancelled, other.cancelled),
+            attempts: of(self.attempts, other.attempts),
+            free_repeats: of(self.free_repeats, other.free_repeats),
+            paid_repeats: of(self.paid_repeats, other.paid_repeats),
+            hedges: of(self.hedges, other.hedges),
+            unpaid: of(self.unpaid, other.unpaid),
+            stale: of(self.stale, other.stale),
+            connects: of(self.connects, other.connects),
+            connect_failures: of(self.connect_failures, other.connect_failures),
+            losses: of(self.losses, other.losses),
+            drains: of(self.drains, other.drains),
+            lookups: of(self.lookups, other.lookups),
         }
     }
 }

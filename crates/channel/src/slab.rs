@@ -39,7 +39,13 @@ impl<H: Handle, T> Slab<H, T> {
             place.thing = Some(thing);
             return H::from_parts(index, place.generation);
         }
-        let index = u32::try_from(self.places.len()).expect("limits are below 2³²");
+        let count = self.places.len();
+        if count == self.places.capacity() {
+            // A process may have thousands of channels, most of which have one address, one link
+            // and one call at a time. A vector would begin with room for four entries.
+            self.places.reserve_exact(count.max(1));
+        }
+        let index = u32::try_from(count).expect("limits are below 2³²");
         self.places.push(Place {
             generation: 0,
             thing: Some(thing),

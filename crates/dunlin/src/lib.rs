@@ -55,7 +55,7 @@ pub use dunlin_local::{
 #[cfg(feature = "channel")]
 pub use dunlin_hub::{
     Answer, Channel, ChannelBuilder, ChannelError, ChannelOptions, ChannelState, Hub, HubBuilder,
-    HubError, Outgoing, Permit, Resolve, TypedCall, Watch,
+    HubError, Outgoing, Permit, TypedCall, Watch,
 };
 
 #[cfg(feature = "server")]
@@ -117,7 +117,8 @@ pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 pub use dunlin_nexus::Rpc;
 pub use dunlin_nexus::{
     ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, FailedFn, Idle,
-    InsightTcp, Nexus, NexusBuilder, NexusError, Open, Pulse, Reach, TscClock, WorkerOptions,
+    InsightTcp, Nexus, NexusBuilder, NexusError, Open, Pulse, Reach, Resolve, TscClock,
+    WorkerOptions,
 };
 pub use dunlin_transport::auto::Auto;
 pub use dunlin_transport::shm::Shm;
@@ -130,7 +131,9 @@ pub use dunlin_xdp::{AutoXdp, Xdp};
 /// Parts of the options and of the states of a [`Channel`].
 #[cfg(feature = "channel")]
 pub mod channel {
-    pub use dunlin_hub::{AddressError, AddressState, Backoff, Pick, Reasons, Retry, State};
+    pub use dunlin_hub::{
+        AddressError, AddressState, Backoff, Counters, Pick, Reasons, Retry, State,
+    };
     #[cfg(feature = "tower")]
     pub use dunlin_hub::{Through, ThroughCall, ThroughError};
 }

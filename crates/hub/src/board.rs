@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
-use dunlin_channel::State;
+use dunlin_channel::{Counters, State};
 use dunlin_core::Nanos;
 
 use crate::error::{AddressError, Reasons};
@@ -33,6 +33,7 @@ pub struct AddressState {
 #[derive(Debug)]
 pub(crate) struct Board {
     shown: Mutex<Shown>,
+    counters: Mutex<Counters>,
 }
 
 #[derive(Debug)]
@@ -92,6 +93,7 @@ impl Default for Board {
         };
         Self {
             shown: Mutex::new(shown),
+            counters: Mutex::default(),
         }
     }
 }
@@ -128,7 +130,17 @@ impl Board {
         self.lock().waiting.retain(|waiting| waiting.name != name);
     }
 
+    pub(crate) fn counters(&self) -> Counters {
+        *self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     // Called by the endpoint's thread.
+
+    /// Shows the counters; returns those that it has shown before.
+    pub(crate) fn count(&self, counters: &Counters) -> Counters {
+        let mut shown = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut shown, *counters)
+    }
 
     pub(crate) fn show(&self, state: ChannelState) {
         let mut shown = self.lock();

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use dunlin_channel::{Pick, Retry, State};
+use dunlin_channel::{Counters, Pick, Retry, State};
 use dunlin_core::{Clock, Nanos};
 use dunlin_mailbox::Waiter as Waiting;
-use dunlin_nexus::TscClock;
+use dunlin_nexus::{Resolve, TscClock};
 use dunlin_wire::ReqType;
 
 use crate::board::{Board, ChannelState, Seen};
@@ -17,7 +17,7 @@ use crate::hub::Hub;
 use crate::orders::Order;
 use crate::outgoing::{Outgoing, Permit};
 use crate::plan::{ChannelOptions, Plan};
-use crate::resolve::{Resolve, Resolver};
+use crate::resolve::Resolver;
 
 /// A client of one or more servers, for async programs: any task of any runtime can call, and a
 /// thread of the [`Hub`] sends. It connects and reconnects by itself, and repeats calls that
@@ -102,7 +102,9 @@ impl ChannelBuilder {
     }
 
     /// Adds the servers that a resolver of the program finds, to those of [`Self::address`]; call
-    /// it again for more resolvers.
+    /// it again for more resolvers. The channel asks it in a thread of its own, when it opens,
+    /// every 30 s ([`Self::lookup`]), and soon after it has lost a session. If that fails, the
+    /// channel keeps the addresses that it has, and asks again within 1 s if it has none.
     pub fn resolver(mut self, resolver: impl Resolve) -> Self {
         self.resolvers.push(Resolver::new(resolver));
         self
@@ -281,6 +283,12 @@ impl Channel {
     /// The state of the channel now.
     pub fn state(&self) -> ChannelState {
         self.handle.board().see().state
+    }
+
+    /// What the channel has done since it was opened, as of a tenth of a second ago or less.
+    /// `dunlin top` shows the sums of all channels of a hub's thread.
+    pub fn counters(&self) -> Counters {
+        self.handle.board().counters()
     }
 
     /// Follows the channel's state.

@@ -1,26 +1,26 @@
 //! One channel over an endpoint: carries out the actions of its machine, and passes events to it.
 //!
 //! Invariants: until its end is reported, every attempt that the machine hands out either is a call
-//! of the endpoint or waits in the backlog of its link. A link has at most as many calls of the
-//! endpoint as its session's window. The endpoint transmits all of those without delay, so a
-//! request in the backlog has provably not left, while any other request of a lost link may have
-//! run.
+//! of the endpoint or waits for its link's turn in a trunk. A session has at most as many calls of
+//! the endpoint as its window. The endpoint transmits all of those without delay, so a request that
+//! waits has provably not left, while any other request of a lost link may have run.
 //!
 //! Called by `thread.rs`.
 
+mod attempts;
 mod held;
 mod links;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dunlin_channel::{Action, AttemptId, CallEnd, CallId, Fault, LinkId, Machine, Outcome, Terms};
-use dunlin_core::{CallErrorKind, CallOptions, Done, Nanos, RpcError, Session, Tag};
+use dunlin_channel::{
+    Action, AttemptId, CallEnd, CallId, Counters, Fault, LinkId, Machine, Outcome, Terms,
+};
+use dunlin_core::{Done, Nanos, Session, Tag};
 use dunlin_mailbox::Slot;
-use dunlin_msgbuf::{AllocError, MAX_MESSAGE, MsgBuf};
+use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::Rpc;
 use dunlin_transport::auto::Auto;
-use dunlin_wire::Ran;
 
 use crate::board::Board;
 use crate::error::ChannelError;
@@ -28,6 +28,7 @@ use crate::inbox::Inbox;
 use crate::letter::{self, Mailbox};
 use crate::plan::Plan;
 use crate::resolve::{LookUp, Sources};
+use crate::trunks::Trunks;
 use held::Held;
 use links::Links;
 
@@ -35,8 +36,8 @@ use links::Links;
 pub(crate) struct Around<'a> {
     pub(crate) rpc: &'a mut Rpc<Auto, Inbox>,
     pub(crate) mailbox: &'a Mailbox,
-    /// The links of all channels.
-    pub(crate) sessions: &'a mut BTreeMap<Session, (u32, LinkId)>,
+    /// The sessions, which all channels share.
+    pub(crate) trunks: &'a mut Trunks,
     pub(crate) now: Nanos,
 }
 
@@ -55,8 +56,15 @@ struct Attempt {
     call: CallId,
     link: LinkId,
     deadline: Option<Nanos>,
-    /// `None`: it waits in the backlog of its link.
-    issued: Option<dunlin_core::CallId>,
+    /// `None`: it waits for its link's turn.
+    issued: Option<Issued>,
+}
+
+/// A call of the endpoint.
+#[derive(Clone, Copy, Debug)]
+struct Issued {
+    call: dunlin_core::CallId,
+    session: Session,
 }
 
 #[derive(Debug)]
@@ -71,16 +79,23 @@ pub(crate) struct Driver {
     attempts: Vec<Option<Attempt>>,
     held: Held,
     links: Links,
+    /// An event has come since the counters were shown.
+    is_uncounted: bool,
     /// The version of the machine that the board shows.
     shown: Option<u64>,
     /// The time at which the next task that waits for the board must be woken.
     wait: Option<Nanos>,
     wants_names: bool,
+    /// Number of endpoints of a server that the channel uses for calls that name none.
+    endpoints_per_server: u32,
+    /// Whether an idempotent call may have two attempts at once.
+    hedges: bool,
 }
 
 impl Driver {
     pub(crate) fn new(id: u32, plan: Plan, board: Arc<Board>, seed: u64, now: Nanos) -> Self {
-        let mut machine = Machine::new(plan.config, seed, now);
+        let config = plan.config;
+        let mut machine = Machine::new(config, seed, now);
         let sources = plan.sources();
         // Calls go to fixed addresses before the first look-up has ended.
         let are_fixed = sources.known().next().is_some();
@@ -96,9 +111,12 @@ impl Driver {
             seats: Vec::new(),
             attempts: Vec::new(),
             held: Held::new(),
+            is_uncounted: false,
             shown: None,
             wait: None,
             wants_names: are_fixed,
+            endpoints_per_server: config.endpoints_per_server,
+            hedges: config.hedge.is_some(),
         }
     }
 
@@ -174,7 +192,7 @@ impl Driver {
                 (Outcome::Failed(Fault::of(error)), None)
             }
         };
-        around.rpc.cx_again().recycle([done.request]);
+        self.return_request(attempt.call, done.request, around);
         let seat = self.seats.get_mut(attempt.call.index());
         let seat = seat.and_then(Option::as_mut);
         // A hedged call may get two answers; it keeps the first.
@@ -199,8 +217,7 @@ impl Driver {
         self.attempts[index] = None;
         self.return_place(index, attempt.call, around);
         self.machine.on_end(attempt.id, outcome, around.now);
-        self.links.on_done(attempt.link);
-        self.issue_waiting(attempt.link, around);
+        self.give_back(attempt, around);
         self.spread(attempt.link, around);
     }
 
@@ -249,6 +266,23 @@ impl Driver {
         self.board.close();
     }
 
+    /// Whether this is the first event since the counters were shown.
+    pub(crate) const fn must_be_counted(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_uncounted, true)
+    }
+
+    /// Shows the counters; returns the counts since this was called last.
+    pub(crate) fn count(&mut self) -> Counters {
+        self.is_uncounted = false;
+        let counters = self.machine.counters();
+        counters.since(&self.board.count(counters))
+    }
+
+    /// Whether no attempt is left of which a server may still hold something.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.attempts.iter().all(Option::is_none)
+    }
+
     /// Closes the board only: the thread has panicked, which may have left the machine
     /// inconsistent.
     pub(crate) fn abandon(&self) {
@@ -272,158 +306,19 @@ impl Driver {
         };
         letter::end(around.mailbox, seat.slot, end);
     }
-
-    /// Issues an attempt, or lets it wait until other attempts on its link have ended.
-    fn send(&mut self, attempt: Attempt, around: &mut Around<'_>) {
-        let index = attempt.id.index();
-        put(&mut self.attempts, index, attempt);
-        if self.links.takes(attempt.link) {
-            self.issue(index, around);
-        } else {
-            self.links.wait(attempt.link, attempt.id);
-        }
-    }
-
-    fn issue(&mut self, index: usize, around: &mut Around<'_>) {
-        let attempt = self.attempts[index].expect("it was put there");
-        let issued = self.try_issue(index, &attempt, around);
-        match issued {
-            Ok(issued) => {
-                self.take_place(index, attempt.call, around);
-                self.machine.on_issued(attempt.id);
-                self.links.on_issue(attempt.link);
-                self.attempts[index] = Some(Attempt {
-                    issued: Some(issued),
-                    ..attempt
-                });
-            }
-            Err(fault) => {
-                self.attempts[index] = None;
-                self.machine
-                    .on_end(attempt.id, Outcome::Failed(fault), around.now);
-            }
-        }
-    }
-
-    fn try_issue(
-        &self,
-        index: usize,
-        attempt: &Attempt,
-        around: &mut Around<'_>,
-    ) -> Result<dunlin_core::CallId, Fault> {
-        let gone = Fault::NotTaken(CallErrorKind::NoSession);
-        let session = self.links.session(attempt.link).ok_or(gone)?;
-        let seat = self.seats.get(attempt.call.index());
-        let seat = seat.and_then(Option::as_ref);
-        let seat = seat.filter(|seat| seat.id == attempt.call);
-        let slot = seat
-            .ok_or(Fault::NotSent(RpcError::Cancelled(Ran::No)))?
-            .slot;
-        let left = attempt.deadline.map(|end| end.since(around.now));
-        let rpc = &mut *around.rpc;
-        let (req_type, request, room) = around.mailbox.with(slot, |letter| {
-            let room = letter.room;
-            let (req_type, front, message) = letter.request(left);
-            let request = rpc.buf(front.size() + message.len());
-            let request = request.map(|mut buf| {
-                front.write(buf.data_mut()).copy_from_slice(message);
-                buf
-            });
-            (req_type, request, room)
-        });
-        let request = request.map_err(|error| no_memory(&error))?;
-        let response = match rpc.buf(room) {
-            Ok(response) => response,
-            Err(error) => {
-                rpc.cx_again().recycle([request]);
-                return Err(no_memory(&error));
-            }
-        };
-        let options = CallOptions { deadline: left };
-        let tag = tag_of(self.id, index);
-        let taken = rpc.call_with(session, req_type, request, response, tag, options);
-        taken.map_err(|refused| {
-            rpc.cx_again().recycle([refused.request, refused.response]);
-            Fault::NotTaken(refused.kind)
-        })
-    }
-
-    /// Issues waiting attempts of a link while it has room.
-    fn issue_waiting(&mut self, link: LinkId, around: &mut Around<'_>) {
-        while self.links.takes(link)
-            && let Some(next) = self.links.next_waiting(link)
-        {
-            self.issue(next.index(), around);
-        }
-    }
-
-    /// Moves attempts that wait for other links to the same server to this link, while it has room.
-    fn spread(&mut self, link: LinkId, around: &mut Around<'_>) {
-        while let Some(next) = self.links.waiting_beside(link)
-            && let Some(to) = self.machine.move_waiting(next)
-        {
-            let attempt = self.attempts[next.index()].expect("it waits");
-            self.links.stop_waiting(attempt.link, next);
-            self.send(
-                Attempt {
-                    link: to,
-                    ..attempt
-                },
-                around,
-            );
-        }
-    }
-
-    fn cancel(&mut self, id: AttemptId, around: &mut Around<'_>) {
-        let attempt = self.attempts.get_mut(id.index());
-        let Some(attempt) = attempt.filter(|at| at.is_some_and(|at| at.id == id)) else {
-            return;
-        };
-        match attempt.and_then(|attempt| attempt.issued) {
-            // The endpoint reports its end as it does for other calls, or has done so already.
-            Some(issued) => {
-                let (index, call) = (id.index(), attempt.expect("it was issued").call);
-                self.take_place(index, call, around);
-                let _ = around.rpc.cx().cancel(issued);
-            }
-            None => self.never_sent(id, RpcError::Cancelled(Ran::No), around.now),
-        }
-    }
-
-    /// Ends an attempt that waited for its link.
-    fn never_sent(&mut self, id: AttemptId, error: RpcError, now: Nanos) {
-        let place = self.attempts.get_mut(id.index());
-        let attempt = place.and_then(|place| place.take_if(|attempt| attempt.id == id));
-        if let Some(attempt) = attempt {
-            self.links.stop_waiting(attempt.link, id);
-            self.machine
-                .on_end(id, Outcome::Failed(Fault::NotSent(error)), now);
-        }
-    }
 }
 
 /// Puts a thing at its index.
 fn put<T>(places: &mut Vec<Option<T>>, index: usize, thing: T) {
     if index >= places.len() {
+        // As small as it can be, because a program may have thousands of channels.
+        if index >= places.capacity() {
+            let more = (index + 1).max(2 * places.len()) - places.len();
+            places.reserve_exact(more);
+        }
         places.resize_with(index + 1, || None);
     }
     places[index] = Some(thing);
-}
-
-fn no_memory(error: &AllocError) -> Fault {
-    Fault::NotTaken(match error {
-        AllocError::TooLarge => CallErrorKind::TooLarge {
-            limit: u32::try_from(MAX_MESSAGE).unwrap_or(u32::MAX),
-        },
-        AllocError::Limit | AllocError::NoMemory | AllocError::TooManyRegions => {
-            CallErrorKind::Overloaded
-        }
-    })
-}
-
-/// The tag of an attempt's call: the channel, and the attempt's index there.
-fn tag_of(channel: u32, index: usize) -> Tag {
-    Tag(u64::from(channel) << 32 | index as u64)
 }
 
 /// The channel and the index of the attempt in a tag.

@@ -1,6 +1,7 @@
 //! The part of a channel that its calls use: its number, its thread, and its places.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dunlin_mailbox::{Place, Places, Slot};
@@ -8,7 +9,7 @@ use dunlin_mailbox::{Place, Places, Slot};
 use crate::board::Board;
 use crate::hub::Hub;
 use crate::inbox::Post;
-use crate::letter::Mailbox;
+use crate::letter::{Mailbox, kept_in};
 use crate::orders::Order;
 use crate::plan::ChannelOptions;
 
@@ -23,6 +24,8 @@ struct Inner {
     board: Arc<Board>,
     options: ChannelOptions,
     places: Arc<Places>,
+    /// The bytes of the last request's front. The next one has probably as many.
+    gap: AtomicUsize,
     /// Keeps the hub: its threads end with the last channel.
     hub: Hub,
 }
@@ -41,6 +44,7 @@ impl Handle {
             board,
             options,
             places: Places::new(u32::try_from(options.queue).unwrap_or(u32::MAX)),
+            gap: AtomicUsize::new(0),
             hub,
         }))
     }
@@ -69,6 +73,18 @@ impl Handle {
         &self.0.places
     }
 
+    /// The bytes that the front of the next request will probably have.
+    pub(crate) fn gap(&self) -> usize {
+        self.0.gap.load(Ordering::Relaxed)
+    }
+
+    /// Notes the bytes of a request's front.
+    pub(crate) fn note_gap(&self, gap: usize) {
+        if gap != self.gap() {
+            self.0.gap.store(gap, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn mailbox(&self) -> &Mailbox {
         &self.0.post.mailbox
     }
@@ -87,7 +103,7 @@ impl Handle {
     /// Releases the slot of a call that was never posted.
     pub(crate) fn take_back(&self, slot: Slot) {
         self.mailbox()
-            .with(slot, |letter| drop(letter.on_dropped()));
+            .with(slot, |letter| drop(letter.on_dropped(kept_in(slot))));
         self.mailbox().release(slot);
     }
 

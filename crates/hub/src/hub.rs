@@ -11,6 +11,7 @@ use dunlin_nexus::{EndpointBuilder, Nexus, NexusBuilder};
 use dunlin_transport::auto::Auto;
 
 use crate::error::HubError;
+use crate::figures::{COUNTERS, GAUGES};
 use crate::inbox::Post;
 use crate::orders::{Order, Orders};
 use crate::plan::ChannelOptions;
@@ -72,7 +73,7 @@ impl HubBuilder {
         self
     }
 
-    /// Sets the options of its nexus.
+    /// Sets the options of its nexus, except its own figures, which are those of the channels.
     pub fn nexus(mut self, nexus: NexusBuilder) -> Self {
         self.nexus = nexus;
         self
@@ -105,7 +106,8 @@ impl HubBuilder {
     /// # Errors
     /// The nexus, an endpoint or a thread could not be started.
     pub fn start(self) -> Result<Hub, HubError> {
-        let nexus = self.nexus.bind(self.listen.as_str());
+        let nexus = self.nexus.own_figures(COUNTERS, GAUGES);
+        let nexus = nexus.bind(self.listen.as_str());
         let nexus = nexus.map_err(HubError::Nexus)?;
         let mut inner = Inner {
             threads: Vec::new(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dunlin_core::{Done, Nanos, SessionEvent};
 use dunlin_nexus::PeerServing;
 
+use crate::figures::Figures;
 use crate::letter::Mailbox;
 use crate::orders::Orders;
 
@@ -24,6 +25,8 @@ pub(crate) struct Inbox {
     pub(crate) events: Vec<SessionEvent>,
     /// The services that servers have announced.
     pub(crate) serving: Vec<PeerServing>,
+    /// The figures that tools show for this thread.
+    pub(crate) figures: Figures,
     /// The time at which the thread must wake up, if it blocks.
     pub(crate) wakeup: Nanos,
 }
@@ -35,6 +38,7 @@ impl Inbox {
             done: Vec::new(),
             events: Vec::new(),
             serving: Vec::new(),
+            figures: Figures::default(),
             wakeup: Nanos::MAX,
         }
     }

@@ -8,13 +8,18 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_service::{Context, Front, Meta, MetaError};
 use dunlin_wire::ReqType;
 
+use crate::body::Body;
 use crate::error::ChannelError;
 use crate::orders::Doorbell;
 use dunlin_mailbox as mailbox;
 
-/// A slot keeps up to this many bytes of a request's memory for the next request: in all 4 MiB for
+/// A slot keeps up to this many bytes of a request's memory for the next request: in all 8 MiB for
 /// a channel that has had 4096 concurrent calls.
-const KEPT: usize = 1 << 10;
+const KEPT: usize = 2 << 10;
+
+/// The slots that are used first, and most, keep more: requests of up to 64 KiB, in all 8 MiB.
+const KEPT_FIRST: usize = 128 << 10;
+const FIRST: usize = 64;
 
 /// The highest request type that has a bit for metadata.
 const MAX_TYPE: u16 = dunlin_service::META - 1;
@@ -28,7 +33,7 @@ pub(crate) struct Letter {
     /// The largest response, in bytes, that the caller accepts.
     pub(crate) room: usize,
     pub(crate) terms: Terms,
-    body: Vec<u8>,
+    body: Body,
     meta: Meta,
     /// The request has a front, because the call is typed or has metadata.
     has_front: bool,
@@ -49,7 +54,7 @@ impl Default for Letter {
             req_type: ReqType(0),
             room: 0,
             terms: Terms::default(),
-            body: Vec::new(),
+            body: Body::default(),
             meta: Meta::default(),
             has_front: false,
             is_notice: false,
@@ -83,23 +88,38 @@ impl Letter {
         self.terms = of.terms;
         self.has_front = of.has_front;
         self.meta.clone_from(&of.meta);
-        self.body.clear();
-        self.body.extend_from_slice(&of.body);
+        let message = of.body.message();
+        let copy = |out: &mut [u8]| out.copy_from_slice(message);
+        self.body.write(of.body.gap(), message.len(), copy);
     }
 
     /// Copies the request from `body`.
     pub(crate) fn on_body(&mut self, body: &[u8]) {
         self.has_front = false;
-        self.body.clear();
-        self.body.extend_from_slice(body);
+        self.body
+            .write(0, body.len(), |out| out.copy_from_slice(body));
     }
 
-    /// Encodes the request with `write`: a typed message of `len` bytes.
-    pub(crate) fn on_message(&mut self, len: usize, write: impl FnOnce(&mut [u8])) {
+    /// Encodes the request with `write`: a typed message of `len` bytes. Its front will probably
+    /// have `gap` bytes.
+    pub(crate) fn on_message(&mut self, gap: usize, len: usize, write: impl FnOnce(&mut [u8])) {
         self.has_front = true;
-        self.body.clear();
-        self.body.resize(len, 0);
-        write(&mut self.body);
+        self.body.write(gap, len, write);
+    }
+
+    /// The call is sent, and its attempts end at this time. Returns the bytes of their fronts.
+    pub(crate) fn on_sent(&mut self, deadline: Option<Nanos>) -> usize {
+        self.terms.deadline = deadline;
+        let gap = self.front(deadline).size();
+        self.body.set_gap(gap);
+        gap
+    }
+
+    fn front(&self, left: Option<Nanos>) -> Front<'_> {
+        match self.has_front {
+            true => Front::with(left, &self.meta),
+            false => Front::new(None),
+        }
     }
 
     /// Adds metadata to the request.
@@ -121,20 +141,34 @@ impl Letter {
         }
     }
 
-    /// The request of an attempt that has the time `left`, its type and its bytes. A request with a
-    /// front carries that time to the server.
-    pub(crate) fn request(&self, left: Option<Nanos>) -> (ReqType, Front<'_>, &[u8]) {
-        let front = match self.has_front {
-            true => Front::with(left, &self.meta),
-            false => Front::new(None),
-        };
-        (front.type_of(self.req_type), front, &self.body)
+    /// The request of an attempt that has the time `left`, with its type. A request with a front
+    /// carries that time to the server. `hedges`: the channel sends idempotent calls twice; `alloc`
+    /// makes a msgbuf.
+    pub(crate) fn request<E>(
+        &mut self,
+        left: Option<Nanos>,
+        hedges: bool,
+        alloc: impl FnOnce(usize) -> Result<MsgBuf, E>,
+    ) -> Result<(ReqType, MsgBuf), E> {
+        let may_have_two = hedges && self.terms.idempotent;
+        let gap = self.front(left).size();
+        self.body.set_gap(gap);
+        let mut request = self.body.request(may_have_two, alloc)?;
+        let front = self.front(left);
+        front.write(request.data_mut());
+        Ok((front.type_of(self.req_type), request))
     }
 
-    /// Ends the call, and frees the memory of a large request.
-    pub(crate) fn on_end(&mut self, end: Result<MsgBuf, ChannelError>) {
+    /// Takes the request back from an attempt that has ended. Returns a msgbuf that the slot does
+    /// not need.
+    pub(crate) fn return_request(&mut self, request: MsgBuf) -> Option<MsgBuf> {
+        self.body.put_back(request)
+    }
+
+    /// Ends the call, and frees the memory of a large request; the slot keeps `most` bytes.
+    pub(crate) fn on_end(&mut self, end: Result<MsgBuf, ChannelError>, most: usize) {
         self.end = Some(end);
-        self.shrink();
+        self.body.end(most);
     }
 
     /// Takes the place for an attempt that is sent.
@@ -153,16 +187,20 @@ impl Letter {
         self.end.take()
     }
 
-    /// Clears the slot: the caller has dropped the call. Returns the end, if there is one.
-    pub(crate) fn on_dropped(&mut self) -> Option<Result<MsgBuf, ChannelError>> {
-        self.shrink();
+    /// Clears the slot, which keeps `most` bytes: the caller has dropped the call. Returns the end,
+    /// if there is one.
+    pub(crate) fn on_dropped(&mut self, most: usize) -> Option<Result<MsgBuf, ChannelError>> {
+        self.body.end(most);
         self.on_seen()
     }
+}
 
-    fn shrink(&mut self) {
-        if self.body.capacity() > KEPT {
-            self.body = Vec::new();
-        }
+/// The bytes of a request's memory that a slot keeps for the next one.
+pub(crate) const fn kept_in(slot: Slot) -> usize {
+    if slot.index() < FIRST {
+        KEPT_FIRST
+    } else {
+        KEPT
     }
 }
 
@@ -170,7 +208,7 @@ impl Letter {
 /// with its content, in the mailbox.
 pub(crate) fn end(mailbox: &Mailbox, slot: Slot, end: Result<MsgBuf, ChannelError>) {
     let is_notice = mailbox.with(slot, |letter| {
-        letter.on_end(end);
+        letter.on_end(end, kept_in(slot));
         letter.is_notice
     });
     // After the end the slot belongs to the caller; a notification has no caller, so this releases
@@ -184,7 +222,7 @@ pub(crate) fn end(mailbox: &Mailbox, slot: Slot, end: Result<MsgBuf, ChannelErro
 impl mailbox::Letter for Letter {
     fn on_closed(&mut self) {
         self.place = None;
-        self.on_end(Err(ChannelError::Closed));
+        self.on_end(Err(ChannelError::Closed), KEPT);
     }
 }
 

@@ -7,11 +7,14 @@
 //! | `channel.rs`, `handle.rs`, `outgoing.rs`, `typed.rs` | the handle, and a call as a future |
 //! | `tower.rs`, `through.rs` | channels as tower services, and typed clients over layers |
 //! | `hub.rs` | the nexus and endpoint threads |
-//! | `letter.rs`, `orders.rs`, `board.rs` | between callers and a thread: calls, orders, states |
+//! | `letter.rs`, `body.rs` | between callers and a thread: a call, and the bytes of its request |
+//! | `orders.rs`, `board.rs` | between callers and a thread: orders, states |
 //! | `inbox.rs` | what a thread finds |
-//! | `resolve.rs` | the sources of a channel's addresses: fixed ones, names, resolvers |
+//! | `figures.rs` | the figures that tools show |
+//! | `resolve.rs`, `names.rs` | the sources of a channel's addresses: fixed ones, names, resolvers |
 //! | `thread.rs` | a turn of a thread |
-//! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, sessions |
+//! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, links |
+//! | `trunk.rs`, `trunks.rs` | the sessions of a thread, which its channels share |
 //!
 //! `dunlin_channel` decides to which server a call goes, and whether it is repeated.
 //! `dunlin_mailbox` brings a call to its thread, and its end back.
@@ -21,13 +24,16 @@
 #![forbid(unsafe_code)]
 
 mod board;
+mod body;
 mod channel;
 mod driver;
 mod error;
+mod figures;
 mod handle;
 mod hub;
 mod inbox;
 mod letter;
+mod names;
 mod orders;
 mod outgoing;
 mod plan;
@@ -37,16 +43,17 @@ mod thread;
 mod through;
 #[cfg(feature = "tower")]
 mod tower;
+mod trunk;
+mod trunks;
 mod typed;
 
 pub use board::{AddressState, ChannelState};
 pub use channel::{Channel, ChannelBuilder, Watch};
-pub use dunlin_channel::{Backoff, Pick, Retry, State};
+pub use dunlin_channel::{Backoff, Counters, Pick, Retry, State};
 pub use error::{AddressError, ChannelError, HubError, Reasons};
 pub use hub::{Hub, HubBuilder};
 pub use outgoing::{Answer, Outgoing, Permit};
 pub use plan::ChannelOptions;
-pub use resolve::Resolve;
 #[cfg(feature = "tower")]
 pub use through::{Through, ThroughCall, ThroughError};
 pub use typed::TypedCall;

@@ -20,6 +20,8 @@ pub(crate) enum Order {
     /// The addresses that a look-up of one of a channel's sources has found; `None`: it has found
     /// none.
     Names(u32, usize, Option<Vec<String>>),
+    /// The addresses that the look-up of a name has found, for all channels that asked for it.
+    Name(Arc<str>, Option<Vec<String>>),
     /// A task waits for a change of a channel's state, until this time.
     Wait(u32, Nanos),
     /// The thread ends.

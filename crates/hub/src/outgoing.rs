@@ -24,9 +24,10 @@ const OVER: &str = "a call is not polled after its end";
 
 /// A call. Its first poll sends it; dropping it cancels it, or, before that, discards it.
 ///
-/// The request is copied twice, into the slot of its call and from there into a msgbuf of the
-/// endpoint's thread: only the thread of a pool allocates its msgbufs. Only the transport copies
-/// the response: the [`Answer`] is its msgbuf.
+/// After the first calls only the transport copies the request: the slot of a call keeps a msgbuf
+/// of the endpoint's thread, into which the caller writes. A request that is larger than those
+/// before it, or than 64 KiB, is copied once more. Only the transport copies the response: the
+/// [`Answer`] is its msgbuf.
 #[must_use = "a call that is not awaited is not made"]
 #[derive(Debug)]
 pub struct Outgoing {
@@ -75,8 +76,9 @@ impl Outgoing {
         len: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> Self {
+        let gap = channel.gap();
         Self::begin(channel, req_type, room, |letter| {
-            letter.on_message(len, write)
+            letter.on_message(gap, len, write)
         })
     }
 
@@ -218,7 +220,7 @@ impl Outgoing {
         self.write(|letter| {
             letter.is_notice = true;
             letter.terms.once = true;
-            letter.terms.deadline = None;
+            letter.on_sent(None);
         });
         // From here on the slot belongs to the thread.
         self.stage = Stage::Over;
@@ -260,7 +262,7 @@ impl Outgoing {
     fn post(&mut self, slot: Slot, context: &Context<'_>) -> Poll<Result<Answer, ChannelError>> {
         let end = |span: Duration| TscClock::new().now() + span.into();
         let deadline = self.deadline.map(end).filter(|end| *end != Nanos::MAX);
-        self.write(|letter| letter.terms.deadline = deadline);
+        self.write(|letter| self.channel.note_gap(letter.on_sent(deadline)));
         self.stage = Stage::Posted(slot);
         self.channel.mailbox().post(slot, context);
         self.poll_end(slot, context)
@@ -330,6 +332,12 @@ impl Answer {
     /// The msgbuf of the response.
     pub fn into_buf(self) -> MsgBuf {
         self.0
+    }
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
+        self.data()
     }
 }
 

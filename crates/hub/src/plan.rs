@@ -56,6 +56,8 @@ impl Plan {
             // Deadlines count from a call's first poll, so its caller sets them.
             deadline: None,
             calls: options.queue,
+            // A link is a trunk, which opens more sessions by itself.
+            links_per_endpoint: 1,
             ..Config::DEFAULT
         };
         Self {
@@ -76,7 +78,8 @@ impl Plan {
             return Err(ChannelError::Address(wrong.clone()));
         }
         let names = self.addresses.extract_if(.., |address| is_name(address));
-        self.resolvers.extend(names.map(Resolver::of_name));
+        let names = names.map(|name| Resolver::of_name(&name));
+        self.resolvers.extend(names);
         if !self.resolvers.is_empty() {
             self.config.lookup = Some(self.lookup);
         }

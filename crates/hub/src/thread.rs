@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dunlin_channel::{CallId, LinkId};
-use dunlin_core::{Done, Nanos, Session, SessionEvent};
+use dunlin_channel::CallId;
+use dunlin_core::{CloseReason, Done, Nanos, Session, SessionEvent};
 use dunlin_mailbox::{News, Slot};
 use dunlin_nexus::{EndpointBuilder, EndpointError, Rpc};
 use dunlin_transport::auto::Auto;
@@ -18,11 +18,16 @@ use crate::driver::{Around, Driver, place_of};
 use crate::error::ChannelError;
 use crate::inbox::{Inbox, Post};
 use crate::letter::{self, Letter};
+use crate::names::Names;
 use crate::orders::Order;
-use crate::resolve::LookUp;
+use crate::resolve::{LookUp, Resolver};
+use crate::trunks::Trunks;
 
 /// Iterations for which a thread that is stopping waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
+
+/// Counters of channels are shown this often.
+const COUNT_EVERY: Nanos = Nanos::from_millis(100);
 
 /// The call of a slot that was taken.
 type Running = Option<(u32, CallId)>;
@@ -30,14 +35,22 @@ type Running = Option<(u32, CallId)>;
 pub(crate) struct Thread {
     rpc: Rpc<Auto, Inbox>,
     post: Arc<Post>,
-    channels: BTreeMap<u32, Driver>,
-    sessions: BTreeMap<Session, (u32, LinkId)>,
+    /// Each in memory of its own: a node of the map would keep room for eleven.
+    channels: BTreeMap<u32, Box<Driver>>,
+    trunks: Trunks,
+    names: Names,
     /// The calls of slots that were taken, by the index of the slot.
     running: Vec<Running>,
     /// Channels that had an event.
     touched: Vec<u32>,
     /// Channels whose ended calls a server may still hold.
     holding: Vec<u32>,
+    /// Channels that are closed, and whose requests a server may still hold.
+    closing: Vec<u32>,
+    /// Channels that had an event since their counters were shown.
+    uncounted: Vec<u32>,
+    /// The time at which counters are shown again.
+    count_at: Nanos,
     /// Empty between turns, and kept for its memory.
     done: Vec<Done>,
     seed: u64,
@@ -54,15 +67,20 @@ impl Thread {
         rpc.on_completion(|inbox, done, _| inbox.done.push(done));
         rpc.on_session(|inbox, event, _| inbox.events.push(event));
         rpc.on_serving(|inbox, serving, _| inbox.serving.push(serving));
+        rpc.publish_own(|inbox, out| inbox.figures.append_to(out));
         post.orders.doorbell.set(rpc.waker());
         Ok(Self {
             rpc,
             post: Arc::clone(post),
             channels: BTreeMap::new(),
-            sessions: BTreeMap::new(),
+            trunks: Trunks::default(),
+            names: Names::default(),
             running: Vec::new(),
             touched: Vec::new(),
             holding: Vec::new(),
+            closing: Vec::new(),
+            uncounted: Vec::new(),
+            count_at: Nanos::ZERO,
             done: Vec::new(),
             seed,
             is_stopped: false,
@@ -84,15 +102,44 @@ impl Thread {
         self.on_serving(now);
         self.on_events(now);
         self.on_held(now);
+        // Attempts that wait come before new ones.
+        self.on_turns(now);
         self.on_mail(now);
         if self.rpc.app().wakeup <= now {
-            let due = |(id, driver): (&u32, &Driver)| (driver.next_wakeup() <= now).then_some(*id);
-            self.touched.extend(self.channels.iter().filter_map(due));
+            let all = self.channels.iter();
+            let due = all.filter(|(_, driver)| driver.next_wakeup() <= now);
+            self.touched.extend(due.map(|(id, _)| *id));
             self.rpc.app_mut().wakeup = Nanos::MAX;
-            let next = self.channels.values().map(Driver::next_wakeup).min();
+            let next = self.channels.values().map(|it| it.next_wakeup()).min();
             self.wake_by(next.unwrap_or(Nanos::MAX));
         }
         self.settle(now);
+        while self.on_turns(now) {
+            self.settle(now);
+        }
+        self.count(now);
+        self.forget_closed();
+    }
+
+    /// Shows the counters of channels, if it is time.
+    fn count(&mut self, now: Nanos) {
+        if self.uncounted.is_empty() {
+            return;
+        }
+        if now < self.count_at {
+            return self.wake_by(self.count_at);
+        }
+        self.count_at = now + COUNT_EVERY;
+        for id in self.uncounted.drain(..) {
+            if let Some(driver) = self.channels.get_mut(&id) {
+                let more = driver.count();
+                self.rpc.app_mut().figures.add(&more);
+            }
+        }
+        let outstanding = self.rpc.call_count();
+        let (channels, sessions) = (self.channels.len(), self.trunks.sessions());
+        let figures = &mut self.rpc.app_mut().figures;
+        figures.set(channels, sessions, outstanding);
     }
 
     fn wake_by(&mut self, at: Nanos) {
@@ -111,7 +158,7 @@ impl Thread {
         let mut around = Around {
             rpc: &mut self.rpc,
             mailbox: &self.post.mailbox,
-            sessions: &mut self.sessions,
+            trunks: &mut self.trunks,
             now,
         };
         Some(event(driver, &mut around))
@@ -142,16 +189,17 @@ impl Thread {
                         .wrapping_mul(0x5851_F42D_4C95_7F2D)
                         .wrapping_add(1);
                     let driver = Driver::new(id, *plan, board, self.seed, now);
-                    self.channels.insert(id, driver);
+                    self.channels.insert(id, Box::new(driver));
                     self.touched.push(id);
                 }
                 Order::Close(id) => {
                     self.with(id, now, Driver::close);
-                    self.channels.remove(&id);
+                    self.closing.push(id);
                 }
                 Order::Names(id, source, names) => {
                     self.touch(id, now, |driver, _| driver.on_names(source, names, now));
                 }
+                Order::Name(name, found) => self.on_name(&name, found.as_deref(), now),
                 Order::Wait(id, until) => {
                     self.touch(id, now, |driver, _| driver.on_wait(until));
                 }
@@ -199,7 +247,8 @@ impl Thread {
         if let Some((channel, id)) = running.and_then(Option::take) {
             self.touch(channel, now, |driver, around| driver.on_drop(id, around));
         }
-        let end = self.post.mailbox.with(slot, Letter::on_dropped);
+        let clear = |letter: &mut Letter| letter.on_dropped(letter::kept_in(slot));
+        let end = self.post.mailbox.with(slot, clear);
         if let Some(Ok(response)) = end {
             self.rpc.cx_again().recycle([response]);
         }
@@ -253,9 +302,10 @@ impl Thread {
     /// ready.
     fn on_serving(&mut self, now: Nanos) {
         for news in std::mem::take(&mut self.rpc.app_mut().serving) {
-            if let Some((channel, link)) = self.sessions.get(&news.session).copied() {
+            self.trunks.on_serving(&news);
+            for (channel, link) in self.trunks.members_of(news.session) {
                 self.touch(channel, now, |driver, _| {
-                    driver.on_serving(link, &news, now)
+                    driver.on_serving(link, &news, now);
                 });
             }
         }
@@ -263,18 +313,58 @@ impl Thread {
 
     fn on_events(&mut self, now: Nanos) {
         for event in std::mem::take(&mut self.rpc.app_mut().events) {
-            let session = match event {
-                SessionEvent::Connected(session) | SessionEvent::Closed { session, .. } => session,
-                SessionEvent::Accepted(_) => continue,
-            };
-            let Some((channel, link)) = self.sessions.get(&session).copied() else {
-                continue;
-            };
-            self.touch(channel, now, |driver, around| match event {
-                SessionEvent::Closed { reason, .. } => driver.on_closed(link, reason, around),
-                _ => driver.on_connected(link, around),
+            match event {
+                SessionEvent::Accepted(_) => {}
+                SessionEvent::Connected(session) => self.on_connected(session, now),
+                SessionEvent::Closed { session, reason } => self.on_closed(session, reason, now),
+            }
+        }
+    }
+
+    fn on_connected(&mut self, session: Session, now: Nanos) {
+        let Some((members, facts)) = self.trunks.on_connected(session, &self.rpc) else {
+            return;
+        };
+        for (channel, link) in members {
+            self.touch(channel, now, |driver, around| {
+                driver.on_connected(link, &facts, around);
             });
         }
+    }
+
+    fn on_closed(&mut self, session: Session, reason: CloseReason, now: Nanos) {
+        let rpc = &mut self.rpc;
+        let Some(loss) = self.trunks.on_closed(session, reason, rpc, now) else {
+            return;
+        };
+        for (channel, link) in loss.members.iter().copied() {
+            self.touch(channel, now, |driver, around| {
+                driver.on_closed(link, &loss, around);
+            });
+        }
+    }
+
+    /// Issues attempts that wait, as far as there is room; each channel in its turn. True if there
+    /// were any.
+    fn on_turns(&mut self, now: Nanos) -> bool {
+        let mut were_any = false;
+        while let Some((channel, link)) = self.trunks.next_turn() {
+            were_any = true;
+            self.touch(channel, now, |driver, around| driver.on_turn(link, around));
+        }
+        were_any
+    }
+
+    /// Forgets the channels that are closed, once no server holds anything of them.
+    fn forget_closed(&mut self) {
+        let (channels, figures) = (&mut self.channels, &mut self.rpc.app_mut().figures);
+        self.closing.retain(|id| {
+            let is_idle = channels.get(id).is_none_or(|it| it.is_idle());
+            if is_idle && let Some(mut driver) = channels.remove(id) {
+                figures.add(&driver.count());
+            }
+            !is_idle
+        });
     }
 
     /// Lets channels act.
@@ -284,11 +374,15 @@ impl Thread {
             at += 1;
             let settled = self.with(channel, now, |driver, around| {
                 driver.settle(around);
-                (driver.take_look_ups(), driver.next_wakeup())
+                let must_count = driver.must_be_counted();
+                (driver.take_look_ups(), driver.next_wakeup(), must_count)
             });
-            let Some((look_ups, wakeup)) = settled else {
+            let Some((look_ups, wakeup, must_count)) = settled else {
                 continue;
             };
+            if must_count {
+                self.uncounted.push(channel);
+            }
             self.wake_by(wakeup);
             for look_up in look_ups {
                 self.look_up(channel, look_up);
@@ -297,17 +391,46 @@ impl Thread {
         self.touched.clear();
     }
 
-    /// Looks a source up in a thread of its own, because one name may take half a minute.
-    fn look_up(&self, channel: u32, look_up: LookUp) {
-        let post = Arc::clone(&self.post);
-        let source = look_up.source;
+    /// Looks a source up, or waits for the next look-up of its name.
+    fn look_up(&mut self, channel: u32, look_up: LookUp) {
+        let LookUp { source, resolver } = look_up;
+        match resolver.name() {
+            None => self.begin_look_up(resolver, move |found| Order::Names(channel, source, found)),
+            Some(name) => {
+                if self.names.on_ask(name, (channel, source)) {
+                    let name = Arc::clone(name);
+                    let order = move |found| Order::Name(Arc::clone(&name), found);
+                    self.begin_look_up(resolver, order);
+                }
+            }
+        }
+    }
+
+    /// Looks addresses up in a thread of its own, because that may take half a minute.
+    fn begin_look_up(
+        &self,
+        resolver: Resolver,
+        order: impl Fn(Option<Vec<String>>) -> Order + Clone + Send + 'static,
+    ) {
+        let (post, failed) = (Arc::clone(&self.post), order.clone());
         let looking = std::thread::Builder::new().name("dunlin-names".into());
-        let spawned = looking.spawn(move || {
-            post.orders
-                .send(Order::Names(channel, source, look_up.run()));
-        });
+        let spawned = looking.spawn(move || post.orders.send(order(resolver.run())));
         if spawned.is_err() {
-            self.post.orders.send(Order::Names(channel, source, None));
+            self.post.orders.send(failed(None));
+        }
+    }
+
+    fn on_name(&mut self, name: &Arc<str>, found: Option<&[String]>, now: Nanos) {
+        let (askers, must_begin) = self.names.on_end(name);
+        if must_begin {
+            let (resolver, name) = (Resolver::Name(Arc::clone(name)), Arc::clone(name));
+            self.begin_look_up(resolver, move |found| Order::Name(Arc::clone(&name), found));
+        }
+        for (channel, source) in askers {
+            let found = found.map(<[String]>::to_vec);
+            self.touch(channel, now, |driver, _| {
+                driver.on_names(source, found, now)
+            });
         }
     }
 
@@ -332,9 +455,9 @@ impl Drop for Thread {
     fn drop(&mut self) {
         // After a panic there may be calls that no channel has ended, or even knows.
         let Post { mailbox, orders } = &*self.post;
-        mailbox.end_taken(|letter| letter.on_end(Err(ChannelError::abandoned())));
+        mailbox.end_taken(|letter| letter.on_end(Err(ChannelError::abandoned()), 0));
         mailbox.close();
         orders.close();
-        self.channels.values().for_each(Driver::abandon);
+        self.channels.values().for_each(|it| it.abandon());
     }
 }

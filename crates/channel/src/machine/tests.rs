@@ -1,6 +1,7 @@
 //! Each test gives a machine one sequence of events and checks the actions that it returns.
 
 mod drains;
+mod growth;
 
 use dunlin_core::{CallErrorKind, CloseReason, RpcError};
 use dunlin_wire::{ErrorCode, Ran};

@@ -6,12 +6,14 @@
 mod calls;
 mod drops;
 mod failure;
+mod kills;
 mod limits;
 mod metadata;
 mod names;
 mod process;
 mod runtime;
 mod server;
+mod sharing;
 mod stuck;
 mod tower;
 mod typed;

@@ -26,6 +26,11 @@ impl Process {
         while !self.0.line().starts_with(word) {}
     }
 
+    /// Sends the process this signal.
+    pub(crate) fn signal(&self, name: &str) {
+        self.0.signal(name);
+    }
+
     /// Kills the process without warning (SIGKILL), so it sends no goodbye to its peers.
     pub(crate) fn kill(&self) {
         self.0.kill();
@@ -38,6 +43,9 @@ pub(crate) fn main_if_asked() {
         return;
     };
     let words: Vec<&str> = role.split(' ').collect();
+    if let ["Crowd", addresses @ ..] = words.as_slice() {
+        return crate::sharing::crowd(addresses);
+    }
     let &[way, address, role] = words.as_slice() else {
         panic!("{words:?} is no role");
     };

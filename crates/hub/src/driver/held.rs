@@ -88,7 +88,7 @@ impl Driver {
     }
 
     /// The slot of a call that has not ended.
-    fn slot_of(&self, call: CallId) -> Option<Slot> {
+    pub(super) fn slot_of(&self, call: CallId) -> Option<Slot> {
         let seat = self.seats.get(call.index())?.as_ref();
         seat.filter(|seat| seat.id == call).map(|seat| seat.slot)
     }
@@ -96,5 +96,5 @@ impl Driver {
 
 fn is_held(attempt: &Attempt, around: &mut Around<'_>) -> bool {
     let issued = attempt.issued;
-    issued.is_some_and(|call| around.rpc.cx_again().is_unanswered(call))
+    issued.is_some_and(|issued| around.rpc.cx_again().is_unanswered(issued.call))
 }

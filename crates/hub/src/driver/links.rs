@@ -1,36 +1,28 @@
-//! The links of a channel: sessions, the attempts that wait for them, and the reasons for which
-//! they ended.
+//! The links of a channel: the trunks that it shares, the attempts that wait for room there, and the
+//! reasons for which links ended.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Duration;
 
 use dunlin_channel::{AddressId, AddressView, AttemptId, LinkId, Opened, Reason};
-use dunlin_core::{CloseReason, Nanos, RpcError, Session};
-use dunlin_nexus::{ConnectError, ConnectOptions, PeerServing};
+use dunlin_core::{CloseReason, Nanos, RpcError};
+use dunlin_nexus::{ConnectError, PeerServing};
 use dunlin_wire::Ran;
 use dunlin_wire::control::Serving;
 
 use super::{Around, Driver, put};
 use crate::board::{AddressState, ChannelState};
 use crate::error::AddressError;
-
-/// The timeout of one attempt to connect, after which the reason for its failure is known. The
-/// patience of calls does not shorten it: a distant server may need more time than a call has.
-const ATTEMPT: Duration = Duration::from_secs(1);
+use crate::trunk::{Facts, Member};
+use crate::trunks::{Loss, TrunkId};
 
 #[derive(Debug)]
 struct Link {
     id: LinkId,
     address: AddressId,
-    endpoint: u32,
-    session: Session,
-    /// Number of calls that the session takes at the same time; zero until it is open.
-    window: u32,
-    issued: u32,
+    trunk: TrunkId,
+    is_open: bool,
     waiting: VecDeque<AttemptId>,
-    /// The services that the server has announced.
-    serving: Option<PeerServing>,
 }
 
 #[derive(Debug)]
@@ -69,27 +61,8 @@ impl Links {
         Some(link)
     }
 
-    pub(super) fn session(&self, id: LinkId) -> Option<Session> {
-        self.get(id).map(|link| link.session)
-    }
-
-    /// True if the endpoint would transmit a call now. Also true if the link is gone: the call then
-    /// fails and reports that.
-    pub(super) fn takes(&self, id: LinkId) -> bool {
-        self.get(id).is_none_or(|link| link.issued < link.window)
-    }
-
-    pub(super) fn on_issue(&mut self, id: LinkId) {
-        if let Some(link) = self.get_mut(id) {
-            link.issued += 1;
-        }
-    }
-
-    /// A call of the session has ended.
-    pub(super) fn on_done(&mut self, id: LinkId) {
-        if let Some(link) = self.get_mut(id) {
-            link.issued = link.issued.saturating_sub(1);
-        }
+    pub(super) fn trunk(&self, id: LinkId) -> Option<TrunkId> {
+        self.get(id).map(|link| link.trunk)
     }
 
     pub(super) fn wait(&mut self, id: LinkId, attempt: AttemptId) {
@@ -105,6 +78,10 @@ impl Links {
         next
     }
 
+    pub(super) fn has_waiting(&self, id: LinkId) -> bool {
+        self.get(id).is_some_and(|link| !link.waiting.is_empty())
+    }
+
     pub(super) fn stop_waiting(&mut self, id: LinkId, attempt: AttemptId) {
         if let Some(link) = self.get_mut(id) {
             let before = link.waiting.len();
@@ -114,14 +91,12 @@ impl Links {
         }
     }
 
-    /// An attempt that waits for another link to the same server, if this link has room and no
-    /// attempt waits for it.
+    /// An attempt that waits for another link to the same server, if no attempt waits for this one.
     pub(super) fn waiting_beside(&self, id: LinkId) -> Option<AttemptId> {
         if self.waiting == 0 {
             return None;
         }
-        let has_room = |link: &&Link| link.issued < link.window && link.waiting.is_empty();
-        let own = self.get(id).filter(has_room)?;
+        let own = self.get(id).filter(|link| link.waiting.is_empty())?;
         let mut others = self.all.iter().flatten();
         others
             .find(|it| it.address == own.address && !it.waiting.is_empty())
@@ -146,16 +121,18 @@ impl Links {
 
 /// Events of links.
 impl Driver {
-    /// The session of a link is ready.
-    pub(crate) fn on_connected(&mut self, id: LinkId, around: &mut Around<'_>) {
-        let Some(link) = self.links.get_mut(id) else {
+    /// The name of a link among all channels of the thread.
+    pub(super) const fn member(&self, link: LinkId) -> Member {
+        (self.id, link)
+    }
+
+    /// The first session of a link's trunk is ready.
+    pub(crate) fn on_connected(&mut self, id: LinkId, facts: &Facts, around: &mut Around<'_>) {
+        let Some(link) = self.links.get_mut(id).filter(|link| !link.is_open) else {
             return;
         };
-        let Ok(info) = around.rpc.session_info(link.session) else {
-            return;
-        };
-        link.window = info.window;
-        let (address, endpoint, said) = (link.address, link.endpoint, link.serving);
+        link.is_open = true;
+        let (address, said) = (link.address, facts.said);
         let view = self.machine.addresses().find(|view| view.id == address);
         let mut server = DefaultHasher::new();
         view.map(|view| view.name).hash(&mut server);
@@ -163,22 +140,19 @@ impl Driver {
             // Two addresses of one process count as one server if the process announces its
             // services.
             server: said.map_or_else(|| server.finish(), |said| said.process),
-            endpoint,
+            endpoint: facts.endpoint.into(),
             endpoints: said.map_or(1, |said| said.serving.endpoints.into()),
-            window: info.window,
+            window: facts.window,
             draining: said.is_some_and(|said| said.serving.draining),
         };
         self.machine.on_opened(id, &opened, around.now);
         self.spread(id, around);
     }
 
-    /// The server of a link has announced its services, perhaps before the session is ready.
+    /// The server of a link has announced its services.
     pub(crate) fn on_serving(&mut self, id: LinkId, said: &PeerServing, now: Nanos) {
-        let Some(link) = self.links.get_mut(id) else {
-            return;
-        };
-        link.serving = Some(*said);
-        if link.window > 0 {
+        // A link that is not open gets the services when it opens.
+        if self.links.get(id).is_some_and(|link| link.is_open) {
             let Serving {
                 draining,
                 endpoints,
@@ -188,21 +162,19 @@ impl Driver {
         }
     }
 
-    /// The session of a link has ended, or was never made.
-    pub(crate) fn on_closed(&mut self, id: LinkId, reason: CloseReason, around: &mut Around<'_>) {
+    /// The trunk of a link has broken, or could not be made.
+    pub(crate) fn on_closed(&mut self, id: LinkId, loss: &Loss, around: &mut Around<'_>) {
         let Some(link) = self.links.remove(id) else {
             return;
         };
-        around.sessions.remove(&link.session);
-        let error = match around.rpc.failure(link.session) {
-            Some(failure) if link.window == 0 => AddressError::Connect(failure),
-            _ => AddressError::Session(reason),
-        };
-        self.links.on_error(link.address, error);
-        self.machine.on_closed(id, reason, around.now);
+        self.links.on_error(link.address, loss.error);
+        self.machine.on_closed(id, loss.reason, around.now);
+        self.end_waiting(link, loss.reason, around.now);
+    }
+
+    fn end_waiting(&mut self, link: Link, reason: CloseReason, now: Nanos) {
         for attempt in link.waiting {
-            let closed = RpcError::SessionClosed(reason, Ran::No);
-            self.never_sent(attempt, closed, around.now);
+            self.never_sent(attempt, RpcError::SessionClosed(reason, Ran::No), now);
         }
     }
 
@@ -214,30 +186,27 @@ impl Driver {
         around: &mut Around<'_>,
     ) {
         let view = self.machine.addresses().find(|view| view.id == address);
-        let Some(name) = view.map(|view| view.name.to_owned()) else {
+        let Some(name) = view.map(|view| Box::<str>::from(view.name)) else {
             return;
         };
-        // The first endpoint serves, even at a server that does not announce which endpoints do.
-        let endpoint = endpoint.unwrap_or(0);
-        let options = ConnectOptions {
-            endpoint: Some(u16::try_from(endpoint).unwrap_or(u16::MAX - 1)),
-            patience: ATTEMPT,
-            ..ConnectOptions::default()
+        let endpoint = match endpoint {
+            Some(endpoint) => u16::try_from(endpoint).unwrap_or(u16::MAX - 1),
+            None => self.any_endpoint(&name, around),
         };
-        match around.rpc.connect_with(name.as_str(), &options) {
-            Ok(session) => {
-                around.sessions.insert(session, (self.id, id));
+        let place = (name, endpoint);
+        match around.trunks.join(place, self.member(id), around.rpc) {
+            Ok((trunk, facts)) => {
                 let link = Link {
                     id,
                     address,
-                    endpoint,
-                    session,
-                    window: 0,
-                    issued: 0,
+                    trunk,
+                    is_open: false,
                     waiting: VecDeque::new(),
-                    serving: None,
                 };
                 put(&mut self.links.all, id.index(), link);
+                if let Some(facts) = facts {
+                    self.on_connected(id, &facts, around);
+                }
             }
             Err(error) => {
                 let error = match error {
@@ -253,15 +222,20 @@ impl Driver {
         }
     }
 
+    /// The endpoint of a server for this channel's first link. If the server has announced how many
+    /// serve, channels share them out; the first one serves in any case.
+    fn any_endpoint(&self, server: &str, around: &Around<'_>) -> u16 {
+        let endpoints = around.trunks.endpoints_of(server).unwrap_or(1);
+        let most = u16::try_from(self.endpoints_per_server).unwrap_or(u16::MAX);
+        let endpoints = u32::from(endpoints.min(most).max(1));
+        u16::try_from(self.id % endpoints).unwrap_or(0)
+    }
+
     pub(super) fn disconnect(&mut self, id: LinkId, around: &mut Around<'_>) {
         if let Some(link) = self.links.remove(id) {
-            around.sessions.remove(&link.session);
-            // The session may have ended already, before this thread has seen that event.
-            let _ = around.rpc.disconnect(link.session);
-            let closed = RpcError::SessionClosed(CloseReason::Disconnected, Ran::No);
-            for attempt in link.waiting {
-                self.never_sent(attempt, closed, around.now);
-            }
+            let member = self.member(id);
+            around.trunks.leave(link.trunk, member, around.rpc);
+            self.end_waiting(link, CloseReason::Disconnected, around.now);
         }
     }
 

@@ -1,15 +1,18 @@
 //! The memory that slots keep, and the bytes that attempts send.
 
 use dunlin_mailbox::{Letter as _, Places};
+use dunlin_msgbuf::{Pool, PoolConfig};
 use dunlin_service::META;
 
 use super::*;
 
 /// The request of an attempt as it is sent.
-fn written(letter: &Letter, left: Option<Nanos>) -> (ReqType, Vec<u8>) {
-    let (req_type, front, message) = letter.request(left);
-    let mut bytes = vec![0; front.size() + message.len()];
-    front.write(&mut bytes).copy_from_slice(message);
+fn written(letter: &mut Letter, left: Option<Nanos>) -> (ReqType, Vec<u8>) {
+    let mut pool = Pool::new(PoolConfig::default()).unwrap();
+    let request = letter.request(left, false, |len| pool.alloc(len));
+    let (req_type, request) = request.unwrap();
+    let bytes = request.data().to_vec();
+    assert!(letter.return_request(request).is_none());
     (req_type, bytes)
 }
 
@@ -21,14 +24,14 @@ fn kept(bytes: usize, event: impl FnOnce(&mut Letter)) -> usize {
     letter.on_place(place);
     letter.on_body(&vec![0; bytes]);
     event(&mut letter);
-    letter.body.capacity()
+    letter.body.kept()
 }
 
 #[test]
 fn a_slot_lets_a_large_request_go_however_its_call_ends() {
     let ends: [fn(&mut Letter); 3] = [
-        |letter| letter.on_end(Err(ChannelError::Full)),
-        |letter| drop(letter.on_dropped()),
+        |letter| letter.on_end(Err(ChannelError::Full), KEPT),
+        |letter| drop(letter.on_dropped(KEPT)),
         Letter::on_closed,
     ];
     for end in ends {
@@ -43,7 +46,7 @@ fn a_typed_request_has_a_front_only_if_its_attempt_has_a_deadline() {
         req_type: ReqType(7),
         ..Letter::default()
     };
-    letter.on_message(3, |out| out.copy_from_slice(b"abc"));
+    letter.on_message(16, 3, |out| out.copy_from_slice(b"abc"));
     let attempts = [None, Some(5), None, Some(9)];
     for left_us in attempts {
         let left = left_us.map(Nanos::from_micros);
@@ -54,12 +57,15 @@ fn a_typed_request_has_a_front_only_if_its_attempt_has_a_deadline() {
                 (ReqType(7 | META), [&meta[..], b"abc"].concat())
             }
         };
-        assert_eq!(written(&letter, left), expected);
+        assert_eq!(written(&mut letter, left), expected);
     }
     // In a request without types, all bytes are the caller's.
     letter.on_body(b"0123456789");
     let left = Some(Nanos::from_micros(5));
-    assert_eq!(written(&letter, left), (ReqType(7), b"0123456789".to_vec()));
+    assert_eq!(
+        written(&mut letter, left),
+        (ReqType(7), b"0123456789".to_vec())
+    );
 }
 
 #[test]
@@ -70,15 +76,15 @@ fn metadata_stay_with_their_call_and_its_copies() {
     letter.on_meta("k", "v").unwrap();
     let front = [13, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, b'k', b'v'];
     let expected = (ReqType(7 | META), [&front[..], b"abc"].concat());
-    assert_eq!(written(&letter, None), expected);
+    assert_eq!(written(&mut letter, None), expected);
     let mut copy = Letter::default();
     copy.on_call(0, ReqType(7), 0);
     copy.on_copy(&letter);
-    assert_eq!(written(&copy, None), expected);
+    assert_eq!(written(&mut copy, None), expected);
     // The next call in the slot has none.
     letter.on_call(0, ReqType(7), 0);
     letter.on_body(b"abc");
-    assert_eq!(written(&letter, None), (ReqType(7), b"abc".to_vec()));
+    assert_eq!(written(&mut letter, None), (ReqType(7), b"abc".to_vec()));
     // A type that has the bit itself cannot have metadata.
     letter.on_call(0, ReqType(7 | META), 0);
     assert_eq!(letter.on_meta("k", "v"), Err(MetaError::Type));

@@ -1,5 +1,7 @@
 //! Sources, driven by the begins and ends of look-ups.
 
+use std::io;
+
 use super::*;
 
 type Found = io::Result<Vec<SocketAddr>>;
@@ -21,7 +23,7 @@ fn fixed_addresses_are_known_before_any_look_up_has_ended() {
     let [look_up] = &sources.begin()[..] else {
         panic!("one source is looked up");
     };
-    assert!(sources.on_end(0, look_up.run()));
+    assert!(sources.on_end(0, look_up.resolver.run()));
     assert_eq!(known(&sources), ["127.0.0.1:1", "127.0.0.1:2"]);
 }
 
@@ -31,7 +33,7 @@ fn a_look_up_that_hangs_holds_up_no_other_source() {
     let mut sources = Sources::new(Vec::new(), moving.into());
     let first = sources.begin();
     assert_eq!(first.len(), 2);
-    assert!(sources.on_end(1, first[1].run()));
+    assert!(sources.on_end(1, first[1].resolver.run()));
     assert_eq!(known(&sources), ["127.0.0.1:2"]);
     let again = sources.begin();
     assert_eq!(again.len(), 1, "the first one still runs");
@@ -42,7 +44,7 @@ fn a_look_up_that_hangs_holds_up_no_other_source() {
 fn a_failure_keeps_what_was_found() {
     let mut sources = Sources::new(Vec::new(), vec![resolver(Ok("127.0.0.1:1"))]);
     let look_up = sources.begin().pop().unwrap();
-    assert!(sources.on_end(0, look_up.run()));
+    assert!(sources.on_end(0, look_up.resolver.run()));
     assert!(!sources.on_end(0, None));
     assert_eq!(known(&sources), ["127.0.0.1:1"]);
     assert!(sources.on_end(0, Some(vec!["127.0.0.1:9".into()])));
@@ -54,12 +56,14 @@ fn errors_empty_lists_and_panics_find_nothing() {
     let none = || -> Found { Ok(Vec::new()) };
     let panics = || -> Found { panic!("a planted panic") };
     let failed = resolver(Err(io::ErrorKind::TimedOut.into()));
-    let name = Resolver::of_name("nowhere.invalid:1".into());
+    let name = Resolver::of_name("nowhere.invalid:1");
     for resolver in [failed, Resolver::new(none), Resolver::new(panics), name] {
         let look_up = Sources::new(Vec::new(), vec![resolver]).begin().pop();
-        assert_eq!(look_up.unwrap().run(), None);
+        assert_eq!(look_up.unwrap().resolver.run(), None);
     }
-    let name = Resolver::of_name("localhost:7".into());
-    let found = Sources::new(Vec::new(), vec![name]).begin()[0].run();
+    let name = Resolver::of_name("localhost:7");
+    let found = Sources::new(Vec::new(), vec![name]).begin()[0]
+        .resolver
+        .run();
     assert!(found.unwrap().iter().all(|address| address.ends_with(":7")));
 }

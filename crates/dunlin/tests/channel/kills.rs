@@ -1,0 +1,186 @@
+//! One of three servers is killed, or stopped and continued, under load: calls that are idempotent
+//! or were not transmitted end with their values, the others with an error that says so, soon, and
+//! the channel uses the server again after its return. A test has one round. The variable
+//! `DUNLIN_KILLS` sets their number; then the bounds are those of a machine without other work.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dunlin::channel::State;
+use dunlin::{Channel, Hub, Nexus, Ran};
+use futures::future::join_all;
+
+use crate::process::Process;
+use crate::server::Role;
+use crate::{ECHO, PATIENCE, WAYS, Way, block_on, free_port, until};
+
+const ROUNDS: &str = "DUNLIN_KILLS";
+
+/// Calls under way at once.
+const TASKS: usize = 64;
+
+/// Within this time after its return, a server is used as before.
+const BACK: Duration = Duration::from_secs(2);
+
+/// The end of the process of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Killed,
+    Stopped,
+}
+
+impl Fate {
+    /// After this time, no call waits for the server any more.
+    const fn bound(self) -> Duration {
+        match self {
+            Self::Killed => Duration::from_millis(100),
+            Self::Stopped => Duration::from_millis(1500),
+        }
+    }
+}
+
+/// Tasks that call without a pause; every second call is idempotent.
+struct Load {
+    stop: Arc<AtomicBool>,
+    ended: Arc<AtomicU64>,
+    /// When calls ended that may have run.
+    unknown: Arc<Mutex<Vec<Instant>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Load {
+    fn start(channel: Channel) -> Self {
+        let (stop, ended) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let unknown = Arc::<Mutex<Vec<Instant>>>::default();
+        let shared = (Arc::clone(&stop), Arc::clone(&ended), Arc::clone(&unknown));
+        let thread = std::thread::spawn(move || {
+            let (stop, ended, unknown) = shared;
+            let number = Cell::new(0_u64);
+            let failures = RefCell::new(Vec::new());
+            let task = || async {
+                while !stop.load(Ordering::Relaxed) {
+                    let own = number.replace(number.get() + 1);
+                    let idempotent = own.is_multiple_of(2);
+                    let call = channel.call(ECHO, &own.to_le_bytes());
+                    match call.idempotent(idempotent).await {
+                        Ok(answer) => assert_eq!(answer.data(), own.to_le_bytes()),
+                        Err(error) if !idempotent && error.ran() == Ran::Unknown => {
+                            unknown.lock().unwrap().push(Instant::now());
+                        }
+                        Err(error) => failures.borrow_mut().push((own, error)),
+                    }
+                    ended.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            block_on(join_all((0..TASKS).map(|_| task())));
+            assert!(failures.borrow().is_empty(), "{failures:?}");
+        });
+        Self {
+            stop,
+            ended,
+            unknown,
+            thread,
+        }
+    }
+
+    /// Calls a second, during this span.
+    fn rate(&self, span: Duration) -> f64 {
+        let (begin, before) = (Instant::now(), self.ended.load(Ordering::Relaxed));
+        std::thread::sleep(span);
+        let ended = self.ended.load(Ordering::Relaxed) - before;
+        f64::from(u32::try_from(ended).unwrap()) / begin.elapsed().as_secs_f64()
+    }
+
+    /// Waits until this many more calls have ended.
+    fn wait_for_more(&self, calls: u64) {
+        let before = self.ended.load(Ordering::Relaxed);
+        until(|| self.ended.load(Ordering::Relaxed) >= before + calls);
+    }
+
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap();
+    }
+}
+
+fn is_ready(channel: &Channel, address: &str) -> bool {
+    let addresses = channel.state().addresses;
+    let mut addresses = addresses.iter();
+    addresses.any(|it| it.address == address && it.state == State::Ready)
+}
+
+/// Lets one of three servers suffer its fate, in each round another one.
+fn drill(way: Way, fate: Fate) {
+    let rounds = std::env::var(ROUNDS).ok();
+    let is_strict = rounds.is_some();
+    let rounds = rounds.map_or(1, |rounds| rounds.parse().unwrap());
+    let addresses = [0, 1, 2].map(|_| free_port());
+    let start = |address: &String| Process::start(way, address, Role::Answers);
+    let mut servers = addresses.each_ref().map(start);
+    servers.iter().for_each(|server| drop(server.address()));
+    let nexus = Nexus::builder().without_unix(way == Way::Udp);
+    let hub = Hub::builder().listen("127.0.0.1:0").nexus(nexus);
+    let channel = addresses.iter().fold(
+        hub.start().unwrap().channel().patience(PATIENCE),
+        |channel, address| channel.address(address.as_str()),
+    );
+    let channel = channel.open().unwrap();
+    let load = Load::start(channel.clone());
+    let (mut latest, mut longest_return) = (Duration::ZERO, Duration::ZERO);
+    for round in 0..rounds {
+        let at = round % 3;
+        until(|| addresses.iter().all(|address| is_ready(&channel, address)));
+        load.wait_for_more(100);
+        let before = is_strict.then(|| load.rate(Duration::from_secs(1)));
+        load.unknown.lock().unwrap().clear();
+        let begin = Instant::now();
+        match fate {
+            Fate::Killed => servers[at].kill(),
+            Fate::Stopped => servers[at].signal("STOP"),
+        }
+        until(|| !is_ready(&channel, &addresses[at]));
+        load.wait_for_more(100);
+        let returned = Instant::now();
+        match fate {
+            Fate::Killed => {
+                servers[at] = start(&addresses[at]);
+                servers[at].address();
+            }
+            Fate::Stopped => servers[at].signal("CONT"),
+        }
+        until(|| is_ready(&channel, &addresses[at]));
+        longest_return = longest_return.max(returned.elapsed());
+        let last = load.unknown.lock().unwrap().last().copied();
+        latest = latest.max(last.map_or(Duration::ZERO, |last| last - begin));
+        if let Some(before) = before {
+            std::thread::sleep(BACK.saturating_sub(returned.elapsed()));
+            let after = load.rate(Duration::from_secs(1));
+            println!("{way:?} {fate:?}: {before:.0} calls/s before, {after:.0} after");
+            assert!(after >= 0.9 * before, "the rate has not returned");
+        }
+    }
+    load.end();
+    println!(
+        "{way:?} {fate:?}: the last call ended {latest:?} after it; ready {longest_return:?} after \
+         the return ({rounds} rounds)"
+    );
+    assert!(latest <= if is_strict { fate.bound() } else { PATIENCE });
+    assert!(longest_return <= if is_strict { BACK } else { PATIENCE });
+}
+
+#[test]
+fn a_server_that_is_killed_costs_few_calls_and_comes_back() {
+    for way in WAYS {
+        drill(way, Fate::Killed);
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_costs_few_calls_and_comes_back() {
+    for way in WAYS {
+        drill(way, Fate::Stopped);
+    }
+}

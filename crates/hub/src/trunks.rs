@@ -1,0 +1,268 @@
+//! All trunks of a thread: makes their sessions when the first channel needs them, ends them after
+//! the last one, and brings the events of a session to the channels that share it.
+//!
+//! Invariant: every open or opening session belongs to one trunk; at most one trunk that is not
+//! broken leads to each endpoint of each server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dunlin_core::{CloseReason, Nanos, Session};
+use dunlin_nexus::{ConnectError, ConnectOptions, PeerServing, Rpc};
+use dunlin_transport::auto::Auto;
+
+use crate::error::AddressError;
+use crate::inbox::Inbox;
+use crate::trunk::{Facts, Member, Place, Said, Trunk};
+
+/// The timeout of one attempt to connect, after which the reason for its failure is known. The
+/// patience of calls does not shorten it: a distant server may need more time than a call has.
+const ATTEMPT: Duration = Duration::from_secs(1);
+
+/// The number of a trunk. Numbers are not used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct TrunkId(u64);
+
+/// The endpoint of a thread, which has its sessions.
+type Endpoint = Rpc<Auto, Inbox>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Trunks {
+    all: BTreeMap<TrunkId, Trunk<Session>>,
+    by_place: BTreeMap<Place, TrunkId>,
+    by_session: BTreeMap<Session, TrunkId>,
+    /// Trunks that may have room for an attempt that waits.
+    roomy: Vec<TrunkId>,
+    made: u64,
+}
+
+/// The loss of a trunk, for its members.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    pub(crate) members: Vec<Member>,
+    pub(crate) reason: CloseReason,
+    pub(crate) error: AddressError,
+}
+
+impl Trunks {
+    // Questions.
+
+    /// The number of endpoints of a server that serve, if the server has announced that to any
+    /// channel.
+    pub(crate) fn endpoints_of(&self, server: &str) -> Option<u16> {
+        let from = (Box::<str>::from(server), 0);
+        let of_server = self.by_place.range(from..);
+        let of_server = of_server.take_while(|((name, _), _)| &**name == server);
+        let said = |id: &TrunkId| Some(self.all.get(id)?.said()?.serving.endpoints);
+        of_server.filter_map(|(_, id)| said(id)).next()
+    }
+
+    /// The number of sessions.
+    pub(crate) fn sessions(&self) -> usize {
+        self.by_session.len()
+    }
+
+    pub(crate) fn members_of(&self, session: Session) -> Vec<Member> {
+        let trunk = self
+            .by_session
+            .get(&session)
+            .and_then(|id| self.all.get(id));
+        trunk.map(Trunk::members).unwrap_or_default()
+    }
+
+    /// Whether the member's next attempt may begin now.
+    pub(crate) fn takes(&self, id: TrunkId, member: Member) -> bool {
+        self.all.get(&id).is_some_and(|it| it.takes(member))
+    }
+
+    // Events of members.
+
+    /// Adds a member to the trunk that leads to `place`, and begins the trunk if there is none.
+    /// Returns facts if the trunk is open already.
+    pub(crate) fn join(
+        &mut self,
+        place: Place,
+        member: Member,
+        endpoint: &mut Endpoint,
+    ) -> Result<(TrunkId, Option<Facts>), ConnectError> {
+        let id = match self.by_place.get(&place) {
+            Some(id) => *id,
+            None => self.begin(place, endpoint)?,
+        };
+        let trunk = self.all.get_mut(&id).expect("a place leads to a trunk");
+        trunk.on_join(member);
+        Ok((id, trunk.facts()))
+    }
+
+    fn begin(&mut self, place: Place, endpoint: &mut Endpoint) -> Result<TrunkId, ConnectError> {
+        let session = connect(&place, endpoint)?;
+        let id = TrunkId(self.made);
+        self.made += 1;
+        self.by_session.insert(session, id);
+        self.by_place.insert(place.clone(), id);
+        self.all.insert(id, Trunk::new(place, session));
+        Ok(id)
+    }
+
+    /// Removes a member; the trunk ends with the last one.
+    pub(crate) fn leave(&mut self, id: TrunkId, member: Member, endpoint: &mut Endpoint) {
+        if let Some(trunk) = self.all.get_mut(&id) {
+            trunk.on_leave(member);
+            self.on_room(id);
+            self.end_useless(id, endpoint);
+        }
+    }
+
+    /// A member has an attempt that waits for its turn. If no session has room, opens another one.
+    pub(crate) fn on_wait(
+        &mut self,
+        id: TrunkId,
+        member: Member,
+        endpoint: &mut Endpoint,
+        now: Nanos,
+    ) {
+        let Some(trunk) = self.all.get_mut(&id) else {
+            return;
+        };
+        trunk.on_wait(member);
+        if trunk.must_grow(member, now) {
+            match connect(trunk.place(), endpoint) {
+                Ok(session) => {
+                    trunk.on_line(session);
+                    self.by_session.insert(session, id);
+                }
+                Err(_) => trunk.on_no_growth(now),
+            }
+        }
+    }
+
+    /// The member whose turn it is in any trunk.
+    pub(crate) fn next_turn(&mut self) -> Option<Member> {
+        while let Some(id) = self.roomy.last() {
+            let member = self.all.get_mut(id).and_then(Trunk::next_turn);
+            if member.is_some() {
+                return member;
+            }
+            self.roomy.pop();
+        }
+        None
+    }
+
+    // Events of attempts.
+
+    /// Begins an attempt of a member; returns the session for it. `None`: the trunk has no room, or
+    /// is broken.
+    pub(crate) fn on_attempt(&mut self, id: TrunkId, member: Member) -> Option<Session> {
+        self.all.get_mut(&id)?.on_attempt(member)
+    }
+
+    /// An attempt has ended.
+    pub(crate) fn on_attempt_end(
+        &mut self,
+        member: Member,
+        session: Session,
+        endpoint: &mut Endpoint,
+    ) {
+        let id = self.by_session.get(&session).copied();
+        if let Some(id) = id
+            && let Some(trunk) = self.all.get_mut(&id)
+        {
+            trunk.on_attempt_end(member, session);
+            self.on_room(id);
+            self.end_useless(id, endpoint);
+        }
+    }
+
+    // Events of sessions.
+
+    /// A session is open. Returns the members, and facts for them, if it is the first of its trunk.
+    pub(crate) fn on_connected(
+        &mut self,
+        session: Session,
+        endpoint: &Endpoint,
+    ) -> Option<(Vec<Member>, Facts)> {
+        let id = *self.by_session.get(&session)?;
+        let trunk = self.all.get_mut(&id)?;
+        let window = endpoint.session_info(session).ok()?.window;
+        let is_first = trunk.on_open(session, window);
+        let facts = trunk.facts().filter(|_| is_first);
+        let news = facts.map(|facts| (trunk.members(), facts));
+        self.on_room(id);
+        news
+    }
+
+    /// The server of a session has announced its services, perhaps before the session is open.
+    pub(crate) fn on_serving(&mut self, said: &PeerServing) {
+        let id = self.by_session.get(&said.session);
+        if let Some(trunk) = id.and_then(|id| self.all.get_mut(id)) {
+            trunk.on_serving(Said {
+                process: said.process,
+                serving: said.serving,
+            });
+        }
+    }
+
+    /// A session has ended, or was never made. Returns the loss if the members lose their trunk.
+    pub(crate) fn on_closed(
+        &mut self,
+        session: Session,
+        reason: CloseReason,
+        endpoint: &mut Endpoint,
+        now: Nanos,
+    ) -> Option<Loss> {
+        let id = self.by_session.remove(&session)?;
+        let trunk = self.all.get_mut(&id)?;
+        let was_open = trunk.facts().is_some();
+        if !trunk.on_closed(session, now) {
+            return None;
+        }
+        let members = trunk.take_members();
+        if self.by_place.get(trunk.place()) == Some(&id) {
+            self.by_place.remove(trunk.place());
+        }
+        self.end_useless(id, endpoint);
+        let failure = endpoint.failure(session).filter(|_| !was_open);
+        let error = failure.map_or(AddressError::Session(reason), AddressError::Connect);
+        Some(Loss {
+            members,
+            reason,
+            error,
+        })
+    }
+
+    // Inside.
+
+    fn on_room(&mut self, id: TrunkId) {
+        if !self.roomy.contains(&id) {
+            self.roomy.push(id);
+        }
+    }
+
+    /// Ends the sessions of a trunk that nothing needs any more, and forgets a trunk without
+    /// sessions.
+    fn end_useless(&mut self, id: TrunkId, endpoint: &mut Endpoint) {
+        let Some(trunk) = self.all.get_mut(&id) else {
+            return;
+        };
+        while let Some(session) = trunk.take_useless() {
+            self.by_session.remove(&session);
+            // It may have ended already, before this thread has seen that event.
+            let _ = endpoint.disconnect(session);
+        }
+        if trunk.is_over() {
+            if self.by_place.get(trunk.place()) == Some(&id) {
+                self.by_place.remove(trunk.place());
+            }
+            self.all.remove(&id);
+        }
+    }
+}
+
+fn connect((server, index): &Place, endpoint: &mut Endpoint) -> Result<Session, ConnectError> {
+    let options = ConnectOptions {
+        endpoint: Some(*index),
+        patience: ATTEMPT,
+        ..ConnectOptions::default()
+    };
+    endpoint.connect_with(&**server, &options)
+}
