@@ -8,6 +8,7 @@ use clap::{Parser, ValueEnum};
 pub(crate) const EXAMPLES: &str = "Examples:
   cargo run --release -p peers
   cargo run --release -p peers -- --only dunlin-udp,tonic --rounds 9
+  cargo run --release -p peers -- --only dunlin-shm,dunlin-shm-server --size 32
   cargo run --release -p peers -- --size 32 --json peers.json
 
 The first run builds for some minutes. Ctrl-C ends a run and prints what was measured so far.
@@ -60,10 +61,24 @@ pub(crate) enum Name {
     DunlinShm,
     /// Dunlin over shared memory, client and server as futures
     DunlinShmAsync,
+    /// Dunlin's channels over shared memory, from a task of a runtime
+    DunlinShmChannel,
     /// Dunlin over kernel UDP
     DunlinUdp,
     /// Dunlin over kernel UDP, client and server as futures
     DunlinUdpAsync,
+    /// Dunlin's channels over kernel UDP, from a task of a runtime
+    DunlinUdpChannel,
+    /// Only if named: the service of `dunlin-shm` in a `Server`
+    DunlinShmServer,
+    /// Only if named: a typed service over shared memory, without a `Server`
+    DunlinShmTyped,
+    /// Only if named: the typed service in a `Server`
+    DunlinShmServerTyped,
+    /// Only if named: the typed service in a `Server`, with handlers on a runtime
+    DunlinShmServerTokio,
+    /// A hand-over between two threads by a futex, and back
+    Futex,
     /// A UNIX socket, with a length before each message
     Unix,
     /// A TCP connection, with a length before each message
@@ -82,12 +97,26 @@ impl Args {
     /// The peers that were named, or all, in the order of the table.
     pub(crate) fn peers(&self) -> Vec<Name> {
         let mut all = Name::value_variants().to_vec();
-        all.retain(|name| self.only.is_empty() || self.only.contains(name));
+        all.retain(|name| match self.only.is_empty() {
+            true => name.is_usual(),
+            false => self.only.contains(name),
+        });
         all
     }
 }
 
 impl Name {
+    /// Whether it is measured if no peer is named.
+    fn is_usual(self) -> bool {
+        !matches!(
+            self,
+            Self::DunlinShmServer
+                | Self::DunlinShmTyped
+                | Self::DunlinShmServerTyped
+                | Self::DunlinShmServerTokio
+        )
+    }
+
     /// As on the command line.
     pub(crate) fn text(self) -> String {
         self.to_possible_value()

@@ -3,9 +3,12 @@
 //! calls in flight. Each is written as its own documentation shows it, with the options that make
 //! it fast (`docs/peers.md` names them).
 
+mod channel;
 mod dunlin;
+mod futex;
 mod grpc;
 mod quic;
+mod server;
 mod stream;
 mod tarpc;
 mod udp;
@@ -45,6 +48,13 @@ impl Name {
             Self::DunlinShmAsync => Box::new(dunlin::Futures::<::dunlin::Shm>::default()),
             Self::DunlinUdp => Box::new(dunlin::Polled::<::dunlin::Udp>::default()),
             Self::DunlinUdpAsync => Box::new(dunlin::Futures::<::dunlin::Udp>::default()),
+            Self::DunlinShmChannel => Box::new(channel::Channels { is_udp: false }),
+            Self::DunlinUdpChannel => Box::new(channel::Channels { is_udp: true }),
+            Self::DunlinShmServer => Box::new(server::PolledServer),
+            Self::DunlinShmTyped => Box::new(server::Typed::Local),
+            Self::DunlinShmServerTyped => Box::new(server::Typed::Server),
+            Self::DunlinShmServerTokio => Box::new(server::Typed::Tokio),
+            Self::Futex => Box::new(futex::Futex),
             Self::Unix => Box::new(stream::Unix),
             Self::Tcp => Box::new(stream::Tcp),
             Self::Udp => Box::new(udp::Udp),

@@ -168,7 +168,7 @@ async fn one_at_a_time(
     }
 }
 
-fn options() -> ConnectOptions {
+pub(super) fn options() -> ConnectOptions {
     ConnectOptions {
         session: SESSION,
         ..ConnectOptions::default()
