@@ -8,6 +8,7 @@
 pub mod auto;
 pub mod connect;
 pub mod counters;
+pub mod lent;
 pub mod networks;
 pub mod shm;
 pub mod turns;

@@ -11,8 +11,9 @@
 pub(crate) mod frames;
 
 use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
-use dunlin_msgbuf::{BufRef, regions};
+use dunlin_msgbuf::BufRef;
 use dunlin_transport::counters::Counters;
+use dunlin_transport::lent::data_of;
 use dunlin_transport::udp::UdpTx;
 
 use crate::ways::{FALLS, Fall, Form, Ways};
@@ -331,21 +332,4 @@ impl Tx for XdpTx {
         self.frames.kick();
         self.udp.flush();
     }
-}
-
-/// The data bytes of a packet; `None` if the msgbuf was revoked.
-///
-/// # Safety
-/// The caller sends for the endpoint that owns the msgbuf, and uses the bytes only until the
-/// endpoint learns from `done` that it may change them.
-#[inline]
-unsafe fn data_of<'a>(data: BufRef) -> Option<&'a [u8]> {
-    if data.is_empty() {
-        return Some(&[]);
-    }
-    // SAFETY: the region lives at least as long as the endpoint that owns its msgbuf.
-    let at = unsafe { regions::resolve(data) }?;
-    // SAFETY: `resolve` vouches for `data.len()` readable bytes until the msgbuf is revoked, which
-    // the caller excludes.
-    Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), data.len()) })
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use dunlin_core::transport::{LANE_PACKET, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
 use dunlin_core::{Nanos, Scheme};
-use dunlin_msgbuf::{BufRef, regions};
+use dunlin_msgbuf::BufRef;
 
 use super::ffi::{self, Errno};
 use super::messages::{Message, Messages, WINDOW};
@@ -25,6 +25,7 @@ use super::peers::{Peer, Peers, Reach};
 use super::socket::Socket;
 use crate::connect::{ConnectError, PeerInfo};
 use crate::counters::Counters;
+use crate::lent::data_of;
 
 /// The sending half of a `udp` endpoint.
 #[derive(Debug)]
@@ -315,23 +316,6 @@ impl<'a> Packet<'a> {
         let len = u32::try_from(inline.len() + self.data.len()).ok()?;
         (1..=max_packet).contains(&len).then_some((inline, len))
     }
-}
-
-/// The data bytes of a packet; `None` if the msgbuf was revoked.
-///
-/// # Safety
-/// The caller sends for the endpoint that owns the msgbuf, and uses the bytes only until the
-/// endpoint learns from `done` that it may change them.
-#[inline]
-unsafe fn data_of<'a>(data: BufRef) -> Option<&'a [u8]> {
-    if data.is_empty() {
-        return Some(&[]);
-    }
-    // SAFETY: the region lives at least as long as the endpoint that owns its msgbuf.
-    let at = unsafe { regions::resolve(data) }?;
-    // SAFETY: `resolve` vouches for `data.len()` readable bytes until the msgbuf is revoked, which
-    // the caller excludes.
-    Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), data.len()) })
 }
 
 fn classify(errno: Errno, message: &Message) -> Refusal {
