@@ -43,7 +43,9 @@ impl Book {
         if buffer < MIN_DATAGRAM_BYTES {
             return Err(invalid("the longest datagram is too short for packets"));
         }
-        let datagram = options.datagram_bytes.unwrap_or(buffer);
+        // The peer's link may have a shorter MTU than ours, of which its offer says nothing: a peer
+        // of the kernel's UDP has buffers for every datagram.
+        let datagram = options.datagram_from(home.ip());
         if !(MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES).contains(&datagram) {
             return Err(invalid("datagram_bytes is outside its limits"));
         }
@@ -156,3 +158,6 @@ impl Book {
             .ok_or(ConnectError::TooManyPeers)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,6 +118,15 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Most bytes of a datagram that holds several packets, from an endpoint at this address.
+    pub(super) fn datagram_from(&self, ip: IpAddr) -> u32 {
+        let fits_mtu_1500 = match ip {
+            IpAddr::V4(_) => 1500 - 20 - 8,
+            IpAddr::V6(_) => 1500 - 40 - 8,
+        };
+        self.datagram_bytes.unwrap_or(fits_mtu_1500)
+    }
+
     /// These options with at most `most` bytes of data in a packet, to any peer.
     #[must_use]
     pub fn with_data_up_to(self, most: u32) -> Self {

@@ -204,11 +204,7 @@ pub(super) fn is_of_this_host(ip: IpAddr) -> bool {
 
 /// Bytes of a datagram, from the options.
 fn datagram_bytes(options: &Options) -> io::Result<u32> {
-    let fits_mtu_1500 = match options.ip {
-        IpAddr::V4(_) => 1500 - 20 - 8,
-        IpAddr::V6(_) => 1500 - 40 - 8,
-    };
-    let datagram = options.datagram_bytes.unwrap_or(fits_mtu_1500);
+    let datagram = options.datagram_from(options.ip);
     if !(MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES).contains(&datagram) {
         return Err(invalid("datagram_bytes is outside its limits"));
     }
