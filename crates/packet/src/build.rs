@@ -95,35 +95,96 @@ impl Header {
     /// If `frame` is shorter than [`Self::bytes`], or the datagram longer than UDP allows.
     #[inline]
     pub fn write(&self, frame: &mut [u8], payload: usize, sum: Sum) {
+        let stamp = self.stamp(payload);
+        frame[..self.len].copy_from_slice(&stamp.bytes[..self.len]);
+        stamp.finish(frame, sum);
+    }
+
+    /// The headers of all datagrams with `payload` bytes.
+    ///
+    /// # Panics
+    /// If a datagram is longer than UDP allows.
+    #[inline]
+    pub fn stamp(&self, payload: usize) -> Stamp {
+        let mut bytes = self.bytes;
         let udp = self.len - UDP;
-        let frame = &mut frame[..self.len];
-        frame.copy_from_slice(&self.bytes[..self.len]);
         let most = "a datagram has at most 65 535 bytes";
         let udp_len = u16::try_from(UDP + payload).expect(most).to_be_bytes();
         if udp - self.ip == IPV4 {
             let total = u16::try_from(IPV4 + UDP + payload)
                 .expect(most)
                 .to_be_bytes();
-            frame[self.ip + 2..self.ip + 4].copy_from_slice(&total);
+            bytes[self.ip + 2..self.ip + 4].copy_from_slice(&total);
             let mut ip_sum = self.ip_sum;
             ip_sum.add(&total);
             let ip_sum = !ip_sum.folded();
-            frame[self.ip + 10..self.ip + 12].copy_from_slice(&ip_sum.to_be_bytes());
+            bytes[self.ip + 10..self.ip + 12].copy_from_slice(&ip_sum.to_be_bytes());
         } else {
-            frame[self.ip + 4..self.ip + 6].copy_from_slice(&udp_len);
+            bytes[self.ip + 4..self.ip + 6].copy_from_slice(&udp_len);
         }
-        frame[udp + 4..udp + 6].copy_from_slice(&udp_len);
-        let mut whole = self.pseudo;
+        bytes[udp + 4..udp + 6].copy_from_slice(&udp_len);
+        let mut sum = self.pseudo;
         // Once for the pseudo header, once for that of UDP.
-        whole.add(&udp_len);
-        whole.add(&udp_len);
+        sum.add(&udp_len);
+        sum.add(&udp_len);
+        Stamp {
+            bytes,
+            len: self.len,
+            payload,
+            sum,
+        }
+    }
+}
+
+/// The headers of datagrams of one length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    bytes: [u8; MAX_HEADER],
+    len: usize,
+    payload: usize,
+    /// The sum over the pseudo header and that of UDP.
+    sum: Sum,
+}
+
+impl Stamp {
+    /// Bytes of the payload.
+    #[inline]
+    pub fn payload(&self) -> usize {
+        self.payload
+    }
+
+    /// Bytes of all headers.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.len
+    }
+
+    /// Writes the headers to the start of `frame`, but for the checksum of UDP. The bytes after
+    /// them change too, up to [`MAX_HEADER`], so the payload comes later.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than [`MAX_HEADER`].
+    #[inline]
+    pub fn begin(&self, frame: &mut [u8]) {
+        let room = frame.first_chunk_mut::<MAX_HEADER>();
+        *room.expect("a frame has room for headers") = self.bytes;
+    }
+
+    /// Writes the checksum of UDP into a frame with the headers, for a payload with this sum.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than [`Self::bytes`].
+    #[inline]
+    pub fn finish(&self, frame: &mut [u8], sum: Sum) {
+        let mut whole = self.sum;
         whole.append(sum);
         // 0 would say that there is no sum; it equals 0xFFFF (RFC 768).
         let sum = match !whole.folded() {
             0 => 0xFFFF,
             sum => sum,
         };
-        frame[udp + 6..udp + 8].copy_from_slice(&sum.to_be_bytes());
+        let at = self.len - 2;
+        frame[at..self.len].copy_from_slice(&sum.to_be_bytes());
     }
 }
 

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::neighbours::{self, Message};
-use super::{Header, Home, Sum, Written, parse, port_of};
+use super::{Header, Home, MAX_HEADER, Sum, Written, parse, port_of};
 
 /// The endpoints of the properties: one for each family, with and without a tag.
 pub fn homes() -> [Home; 4] {
@@ -39,6 +39,7 @@ pub fn peer_of(home: &Home) -> SocketAddr {
 pub fn frame(bytes: &[u8]) {
     for home in homes() {
         neighbour(bytes, &home);
+        parse::both_ways(bytes, &home);
         let Ok(found) = parse(bytes, &home) else {
             continue;
         };
@@ -108,5 +109,19 @@ pub fn written(sender: &Home, to: &Home, payload: &[u8]) -> Vec<u8> {
     let mut sum = Sum::default();
     sum.add(payload);
     header.write(&mut frame, payload.len(), sum);
+    assert_eq!(stamped(&header, payload), frame);
+    frame
+}
+
+/// The same frame, written from its first byte to its last.
+fn stamped(header: &Header, payload: &[u8]) -> Vec<u8> {
+    let stamp = header.stamp(payload.len());
+    let len = header.bytes() + payload.len();
+    let mut frame = vec![0xEE; len.max(MAX_HEADER)];
+    stamp.begin(&mut frame);
+    let mut sum = Sum::default();
+    sum.copy(payload, &mut frame[header.bytes()..len]);
+    stamp.finish(&mut frame, sum);
+    frame.truncate(len);
     frame
 }

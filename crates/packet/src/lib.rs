@@ -14,7 +14,7 @@ mod sum;
 
 use std::net::SocketAddr;
 
-pub use build::{Header, MAX_HEADER};
+pub use build::{Header, MAX_HEADER, Stamp};
 pub use parse::{Datagram, REFUSALS, Refused, Written, parse, port_of};
 pub use sum::Sum;
 

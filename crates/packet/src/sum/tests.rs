@@ -17,8 +17,8 @@ fn slow(bytes: &[u8]) -> u16 {
 proptest! {
     #[test]
     fn any_division_has_the_sum_of_the_definition(
-        bytes in proptest::collection::vec(any::<u8>(), 0..200),
-        cuts in proptest::collection::vec(0_usize..200, 0..5),
+        bytes in proptest::collection::vec(any::<u8>(), 0..500),
+        cuts in proptest::collection::vec(0_usize..500, 0..5),
     ) {
         let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
         cuts.sort_unstable();
@@ -29,6 +29,18 @@ proptest! {
             from = to;
         }
         prop_assert_eq!(sum.folded(), slow(&bytes));
+    }
+
+    #[test]
+    fn a_copy_has_the_bytes_and_the_sum(
+        before in proptest::collection::vec(any::<u8>(), 0..4),
+        bytes in proptest::collection::vec(any::<u8>(), 0..500),
+    ) {
+        let (mut sum, mut copy) = (Sum::default(), vec![0; bytes.len()]);
+        sum.add(&before);
+        sum.copy(&bytes, &mut copy);
+        prop_assert_eq!(sum.folded(), slow(&[before, bytes.clone()].concat()));
+        prop_assert_eq!(copy, bytes);
     }
 }
 
