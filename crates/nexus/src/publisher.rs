@@ -27,6 +27,14 @@ const TRACED_REST: Nanos = Nanos::from_millis(250);
 /// Number of sessions that one publication looks at.
 const LOOKS: usize = 64;
 
+/// The names of the counters of each transport that has some of its own.
+const DETAILS: &[&[&str]] = &[
+    #[cfg(feature = "xdp")]
+    <dunlin_xdp::Xdp as dunlin_transport::connect::Connect>::DETAILS,
+    #[cfg(feature = "dpdk")]
+    <dunlin_dpdk::Dpdk as dunlin_transport::connect::Connect>::DETAILS,
+];
+
 /// Appends the figures of the program itself, for [`Rpc::publish_own`](crate::Rpc::publish_own).
 pub type OwnFn<App> = fn(&App, &mut Vec<u64>);
 
@@ -44,6 +52,8 @@ pub(crate) struct Publisher {
     next: SessionNum,
     /// The program's own figures, while they are written.
     own: Vec<u64>,
+    /// The counters that only some transports have, in the order of their names.
+    details: Vec<u64>,
     /// The busiest sessions first, with room for the sessions that one publication looks at.
     listed: Vec<(Session, SessionInfo)>,
 }
@@ -55,6 +65,7 @@ impl Publisher {
         Self {
             due: Nanos::ZERO,
             own: Vec::with_capacity(own),
+            details: vec![0; detail_names().count()],
             block,
             panics: 0,
             switch: Switch::default(),
@@ -105,6 +116,12 @@ impl Publisher {
         let (pool_bytes, pool_buffers) = rpc.pool_use();
         let (rx, tx) = rpc.lifecycle().halves_mut();
         let transport = T::counters(rx, tx);
+        let details = &mut self.details;
+        T::details(rx, tx, &mut |name, count| {
+            if let Some(at) = detail_names().position(|known| known == name) {
+                details[at] = count;
+            }
+        });
         let rows = self.listed.len().min(ROWS);
         let Some(block) = &mut self.block else { return };
         if self.own.len() != block.own_values() {
@@ -118,7 +135,8 @@ impl Publisher {
         });
         out.values(values(&rpc.counters().named()));
         out.values(values(&rpc.counters().drops.named()));
-        out.values(values(&transport.named()));
+        let details = self.details.iter().copied();
+        out.values(values(&transport.named()).chain(details));
         out.gauges(&Gauges {
             sessions: rpc.session_count() as u64,
             calls: rpc.call_count() as u64,
@@ -173,6 +191,16 @@ impl Publisher {
     }
 }
 
+/// The names of the counters that only some of the transports have that this program may use. Two
+/// transports may share a name.
+fn detail_names() -> impl Iterator<Item = &'static str> {
+    DETAILS.iter().enumerate().flat_map(|(at, list)| {
+        let earlier = &DETAILS[..at];
+        let is_new = move |name: &&str| !earlier.iter().any(|list| list.contains(name));
+        list.iter().copied().filter(is_new)
+    })
+}
+
 /// The names of all counters of a nexus and its endpoints.
 pub(crate) fn names() -> Names {
     let buckets = 0..Histogram::BUCKETS;
@@ -180,7 +208,10 @@ pub(crate) fn names() -> Names {
         nexus: names_of(&PlaneCounters::default().named()),
         counters: names_of(&Counters::default().named()),
         drops: names_of(&Drops::default().named()),
-        transport: names_of(&TransportCounters::default().named()),
+        transport: names_of(&TransportCounters::default().named())
+            .into_iter()
+            .chain(detail_names())
+            .collect(),
         histograms: names_of(&Histograms::default().named()),
         buckets: buckets.map(Histogram::smallest_ns).collect(),
         ..Names::default()

@@ -156,6 +156,9 @@ pub trait Connect: Transport {
     /// offers have parts of several kinds.
     const KIND: u8 = 0;
 
+    /// Names of the counters that only this transport has, such as causes of drops.
+    const DETAILS: &'static [&'static str] = &[];
+
     /// Makes an offer to `peer`. This is the client's first step.
     ///
     /// # Errors
@@ -244,6 +247,9 @@ pub trait Connect: Transport {
 
     /// The counters of both halves since the endpoint was opened.
     fn counters(rx: &Self::Rx, tx: &Self::Tx) -> Counters;
+
+    /// Shows the counters of [`Connect::DETAILS`] with their names. It allocates nothing.
+    fn details(_rx: &Self::Rx, _tx: &Self::Tx, _show: &mut dyn FnMut(&'static str, u64)) {}
 }
 
 /// The first offer of this kind.

@@ -15,6 +15,8 @@ use crate::counters::Counters;
 use crate::shm::{Shm, ShmRx, ShmTx};
 
 impl<R: Remote> Connect for Auto<R> {
+    const DETAILS: &'static [&'static str] = R::DETAILS;
+
     fn offer(
         rx: &mut AutoRx<R>,
         tx: &mut AutoTx<R>,
@@ -182,6 +184,10 @@ impl<R: Remote> Connect for Auto<R> {
 
     fn take_fallback(tx: &mut AutoTx<R>) -> Option<ConnectError> {
         tx.offered.take_fallback()
+    }
+
+    fn details(rx: &AutoRx<R>, tx: &AutoTx<R>, show: &mut dyn FnMut(&'static str, u64)) {
+        R::details(&rx.remote, &tx.remote, show);
     }
 
     fn counters(rx: &AutoRx<R>, tx: &AutoTx<R>) -> Counters {
