@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <rte_bus.h>
@@ -17,12 +18,13 @@
 #include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_epoll.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
 
-#define VERSION 1
+#define VERSION 2
 #define QUEUE 0
 /* Packets of each device that one thread keeps, so that it seldom goes to the pool: up to half as
  * many again. */
@@ -43,6 +45,7 @@ struct dunlin_dpdk_device {
     uint64_t bytes_per_second; /* of the link; 0 if the device does not know */
     uint32_t room;             /* bytes of the longest frame */
     uint32_t rx_descriptors;
+    int32_t bell; /* becomes readable when a packet comes during `dunlin_dpdk_listen`; -1: none */
     uint16_t port;
     uint16_t mtu;
     uint8_t mac[6];
@@ -156,22 +159,19 @@ static int attach(const char *arguments, uint16_t *port, int *is_new) {
     return error;
 }
 
-/* The longest frame of a device with this MTU, if the device has it. */
-static int set_sizes(uint16_t port, const struct rte_eth_dev_info *info, uint16_t wanted,
-                     struct dunlin_dpdk_device *device) {
-    int error = rte_eth_dev_get_mtu(port, &device->mtu);
-    if (error != 0)
-        return error;
-    if (wanted != 0 && (wanted < info->min_mtu || wanted > info->max_mtu))
-        return -ERANGE;
-    if (wanted != 0)
-        device->mtu = wanted;
-    return 0;
+/* The wanted MTU if the device can have it, or its own if that is 0. */
+static int choose_mtu(uint16_t port, uint16_t wanted, uint16_t *mtu) {
+    struct rte_eth_dev_info info;
+    int error = rte_eth_dev_info_get(port, &info);
+    if (error != 0 || wanted == 0)
+        return error != 0 ? error : rte_eth_dev_get_mtu(port, mtu);
+    *mtu = wanted;
+    return wanted < info.min_mtu || wanted > info.max_mtu ? -ERANGE : 0;
 }
 
 static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
-                      struct dunlin_dpdk_device *device) {
-    struct rte_eth_conf conf = {.rxmode.mtu = device->mtu};
+                      struct dunlin_dpdk_device *device, int interrupts) {
+    struct rte_eth_conf conf = {.rxmode.mtu = device->mtu, .intr_conf.rxq = interrupts != 0};
     int error = rte_eth_dev_configure(port, 1, 1, &conf);
     if (error != 0)
         return error;
@@ -183,15 +183,6 @@ static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
     int node = rte_eth_dev_socket_id(port);
     error = rte_eth_rx_queue_setup(port, QUEUE, rx, (unsigned)node, NULL, device->pool);
     return error != 0 ? error : rte_eth_tx_queue_setup(port, QUEUE, tx, (unsigned)node, NULL);
-}
-
-/* The bytes that a device may write into one packet. Cards count in steps of up to 1 KiB, or in
- * powers of two from 2 KiB on, and round down: with less room they would split the longest frames. */
-static uint32_t room_of(uint32_t frame) {
-    uint32_t room = 2048;
-    while (room < frame)
-        room *= 2;
-    return room;
 }
 
 static void *make_pool(uint16_t port, uint32_t packets, uint32_t room) {
@@ -212,24 +203,56 @@ static int splits(uint16_t port) {
     return 1;
 }
 
+/* Starts the queues, with interrupts if the device can do so. */
+static int start_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
+                        struct dunlin_dpdk_device *device) {
+    for (int interrupts = 1;; interrupts = 0) {
+        int error = set_queues(port, wish, device, interrupts);
+        if (error == 0)
+            error = rte_eth_dev_start(port);
+        if (error == 0 || !interrupts)
+            return error;
+    }
+}
+
+/* Forgets the packets that have rung. */
+static void clear_bell(int bell) {
+    struct rte_epoll_event event;
+    while (rte_epoll_wait_interruptible(bell, &event, 1, 0) > 0)
+        ;
+}
+
+/* The bell of a device, or -1 if it has no interrupts. A driver whose interrupts cannot be switched
+ * rings for each packet. */
+static int make_bell(uint16_t port) {
+    int bell = epoll_create1(EPOLL_CLOEXEC);
+    if (bell < 0)
+        return -1;
+    if (rte_eth_dev_rx_intr_ctl_q(port, QUEUE, bell, RTE_INTR_EVENT_ADD, NULL) == 0) {
+        int error = rte_eth_dev_rx_intr_enable(port, QUEUE);
+        rte_eth_dev_rx_intr_disable(port, QUEUE);
+        if (error == 0 || error == -ENOTSUP)
+            return bell;
+    }
+    close(bell);
+    return -1;
+}
+
 static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
                         struct dunlin_dpdk_device *device) {
-    struct rte_eth_dev_info info;
-    int error = rte_eth_dev_info_get(port, &info);
-    if (error == 0)
-        error = set_sizes(port, &info, wish->mtu, device);
+    int error = choose_mtu(port, wish->mtu, &device->mtu);
     if (error != 0)
         return error;
     device->room = (uint32_t)device->mtu + wish->around;
-    uint32_t room = room_of(device->room);
+    /* Cards count the room of a packet in steps of up to 1 KiB, or in powers of two from 2 KiB on,
+     * and round down: with less room they would split the longest frames. */
+    uint32_t room = rte_align32pow2(RTE_MAX(device->room, 2048U));
     if (room + RTE_PKTMBUF_HEADROOM > UINT16_MAX)
         return -ERANGE;
     device->pool = make_pool(port, wish->packets, room);
     if (device->pool == NULL)
         return -rte_errno;
-    error = set_queues(port, wish, device);
-    if (error == 0)
-        error = rte_eth_dev_start(port);
+    error = start_queues(port, wish, device);
     if (error == 0 && splits(port))
         error = -EMSGSIZE;
     if (error != 0)
@@ -277,7 +300,18 @@ int dunlin_dpdk_open(const char *arguments, const struct dunlin_dpdk_wish *wish,
         link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
         device->bytes_per_second = (uint64_t)link.link_speed * 125000;
     device->answers = rte_eth_tx_done_cleanup(device->port, QUEUE, 0) >= 0;
+    device->bell = make_bell(device->port);
     return 0;
+}
+
+/* Makes the bell ring when a packet comes, from now on, or no more. */
+void dunlin_dpdk_listen(uint16_t port, int bell, int on) {
+    know_thread();
+    if (!on)
+        rte_eth_dev_rx_intr_disable(port, QUEUE);
+    clear_bell(bell);
+    if (on)
+        rte_eth_dev_rx_intr_enable(port, QUEUE);
 }
 
 /* Gets up to `count` packets. A packet of several pieces is longer than the device's MTU allows,
@@ -299,29 +333,51 @@ uint32_t dunlin_dpdk_receive(uint16_t port, void **handles, uint8_t **bytes, uin
 uint32_t dunlin_dpdk_take(void *pool, void **handles, uint8_t **bytes, uint32_t count) {
     know_thread();
     struct rte_mbuf **packets = (struct rte_mbuf **)handles;
-    if (rte_pktmbuf_alloc_bulk(pool, packets, count) != 0)
+    if (rte_mempool_get_bulk(pool, handles, count) != 0)
         return 0;
     for (uint32_t i = 0; i < count; i++)
-        bytes[i] = rte_pktmbuf_mtod(packets[i], uint8_t *);
+        bytes[i] = (uint8_t *)packets[i]->buf_addr + RTE_PKTMBUF_HEADROOM;
     return count;
 }
 
-/* Sends packets, and returns the number of those that the device has taken over. */
+/* Sends packets from `dunlin_dpdk_take`, which are as their last owner has left them, and returns
+ * the number of those that the device has taken over. */
 uint32_t dunlin_dpdk_send(uint16_t port, void *const *handles, const uint32_t *lengths,
                           uint32_t count) {
     know_thread();
     struct rte_mbuf **packets = (struct rte_mbuf **)handles;
     for (uint32_t i = 0; i < count; i++) {
-        packets[i]->data_len = (uint16_t)lengths[i];
-        packets[i]->pkt_len = lengths[i];
+        struct rte_mbuf *packet = packets[i];
+        packet->data_off = RTE_PKTMBUF_HEADROOM;
+        packet->refcnt = 1;
+        packet->nb_segs = 1;
+        packet->port = RTE_MBUF_PORT_INVALID;
+        packet->ol_flags = 0;
+        packet->pkt_len = lengths[i];
+        packet->data_len = (uint16_t)lengths[i];
     }
     return rte_eth_tx_burst(port, QUEUE, packets, (uint16_t)count);
 }
 
-/* Gives packets back to their pools. */
+/* Whether a packet is in one piece, which belongs to nothing else. */
+static inline int is_plain(const struct rte_mbuf *packet) {
+    return packet->refcnt == 1 && packet->nb_segs == 1 && packet->next == NULL &&
+           RTE_MBUF_DIRECT(packet);
+}
+
+/* Gives packets back to their pools, those of one pool together. */
 void dunlin_dpdk_free(void *const *handles, uint32_t count) {
     know_thread();
-    rte_pktmbuf_free_bulk((struct rte_mbuf **)handles, count);
+    struct rte_mbuf **packets = (struct rte_mbuf **)handles;
+    for (uint32_t at = 0, first = 0; at < count; first = at) {
+        struct rte_mempool *pool = packets[at]->pool;
+        while (at < count && packets[at]->pool == pool && is_plain(packets[at]))
+            at++;
+        if (at > first)
+            rte_mempool_put_bulk(pool, &handles[first], at - first);
+        else
+            rte_pktmbuf_free(packets[at++]);
+    }
 }
 
 /* Makes the device give back packets that it has sent. */

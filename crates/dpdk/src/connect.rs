@@ -12,10 +12,12 @@ use dunlin_transport::udp::Udp;
 
 use crate::open::Dpdk;
 use crate::receive::DpdkRx;
+use crate::tally::NAMES;
 use crate::transmit::DpdkTx;
 
 impl Connect for Dpdk {
     const KIND: u8 = <Udp as Connect>::KIND;
+    const DETAILS: &'static [&'static str] = &NAMES;
 
     fn offer(
         _rx: &mut DpdkRx,
@@ -69,17 +71,19 @@ impl Connect for Dpdk {
 
     fn fds(rx: &DpdkRx, _tx: &DpdkTx, out: &mut Vec<RawFd>) {
         out.push(rx.seat().inbox.fd());
+        out.extend(rx.seat().port.bell());
     }
 
-    /// From now on, the thread that received a packet for this endpoint rings for it.
+    /// From now on, the thread that received a packet for this endpoint rings for it, or the device
+    /// itself does.
     fn arm(rx: &mut DpdkRx, tx: &mut DpdkTx) -> Arm {
         tx.settle();
-        let seat = rx.seat();
-        if !seat.inbox.sleep() {
+        if !rx.seat().inbox.sleep() {
             return Arm::Ready;
         }
+        rx.sleep();
+        let seat = rx.seat();
         seat.port.look_for_all();
-        seat.port.on_sleep();
         match seat.inbox.is_asleep() {
             true => Arm::Wait,
             false => Arm::Ready,
@@ -87,11 +91,16 @@ impl Connect for Dpdk {
     }
 
     fn disarm(rx: &mut DpdkRx, _tx: &mut DpdkTx) {
-        rx.seat().inbox.wake();
+        rx.wake();
     }
 
     fn counters(rx: &DpdkRx, tx: &DpdkTx) -> Counters {
         rx.counters().plus(&tx.counters())
+    }
+
+    /// Those of the device, which are the same at all of its endpoints.
+    fn details(rx: &DpdkRx, _tx: &DpdkTx, show: &mut dyn FnMut(&'static str, u64)) {
+        rx.seat().port.show_counters(show);
     }
 }
 

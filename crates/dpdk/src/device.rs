@@ -7,6 +7,7 @@
 
 use std::ffi::{CString, c_void};
 use std::io;
+use std::os::fd::RawFd;
 use std::ptr::NonNull;
 
 use dunlin_core::transport::RX_BURST;
@@ -39,6 +40,7 @@ pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> i
         bytes_per_second: 0,
         room: 0,
         rx_descriptors: 0,
+        bell: -1,
         port: 0,
         mtu: 0,
         mac: [0; 6],
@@ -55,12 +57,34 @@ pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> i
     Ok(Parts::new(Box::leak(Box::new(Opened { functions, facts }))))
 }
 
+/// The interrupts of a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bell(&'static Opened);
+
+impl Bell {
+    /// The descriptor that becomes readable when a packet comes; `None` if the device has no
+    /// interrupts.
+    pub(crate) fn fd(&self) -> Option<RawFd> {
+        Some(self.0.facts.bell).filter(|bell| *bell >= 0)
+    }
+
+    /// Forgets the packets so far. If `on`, the descriptor becomes readable when the next one
+    /// comes; otherwise it need not.
+    pub(crate) fn listen(&self, on: bool) {
+        if let Some(bell) = self.fd() {
+            // SAFETY: the device is open, and the descriptor is its own.
+            unsafe { (self.0.functions.listen)(self.0.facts.port, bell, on.into()) };
+        }
+    }
+}
+
 /// The parts of an open device.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) rx: RxQueue,
     pub(crate) tx: TxQueue,
     pub(crate) pool: Pool,
+    pub(crate) bell: Bell,
     pub(crate) facts: Facts,
 }
 
@@ -71,6 +95,7 @@ impl Parts {
             rx: RxQueue(opened),
             tx: TxQueue(opened),
             pool: Pool(opened),
+            bell: Bell(opened),
         }
     }
 }
@@ -166,13 +191,9 @@ impl Batch {
         if self.first == self.end {
             return None;
         }
-        let at = self.first;
+        let packet = self.packet(self.first);
         self.first += 1;
-        Some(Packet {
-            handle: NonNull::new(self.handles[at]).expect("DPDK names packets by addresses"),
-            bytes: NonNull::new(self.bytes[at]).expect("a packet has memory"),
-            len: self.lens[at],
-        })
+        Some(packet)
     }
 
     /// The bytes of packet `index`, counted from the first.
@@ -187,7 +208,50 @@ impl Batch {
         unsafe { std::slice::from_raw_parts(self.bytes[at], self.lens[at] as usize) }
     }
 
-    fn clear(&mut self) {
+    /// Shows the packets from number `from` on to `keep`, each with the number that it gets. Those
+    /// that `keep` refuses leave the batch, for `other`.
+    #[inline]
+    pub(crate) fn sift<E>(
+        &mut self,
+        from: usize,
+        mut keep: impl FnMut(usize, &[u8]) -> Result<(), E>,
+        mut other: impl FnMut(Packet, E),
+    ) {
+        let (begin, end) = (self.first + from, self.end.min(BATCH));
+        // If one of them panics, packets are lost, but none has two owners.
+        self.end = begin;
+        let mut next = begin;
+        for at in begin..end {
+            // SAFETY: the packet is ours, and has this many bytes.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(self.bytes[at], self.lens[at] as usize) };
+            if let Err(why) = keep(next - self.first, bytes) {
+                other(self.packet(at), why);
+                continue;
+            }
+            if next < at {
+                self.handles[next] = self.handles[at];
+                self.bytes[next] = self.bytes[at];
+                self.lens[next] = self.lens[at];
+            }
+            next += 1;
+        }
+        self.end = next;
+    }
+
+    /// The packet at a place, of which the caller takes care that it leaves the batch.
+    #[inline]
+    fn packet(&self, at: usize) -> Packet {
+        Packet {
+            handle: NonNull::new(self.handles[at]).expect("DPDK names packets by addresses"),
+            bytes: NonNull::new(self.bytes[at]).expect("a packet has memory"),
+            len: self.lens[at],
+        }
+    }
+
+    /// Makes an empty batch one with room for [`BATCH`] packets again.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
         (self.first, self.end) = (0, 0);
     }
 }
@@ -197,24 +261,24 @@ impl Batch {
 pub(crate) struct RxQueue(&'static Opened);
 
 impl RxQueue {
-    /// Fills an empty batch with packets that have come, at most `most`.
+    /// Adds packets that have come, at most `most`, as far as there is room. Returns their number.
     #[inline]
-    pub(crate) fn receive(&mut self, batch: &mut Batch, most: usize) {
-        debug_assert_eq!(batch.len(), 0, "its packets would be lost");
-        batch.clear();
-        let most = u32::try_from(most.min(BATCH)).expect("32");
+    pub(crate) fn receive(&mut self, batch: &mut Batch, most: usize) -> usize {
+        let at = batch.end;
+        let most = u32::try_from(most.min(BATCH - at)).expect("32");
         // SAFETY: the device is open, the arrays have room for `most` packets, and only this value
         // receives.
         let count = unsafe {
             (self.0.functions.receive)(
                 self.0.facts.port,
-                batch.handles.as_mut_ptr(),
-                batch.bytes.as_mut_ptr(),
-                batch.lens.as_mut_ptr(),
+                batch.handles[at..].as_mut_ptr(),
+                batch.bytes[at..].as_mut_ptr(),
+                batch.lens[at..].as_mut_ptr(),
                 most,
             )
         };
-        batch.end = count as usize;
+        batch.end += count as usize;
+        count as usize
     }
 
     /// Packets that the device had to drop.
@@ -246,12 +310,10 @@ impl TxQueue {
         batch.first += sent as usize;
     }
 
-    /// Makes the device give back what it has sent, if it can be asked.
+    /// Makes the device give back what it has sent. Without effect if it cannot be asked.
     pub(crate) fn ask(&mut self) {
-        if self.0.facts.answers != 0 {
-            // SAFETY: the device is open.
-            unsafe { (self.0.functions.ask)(self.0.facts.port) };
-        }
+        // SAFETY: the device is open.
+        unsafe { (self.0.functions.ask)(self.0.facts.port) };
     }
 }
 

@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// The version of the functions below.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The wish that [`Functions::open`] gets: `struct dunlin_dpdk_wish`.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Facts {
     /// Bytes of the longest frame.
     pub(crate) room: u32,
     pub(crate) rx_descriptors: u32,
+    /// Descriptor that becomes readable when a packet comes during [`Functions::listen`]; -1: none.
+    pub(crate) bell: c_int,
     pub(crate) port: u16,
     /// Bytes of the longest IP packet.
     pub(crate) mtu: u16,
@@ -102,6 +104,8 @@ functions! {
     free = c"dunlin_dpdk_free"(*const *mut c_void, u32);
     /// Makes a device give back packets that it has sent.
     ask = c"dunlin_dpdk_ask"(u16);
+    /// Makes the bell of a device ring when a packet comes (1), or no more (0).
+    listen = c"dunlin_dpdk_listen"(u16, c_int, c_int);
     /// Packets that a device had to drop.
     missed = c"dunlin_dpdk_missed"(u16) -> u64;
     /// Empty packets in a pool.

@@ -10,6 +10,8 @@
 //! Packets are copied into and out of the device's pool, so a burst is done when it returns (rule
 //! S12). Unsafe code stands in `ffi`, `eal`, `device` and `transmit`.
 
+mod auto;
+mod bare;
 mod connect;
 mod device;
 mod eal;
@@ -21,11 +23,15 @@ mod neighbours;
 mod open;
 mod port;
 mod receive;
+mod seats;
 mod site;
+mod sleep;
 mod tally;
 mod transmit;
 mod ways;
 
+pub use auto::{AutoDpdk, AutoOptions, open_auto};
+pub use bare::Bare;
 pub use open::{Dpdk, Options};
 pub use receive::DpdkRx;
 pub use site::Site;

@@ -8,7 +8,7 @@ use dunlin_core::transport::{Halves, Limits, Transport};
 use dunlin_packet::MAX_HEADER;
 use dunlin_transport::udp::{self, Book};
 
-use crate::device;
+use crate::device::{self, Parts};
 use crate::eal;
 use crate::ffi::Wish;
 use crate::keeper;
@@ -51,7 +51,7 @@ impl Dpdk {
     /// without `libdunlin_dpdk.so`; `OutOfMemory` without huge pages; `AddrInUse` if the port is
     /// taken; otherwise DPDK's words.
     pub fn open(options: &Options) -> io::Result<Halves<DpdkRx, DpdkTx>> {
-        let site = options.device.parse().map_err(invalid)?;
+        let site = site_of(&options.device)?;
         let port = port_of(&site)?;
         let seat = Arc::new(port.seat(options.udp.port)?);
         let home = *seat.inbox.home();
@@ -85,6 +85,19 @@ fn port_of(site: &Site) -> io::Result<&'static Port> {
             "the device is open with other settings: {its:?}, not {site:?}"
         )));
     }
+    let port: &'static Port = Box::leak(Box::new(Port::new(site.clone(), device_of(site)?)));
+    keeper::keep(port);
+    ports.push(port);
+    Ok(port)
+}
+
+/// Reads a site.
+pub(crate) fn site_of(device: &str) -> io::Result<Site> {
+    device.parse().map_err(invalid)
+}
+
+/// Opens the device of a site, after DPDK if this is the first.
+pub(crate) fn device_of(site: &Site) -> io::Result<Parts> {
     let wish = Wish {
         packets: site.packets,
         descriptors: DESCRIPTORS,
@@ -93,11 +106,7 @@ fn port_of(site: &Site) -> io::Result<&'static Port> {
         groups: u8::from(site.ip.is_ipv6()),
     };
     let functions = eal::start(&site.arguments, keeper::run)?;
-    let parts = device::open(functions, &site.device, wish)?;
-    let port: &'static Port = Box::leak(Box::new(Port::new(site.clone(), parts)));
-    keeper::keep(port);
-    ports.push(port);
-    Ok(port)
+    device::open(functions, &site.device, wish)
 }
 
 fn invalid(what: String) -> io::Error {

@@ -5,12 +5,12 @@
 //! steers packets to queues by port yet, so there is one queue.
 //!
 //! Invariants: a thread that holds the lock of `receiving` may take the others, and one that holds
-//! another takes none; each is held for a burst at most. An endpoint is in `endpoints` from its
-//! opening to its drop. Called by `receive`, `transmit`, `connect` and `keeper`.
+//! another takes none; each is held for a burst at most. Called by `receive`, `transmit`, `connect`
+//! and `keeper`.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -20,14 +20,13 @@ use dunlin_packet::{Home, Mac, Refused, Written, parse, port_of};
 use crate::device::{BATCH, Batch, Packet, Parts, Pool, RxQueue, TxQueue};
 use crate::inbox::{Arrived, Inbox, Payload, Room};
 use crate::neighbours::{Hold, Neighbours};
+use crate::seats::Seats;
 use crate::site::Site;
-use crate::tally::Tally;
+use crate::sleep::Sleepers;
+use crate::tally::{NAMES, Tally};
 
 /// Most bursts that a thread receives for other endpoints at once.
 const MOST_BURSTS: usize = 8;
-
-/// Ports from which those of endpoints are chosen (RFC 6335).
-const FIRST_PORT: u16 = 49_152;
 
 /// A device that endpoints share.
 #[derive(Debug)]
@@ -39,20 +38,21 @@ pub(crate) struct Port {
     mtu: u16,
     rx_descriptors: u32,
     bytes_per_second: u64,
-    receiving: Mutex<(RxQueue, Batch)>,
+    /// Whether it can be asked for packets that it has sent.
+    answers: bool,
+    receiving: Mutex<RxQueue>,
     sending: Mutex<TxQueue>,
     neighbours: Mutex<Neighbours<Packet>>,
     /// Empty packets for questions and answers while the pool has none.
     reserve: Mutex<Batch>,
     /// Number of changes of neighbours' addresses.
     changes: AtomicU32,
-    endpoints: Mutex<BTreeMap<u16, Arc<Inbox>>>,
-    /// The room of their inboxes.
+    seats: Seats,
+    /// The room of the endpoints' inboxes.
     room: Arc<Room>,
-    /// The offset of the port to choose next.
-    next_port: AtomicU32,
     /// Whether an endpoint has received since the keeper last looked.
     is_polled: AtomicBool,
+    sleepers: Sleepers,
     tally: Tally,
 }
 
@@ -71,6 +71,7 @@ impl Port {
             rx,
             tx,
             pool,
+            bell,
             facts,
         } = parts;
         let mut reserve = Batch::default();
@@ -85,15 +86,16 @@ impl Port {
             mtu: facts.mtu,
             rx_descriptors: facts.rx_descriptors,
             bytes_per_second: facts.bytes_per_second,
-            receiving: Mutex::new((rx, Batch::default())),
+            answers: facts.answers != 0,
+            receiving: Mutex::new(rx),
             sending: Mutex::new(tx),
             neighbours: Mutex::new(Neighbours::new(site.most_held())),
             reserve: Mutex::new(reserve),
             changes: AtomicU32::new(0),
-            endpoints: Mutex::default(),
+            seats: Seats::new(),
             room: Arc::new(Room::new(site.most_in_inboxes())),
-            next_port: AtomicU32::new(std::process::id().wrapping_mul(251)),
             is_polled: AtomicBool::new(false),
+            sleepers: Sleepers::new(bell),
             tally: Tally::default(),
             site,
         }
@@ -131,76 +133,60 @@ impl Port {
     /// `AddrInUse` if another endpoint has it, or all are taken; `InvalidInput` if the pool is too
     /// small for another endpoint.
     pub(crate) fn seat(&'static self, wanted: u16) -> io::Result<Seat> {
-        let mut endpoints = lock(&self.endpoints);
-        let count = u32::try_from(endpoints.len() + 1).expect("below 65 536");
-        self.site
-            .check_pool(self.rx_descriptors, count)
-            .map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
-        let is_free = |port: &u16| !endpoints.contains_key(port);
-        let number = match wanted {
-            0 => self.free_ports().find(is_free),
-            wanted => Some(wanted).filter(is_free),
-        };
-        let number = number.ok_or_else(|| {
-            let what = format!("port {wanted} of {} is in use", self.site.ip);
-            io::Error::new(io::ErrorKind::AddrInUse, what)
+        let inbox = self.seats.take(wanted, |number, count| {
+            self.site
+                .check_pool(self.rx_descriptors, count)
+                .map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
+            let home = Home {
+                address: SocketAddr::new(self.site.ip, number),
+                ..self.home
+            };
+            Inbox::new(home, self.rx_descriptors as usize, self.room.clone())
+        });
+        let inbox = inbox.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                let what = format!("port {wanted} of {} is in use", self.site.ip);
+                io::Error::new(io::ErrorKind::AddrInUse, what)
+            }
+            _ => error,
         })?;
-        let home = Home {
-            address: SocketAddr::new(self.site.ip, number),
-            ..self.home
-        };
-        let inbox = Arc::new(Inbox::new(
-            home,
-            self.rx_descriptors as usize,
-            self.room.clone(),
-        )?);
-        endpoints.insert(number, inbox.clone());
         Ok(Seat { port: self, inbox })
     }
 
-    /// The ports to choose from. Each choice begins after the last, and the first differs between
-    /// processes, so that packets for an endpoint that has gone seldom reach another.
-    fn free_ports(&self) -> impl Iterator<Item = u16> {
-        let count = u32::from(u16::MAX - FIRST_PORT) + 1;
-        let first = self.next_port.fetch_add(1, Ordering::Relaxed);
-        (0..count).map(move |at| {
-            let offset = first.wrapping_add(at) % count;
-            FIRST_PORT + u16::try_from(offset).expect("below 16 384")
-        })
-    }
-
-    /// Receives up to `most` packets. `show` gets those for `own`; the others go to their inboxes.
-    /// Does nothing if another thread is receiving.
+    /// Adds received packets for `own` to a batch, as far as it has room. `show` gets the payload
+    /// of each with its number. The packets of others go to their inboxes. Does nothing if another
+    /// thread is receiving.
     #[inline]
-    pub(crate) fn look(&self, own: &Home, most: usize, mut show: impl FnMut(Arrived)) -> Looked {
-        let mut receiving = match self.receiving.try_lock() {
-            Ok(receiving) => receiving,
+    pub(crate) fn receive(
+        &self,
+        own: &Home,
+        batch: &mut Batch,
+        mut show: impl FnMut(usize, Payload),
+    ) -> Looked {
+        let mut rx = match self.receiving.try_lock() {
+            Ok(rx) => rx,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Looked::default(),
         };
-        let (rx, batch) = &mut *receiving;
-        rx.receive(batch, most);
-        let mut looked = Looked {
-            packets: batch.len(),
-            corrupt: 0,
-        };
-        while let Some(packet) = batch.take() {
-            match payload_of(&packet, own) {
-                Ok(payload) => show(Arrived { packet, payload }),
-                Err(why) => looked.corrupt += u64::from(self.on_other(packet, why)),
-            }
-        }
-        looked
+        let before = batch.len();
+        let packets = rx.receive(batch, BATCH);
+        let mut corrupt = 0;
+        batch.sift(
+            before,
+            |at, bytes| payload_of(bytes, own).map(|payload| show(at, payload)),
+            |packet, why| corrupt += u64::from(self.on_other(packet, why)),
+        );
+        Looked { packets, corrupt }
     }
 
     /// Receives for the inboxes alone, until the device has no more packets, or for a few bursts.
     /// True if there were any.
     pub(crate) fn look_for_all(&self) -> bool {
+        let mut batch = Batch::default();
         for burst in 0..MOST_BURSTS {
-            let looked = self.look(&self.home, BATCH, |arrived| {
-                // No packet has port 0.
-                self.pool.free_one(arrived.packet);
-            });
+            let looked = self.receive(&self.home, &mut batch, |_, _| {});
+            // No endpoint has port 0.
+            self.pool.free(&mut batch);
             if looked.packets < BATCH {
                 return burst > 0 || looked.packets > 0;
             }
@@ -216,9 +202,21 @@ impl Port {
         }
     }
 
-    /// Notes that an endpoint will sleep: the keeper looks soon, unless another endpoint receives.
+    /// The descriptor of the device's interrupts; `None` if it has none.
+    pub(crate) fn bell(&self) -> Option<RawFd> {
+        self.sleepers.fd()
+    }
+
+    /// Notes that an endpoint will sleep: the device rings, or the keeper looks soon, unless
+    /// another endpoint receives. The caller looks for packets after this.
     pub(crate) fn on_sleep(&self) {
+        self.sleepers.on_sleep(self.seats.count());
         self.is_polled.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that an endpoint no longer sleeps.
+    pub(crate) fn on_wake(&self) {
+        self.sleepers.on_wake();
     }
 
     /// Does what is due. True if the device is in use: an endpoint polls it, packets came, or a
@@ -269,10 +267,10 @@ impl Port {
     /// Gives a packet to the endpoint to which it was sent; one that is refused is free again.
     fn hand_on(&self, packet: Packet) -> Result<(), Refused> {
         let found = port_of(packet.bytes(), &self.home).and_then(|number| {
-            let Some(inbox) = self.inbox_of(number) else {
+            let Some(inbox) = self.seats.find(number) else {
                 return Ok(None);
             };
-            let payload = payload_of(&packet, inbox.home())?;
+            let payload = payload_of(packet.bytes(), inbox.home())?;
             Ok(Some((inbox, payload)))
         });
         match found {
@@ -289,11 +287,6 @@ impl Port {
                 Err(why)
             }
         }
-    }
-
-    /// The inbox of the endpoint at this port.
-    fn inbox_of(&self, number: u16) -> Option<Arc<Inbox>> {
-        lock(&self.endpoints).get(&number).cloned()
     }
 
     /// Drops a packet for a port at which no endpoint is.
@@ -386,7 +379,9 @@ impl Port {
 
     /// Makes the device give back what it has sent.
     pub(crate) fn settle(&self) {
-        lock(&self.sending).ask();
+        if self.answers {
+            lock(&self.sending).ask();
+        }
     }
 
     /// Adds one use of a neighbour, and asks for it if it is new.
@@ -433,28 +428,26 @@ impl Port {
     /// Gives a packet to an endpoint of this device. One that is lost is counted where it would be
     /// if it came over the link.
     pub(crate) fn deliver(&self, number: u16, arrived: Arrived) {
-        match self.inbox_of(number) {
+        match self.seats.find(number) {
             Some(inbox) => inbox.give(arrived, &self.pool),
             None => self.drop_unknown(arrived.packet),
         }
     }
 
-    /// Counters of the device: packets that it dropped, and those that no endpoint got, by cause.
-    pub(crate) fn details(&self) -> Vec<(&'static str, u64)> {
-        let missed = lock(&self.receiving).0.missed();
-        let mut details = vec![
-            ("rx_device_missed", missed),
-            ("pool_empty", u64::from(self.pool.empty())),
-        ];
-        details.extend(self.tally.named());
-        details
+    /// Shows the counters of the device with their names: packets that it dropped, and those that
+    /// no endpoint got, by cause.
+    pub(crate) fn show_counters(&self, show: &mut dyn FnMut(&'static str, u64)) {
+        let missed = lock(&self.receiving).missed();
+        for (name, count) in NAMES.into_iter().zip(self.tally.counts(missed)) {
+            show(name, count);
+        }
     }
 }
 
 /// The payload of a packet for `home`.
 #[inline]
-fn payload_of(packet: &Packet, home: &Home) -> Result<Payload, Refused> {
-    let found = parse(packet.bytes(), home)?;
+fn payload_of(packet: &[u8], home: &Home) -> Result<Payload, Refused> {
+    let found = parse(packet, home)?;
     // No device without a network has only the sum of the pseudo header.
     if found.sum == Written::Partial {
         return Err(Refused::Sum);
@@ -476,7 +469,7 @@ pub(crate) struct Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let number = self.inbox.home().address.port();
-        lock(&self.port.endpoints).remove(&number);
+        self.port.seats.leave(number);
         // A thread that found the inbox before may still add a packet, which goes with the inbox.
         self.inbox.close(&self.port.pool());
     }

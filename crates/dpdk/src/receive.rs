@@ -21,6 +21,8 @@ pub struct DpdkRx {
     home: Home,
     shown: Shown,
     corrupt: u64,
+    /// Whether the device counts this endpoint as asleep.
+    is_asleep: bool,
 }
 
 /// The packets of a burst.
@@ -33,11 +35,9 @@ struct Shown {
 }
 
 impl Shown {
-    /// Adds a packet. The batch must have room.
-    #[inline]
+    /// Adds a packet from the inbox. The batch must have room.
     fn add(&mut self, arrived: Arrived) {
         self.payloads[self.batch.len()] = arrived.payload;
-        self.packets += 1;
         self.bytes += arrived.payload.len as u64;
         self.batch.push(arrived.packet);
     }
@@ -62,6 +62,7 @@ impl DpdkRx {
                 bytes: 0,
             },
             corrupt: 0,
+            is_asleep: false,
         }
     }
 
@@ -73,7 +74,27 @@ impl DpdkRx {
     /// Counters of the device, which all of its endpoints share: packets that no endpoint got, by
     /// cause, and the empty packets of its pool.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
-        self.port().details()
+        let mut details = vec![("pool_empty", u64::from(self.port().pool().empty()))];
+        self.port()
+            .show_counters(&mut |name, count| details.push((name, count)));
+        details
+    }
+
+    /// Notes that the endpoint will sleep.
+    pub(crate) fn sleep(&mut self) {
+        if !self.is_asleep {
+            self.is_asleep = true;
+            self.port().on_sleep();
+        }
+    }
+
+    /// Notes that the endpoint is awake.
+    pub(crate) fn wake(&mut self) {
+        self.seat.inbox.wake();
+        if self.is_asleep {
+            self.is_asleep = false;
+            self.port().on_wake();
+        }
     }
 
     pub(crate) fn seat(&self) -> &Seat {
@@ -107,13 +128,18 @@ impl Rx for DpdkRx {
             shown.add(arrived);
             !shown.batch.is_full()
         });
-        let room = RX_BURST - shown.batch.len();
-        if room > 0 {
+        if !shown.batch.is_full() {
             port.on_poll();
-            let looked = port.look(&self.home, room, |arrived| shown.add(arrived));
+            let (payloads, bytes) = (&mut shown.payloads, &mut shown.bytes);
+            let looked = port.receive(&self.home, &mut shown.batch, |at, payload| {
+                payloads[at] = payload;
+                *bytes += payload.len as u64;
+            });
             self.corrupt += looked.corrupt;
         }
-        self.shown.batch.len()
+        let count = shown.batch.len();
+        shown.packets += count as u64;
+        count
     }
 
     #[inline]
@@ -129,6 +155,7 @@ impl Rx for DpdkRx {
 
 impl Drop for DpdkRx {
     fn drop(&mut self) {
+        self.wake();
         self.seat.port.pool().free(&mut self.shown.batch);
     }
 }

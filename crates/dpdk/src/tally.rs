@@ -4,6 +4,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dunlin_packet::{REFUSALS, Refused};
 
+/// Names of the counters that this file owns alone.
+const OWN: [&str; 4] = [
+    "rx_unknown_port",
+    "rx_neighbours",
+    "tx_unanswered",
+    "tx_neighbours_unsent",
+];
+
+/// The name of the packets that the device dropped.
+const MISSED: &str = "rx_device_missed";
+
+/// The names of all counters of a device.
+pub(crate) const NAMES: [&str; 1 + OWN.len() + REFUSALS.len()] = {
+    let mut names = [MISSED; 1 + OWN.len() + REFUSALS.len()];
+    let mut at = 0;
+    while at < OWN.len() {
+        names[1 + at] = OWN[at];
+        at += 1;
+    }
+    while at < OWN.len() + REFUSALS.len() {
+        names[1 + at] = REFUSALS[at - OWN.len()];
+        at += 1;
+    }
+    names
+};
+
 /// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -44,17 +70,17 @@ impl Tally {
         add(&self.unsent, count);
     }
 
-    /// The counters with their names.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// The counters in the order of [`NAMES`]. `missed`: packets that the device had to drop.
+    pub(crate) fn counts(&self, missed: u64) -> impl Iterator<Item = u64> {
         let own = [
-            ("rx_unknown_port", &self.unknown_port),
-            ("rx_neighbours", &self.neighbours),
-            ("tx_unanswered", &self.unanswered),
-            ("tx_neighbours_unsent", &self.unsent),
+            &self.unknown_port,
+            &self.neighbours,
+            &self.unanswered,
+            &self.unsent,
         ];
-        let refused = REFUSALS.into_iter().zip(&self.refused);
-        let all = own.into_iter().chain(refused);
-        all.map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+        let all = own.into_iter().chain(&self.refused);
+        let counts = all.map(|count| count.load(Ordering::Relaxed));
+        std::iter::once(missed).chain(counts)
     }
 }
 

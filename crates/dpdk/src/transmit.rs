@@ -4,16 +4,18 @@
 //! A datagram to an endpoint of the same device goes to its inbox. One whose neighbour has not
 //! answered yet waits for that in `neighbours`. Called by the event loop, and by `connect`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use dunlin_core::transport::{LANE_PACKET, Lane, Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{LANE_PACKET, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
 use dunlin_core::{Nanos, Scheme};
-use dunlin_msgbuf::{BufRef, regions};
+use dunlin_msgbuf::BufRef;
 use dunlin_packet::Sum;
 use dunlin_transport::counters::Counters;
+use dunlin_transport::lent::data_of;
 use dunlin_transport::udp::Book;
 
-use crate::device::{BATCH, Batch};
+use crate::device::{BATCH, Batch, Packet};
 use crate::inbox::{Arrived, Payload};
 use crate::port::{Port, Seat};
 use crate::site::Hop;
@@ -27,8 +29,6 @@ pub struct DpdkTx {
     /// Places of ways with an open datagram, each once.
     filling: Vec<usize>,
     leaving: Leaving,
-    /// Longest datagram.
-    longest: u32,
     given: TxSeq,
     line_rate: u64,
     base_rtt: Nanos,
@@ -37,12 +37,15 @@ pub struct DpdkTx {
 /// Datagrams on their way to the device.
 #[derive(Debug)]
 struct Leaving {
-    seat: Arc<Seat>,
+    port: &'static Port,
+    /// The endpoint's place, which it has as long as it sends.
+    _seat: Arc<Seat>,
     /// Empty packets.
     spare: Batch,
-    /// Complete datagrams, and the packets and bytes of each.
+    /// Complete datagrams, and the packets and bytes of each and of all.
     ready: Batch,
     loads: [(u32, u32); BATCH],
+    load: (u32, u32),
     /// Whether the device got any since it was last asked.
     is_owed: bool,
     counters: Counters,
@@ -58,17 +61,18 @@ impl DpdkTx {
     ) -> Self {
         Self {
             book,
-            ways: Ways::new(*seat.inbox.home()),
+            ways: Ways::new(*seat.inbox.home(), longest),
             filling: Vec::with_capacity(BATCH),
             leaving: Leaving {
-                seat,
+                port: seat.port,
+                _seat: seat,
                 spare: Batch::default(),
                 ready: Batch::default(),
                 loads: [(0, 0); BATCH],
+                load: (0, 0),
                 is_owed: false,
                 counters: Counters::default(),
             },
-            longest,
             given: TxSeq(0),
             line_rate,
             base_rtt,
@@ -82,7 +86,7 @@ impl DpdkTx {
 
     /// Finds the way to a peer that the book has. False if no way leads there.
     pub(crate) fn add_way(&mut self, peer: PeerId) -> bool {
-        let port = self.leaving.seat.port;
+        let port = self.leaving.port;
         let Some(reach) = self.book.reach(peer) else {
             return false;
         };
@@ -96,19 +100,19 @@ impl DpdkTx {
     /// Forgets the way to a peer that the book no longer has.
     pub(crate) fn forget_gone(&mut self, peer: PeerId) {
         if self.book.reach(peer).is_none() {
-            self.ways.remove(peer, self.leaving.seat.port);
+            self.ways.remove(peer, self.leaving.port);
         }
     }
 
-    /// Adds a packet to the datagram of its peer.
+    /// Adds a packet to the datagram of its peer, or sends it in one of its own.
     #[inline]
     fn add(&mut self, peer: PeerId, inline: Option<&[u8]>, data: BufRef) {
         let leaving = &mut self.leaving;
-        let Some(way) = self.ways.get(peer, leaving.seat.port) else {
+        let Some(way) = self.ways.get(peer) else {
             leaving.counters.tx_dropped_peer += 1;
             return;
         };
-        let most = way.reach.packet.min(self.longest) as usize;
+        let most = way.most;
         let inline = inline.filter(|it| (1..=most).contains(&(it.len() + data.len())));
         let Some(inline) = inline else {
             leaving.counters.tx_dropped_size += 1;
@@ -119,11 +123,38 @@ impl DpdkTx {
             leaving.counters.tx_dropped_stale += 1;
             return;
         };
+        if way.is_alone {
+            return leaving.send_alone(way, inline, data);
+        }
         let was_open = way.open.is_some();
-        leaving.append(way, inline, data, self.longest);
+        leaving.append(way, inline, data);
         if !was_open && way.open.is_some() {
             self.filling.push(way.reach.place);
         }
+    }
+
+    #[inline]
+    fn add_all(&mut self, items: &[TxItem]) {
+        for item in items {
+            let inline = item.inline.get(..item.inline_len as usize);
+            self.add(item.peer, inline, item.data);
+        }
+    }
+
+    /// Sends these packets of a lane, and the items after them.
+    #[inline]
+    pub(crate) fn send_staged(
+        &mut self,
+        lane: &Lane,
+        packets: &[LanePacket],
+        items: &[TxItem],
+    ) -> TxSeq {
+        self.ways.refresh(self.leaving.port);
+        for packet in packets {
+            self.add(packet.peer(), Some(lane.bytes(*packet)), BufRef::EMPTY);
+        }
+        self.add_all(items);
+        self.finish(packets.len() + items.len())
     }
 
     /// Sends all datagrams.
@@ -141,14 +172,33 @@ impl DpdkTx {
 }
 
 impl Leaving {
+    /// Puts a packet into a datagram of its own, which is complete.
+    #[inline]
+    fn send_alone(&mut self, way: &mut Way, inline: &[u8], data: &[u8]) {
+        let len = inline.len() + data.len();
+        let stamp = way.stamp(len);
+        let Some(mut packet) = self.empty() else {
+            self.counters.tx_dropped_full += 1;
+            return;
+        };
+        let (frame, start) = (packet.bytes_mut(), stamp.bytes());
+        stamp.begin(frame);
+        let (head, tail) = frame[start..start + len].split_at_mut(inline.len());
+        let mut sum = Sum::default();
+        sum.copy(inline, head);
+        if !data.is_empty() {
+            sum.copy(data, tail);
+        }
+        stamp.finish(frame, sum);
+        packet.truncate(start + len);
+        self.push(packet, 1, u32::try_from(len).expect("it fits a datagram"));
+    }
+
     /// Adds a packet to the open datagram of a way, or to a new one.
     #[inline]
-    fn append(&mut self, way: &mut Way, inline: &[u8], data: &[u8], longest: u32) {
+    fn append(&mut self, way: &mut Way, inline: &[u8], data: &[u8]) {
         let len = u32::try_from(inline.len() + data.len()).expect("it fits a datagram");
-        let limit = match way.reach.pack {
-            true => way.reach.datagram.min(longest),
-            false => 0,
-        };
+        let limit = way.limit;
         if way.open.as_ref().is_some_and(|it| it.payload + len > limit) {
             self.close(way);
         }
@@ -160,9 +210,9 @@ impl Leaving {
             return;
         };
         for part in [inline, data] {
-            open.packet.bytes_mut()[open.at..open.at + part.len()].copy_from_slice(part);
-            open.at += part.len();
-            open.sum.add(part);
+            let end = open.at + part.len();
+            open.sum.copy(part, &mut open.packet.bytes_mut()[open.at..end]);
+            open.at = end;
         }
         open.payload += len;
         open.packets += 1;
@@ -171,16 +221,22 @@ impl Leaving {
     /// An empty datagram; `None` if the pool has none.
     #[inline]
     fn open(&mut self, at: usize) -> Option<Open> {
-        if self.spare.len() == 0 {
-            self.seat.port.pool().take(&mut self.spare);
-        }
         Some(Open {
-            packet: self.spare.take()?,
+            packet: self.empty()?,
             at,
             sum: Sum::default(),
             packets: 0,
             payload: 0,
         })
+    }
+
+    /// An empty packet; `None` if the pool has none.
+    #[inline]
+    fn empty(&mut self) -> Option<Packet> {
+        if self.spare.len() == 0 {
+            self.port.pool().take(&mut self.spare);
+        }
+        self.spare.take()
     }
 
     /// Completes the open datagram of a way, if it has one.
@@ -199,11 +255,19 @@ impl Leaving {
         if !way.is_known {
             return self.hold(way.hop, open);
         }
+        self.push(open.packet, packets, payload);
+    }
+
+    /// Adds a complete datagram to those that leave next.
+    #[inline]
+    fn push(&mut self, datagram: Packet, packets: u32, bytes: u32) {
         if self.ready.is_full() {
             self.send();
         }
-        self.loads[self.ready.len()] = (packets, payload);
-        self.ready.push(open.packet);
+        self.loads[self.ready.len()] = (packets, bytes);
+        self.load.0 += packets;
+        self.load.1 += bytes;
+        self.ready.push(datagram);
     }
 
     /// Gives a datagram to an endpoint of the same device.
@@ -219,7 +283,7 @@ impl Leaving {
             payload,
         };
         let number = way.reach.address.port();
-        self.port().deliver(number, arrived);
+        self.port.deliver(number, arrived);
         self.count(true, packets, bytes);
     }
 
@@ -228,7 +292,7 @@ impl Leaving {
     fn hold(&mut self, hop: Hop, open: Open) {
         let (packets, bytes) = (open.packets, open.payload);
         if let Hop::Neighbour(ip) = hop {
-            let is_held = self.port().hold(ip, open.packet);
+            let is_held = self.port.hold(ip, open.packet);
             self.count(is_held, packets, bytes);
         }
     }
@@ -240,15 +304,22 @@ impl Leaving {
         if count == 0 {
             return;
         }
-        let dropped = self.seat.port.send(&mut self.ready);
+        let dropped = self.port.send(&mut self.ready);
         self.is_owed = true;
-        for (at, (packets, bytes)) in self.loads[..count].iter().copied().enumerate() {
-            if at < count - dropped {
-                self.counters.tx_packets += u64::from(packets);
-                self.counters.tx_bytes += u64::from(bytes);
-            } else {
-                self.counters.tx_dropped_full += u64::from(packets);
-            }
+        let (packets, bytes) = std::mem::take(&mut self.load);
+        self.count(true, packets, bytes);
+        if dropped > 0 {
+            self.on_dropped(count - dropped..count);
+        }
+    }
+
+    /// Notes that the device did not take some of the datagrams that were counted.
+    #[cold]
+    fn on_dropped(&mut self, places: Range<usize>) {
+        for (packets, bytes) in &self.loads[places] {
+            self.counters.tx_packets -= u64::from(*packets);
+            self.counters.tx_bytes -= u64::from(*bytes);
+            self.counters.tx_dropped_full += u64::from(*packets);
         }
     }
 
@@ -260,19 +331,13 @@ impl Leaving {
             self.counters.tx_dropped_full += u64::from(packets);
         }
     }
-
-    fn port(&self) -> &'static Port {
-        self.seat.port
-    }
 }
 
 impl Tx for DpdkTx {
     #[inline]
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
-        for item in items {
-            let inline = item.inline.get(..item.inline_len as usize);
-            self.add(item.peer, inline, item.data);
-        }
+        self.ways.refresh(self.leaving.port);
+        self.add_all(items);
         self.finish(items.len())
     }
 
@@ -287,14 +352,7 @@ impl Tx for DpdkTx {
 
     #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        for packet in lane.packets() {
-            self.add(packet.peer(), Some(lane.bytes(*packet)), BufRef::EMPTY);
-        }
-        for item in items {
-            let inline = item.inline.get(..item.inline_len as usize);
-            self.add(item.peer, inline, item.data);
-        }
-        self.finish(lane.packets().len() + items.len())
+        self.send_staged(lane, lane.packets(), items)
     }
 
     fn path(&self, peer: PeerId) -> Option<Path> {
@@ -309,7 +367,7 @@ impl Tx for DpdkTx {
     fn settle(&mut self) {
         if self.leaving.is_owed {
             self.leaving.is_owed = false;
-            self.leaving.port().settle();
+            self.leaving.port.settle();
         }
     }
 
@@ -318,25 +376,8 @@ impl Tx for DpdkTx {
 
 impl Drop for DpdkTx {
     fn drop(&mut self) {
-        let port = self.leaving.seat.port;
+        let port = self.leaving.port;
         self.ways.clear(port);
         port.pool().free(&mut self.leaving.spare);
     }
-}
-
-/// The data bytes of a packet; `None` if the msgbuf was revoked.
-///
-/// # Safety
-/// The caller sends for the endpoint that owns the msgbuf, and uses the bytes only until the
-/// endpoint learns from `done` that it may change them.
-#[inline]
-unsafe fn data_of<'a>(data: BufRef) -> Option<&'a [u8]> {
-    if data.is_empty() {
-        return Some(&[]);
-    }
-    // SAFETY: the region lives at least as long as the endpoint that owns its msgbuf.
-    let at = unsafe { regions::resolve(data) }?;
-    // SAFETY: `resolve` vouches for `data.len()` readable bytes until the msgbuf is revoked, which
-    // the caller excludes.
-    Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), data.len()) })
 }

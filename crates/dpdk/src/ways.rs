@@ -1,11 +1,11 @@
 //! The ways to peers: the headers with which their packets leave, and the datagram that is being
 //! filled for each.
 //!
-//! Invariants: a way to a neighbour has one use of it. A way whose `seen` is the port's number of
-//! changes has the header that the neighbour's address requires. Owned by `transmit`.
+//! Invariants: a way to a neighbour has one use of it. After [`Ways::refresh`], each way has the
+//! header that the neighbour's address requires. Owned by `transmit`.
 
 use dunlin_core::transport::PeerId;
-use dunlin_packet::{Header, Home, Mac, Sum};
+use dunlin_packet::{Header, Home, Mac, Stamp, Sum};
 use dunlin_transport::udp::{Reach, is_same, place_of};
 
 use crate::device::Packet;
@@ -22,10 +22,15 @@ pub(crate) struct Way {
     pub(crate) reach: Reach,
     pub(crate) hop: Hop,
     pub(crate) header: Header,
+    /// The headers of the last datagram that left with one packet.
+    stamp: Stamp,
+    /// Most bytes of a packet, and of a datagram with several; 0 if packets do not share datagrams.
+    pub(crate) most: usize,
+    pub(crate) limit: u32,
     /// Whether the header has the address of the neighbour.
     pub(crate) is_known: bool,
-    /// The number of changes of neighbours' addresses that the header follows.
-    seen: u32,
+    /// Whether each packet leaves at once, in a datagram of its own.
+    pub(crate) is_alone: bool,
     pub(crate) open: Option<Open>,
 }
 
@@ -47,21 +52,27 @@ pub(crate) struct Ways {
     /// The way to each peer, at the peer's place.
     ways: Vec<Option<Way>>,
     home: Home,
+    /// Longest datagram.
+    longest: u32,
+    /// The number of changes of neighbours' addresses that the headers follow.
+    seen: u32,
 }
 
 impl Ways {
-    /// No ways yet, from this address.
-    pub(crate) fn new(home: Home) -> Self {
+    /// No ways yet, from this address, for datagrams of up to `longest` bytes.
+    pub(crate) fn new(home: Home, longest: u32) -> Self {
         Self {
             ways: Vec::new(),
             home,
+            longest,
+            seen: 0,
         }
     }
 
     /// Adds the way to a peer, unless there is one.
     pub(crate) fn add(&mut self, peer: PeerId, reach: Reach, hop: Hop, port: &Port) {
         let place = reach.place;
-        if self.way_mut(peer).is_some() {
+        if self.get(peer).is_some() {
             return;
         }
         self.forget(place, port);
@@ -71,13 +82,21 @@ impl Ways {
         if let Hop::Neighbour(ip) = hop {
             port.use_neighbour(ip);
         }
+        let header = Header::new(&self.home, reach.address, UNKNOWN);
+        let limit = match reach.pack {
+            true => reach.datagram.min(self.longest),
+            false => 0,
+        };
         let mut way = Way {
             peer,
             reach,
             hop,
-            header: Header::new(&self.home, reach.address, UNKNOWN),
+            stamp: header.stamp(0),
+            header,
+            most: reach.packet.min(self.longest) as usize,
+            limit,
             is_known: false,
-            seen: 0,
+            is_alone: false,
             open: None,
         };
         way.follow(&self.home, port);
@@ -86,7 +105,7 @@ impl Ways {
 
     /// Forgets the way to a peer.
     pub(crate) fn remove(&mut self, peer: PeerId, port: &Port) {
-        if self.way_mut(peer).is_some() {
+        if self.get(peer).is_some() {
             self.forget(place_of(peer), port);
         }
     }
@@ -96,17 +115,28 @@ impl Ways {
         (0..self.ways.len()).for_each(|place| self.forget(place, port));
     }
 
-    /// The way to a peer, with the headers that fit now.
+    /// Makes the headers fit the addresses that neighbours have now.
     #[inline]
-    pub(crate) fn get(&mut self, peer: PeerId, port: &Port) -> Option<&mut Way> {
-        let way = self.ways.get_mut(place_of(peer))?.as_mut()?;
-        if !is_same(way.peer, peer) {
-            return None;
+    pub(crate) fn refresh(&mut self, port: &Port) {
+        let changes = port.changes();
+        if changes != self.seen {
+            self.seen = changes;
+            self.follow(port);
         }
-        if way.seen != port.changes() {
+    }
+
+    #[cold]
+    fn follow(&mut self, port: &Port) {
+        for way in self.ways.iter_mut().flatten() {
             way.follow(&self.home, port);
         }
-        Some(way)
+    }
+
+    /// The way to a peer.
+    #[inline]
+    pub(crate) fn get(&mut self, peer: PeerId) -> Option<&mut Way> {
+        let way = self.ways.get_mut(place_of(peer))?.as_mut()?;
+        is_same(way.peer, peer).then_some(way)
     }
 
     /// The way at a place, if there is one.
@@ -121,23 +151,27 @@ impl Ways {
             port.leave_neighbour(ip);
         }
     }
-
-    fn way_mut(&mut self, peer: PeerId) -> Option<&mut Way> {
-        let way = self.at(place_of(peer))?;
-        is_same(way.peer, peer).then_some(way)
-    }
 }
 
 impl Way {
+    /// The headers of a datagram with `payload` bytes.
+    #[inline]
+    pub(crate) fn stamp(&mut self, payload: usize) -> &Stamp {
+        if self.stamp.payload() != payload {
+            self.stamp = self.header.stamp(payload);
+        }
+        &self.stamp
+    }
+
     /// Makes the header that fits the neighbour's address.
-    #[cold]
     fn follow(&mut self, home: &Home, port: &Port) {
-        self.seen = port.changes();
         let mac = match self.hop {
             Hop::Here => Some(home.mac),
             Hop::Neighbour(ip) => port.find(ip),
         };
         self.is_known = mac.is_some();
+        self.is_alone = self.is_known && self.limit == 0 && self.hop != Hop::Here;
         self.header = Header::new(home, self.reach.address, mac.unwrap_or(UNKNOWN));
+        self.stamp = self.header.stamp(0);
     }
 }

@@ -111,7 +111,7 @@ pub use dunlin_core::{
     SessionFn, SessionInfo, SessionOptions, Tag, Ticket, TimerFn, TimerToken,
 };
 #[cfg(feature = "dpdk")]
-pub use dunlin_dpdk::Dpdk;
+pub use dunlin_dpdk::{AutoDpdk, Dpdk};
 pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 #[doc(inline)]
 pub use dunlin_nexus::Rpc;
@@ -141,7 +141,10 @@ pub mod channel {
 /// Options of the transports.
 pub mod transport {
     #[cfg(feature = "dpdk")]
-    pub use dunlin_dpdk::{Options as DpdkOptions, Site as DpdkSite, library as dpdk_library};
+    pub use dunlin_dpdk::{
+        AutoOptions as AutoDpdkOptions, Options as DpdkOptions, Site as DpdkSite,
+        library as dpdk_library,
+    };
     pub use dunlin_transport::auto::Options as AutoOptions;
     pub use dunlin_transport::counters::Counters;
     pub use dunlin_transport::networks::{Networks, NoNetwork};

@@ -128,6 +128,24 @@ impl Open for dunlin_xdp::Xdp {
 }
 
 #[cfg(feature = "dpdk")]
+impl Open for dunlin_dpdk::AutoDpdk {
+    type Options = dunlin_dpdk::AutoOptions;
+    const LABEL: &'static str = "shm+dpdk";
+
+    /// The options lack the device, which has no default.
+    fn defaults(nexus: &Reach) -> dunlin_dpdk::AutoOptions {
+        dunlin_dpdk::AutoOptions {
+            shm: Shm::defaults(nexus),
+            dpdk: dunlin_dpdk::Dpdk::defaults(nexus),
+        }
+    }
+
+    fn open_halves(options: dunlin_dpdk::AutoOptions) -> Opened<Self> {
+        Ok(dunlin_dpdk::open_auto(&options)?)
+    }
+}
+
+#[cfg(feature = "dpdk")]
 impl Open for dunlin_dpdk::Dpdk {
     type Options = dunlin_dpdk::Options;
     const LABEL: &'static str = "dpdk";

@@ -83,6 +83,14 @@ impl Configurable for dunlin_xdp::Xdp {
 }
 
 #[cfg(feature = "dpdk")]
+impl Configurable for dunlin_dpdk::AutoDpdk {
+    fn configure(settings: &Settings, options: &mut dunlin_dpdk::AutoOptions) {
+        Shm::configure(settings, &mut options.shm);
+        dunlin_dpdk::Dpdk::configure(settings, &mut options.dpdk);
+    }
+}
+
+#[cfg(feature = "dpdk")]
 impl Configurable for dunlin_dpdk::Dpdk {
     fn configure(settings: &Settings, options: &mut dunlin_dpdk::Options) {
         let mut own = DpdkOptions::default();

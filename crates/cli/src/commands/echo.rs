@@ -27,6 +27,8 @@ pub(crate) enum Over {
     /// DPDK, without the kernel: the device and its address. `None`: as the option `dpdk.device`
     /// says.
     Dpdk(Option<String>),
+    /// Shared memory on one host, DPDK otherwise.
+    AutoDpdk(Option<String>),
 }
 
 /// An interface and a queue, as the flag names them.
@@ -46,6 +48,7 @@ impl Over {
             Self::Xdp(_) => "xdp",
             Self::AutoXdp(_) => "auto+xdp",
             Self::Dpdk(_) => "dpdk",
+            Self::AutoDpdk(_) => "auto+dpdk",
         }
     }
 
@@ -56,7 +59,11 @@ impl Over {
             Self::Udp => "--transport udp ",
             // A client with the default transport reaches these. Another host than the server's has
             // other names for its interfaces and devices.
-            Self::Auto | Self::Xdp(_) | Self::AutoXdp(_) | Self::Dpdk(_) => "",
+            Self::Auto
+            | Self::Xdp(_)
+            | Self::AutoXdp(_)
+            | Self::Dpdk(_)
+            | Self::AutoDpdk(_) => "",
         }
     }
 }
@@ -73,6 +80,9 @@ macro_rules! over {
                 $function::<dunlin::AutoXdp>($($argument),*)
             }
             $crate::commands::echo::Over::Dpdk(_) => $function::<dunlin::Dpdk>($($argument),*),
+            $crate::commands::echo::Over::AutoDpdk(_) => {
+                $function::<dunlin::AutoDpdk>($($argument),*)
+            }
         }
     };
 }
@@ -88,6 +98,7 @@ impl FromStr for Over {
             "shm" => return Ok(Self::Shm),
             "udp" => return Ok(Self::Udp),
             "dpdk" => return Ok(Self::Dpdk(None)),
+            "auto+dpdk" => return Ok(Self::AutoDpdk(None)),
             _ => {}
         }
         if let Some(place) = text.strip_prefix("xdp:") {
@@ -97,16 +108,25 @@ impl FromStr for Over {
             return place.parse().map(Self::AutoXdp);
         }
         if let Some(device) = text.strip_prefix("dpdk:") {
-            return device
-                .parse::<DpdkSite>()
-                .map(|_| Self::Dpdk(Some(device.to_owned())));
+            return checked(device).map(Self::Dpdk);
+        }
+        if let Some(device) = text.strip_prefix("auto+dpdk:") {
+            return checked(device).map(Self::AutoDpdk);
         }
         Err(
             "use auto, shm, udp, xdp:INTERFACE[:QUEUE], such as xdp:eth0, \
-             auto+xdp:INTERFACE[:QUEUE], or dpdk[:DEVICE;ip=ADDRESS/BITS]"
+             auto+xdp:INTERFACE[:QUEUE], dpdk[:DEVICE;ip=ADDRESS/BITS], or \
+             auto+dpdk[:DEVICE;ip=ADDRESS/BITS]"
                 .to_owned(),
         )
     }
+}
+
+/// A device of DPDK, if the text has the form of one.
+fn checked(device: &str) -> Result<Option<String>, String> {
+    device
+        .parse::<DpdkSite>()
+        .map(|_| Some(device.to_owned()))
 }
 
 impl FromStr for Place {
@@ -132,8 +152,9 @@ impl FromStr for Place {
 pub(crate) struct EndpointArgs {
     /// Transport of packets: `auto` (shared memory on one host, UDP otherwise; for peers of either
     /// kind), `shm`, `udp`, `xdp:INTERFACE[:QUEUE]` (AF_XDP, for peers of `xdp` and `udp`),
-    /// `auto+xdp:INTERFACE[:QUEUE]` (`auto` with AF_XDP in UDP's place), or
-    /// `dpdk[:DEVICE;ip=ADDRESS/BITS]` (a device of DPDK, for peers of `udp` and `xdp`)
+    /// `auto+xdp:INTERFACE[:QUEUE]` (`auto` with AF_XDP in UDP's place),
+    /// `dpdk[:DEVICE;ip=ADDRESS/BITS]` (a device of DPDK, for peers of `udp` and `xdp`), or
+    /// `auto+dpdk[:DEVICE;ip=ADDRESS/BITS]` (`auto` with DPDK in UDP's place)
     #[arg(long, value_name = "T", default_value = "auto")]
     pub(crate) transport: Over,
     /// How long a thread looks for packets before it blocks, such as `50 us`; `spin`: for ever
@@ -164,7 +185,7 @@ impl EndpointArgs {
                 settings = settings.with_from("--transport", "xdp.queue", queue)?;
             }
         }
-        if let Over::Dpdk(Some(device)) = &self.transport {
+        if let Over::Dpdk(Some(device)) | Over::AutoDpdk(Some(device)) = &self.transport {
             settings = settings.with_from("--transport", "dpdk.device", device)?;
         }
         settings.check()?;

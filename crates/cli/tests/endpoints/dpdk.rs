@@ -34,7 +34,30 @@ fn processes_echo_over_memif_awake_and_asleep() {
         let summary = objects(&out.stdout).pop().unwrap();
         assert_eq!(summary["answered"], 20, "{summary}");
     }
+    let stats = run(&["stats", &address, "--json"]);
+    assert!(stats.status.success(), "{}", text(&stats.stderr));
+    let endpoint = &objects(&stats.stdout)[0]["endpoints"][0];
+    let counters = &endpoint["transport_counters"];
+    assert!(counters["rx_neighbours"].as_u64() > Some(0), "{endpoint}");
+    assert_eq!(counters["rx_wrong_sum"], 0, "{endpoint}");
     drop(server);
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn auto_over_dpdk_serves_processes_of_this_host_and_peers_at_the_link() {
+    let at_link = format!("auto+{}", device("auto", 1));
+    let args = [&["--transport", &at_link][..], &ALLOW].concat();
+    let (_server, address) = Running::server(&args);
+    let far = device("auto", 2);
+    for flags in [&[][..], &["--transport", "shm"], &["--transport", &far]] {
+        let args = ["ping", "-c", "5", "-i", "10ms", "--json", &address];
+        let out = run(&[&args[..], &ALLOW, flags].concat());
+        let said = text(&out.stderr);
+        assert!(out.status.success(), "{flags:?}: {said}");
+        let summary = objects(&out.stdout).pop().unwrap();
+        assert_eq!(summary["answered"], 5, "{flags:?}: {summary}");
+    }
 }
 
 #[test]
@@ -73,6 +96,7 @@ fn a_device_that_cannot_be_used_is_named() {
         ("dpdk", "DEVICE;ip=ADDRESS/BITS"),
         ("dpdk:net_null0", "ip=ADDRESS/BITS"),
         ("dpdk:net_null0;ip=10.85.0.1/40", "1 to 32 bits"),
+        ("auto+dpdk:net_null0", "ip=ADDRESS/BITS"),
         (
             "dpdk:net_null0;ip=10.85.0.1/24;--no-huge",
             "/no/such.so: no such file",

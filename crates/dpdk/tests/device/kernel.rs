@@ -2,40 +2,59 @@
 //! interface of the kernel. Its stack asks and answers as a neighbour does.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::RawFd;
 use std::process::Command;
+use std::time::Duration;
 
-use dunlin_dpdk::Dpdk;
+use dunlin_core::transport::{Halves, Rx};
+use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx};
 use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::wait::until;
-use dunlin_transport::udp::{self, Udp};
+use dunlin_transport::connect::{Arm, Connect};
+use dunlin_transport::udp::{self, Udp, UdpRx, UdpTx};
 
 use crate::echo::Echo;
 use crate::{open, pair};
 
-/// Makes a device whose other end is the interface `tap` of a namespace, and an endpoint of `udp`
-/// there. `prefix` is the beginning of both addresses.
-fn echo(number: u8, prefix: &str, bits: u8, is_dpdk_client: bool) {
-    let Some(network) = Network::new() else {
-        return;
-    };
-    let host = &network.right;
+/// An endpoint at a device whose other end is the interface `tap` of a namespace, where the kernel
+/// has the address that ends in 1. `prefix` is the beginning of both addresses.
+fn at_tap(
+    host: &Host,
+    number: u8,
+    prefix: &str,
+    bits: u8,
+) -> (Halves<DpdkRx, DpdkTx>, String) {
     let interface = format!("tap{number}");
     let device = format!(
         "net_tap{number},iface={interface};ip={prefix}2/{bits};{}",
         pair::ARGUMENTS
     );
     let dpdk = host.run(|| open(&device));
-    let address = format!("{prefix}1");
     let nodad = if prefix.contains(':') { " nodad" } else { "" };
-    host.ip(&format!("addr add {address}/{bits} dev {interface}{nodad}"))
+    host.ip(&format!("addr add {prefix}1/{bits} dev {interface}{nodad}"))
         .unwrap();
     host.ip(&format!("link set {interface} up")).unwrap();
+    (dpdk, interface)
+}
+
+/// An endpoint of `udp` at that address of the kernel.
+fn at_kernel(host: &Host, prefix: &str) -> Halves<UdpRx, UdpTx> {
     let options = udp::Options {
-        ip: address.parse().unwrap(),
+        ip: format!("{prefix}1").parse().unwrap(),
         allow_peers: "0.0.0.0/0, ::/0".parse().unwrap(),
         ..udp::Options::default()
     };
-    let udp = host.run(|| Udp::open(&options)).unwrap();
+    host.run(|| Udp::open(&options)).unwrap()
+}
+
+/// Makes calls between an endpoint at a device and one of the kernel.
+fn echo(number: u8, prefix: &str, bits: u8, is_dpdk_client: bool) {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let (dpdk, interface) = at_tap(host, number, prefix, bits);
+    let udp = at_kernel(host, prefix);
     if is_dpdk_client {
         Echo::<Dpdk, Udp>::new(dpdk, udp).all_lengths();
     } else {
@@ -89,4 +108,68 @@ fn dpdk_calls_udp_in_ipv6() {
 #[ignore = "needs DPDK"]
 fn udp_calls_dpdk_in_ipv6() {
     echo(4, "fd83:4::", 64, false);
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn calls_survive_a_link_that_is_down_for_a_while() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let prefix = "10.83.5.";
+    let (dpdk, interface) = at_tap(host, 5, prefix, 24);
+    let mut echo = Echo::<Dpdk, Udp>::new(dpdk, at_kernel(host, prefix));
+    echo.calls(10, 32);
+    host.ip(&format!("link set {interface} down")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Long enough for calls to be sent again.
+            std::thread::sleep(Duration::from_millis(300));
+            host.ip(&format!("link set {interface} up")).unwrap();
+        });
+        echo.calls(10, 32);
+    });
+    echo.calls(3, 200_000);
+}
+
+/// Whether a descriptor becomes readable within this time.
+fn is_readable(fd: RawFd, within_ms: i32) -> bool {
+    let mut waited = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one live structure.
+    unsafe { libc::poll(&raw mut waited, 1, within_ms) == 1 }
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn a_device_with_interrupts_wakes_an_endpoint_without_the_keeper() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let (mut dpdk, _) = at_tap(host, 6, "10.83.6.", 24);
+    let to = dpdk.rx.local_addr();
+    let socket = host.run(|| UdpSocket::bind("10.83.6.1:0")).unwrap();
+    let mut fds = Vec::new();
+    Dpdk::fds(&dpdk.rx, &dpdk.tx, &mut fds);
+    // The first is that of the keeper.
+    let [_, bell] = fds[..] else {
+        panic!("the device has no interrupts: {fds:?}")
+    };
+    // In the moment before it is seen, the keeper may take the packet.
+    until(|| {
+        until(|| {
+            dpdk.rx.burst();
+            Dpdk::disarm(&mut dpdk.rx, &mut dpdk.tx);
+            Dpdk::arm(&mut dpdk.rx, &mut dpdk.tx) == Arm::Wait
+        });
+        socket.send_to(b"a packet", to).unwrap();
+        is_readable(bell, 1000)
+    });
+    Dpdk::disarm(&mut dpdk.rx, &mut dpdk.tx);
+    assert!(!is_readable(bell, 0), "it was emptied");
 }

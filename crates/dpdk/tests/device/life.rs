@@ -116,7 +116,7 @@ fn start_twice() {
     let device = format!("net_null0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
     let _halves = open(&device);
     for (other, parts) in [
-        ("net_null1;ip=10.84.0.1/24;--no-huge -m 64", ["600", "64"]),
+        ("net_null1;ip=10.84.0.1/24;--no-huge -m 64", ["900", "64"]),
         (
             &device.replace("0.1/24", "0.2/24"),
             ["10.84.0.1", "10.84.0.2"],

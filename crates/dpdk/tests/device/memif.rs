@@ -1,7 +1,7 @@
 //! RPCs between two devices of memif, in both families, with a VLAN, packed and not.
 
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Tx, TxItem};
-use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx};
+use dunlin_dpdk::{AutoDpdk, AutoOptions, Bare, Dpdk, DpdkRx, DpdkTx, open_auto};
 use dunlin_msgbuf::BufRef;
 use dunlin_testkit::wait::until;
 use dunlin_transport::connect::Connect;
@@ -37,6 +37,48 @@ fn dpdk_talks_to_dpdk_in_ipv6_without_packing() {
 fn dpdk_talks_to_dpdk_in_a_vlan() {
     let place = |number| format!("ip=10.82.3.{number}/24,vlan=7");
     echo(3, place, true);
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn auto_uses_the_device_for_a_peer_of_another_host() {
+    let place = |number| format!("ip=10.82.8.{number}/24");
+    let (_socket, [near, far]) = pair::devices(8, place);
+    let near = open_auto(&AutoOptions {
+        dpdk: options(&near),
+        ..AutoOptions::default()
+    });
+    Echo::<AutoDpdk, Dpdk>::new(near.unwrap(), open(&far)).all_lengths();
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn bare_devices_pass_packets_unchanged_and_belong_to_no_endpoint() {
+    let place = |number| format!("ip=10.82.9.{number}/24");
+    let (_socket, devices) = pair::devices(9, place);
+    let [mut near, mut far] = devices.each_ref().map(|it| Bare::open(it).unwrap());
+    let packet = |number: usize| -> Vec<u8> {
+        let len = 60 + number * 13 % 1400;
+        (0..len).map(|at| (number * 7 + at).to_le_bytes()[0]).collect()
+    };
+    let (mut sent, mut came) = (0, 0);
+    until(|| {
+        while sent < 300 && sent < came + 64 {
+            let bytes = packet(sent);
+            if !near.push(bytes.len(), |room| room.copy_from_slice(&bytes)) {
+                break;
+            }
+            sent += 1;
+        }
+        near.send();
+        far.receive(32, |bytes| {
+            assert_eq!(bytes, packet(came));
+            came += 1;
+        });
+        came == 300
+    });
+    let error = Dpdk::open(&options(&devices[0])).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy, "{error}");
 }
 
 #[test]

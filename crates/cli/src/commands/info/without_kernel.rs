@@ -24,6 +24,7 @@ fn library() -> Fact {
 fn untested() -> Fact {
     Fact::good(
         "dpdk: untested",
-        "network cards; only memif, net_ring, net_null and net_tap of DPDK 22.11 were tested",
+        "network cards, and interrupts of other drivers than net_tap; only memif, net_ring, \
+         net_null and net_tap of DPDK 22.11 were tested. Not built: rte_flow, external buffers",
     )
 }

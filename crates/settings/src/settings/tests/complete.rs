@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use dunlin_dpdk::Dpdk;
+use dunlin_dpdk::{AutoDpdk, Dpdk};
 use dunlin_nexus::{EndpointBuilder, Nexus};
 use dunlin_transport::auto::Auto;
 use dunlin_xdp::{AutoXdp, Xdp};
@@ -182,6 +182,9 @@ fn rows_of_features_have_the_defaults_of_their_builders() {
     assert_eq!(fields("xdp", &own), fields("xdp", &other));
     let own: EndpointBuilder<AutoXdp> = settings.endpoint(&nexus);
     let other: EndpointBuilder<AutoXdp> = nexus.endpoint_builder();
+    assert_eq!(fields("auto", &own), fields("auto", &other));
+    let own: EndpointBuilder<AutoDpdk> = settings.endpoint(&nexus);
+    let other: EndpointBuilder<AutoDpdk> = nexus.endpoint_builder();
     assert_eq!(fields("auto", &own), fields("auto", &other));
     let own: EndpointBuilder<Dpdk> = settings.endpoint(&nexus);
     let other: EndpointBuilder<Dpdk> = nexus.endpoint_builder();

@@ -1,0 +1,80 @@
+//! A device alone: bursts of packets, without endpoints, neighbours and checks. The baselines of
+//! `dunlin bench` measure it.
+//!
+//! Invariant: the device is not kept (`keeper`), so only the thread that calls uses its queues.
+
+use std::io;
+
+use crate::device::{BATCH, Batch, Parts};
+use crate::open::{device_of, site_of};
+
+/// A device that one thread uses.
+#[derive(Debug)]
+pub struct Bare {
+    parts: Parts,
+    shown: Batch,
+    /// Empty packets.
+    spare: Batch,
+    /// Packets to send.
+    ready: Batch,
+}
+
+impl Bare {
+    /// Opens a device, which no endpoint of this process may use, from then on and for ever. Of the
+    /// text, which has the form of [`Site`](crate::Site), the addresses have no effect.
+    ///
+    /// # Errors
+    /// As [`Dpdk::open`](crate::Dpdk::open).
+    pub fn open(device: &str) -> io::Result<Self> {
+        Ok(Self {
+            parts: device_of(&site_of(device)?)?,
+            shown: Batch::default(),
+            spare: Batch::default(),
+            ready: Batch::default(),
+        })
+    }
+
+    /// Shows up to `most` received packets to `take`. Returns their number, at most 32.
+    #[inline]
+    pub fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
+        let most = usize::try_from(most).map_or(BATCH, |most| most.min(BATCH));
+        let count = self.parts.rx.receive(&mut self.shown, most);
+        for index in 0..count {
+            take(self.shown.bytes(index));
+        }
+        self.parts.pool.free(&mut self.shown);
+        u32::try_from(count).expect("at most 32")
+    }
+
+    /// Lets `write` fill a packet of `len` bytes, at most the device's longest frame, which leaves
+    /// with the next [`Self::send`]. False if no packet is empty, or too many wait.
+    #[inline]
+    pub fn push(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
+        if self.ready.is_full() && !self.send() {
+            return false;
+        }
+        if self.spare.len() == 0 {
+            self.parts.pool.take(&mut self.spare);
+        }
+        let Some(mut packet) = self.spare.take() else {
+            return false;
+        };
+        packet.truncate(len);
+        write(packet.bytes_mut());
+        self.ready.push(packet);
+        true
+    }
+
+    /// Hands the packets to the device. False if it does not take all of them; the others wait.
+    #[inline]
+    pub fn send(&mut self) -> bool {
+        if self.ready.len() > 0 {
+            self.parts.tx.send(&mut self.ready);
+        }
+        let is_empty = self.ready.len() == 0;
+        if is_empty {
+            self.ready.clear();
+        }
+        is_empty
+    }
+}

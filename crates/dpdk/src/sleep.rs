@@ -1,0 +1,62 @@
+//! The sleeping endpoints of a device, for whose next packet its interrupts are switched on.
+//!
+//! Invariant: interrupts are on from the moment when the last endpoint that was awake falls asleep
+//! until one wakes. While one is awake, it hands packets to the others, and interrupts would only
+//! disturb it. Owned by `port`.
+
+use std::os::fd::RawFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::device::Bell;
+
+/// The sleepers.
+#[derive(Debug)]
+pub(crate) struct Sleepers {
+    bell: Bell,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asleep: usize,
+    is_listening: bool,
+}
+
+impl Sleepers {
+    pub(crate) fn new(bell: Bell) -> Self {
+        Self {
+            bell,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The descriptor of the device's interrupts; `None` if it has none.
+    pub(crate) fn fd(&self) -> Option<RawFd> {
+        self.bell.fd()
+    }
+
+    /// Notes that one of `endpoints` endpoints is going to sleep. After this it looks for packets
+    /// once more, because those that came before do not wake it.
+    pub(crate) fn on_sleep(&self, endpoints: usize) {
+        let mut state = self.state();
+        state.asleep += 1;
+        if state.asleep >= endpoints && !state.is_listening {
+            state.is_listening = true;
+            self.bell.listen(true);
+        }
+    }
+
+    /// Notes that an endpoint no longer sleeps.
+    pub(crate) fn on_wake(&self) {
+        let mut state = self.state();
+        state.asleep -= 1;
+        if state.is_listening {
+            state.is_listening = false;
+            self.bell.listen(false);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
