@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds eRPC over shared memory as peers of `dunlin bench compare`.
+# Builds eRPC over shared memory, and over its own DPDK transport, as peers of `dunlin bench compare`.
 #
 #   build.sh CLONE FOLDER
 #
@@ -8,11 +8,13 @@
 #   erpc-shipped         as it is shipped, with congestion control
 #   erpc-no-control      without
 #   erpc-no-control-4k   without, and with packets of 4 KB
-# Needs git, g++ and libnuma-dev. What is built there already is built anew.
+#   erpc-dpdk-shipped, erpc-dpdk-no-control   over DPDK, between two devices of memif
+# Needs git, g++ and libnuma-dev; and libdpdk-dev and pkg-config for the last two, which are left out
+# without. What is built there already is built anew.
 set -euo pipefail
 
 if [ $# -ne 2 ]; then
-    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,14 +36,31 @@ build() { # NAME FLAG...
     echo "building $name" >&2
     # As eRPC's own CMake does with PERF=ON, but for -Werror and link-time optimisation, which one
     # unit of translation does not need.
-    g++ -std=c++11 -O3 -march=native -DNDEBUG -fno-strict-aliasing -w \
+    # DPDK's flags come first, because they name an older processor.
+    g++ "${dpdk_flags[@]}" -std=c++11 -O3 -march=native -DNDEBUG -fno-strict-aliasing -w \
         -DERPC_TRANSPARENT -DERPC_LOG_LEVEL=0 -DERPC_TESTING=false \
         "-DERPC_COMMIT=\"$commit\"" "$@" \
         -I "$here" -I "$work/erpc/src" \
         -isystem "$work/erpc/third_party" -isystem "$work/erpc/third_party/asio/include" \
-        "$here/whole.cc" -o "$folder/$name" -lnuma -lpthread -lrt
+        "$here/whole.cc" -o "$folder/$name" "${dpdk_libraries[@]}" -lnuma -lpthread -lrt
 }
+
+dpdk_flags=() dpdk_libraries=()
 
 build erpc-shipped
 build erpc-no-control -DERPC_CC=false
 build erpc-no-control-4k -DERPC_CC=false -DSHM_DATA_BYTES=4032
+
+if ! pkg-config --exists libdpdk 2>/dev/null; then
+    echo "without erpc-dpdk-*: there is no libdpdk" >&2
+    exit
+fi
+read -ra dpdk_flags <<<"$(pkg-config --cflags libdpdk)"
+read -ra dpdk_libraries <<<"$(pkg-config --libs libdpdk)"
+# eRPC knows these by the names that DPDK had before 21.11.
+for name in ETH_MQ_RX_NONE ETH_MQ_RX_RSS ETH_MQ_TX_NONE ETH_RSS_UDP ETH_LINK_UP ETH_SPEED_NUM_NONE; do
+    dpdk_flags+=("-D$name=RTE_$name")
+done
+dpdk_flags+=(-DERPC_DPDK=true -DERPC_MEMIF)
+build erpc-dpdk-shipped
+build erpc-dpdk-no-control -DERPC_CC=false

@@ -5,6 +5,9 @@
 //   erpc-... rate      ... pattern=one_way|symmetric batch=3 inflight=60 size=32
 //   erpc-... bandwidth ... size=8388608 inflight=1
 //
+// Over DPDK, cases also have device=memif and packing=true or false. eRPC sends each packet alone, so
+// both have the same figures.
+//
 // Two processes with an endpoint each, on the two processors. Messages have the same content as in
 // Dunlin's experiments: the client writes every word of a small request, the server answers with a
 // function of all of them, and the client checks every word of the answer. Of a large request, one
@@ -27,7 +30,19 @@
 
 #include "rpc.h"
 
+#ifdef ERPC_MEMIF
+namespace erpc {
+const char *memif_device;
+}
+#endif
+
 namespace {
+
+#ifdef ERPC_MEMIF
+constexpr char kTransport[] = "dpdk";
+#else
+constexpr char kTransport[] = "shm";
+#endif
 
 using Rpc = erpc::Rpc<erpc::CTransport>;
 using erpc::MsgBuffer;
@@ -299,9 +314,35 @@ std::string address(int process) {
   return "127.0.0.1:" + std::to_string(erpc::kBaseSmUdpPort + 2 * pair + process);
 }
 
-// An endpoint on its processor. eRPC's own threads, which mostly sleep, go before it.
+void await_server() {
+  const double begin = now();
+  while (!shared->server_is_up) {
+    usleep(1000);
+    if (now() - begin > kStuck) fail("the server does not come up");
+  }
+}
+
+#ifdef ERPC_MEMIF
+// Names the device of a process. The two devices meet at a socket without a file, and the server's
+// must come first. Buffers as long as eRPC's packets let the driver handle whole bursts.
+void name_device(int process) {
+  static std::string device;
+  device = std::string("net_memif0,role=") + (process == 1 ? "server" : "client") +
+           ",socket=/dunlin-erpc-" + std::to_string(process == 1 ? getppid() : getpid()) +
+           ",bsize=" +
+           std::to_string(erpc::DpdkTransport::kMbufSize - RTE_PKTMBUF_HEADROOM);
+  erpc::memif_device = device.c_str();
+}
+#else
+void name_device(int) {}
+#endif
+
+// An endpoint on its processor. eRPC's own threads, which mostly sleep, go before it. The client's
+// comes after the server's.
 template <class F>
 void with_endpoint(int process, F body) {
+  if (process == 0) await_server();
+  name_device(process);
   go_first(2);
   erpc::Nexus nexus(address(process), 0, 0);
   nexus.register_req_func(kEcho, on_echo);
@@ -310,6 +351,8 @@ void with_endpoint(int process, F body) {
   go_first(1);
   Side side;
   Rpc rpc(&nexus, &side, 0, on_session);
+  // The start of DPDK lets the thread run anywhere.
+  sit_on(want.cpus[process]);
   side.rpc = &rpc;
   body(side);
 }
@@ -363,11 +406,6 @@ void print(const Side &side, double rate, size_t resent) {
 }
 
 void call(Side &side) {
-  const double begin = now();
-  while (!shared->server_is_up) {
-    usleep(1000);
-    if (now() - begin > kStuck) fail("the server does not come up");
-  }
   prepare(&side);
   connect(&side, address(1));
   if (want.is_symmetric()) {
@@ -417,7 +455,7 @@ void parse(int argc, char **argv) {
     if (middle == std::string::npos) fail(word + " is not NAME=VALUE");
     words[word.substr(0, middle)] = word.substr(middle + 1);
   }
-  if (words["transport"] != "shm") refuse("only shm");
+  if (words["transport"] != kTransport) refuse(std::string("only ") + kTransport);
   if (words.count("cpus") &&
       sscanf(words["cpus"].c_str(), "%d,%d", &want.cpus[0], &want.cpus[1]) != 2) {
     fail("cpus=CLIENT,SERVER");
@@ -440,6 +478,11 @@ void parse(int argc, char **argv) {
     refuse("only latency, rate and bandwidth");
   }
   want.size = take(&words, "size");
+#ifdef ERPC_MEMIF
+  if (words["device"] != "memif") refuse("only memif");
+  words.erase("device");
+  words.erase("packing");
+#endif
   if (!words.empty()) refuse("no parameter " + words.begin()->first);
   if (want.size % 8 != 0 || want.size == 0) refuse("no messages that are not whole words");
   // The largest request has a little less than 8 MiB.

@@ -1,8 +1,10 @@
 // eRPC, the transport and the program in one translation unit. That has the effect of link-time
 // optimisation in eRPC's own build, and takes less time.
 
+#ifndef ERPC_MEMIF
 // Before eRPC's list of transports, which does not have this one.
 #include "shm_transport.h"
+#endif
 
 #include "rpc.h"
 
@@ -29,6 +31,10 @@
 #include "rpc_impl/rpc_rx.cc"
 #include "rpc_impl/rpc_sm_api.cc"
 #include "rpc_impl/rpc_sm_helpers.cc"
+#include "transport_impl/dpdk/dpdk_externs.cc"
+#include "transport_impl/dpdk/dpdk_init.cc"
+#include "transport_impl/dpdk/dpdk_transport.cc"
+#include "transport_impl/dpdk/dpdk_transport_datapath.cc"
 #include "transport_impl/transport.cc"
 #include "util/huge_alloc.cc"
 #include "util/numautils.cc"

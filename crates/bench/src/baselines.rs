@@ -1,9 +1,12 @@
-//! Baselines: the machine's figures without the library. No code here uses the library.
+//! Baselines: the machine's figures without the library. No code here uses the library, but for the
+//! device of DPDK in `frames`.
 
 mod cells;
 pub(crate) mod clock;
 pub(crate) mod copy;
 pub(crate) mod exchange;
+#[cfg(feature = "full")]
+pub(crate) mod frames;
 pub mod ping;
 mod plausible;
 pub(crate) mod ring;
@@ -12,8 +15,6 @@ pub mod sys;
 pub(crate) mod udp_rate;
 pub(crate) mod udp_rtt;
 pub(crate) mod wake;
-#[cfg(feature = "full")]
-pub(crate) mod xdp;
 
 use harness::process::Role;
 

@@ -12,10 +12,9 @@ use dunlin::{ConnectOptions, Cx, Done, MsgBuf, Rpc, Session, Tag};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::baselines::xdp::{bulk, exchange, rtt};
+use crate::baselines::frames::{bulk, exchange, rtt};
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
-use crate::harness::link::Mode;
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::subject::client::{self, Caller, Errand};
 use crate::harness::subject::side::Side;
@@ -44,14 +43,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         bulk::SEND,
         bulk::RECEIVE,
     ],
-    allowed: &Transport::WITH_XDP,
+    allowed: &Transport::WITH_LINKS,
     section: Some(Section {
         title: "Bandwidth",
         text: "Large requests with small responses over one session. The baseline of shared memory \
                is one copy of the same bytes, that of UDP bare datagrams; TCP is measured beside \
-               them. Over AF_XDP, the link has an MTU of 9000, and the baseline is a transfer of \
-               bare packets that the receiver copies and checks. Every cache line is checked at \
-               the receiver.",
+               them. Over AF_XDP, the link has an MTU of 9000, over DPDK one of 1500, and the \
+               baseline is a transfer of bare packets that the receiver copies and checks. Every \
+               cache line is checked at the receiver.",
     }),
     charts,
     published: PUBLISHED,
@@ -155,20 +154,24 @@ fn case(transport: Transport, messages: Messages) -> Case {
     match transport {
         Transport::Shm | Transport::Auto => case.against(raw::Memory(messages)),
         Transport::Udp => case.against(raw::Datagrams),
-        Transport::Xdp => case.against(raw::packets(Mode::Generic)),
-        Transport::XdpNative => case.against(raw::packets(Mode::Native)),
+        Transport::Xdp | Transport::XdpNative | Transport::Dpdk => {
+            let kind = transport.link().expect("they need one");
+            case.against(raw::packets(kind))
+        }
     }
 }
 
 impl Bandwidth {
-    /// 8 MB requests, one at a time, over udp that loses `per_million` of a million frames.
-    pub(crate) fn of_lossy_udp(per_million: u32) -> Self {
+    /// 8 MB requests, one at a time, over a transport that loses `per_million` of a million frames,
+    /// and delivers `late_per_million` of them late.
+    pub(crate) fn of_lossy(transport: Transport, per_million: u32, late_per_million: u32) -> Self {
         let loss = Loss {
             per_million,
+            late_per_million,
             seed: 1,
         };
         Self {
-            transport: Transport::Udp,
+            transport,
             messages: Messages {
                 size: 8 << 20,
                 inflight: 1,
@@ -188,7 +191,7 @@ impl Probe for Bandwidth {
     }
 
     fn overhead(&self) -> Duration {
-        self.messages.overhead()
+        self.messages.overhead() + self.transport.start_takes()
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {

@@ -10,16 +10,14 @@ use serde_json::Value;
 use crate::baselines::shm_rtt::ShmRtt;
 use crate::baselines::udp_rtt::UdpRtt;
 #[cfg(feature = "full")]
-use crate::baselines::xdp::rtt::XdpRtt;
+use crate::baselines::frames::rtt::FrameRtt;
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
-#[cfg(feature = "full")]
-use crate::harness::link::Mode;
 use crate::harness::probe::{Measurement, Metric, Probe, patience};
 use crate::harness::rtt::Recorder;
 use crate::harness::subject::client::{self, Caller, Errand};
 use crate::harness::subject::side::Side;
-use crate::harness::subject::{ECHO, Medium, Report, over, server};
+use crate::harness::subject::{ECHO, Medium, Report, over_link, server};
 use crate::harness::transport::Transport;
 use crate::harness::{rtt, subject, ticks, work};
 use crate::output::chart::{Wanted, by_transport, chart};
@@ -34,7 +32,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     cases: |sweep| Ok(cases(sweep.transports, sweep.sizes)),
     roles: &[server::ROLE, PING],
     transports: &Transport::ALL,
-    allowed: &Transport::WITH_XDP,
+    allowed: &Transport::WITH_LINKS,
     sizes: &SIZES,
     usual_time: Duration::from_secs(30),
     section: Some(Section {
@@ -97,15 +95,10 @@ pub(crate) fn case(transport: Transport, size: u32) -> Case {
         Transport::Shm | Transport::Auto => case.against(ShmRtt { size }),
         Transport::Udp => case.against(UdpRtt { size }),
         #[cfg(feature = "full")]
-        Transport::Xdp => case.against(XdpRtt {
-            size,
-            mode: Mode::Generic,
-        }),
-        #[cfg(feature = "full")]
-        Transport::XdpNative => case.against(XdpRtt {
-            size,
-            mode: Mode::Native,
-        }),
+        Transport::Xdp | Transport::XdpNative | Transport::Dpdk => {
+            let kind = transport.link().expect("they need one");
+            case.against(FrameRtt { size, kind })
+        }
     }
 }
 
@@ -119,7 +112,7 @@ impl Probe for Latency {
     }
 
     fn overhead(&self) -> Duration {
-        subject::SET_UP
+        subject::SET_UP + self.transport.start_takes()
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
@@ -179,7 +172,7 @@ impl Caller for Ping {
 /// An answer is wrong or missing.
 pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
     let errand: Errand<u32> = parent.receive()?;
-    over!(errand.setting, measure(parent, &errand))
+    over_link!(errand.setting, measure(parent, &errand))
 }
 
 fn measure<T: Medium>(parent: &Parent, errand: &Errand<u32>) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! `loss` and `reorder`: the speed of 8 MB requests while packets are lost or late. The simulated
 //! network has links of 100 Gb/s, round trips of 6 µs and packets of 4096 bytes, and each round has
-//! its own seed. Over udp, both ends drop some of the incoming datagrams. The baseline is the same
-//! run without faults.
+//! its own seed. Over udp and dpdk, both ends drop some of the incoming datagrams, or keep them
+//! back. The baseline is the same run without faults.
 
 use std::time::Duration;
 
@@ -22,14 +22,15 @@ use harness::row::Row;
 
 pub(super) const LOSS: Experiment = Experiment {
     name: "loss",
-    about: "8 MB requests over networks that lose packets: a simulated one, and udp on \
-            purpose",
+    about: "8 MB requests over networks that lose packets: a simulated one, and udp or dpdk \
+            on purpose",
     cases: |sweep| Ok(loss_cases(sweep.transports)),
+    allowed: &LOSSY,
     section: Some(Section {
         title: "Loss",
         text: "8 MB requests over a simulated network of 100 Gb/s and 6 µs that loses packets, and \
-               over kernel UDP whose receiver loses datagrams on purpose. The baseline is the same \
-               without losses. The paper resends everything behind a lost packet after 5 ms.",
+               over kernel UDP or DPDK whose receiver loses datagrams on purpose. The baseline is \
+               the same without losses. The paper resends everything behind a lost packet after 5 ms.",
     }),
     charts,
     published: PUBLISHED,
@@ -47,8 +48,9 @@ const PUBLISHED: &[Published] = &[
 
 pub(super) const REORDER: Experiment = Experiment {
     name: "reorder",
-    about: "The same over a simulated one that delivers some of them late",
-    cases: |_| Ok(reorder_cases()),
+    about: "The same over a simulated one that delivers some of them late, and over dpdk",
+    cases: |sweep| Ok(reorder_cases(sweep.transports)),
+    allowed: &LOSSY,
     usual_time: Duration::from_secs(5),
     section: Some(Section {
         title: "Reordering",
@@ -58,6 +60,14 @@ pub(super) const REORDER: Experiment = Experiment {
     charts: reorder_charts,
     ..Experiment::BASE
 };
+
+/// Transports that these experiments can measure, besides the simulated network.
+const LOSSY: [Transport; 4] = [
+    Transport::Shm,
+    Transport::Auto,
+    Transport::Udp,
+    Transport::Dpdk,
+];
 
 /// Rates of loss: packets lost per million, and the number of requests in a round, which is large
 /// enough for five rounds to lose about a hundred packets or more.
@@ -106,26 +116,41 @@ pub(crate) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
         };
         let params = [("loss", Value::from(f64::from(per_million) / 1e6))];
         cases.push(case("loss", &params, bulk));
-        if transports.contains(&Transport::Udp) {
-            let lossy = Bandwidth::of_lossy_udp;
-            let case = Case::new("loss", "udp", &params, lossy(per_million));
+        for transport in lossy(transports) {
+            let lossy = |per_million| Bandwidth::of_lossy(transport, per_million, 0);
+            let case = Case::new("loss", transport.name(), &params, lossy(per_million));
             cases.push(case.against(lossy(0)));
         }
     }
     cases
 }
 
-/// Every percentage of late packets.
-pub(crate) fn reorder_cases() -> Vec<Case> {
-    let case = |percent: u32| {
+/// Every percentage of late packets, in the simulator, and over dpdk if it is one of the
+/// transports.
+pub(crate) fn reorder_cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for percent in LATE {
+        let late = percent * 10_000;
         let bulk = Bulk {
-            reorder: Ppm(percent * 10_000),
+            reorder: Ppm(late),
             requests: REQUESTS,
             ..Bulk::default()
         };
-        case("reorder", &[("percent", Value::from(percent))], bulk)
-    };
-    LATE.into_iter().map(case).collect()
+        let params = [("percent", Value::from(percent))];
+        cases.push(case("reorder", &params, bulk));
+        if transports.contains(&Transport::Dpdk) {
+            let lossy = |late| Bandwidth::of_lossy(Transport::Dpdk, 0, late);
+            let case = Case::new("reorder", Transport::Dpdk.name(), &params, lossy(late));
+            cases.push(case.against(lossy(0)));
+        }
+    }
+    cases
+}
+
+/// Those of these transports that can lose packets on purpose.
+fn lossy(transports: &[Transport]) -> impl Iterator<Item = Transport> {
+    let chosen = transports.iter().copied();
+    chosen.filter(|it| [Transport::Udp, Transport::Dpdk].contains(it))
 }
 
 fn case(experiment: &'static str, params: &[(&str, Value)], bulk: Bulk) -> Case {

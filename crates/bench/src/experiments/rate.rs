@@ -13,17 +13,17 @@ use crate::baselines::exchange::Exchange;
 use crate::baselines::udp_rate;
 use crate::baselines::udp_rate::UdpRate;
 #[cfg(feature = "full")]
-use crate::baselines::xdp::exchange::XdpExchange;
+use crate::baselines::frames::exchange::FrameExchange;
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
 #[cfg(feature = "full")]
-use crate::harness::link::Mode;
+use crate::harness::link::Kind;
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::subject;
 pub(crate) use crate::harness::subject::pipeline::SIZE as USUAL_SIZE;
 use crate::harness::subject::pipeline::{Choice, HasPipeline, INFLIGHT, Pipeline};
 use crate::harness::subject::side::Side;
-use crate::harness::subject::{Medium, Report, Server, Setting, over, pipeline, server};
+use crate::harness::subject::{Medium, Report, Server, Setting, over_link, pipeline, server};
 use crate::harness::transport::Transport;
 use crate::output::chart::{Wanted, by_transport, chart, word};
 use crate::output::papers::{Beside, Param, Published};
@@ -38,7 +38,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     cases: |sweep| Ok(cases(sweep.transports, sweep.sizes)),
     roles: &[server::ROLE, ISSUE],
     transports: &Transport::ALL,
-    allowed: &Transport::WITH_XDP,
+    allowed: &Transport::WITH_LINKS,
     sizes: &[USUAL_SIZE],
     section: Some(Section {
         title: "Rate against batch",
@@ -46,8 +46,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                The baseline of shared memory exchanges the same messages over bare rings, that of \
                UDP sends datagrams in one direction. Over AF_XDP, the baseline is an exchange of \
                bare packets if each packet leaves alone, and the rate of UDP over the same link \
-               if packets share datagrams. The paper's threads each call ten others and \
-               serve them.",
+               if packets share datagrams. Over DPDK, it is an exchange of bare packets in \
+               both cases. The paper's threads each call ten others and serve them.",
     }),
     charts,
     published: PUBLISHED,
@@ -115,7 +115,7 @@ struct Params {
 }
 
 /// Every pattern, batch and size over these transports; over udp also `one_way` without packing,
-/// and over xdp each of them without packing, too.
+/// and over xdp and dpdk each of them without packing, too.
 pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
     let mut cases = Vec::new();
     for &size in sizes {
@@ -126,7 +126,7 @@ pub(crate) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
                     let rate = Rate { size, ..usual };
                     cases.push(case(rate));
                     let is_udp = transport == Transport::Udp;
-                    if is_udp && pattern == Pattern::OneWay || rate.is_over_xdp() {
+                    if is_udp && pattern == Pattern::OneWay || rate.transport.has_link() {
                         let packing = false;
                         cases.push(case(Rate { packing, ..rate }));
                     }
@@ -167,9 +167,7 @@ pub(crate) fn case(rate: Rate) -> Case {
             ..rate
         }),
         #[cfg(feature = "full")]
-        Transport::Xdp => case.against(rate.exchange(Mode::Generic)),
-        #[cfg(feature = "full")]
-        Transport::XdpNative => case.against(rate.exchange(Mode::Native)),
+        Transport::Xdp | Transport::XdpNative | Transport::Dpdk => case.against(rate.exchange()),
     }
 }
 
@@ -195,18 +193,14 @@ impl Rate {
         }
     }
 
-    fn is_over_xdp(&self) -> bool {
-        self.transport.is_xdp()
-    }
-
     /// The same exchange of bare packets.
     #[cfg(feature = "full")]
-    fn exchange(&self, mode: Mode) -> XdpExchange {
-        XdpExchange {
+    fn exchange(&self) -> FrameExchange {
+        FrameExchange {
             size: self.size,
             batch: self.batch,
             symmetric: self.pattern == Pattern::Symmetric,
-            mode,
+            kind: self.transport.link().expect("it needs one"),
         }
     }
 
@@ -214,7 +208,7 @@ impl Rate {
         let pair = subject::linked_pair(self.transport)?;
         #[cfg(feature = "full")]
         let pair = match self.is_on_link {
-            true => subject::at_link(pair, None)?,
+            true => subject::at_link(pair, Kind::Kernel)?,
             false => pair,
         };
         let (client, server) = pair;
@@ -273,7 +267,7 @@ impl Probe for Rate {
     }
 
     fn overhead(&self) -> Duration {
-        subject::SET_UP + WARM_UP + COOL_DOWN
+        subject::SET_UP + self.transport.start_takes() + WARM_UP + COOL_DOWN
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
@@ -304,7 +298,7 @@ impl HasPipeline for Peer {
 /// An answer is wrong or missing.
 pub(crate) fn issue(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting, run(parent, &params))
+    over_link!(params.setting, run(parent, &params))
 }
 
 fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {

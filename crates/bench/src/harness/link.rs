@@ -1,10 +1,14 @@
-//! A link between two network namespaces, for transports that need an interface. Its ends are those
-//! that the command names, or a pair of virtual interfaces that this process makes as root.
+//! A link between two processes, for transports that need an interface or a device.
+//!
+//! A link of interfaces lies between two network namespaces. Its ends are those that the command
+//! names, or a pair of virtual interfaces that this process makes as root. Devices of DPDK make a
+//! new link of their own for each measurement (`device`).
 //!
 //! Invariant: a link that was made ends with this process, and its namespaces have no name. A child
-//! enters its end, a `Place`, before it opens anything. Called by experiments in the parent, and
-//! by the roles of its children.
+//! enters its end before it opens anything. Called by experiments in the parent, and by the roles
+//! of its children.
 
+mod device;
 mod namespace;
 
 use std::fs::File;
@@ -16,6 +20,8 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use device::{Device, NETWORK};
 
 /// The name of the interface of a link that was made, in each of its namespaces, and the MTU of the
 /// link.
@@ -44,7 +50,27 @@ impl Mode {
     }
 }
 
+/// The kind of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Interfaces, and frames that AF_XDP takes in this mode.
+    Xdp(Mode),
+    /// Interfaces, and the kernel's stack alone.
+    Kernel,
+    /// Devices of DPDK.
+    Dpdk,
+}
+
 /// One end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum End {
+    /// An interface in a namespace.
+    Interface(Place),
+    /// A device of DPDK.
+    Device(Device),
+}
+
+/// An interface at one end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Place {
     /// The namespace, as a descriptor in the process that holds the link.
@@ -114,12 +140,21 @@ pub(crate) fn use_ends(near: &EndName, far: &EndName) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Both ends of the link, for a program that runs in this mode. If the command names no ends, the
-/// first call makes the link.
+/// Both ends of a link: the client's, and the server's, which opens first.
 ///
 /// # Errors
-/// This process may not make namespaces.
-pub(crate) fn places(mode: Option<Mode>) -> anyhow::Result<[Place; 2]> {
+/// The link is one of interfaces, and this process may not make namespaces.
+pub(crate) fn ends(kind: Kind) -> anyhow::Result<[End; 2]> {
+    match kind {
+        Kind::Xdp(mode) => Ok(places(Some(mode))?.map(End::Interface)),
+        Kind::Kernel => Ok(places(None)?.map(End::Interface)),
+        Kind::Dpdk => Ok(device::pair().map(End::Device)),
+    }
+}
+
+/// Both ends of the link of interfaces, for a program that runs in this mode. If the command names
+/// no ends, the first call makes the link.
+fn places(mode: Option<Mode>) -> anyhow::Result<[Place; 2]> {
     let mut link = LINK.lock().unwrap_or_else(PoisonError::into_inner);
     let link = match &mut *link {
         Some(link) => link,
@@ -172,6 +207,20 @@ fn path_of(process: u32, descriptor: i32) -> String {
     format!("/proc/{process}/fd/{descriptor}")
 }
 
+impl End {
+    /// Moves the calling thread, and all threads that it starts from now on, to this end. Returns
+    /// the address of the nexus there.
+    ///
+    /// # Errors
+    /// The parent has ended, or this process may not enter its namespace.
+    pub(crate) fn enter(&self) -> anyhow::Result<IpAddr> {
+        match self {
+            Self::Interface(place) => place.enter().map(|()| place.ip),
+            Self::Device(_) => Ok(Ipv4Addr::LOCALHOST.into()),
+        }
+    }
+}
+
 impl Place {
     fn of(namespace: &File, interface: &str, ip: IpAddr) -> Self {
         let mut name = [0; NAME];
@@ -185,11 +234,7 @@ impl Place {
         }
     }
 
-    /// Moves the calling thread, and all threads that it starts from now on, to this end.
-    ///
-    /// # Errors
-    /// The parent has ended, or this process may not enter its namespace.
-    pub(crate) fn enter(&self) -> anyhow::Result<()> {
+    fn enter(&self) -> anyhow::Result<()> {
         let path = path_of(self.process, self.descriptor);
         let Ok(file) = File::open(&path) else {
             bail!("{path} is gone");
@@ -201,11 +246,6 @@ impl Place {
     pub(crate) fn interface(&self) -> &str {
         let name = self.interface.split(|byte| *byte == 0).next();
         std::str::from_utf8(name.unwrap_or_default()).unwrap_or_default()
-    }
-
-    /// Its address.
-    pub(crate) fn ip(&self) -> IpAddr {
-        self.ip
     }
 
     /// Whether the program runs in the driver.

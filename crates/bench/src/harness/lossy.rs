@@ -1,149 +1,201 @@
-//! Kernel UDP with losses: a receiving half that wraps the one of `udp` and drops some frames,
-//! without the transport's knowledge. A frame is one datagram, or several that the kernel has
-//! merged.
+//! A transport with losses: a receiving half that wraps the one of `udp` or `dpdk` and drops some
+//! frames, or keeps them back for a while, without the transport's knowledge. A frame is one
+//! datagram, or several that the kernel has merged.
 //!
-//! Invariant: the seed and the order of frames determine which frames are lost. Called by the event
-//! loop and the nexus of an experiment's processes.
+//! Invariant: the seed and the order of frames determine which frames are lost or late. Called by
+//! the event loop and the nexus of an experiment's processes.
 
+use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::os::fd::RawFd;
 
-use dunlin::transport::{Counters, UdpOptions};
-use dunlin::{Open, Udp};
+use dunlin::transport::Counters;
+use dunlin::{Dpdk, Open, Udp};
 use dunlin_core::transport::{Frame, Halves, PeerId, RX_BURST, Rx, Transport};
 use dunlin_nexus::{Opened, Reach};
 use dunlin_sim::world::rng::{Ppm, Rng};
 use dunlin_transport::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
-use dunlin_transport::udp::{UdpRx, UdpTx};
 
 use super::subject::Loss;
 
-/// The transport.
+/// The transport over another one.
 #[derive(Debug)]
-pub(crate) struct LossyUdp;
+pub(crate) struct Lossy<T>(PhantomData<T>);
+
+/// Kernel UDP with losses.
+pub(crate) type LossyUdp = Lossy<Udp>;
+
+/// DPDK with losses.
+pub(crate) type LossyDpdk = Lossy<Dpdk>;
 
 /// The settings.
 #[derive(Debug)]
-pub(crate) struct LossyOptions {
-    pub(crate) udp: UdpOptions,
+pub(crate) struct LossyOptions<O> {
+    pub(crate) below: O,
     pub(crate) loss: Loss,
 }
 
 /// The receiving half.
 #[derive(Debug)]
-pub(crate) struct LossyRx {
-    udp: UdpRx,
+pub(crate) struct LossyRx<R> {
+    below: R,
     loss: Ppm,
+    late: Ppm,
     rng: Rng,
-    /// Indices, within the burst, of the frames that are not dropped.
-    kept: [usize; RX_BURST],
+    shown: Vec<Shown>,
+    /// Frames that are late, each with the number of bursts until it comes.
+    kept_back: VecDeque<(u32, Vec<u8>)>,
 }
 
-impl Rx for LossyRx {
-    fn burst(&mut self) -> usize {
-        let mut count = 0;
-        for index in 0..self.udp.burst() {
-            if !self.rng.chance(self.loss) {
-                self.kept[count] = index;
-                count += 1;
+/// A frame of the burst.
+#[derive(Debug)]
+enum Shown {
+    /// The one with this index in the burst of the transport below.
+    Below(usize),
+    Late(Vec<u8>),
+}
+
+/// Most bursts that a late frame waits. An endpoint that spins makes some hundred of them in a
+/// round trip.
+const MOST_LATE: u64 = 1_000;
+
+impl<R: Rx> LossyRx<R> {
+    /// Shows late frames whose time has come.
+    fn show_late(&mut self) {
+        for (left, _) in &mut self.kept_back {
+            *left = left.saturating_sub(1);
+        }
+        for _ in 0..self.kept_back.len() {
+            match self.kept_back.pop_front() {
+                Some((0, bytes)) if self.shown.len() < RX_BURST => {
+                    self.shown.push(Shown::Late(bytes));
+                }
+                Some(waiting) => self.kept_back.push_back(waiting),
+                None => {}
             }
         }
-        count
+    }
+}
+
+impl<R: Rx> Rx for LossyRx<R> {
+    fn burst(&mut self) -> usize {
+        self.shown.clear();
+        for index in 0..self.below.burst() {
+            if self.rng.chance(self.loss) {
+                continue;
+            }
+            if self.rng.chance(self.late) {
+                let bursts = u32::try_from(1 + self.rng.below(MOST_LATE)).unwrap_or(1);
+                let bytes = self.below.frame(index).bytes.to_vec();
+                self.kept_back.push_back((bursts, bytes));
+            } else {
+                self.shown.push(Shown::Below(index));
+            }
+        }
+        self.show_late();
+        self.shown.len()
     }
 
     fn frame(&self, index: usize) -> Frame<'_> {
-        self.udp.frame(self.kept[index])
+        match &self.shown[index] {
+            Shown::Below(index) => self.below.frame(*index),
+            Shown::Late(bytes) => Frame::new(bytes),
+        }
     }
 }
 
-impl Transport for LossyUdp {
-    type Rx = LossyRx;
-    type Tx = UdpTx;
+impl<T: Transport> Transport for Lossy<T> {
+    type Rx = LossyRx<T::Rx>;
+    type Tx = T::Tx;
 }
 
-impl Open for LossyUdp {
-    const LABEL: &'static str = Udp::LABEL;
-    type Options = LossyOptions;
+impl<T: Open> Open for Lossy<T> {
+    const LABEL: &'static str = T::LABEL;
+    type Options = LossyOptions<T::Options>;
 
-    fn defaults(nexus: &Reach) -> LossyOptions {
+    fn defaults(nexus: &Reach) -> Self::Options {
         LossyOptions {
-            udp: Udp::defaults(nexus),
-            loss: Loss {
-                per_million: 0,
-                seed: 0,
-            },
+            below: T::defaults(nexus),
+            loss: Loss::default(),
         }
     }
 
-    fn open_halves(options: LossyOptions) -> Opened<Self> {
-        let Halves { rx, tx, limits } = Udp::open_halves(options.udp)?;
+    fn open_halves(options: Self::Options) -> Opened<Self> {
+        let Halves { rx, tx, limits } = T::open_halves(options.below)?;
         let rx = LossyRx {
-            udp: rx,
+            below: rx,
             loss: Ppm(options.loss.per_million),
+            late: Ppm(options.loss.late_per_million),
             rng: Rng::new(options.loss.seed),
-            kept: [0; RX_BURST],
+            shown: Vec::with_capacity(RX_BURST),
+            kept_back: VecDeque::new(),
         };
         Ok(Halves { rx, tx, limits })
     }
 }
 
-impl Connect for LossyUdp {
-    const KIND: u8 = Udp::KIND;
+impl<T: Connect> Connect for Lossy<T> {
+    const KIND: u8 = T::KIND;
 
     fn offer(
-        rx: &mut LossyRx,
-        tx: &mut UdpTx,
+        rx: &mut LossyRx<T::Rx>,
+        tx: &mut T::Tx,
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError> {
-        Udp::offer(&mut rx.udp, tx, peer)
+        T::offer(&mut rx.below, tx, peer)
     }
 
     fn accept(
-        rx: &mut LossyRx,
-        tx: &mut UdpTx,
+        rx: &mut LossyRx<T::Rx>,
+        tx: &mut T::Tx,
         peer: &PeerInfo,
         offer: Offer,
     ) -> Result<(PeerId, Offer), ConnectError> {
-        Udp::accept(&mut rx.udp, tx, peer, offer)
+        T::accept(&mut rx.below, tx, peer, offer)
     }
 
     fn complete(
-        rx: &mut LossyRx,
-        tx: &mut UdpTx,
+        rx: &mut LossyRx<T::Rx>,
+        tx: &mut T::Tx,
         pending: Pending,
         answer: Offer,
     ) -> Result<PeerId, ConnectError> {
-        Udp::complete(&mut rx.udp, tx, pending, answer)
+        T::complete(&mut rx.below, tx, pending, answer)
     }
 
-    fn data_size(rx: &LossyRx, tx: &UdpTx, peer: PeerId) -> u32 {
-        Udp::data_size(&rx.udp, tx, peer)
+    fn data_size(rx: &LossyRx<T::Rx>, tx: &T::Tx, peer: PeerId) -> u32 {
+        T::data_size(&rx.below, tx, peer)
     }
 
-    fn abandon(rx: &mut LossyRx, tx: &mut UdpTx, pending: Pending) {
-        Udp::abandon(&mut rx.udp, tx, pending);
+    fn must_prove(rx: &LossyRx<T::Rx>, tx: &T::Tx, peer: PeerId) -> bool {
+        T::must_prove(&rx.below, tx, peer)
     }
 
-    fn release(rx: &mut LossyRx, tx: &mut UdpTx, peer: PeerId) {
-        Udp::release(&mut rx.udp, tx, peer);
+    fn abandon(rx: &mut LossyRx<T::Rx>, tx: &mut T::Tx, pending: Pending) {
+        T::abandon(&mut rx.below, tx, pending);
     }
 
-    fn remove(rx: &mut LossyRx, tx: &mut UdpTx, peer: PeerId) {
-        Udp::remove(&mut rx.udp, tx, peer);
+    fn release(rx: &mut LossyRx<T::Rx>, tx: &mut T::Tx, peer: PeerId) {
+        T::release(&mut rx.below, tx, peer);
     }
 
-    fn fds(rx: &LossyRx, tx: &UdpTx, out: &mut Vec<RawFd>) {
-        Udp::fds(&rx.udp, tx, out);
+    fn remove(rx: &mut LossyRx<T::Rx>, tx: &mut T::Tx, peer: PeerId) {
+        T::remove(&mut rx.below, tx, peer);
     }
 
-    fn arm(rx: &mut LossyRx, tx: &mut UdpTx) -> Arm {
-        Udp::arm(&mut rx.udp, tx)
+    fn fds(rx: &LossyRx<T::Rx>, tx: &T::Tx, out: &mut Vec<RawFd>) {
+        T::fds(&rx.below, tx, out);
     }
 
-    fn disarm(rx: &mut LossyRx, tx: &mut UdpTx) {
-        Udp::disarm(&mut rx.udp, tx);
+    fn arm(rx: &mut LossyRx<T::Rx>, tx: &mut T::Tx) -> Arm {
+        T::arm(&mut rx.below, tx)
     }
 
-    fn counters(rx: &LossyRx, tx: &UdpTx) -> Counters {
-        Udp::counters(&rx.udp, tx)
+    fn disarm(rx: &mut LossyRx<T::Rx>, tx: &mut T::Tx) {
+        T::disarm(&mut rx.below, tx);
+    }
+
+    fn counters(rx: &LossyRx<T::Rx>, tx: &T::Tx) -> Counters {
+        T::counters(&rx.below, tx)
     }
 }

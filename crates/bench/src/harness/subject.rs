@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 #[cfg(feature = "full")]
-use dunlin::Xdp;
+use dunlin::{Dpdk, Xdp};
 use dunlin::transport::{AutoOptions, ShmOptions, UdpOptions};
 #[cfg(feature = "full")]
-use dunlin::transport::{XdpMode, XdpOptions};
+use dunlin::transport::{DpdkOptions, XdpMode, XdpOptions};
 use dunlin::{Auto, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "full")]
-use super::link::{self, Mode, Place};
+use super::link::{self, End, Kind};
 #[cfg(feature = "full")]
-use super::lossy::{LossyOptions, LossyUdp};
+use super::lossy::{Lossy, LossyOptions};
 use super::probe::{Measurement, patience};
 use super::transport::Transport;
 use harness::process::{Parent, Process};
@@ -88,20 +88,21 @@ pub(crate) struct Setting {
     pub(crate) workers: usize,
     /// Largest message.
     pub(crate) largest: u32,
-    /// udp: some of the incoming frames are dropped on purpose.
+    /// udp and dpdk: some of the incoming frames are dropped or late on purpose.
     pub(crate) loss: Option<Loss>,
     /// The end of a link at which the endpoint is; `None` for the loopback device.
     #[cfg(feature = "full")]
-    pub(crate) place: Option<Place>,
+    pub(crate) end: Option<End>,
     /// xdp: whether packets are as long as the link of an experiment permits, not only as long as
     /// on common Ethernet.
     pub(crate) jumbo: bool,
 }
 
-/// How many frames are lost, and which.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// How many frames are lost or late, and which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Loss {
     pub(crate) per_million: u32,
+    pub(crate) late_per_million: u32,
     pub(crate) seed: u64,
 }
 
@@ -132,9 +133,9 @@ pub(crate) trait Medium: Open {
     /// Makes it lose frames, if it can.
     fn lose(_options: &mut Self::Options, _loss: Loss) {}
 
-    /// Makes it use the interface of this end, if it uses an interface.
+    /// Makes it use the interface or the device of this end, if it uses one.
     #[cfg(feature = "full")]
-    fn at(_options: &mut Self::Options, _place: &Place, _jumbo: bool) {}
+    fn at(_options: &mut Self::Options, _end: &End, _jumbo: bool) {}
 }
 
 impl Medium for Shm {
@@ -148,13 +149,17 @@ impl Medium for Udp {
 }
 
 #[cfg(feature = "full")]
-impl Medium for LossyUdp {
-    fn pack(options: &mut LossyOptions, on: bool) {
-        Udp::pack(&mut options.udp, on);
+impl<T: Medium> Medium for Lossy<T> {
+    fn pack(options: &mut LossyOptions<T::Options>, on: bool) {
+        T::pack(&mut options.below, on);
     }
 
-    fn lose(options: &mut LossyOptions, loss: Loss) {
+    fn lose(options: &mut LossyOptions<T::Options>, loss: Loss) {
         options.loss = loss;
+    }
+
+    fn at(options: &mut LossyOptions<T::Options>, end: &End, jumbo: bool) {
+        T::at(&mut options.below, end, jumbo);
     }
 }
 
@@ -170,7 +175,8 @@ impl Medium for Xdp {
         Udp::pack(&mut options.udp, on);
     }
 
-    fn at(options: &mut XdpOptions, place: &Place, jumbo: bool) {
+    fn at(options: &mut XdpOptions, end: &End, jumbo: bool) {
+        let End::Interface(place) = end else { return };
         options.interface = place.interface().to_owned();
         if place.is_native() {
             options.mode = XdpMode::Native;
@@ -179,6 +185,19 @@ impl Medium for Xdp {
             options.udp.data_size = JUMBO;
             options.udp.datagram_bytes = Some(JUMBO + FRAMING);
         }
+    }
+}
+
+#[cfg(feature = "full")]
+impl Medium for Dpdk {
+    fn pack(options: &mut DpdkOptions, on: bool) {
+        Udp::pack(&mut options.udp, on);
+    }
+
+    fn at(options: &mut DpdkOptions, end: &End, _jumbo: bool) {
+        let End::Device(device) = end else { return };
+        options.device = device.site();
+        options.udp.allow_peers = link::NETWORK.parse().expect("a network");
     }
 }
 
@@ -193,19 +212,39 @@ macro_rules! over {
             Transport::Auto => $function::<dunlin::Auto>($($argument),*),
             #[cfg(feature = "full")]
             Transport::Xdp | Transport::XdpNative => $function::<dunlin::Xdp>($($argument),*),
+            #[cfg(feature = "full")]
+            Transport::Dpdk => anyhow::bail!("this is not measured over dpdk"),
         }
     }};
 }
 
-/// Like `over`, for any [`Setting`]. Each further transport compiles the whole endpoint once more,
-/// so only functions that may lose frames use this macro.
+/// Like `over`, and also over DPDK. Each further transport compiles the whole endpoint once more,
+/// so only functions that are measured over it use this macro.
+#[cfg(not(test))]
+macro_rules! over_link {
+    ($setting:expr, $function:ident($($argument:expr),*)) => {
+        match $setting.transport {
+            #[cfg(feature = "full")]
+            $crate::harness::transport::Transport::Dpdk => {
+                $function::<dunlin::Dpdk>($($argument),*)
+            }
+            _ => $crate::harness::subject::over!($setting, $function($($argument),*)),
+        }
+    };
+}
+
+/// Like `over_link`, for any [`Setting`].
 #[cfg(not(test))]
 macro_rules! over_lossy {
     ($setting:expr, $function:ident($($argument:expr),*)) => {
-        match $setting.loss {
+        match ($setting.loss, $setting.transport) {
             #[cfg(feature = "full")]
-            Some(_) => $function::<$crate::harness::lossy::LossyUdp>($($argument),*),
-            _ => $crate::harness::subject::over!($setting, $function($($argument),*)),
+            (Some(_), $crate::harness::transport::Transport::Dpdk) => {
+                $function::<$crate::harness::lossy::LossyDpdk>($($argument),*)
+            }
+            #[cfg(feature = "full")]
+            (Some(_), _) => $function::<$crate::harness::lossy::LossyUdp>($($argument),*),
+            _ => $crate::harness::subject::over_link!($setting, $function($($argument),*)),
         }
     };
 }
@@ -221,14 +260,25 @@ macro_rules! over {
 
 /// Like `over` for unit tests.
 #[cfg(test)]
+macro_rules! over_link {
+    ($setting:expr, $function:ident($($argument:expr),*)) => {
+        $crate::harness::subject::over!($setting, $function($($argument),*))
+    };
+}
+
+/// Like `over` for unit tests.
+#[cfg(test)]
 macro_rules! over_lossy {
     ($setting:expr, $function:ident($($argument:expr),*)) => {{
         #[cfg(feature = "full")]
-        let _ = $function::<$crate::harness::lossy::LossyUdp>;
+        let _ = (
+            $function::<$crate::harness::lossy::LossyUdp>,
+            $function::<$crate::harness::lossy::LossyDpdk>,
+        );
         $crate::harness::subject::over!($setting, $function($($argument),*))
     }};
 }
-pub(crate) use {over, over_lossy};
+pub(crate) use {over, over_link, over_lossy};
 
 impl Setting {
     /// A setting for an endpoint that spins, for latency and rate.
@@ -251,7 +301,7 @@ impl Setting {
             largest: 0,
             loss: None,
             #[cfg(feature = "full")]
-            place: None,
+            end: None,
             jumbo: false,
         }
     }
@@ -276,8 +326,8 @@ impl Setting {
             .transport(|options| {
                 T::pack(options, self.packing);
                 #[cfg(feature = "full")]
-                if let Some(place) = &self.place {
-                    T::at(options, place, self.jumbo);
+                if let Some(end) = &self.end {
+                    T::at(options, end, self.jumbo);
                 }
                 if let Some(loss) = self.loss {
                     T::lose(options, loss);
@@ -304,9 +354,8 @@ impl Setting {
     /// Moves the calling thread to its end of the link, if it has one. Returns the address there.
     fn enter(&self) -> anyhow::Result<IpAddr> {
         #[cfg(feature = "full")]
-        if let Some(place) = &self.place {
-            place.enter()?;
-            return Ok(place.ip());
+        if let Some(end) = &self.end {
+            return end.enter();
         }
         Ok(Ipv4Addr::LOCALHOST.into())
     }
@@ -347,15 +396,15 @@ pub(crate) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
     (on(seats.client), on(seats.server))
 }
 
-/// As [`spinning_pair`]; for `xdp`, at the two ends of a link.
+/// As [`spinning_pair`]; for a transport that needs a link, at its two ends.
 ///
 /// # Errors
 /// There is no link, and this process may not make one.
 pub(crate) fn linked_pair(transport: Transport) -> anyhow::Result<(Setting, Setting)> {
     let pair = spinning_pair(transport);
     #[cfg(feature = "full")]
-    if let Some(mode) = transport.mode() {
-        return at_link(pair, Some(mode));
+    if let Some(kind) = transport.link() {
+        return at_link(pair, kind);
     }
     Ok(pair)
 }
@@ -367,10 +416,10 @@ pub(crate) fn linked_pair(transport: Transport) -> anyhow::Result<(Setting, Sett
 #[cfg(feature = "full")]
 pub(crate) fn at_link(
     (client, server): (Setting, Setting),
-    mode: Option<Mode>,
+    kind: Kind,
 ) -> anyhow::Result<(Setting, Setting)> {
-    let [near, far] = link::places(mode)?.map(Some);
-    let at = |setting, place| Setting { place, ..setting };
+    let [near, far] = link::ends(kind)?.map(Some);
+    let at = |setting, end| Setting { end, ..setting };
     Ok((at(client, near), at(server, far)))
 }
 

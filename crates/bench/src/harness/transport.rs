@@ -1,11 +1,13 @@
 //! The transports, under their names in commands and rows.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[cfg(feature = "full")]
-use super::link::Mode;
+use super::link::{Kind, Mode};
 
 /// Transports that packets travel over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
@@ -24,6 +26,9 @@ pub enum Transport {
     #[cfg(feature = "full")]
     #[value(name = "xdp:native")]
     XdpNative,
+    /// DPDK between two processes with a device of memif each
+    #[cfg(feature = "full")]
+    Dpdk,
 }
 
 impl Transport {
@@ -32,11 +37,17 @@ impl Transport {
 
     /// Those that `latency`, `rate` and `bandwidth` can measure.
     #[cfg(feature = "full")]
-    pub(crate) const WITH_XDP: [Self; 5] =
-        [Self::Shm, Self::Auto, Self::Udp, Self::Xdp, Self::XdpNative];
+    pub(crate) const WITH_LINKS: [Self; 6] = [
+        Self::Shm,
+        Self::Auto,
+        Self::Udp,
+        Self::Xdp,
+        Self::XdpNative,
+        Self::Dpdk,
+    ];
     /// Those that `latency` and `rate` can measure.
     #[cfg(not(feature = "full"))]
-    pub(crate) const WITH_XDP: [Self; 3] = Self::ALL;
+    pub(crate) const WITH_LINKS: [Self; 3] = Self::ALL;
 
     /// Its name in rows.
     pub const fn name(self) -> &'static str {
@@ -48,35 +59,54 @@ impl Transport {
             Self::Xdp => "xdp",
             #[cfg(feature = "full")]
             Self::XdpNative => "xdp:native",
+            #[cfg(feature = "full")]
+            Self::Dpdk => "dpdk",
         }
     }
 
-    /// Where the kernel runs the program of `xdp`; `None` for the other transports.
+    /// The link that it needs; `None` if it needs none.
     #[cfg(feature = "full")]
-    pub(crate) const fn mode(self) -> Option<Mode> {
+    pub(crate) const fn link(self) -> Option<Kind> {
         match self {
             Self::Shm | Self::Auto | Self::Udp => None,
-            Self::Xdp => Some(Mode::Generic),
-            Self::XdpNative => Some(Mode::Native),
+            Self::Xdp => Some(Kind::Xdp(Mode::Generic)),
+            Self::XdpNative => Some(Kind::Xdp(Mode::Native)),
+            Self::Dpdk => Some(Kind::Dpdk),
         }
     }
 
-    /// The parameters of rows over `xdp`: where the program runs, and whether packets share
-    /// datagrams. None for the other transports.
+    /// The parameters of rows over a link: where the program of `xdp` runs, or the device of
+    /// `dpdk`, and whether packets share datagrams. None for transports without a link.
     pub(crate) fn params(self, packing: bool) -> Vec<(&'static str, Value)> {
         #[cfg(feature = "full")]
-        if let Some(mode) = self.mode() {
-            return vec![("mode", mode.name().into()), ("packing", packing.into())];
+        match self.link() {
+            Some(Kind::Xdp(mode)) => {
+                return vec![("mode", mode.name().into()), ("packing", packing.into())];
+            }
+            Some(Kind::Dpdk) => {
+                return vec![("device", "memif".into()), ("packing", packing.into())];
+            }
+            Some(Kind::Kernel) | None => {}
         }
         let _ = packing;
         Vec::new()
     }
 
-    /// Whether this is AF_XDP.
-    pub(crate) const fn is_xdp(self) -> bool {
+    /// Whether it needs a link.
+    pub(crate) const fn has_link(self) -> bool {
         #[cfg(feature = "full")]
-        return self.mode().is_some();
+        return self.link().is_some();
         #[cfg(not(feature = "full"))]
         false
+    }
+
+    /// How much longer than others it takes to start in both processes: one after the other, each
+    /// starts DPDK.
+    pub(crate) const fn start_takes(self) -> Duration {
+        match self {
+            #[cfg(feature = "full")]
+            Self::Dpdk => Duration::from_millis(600),
+            _ => Duration::ZERO,
+        }
     }
 }

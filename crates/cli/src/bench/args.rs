@@ -20,6 +20,7 @@ Examples:
   dunlin bench rate --size 8,56,1000    messages of other sizes than 32 bytes
   dunlin bench rate --only batch=3      only the cases with this parameter
   dunlin bench rate --transport xdp     AF_XDP between two network namespaces, as root
+  dunlin bench rate --transport dpdk    DPDK between two devices of memif
   dunlin bench slow-handler --seconds 120 --runs 9
   dunlin bench all --json rows.jsonl    everything; a file gets one JSON object per row
   dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it

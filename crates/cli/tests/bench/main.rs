@@ -4,6 +4,7 @@
 
 mod command;
 mod compare;
+mod dpdk;
 mod experiments;
 #[cfg(feature = "kv")]
 mod kv;

@@ -339,6 +339,7 @@ pub(super) const RULES: &[Rule] = &[
         &[
             "dunlin",
             "dunlin-core",
+            "dunlin-dpdk",
             "dunlin-nexus",
             "dunlin-scenario",
             "dunlin-sim",

@@ -1,18 +1,22 @@
 //! Baselines of bandwidth, in the same unit: a copy of the same bytes, full datagrams, and bare
-//! packets over AF_XDP.
+//! packets of AF_XDP or DPDK.
 
 use std::time::Duration;
 
 use super::{METRICS, Messages};
 use crate::baselines::copy::Copy;
 use crate::baselines::udp_rate::UdpRate;
-use crate::baselines::xdp::bulk::XdpBulk;
-use crate::harness::link::Mode;
+use crate::baselines::frames::bulk::FrameBulk;
+use crate::harness::link::Kind;
 use crate::harness::probe::{Measurement, Metric, Probe};
 use crate::harness::subject::JUMBO;
 
 /// Bytes of a datagram: as much data as a packet of the library has over UDP.
 const DATAGRAM: u16 = 1440;
+
+/// Bytes of data in a packet of the library over a device whose MTU is 1500: what its longest
+/// header and those of IPv4 and UDP leave.
+const IN_MTU: u32 = 1500 - 20 - 8 - 56;
 
 /// Datagrams in one write to the kernel: as many as fit into 64 KiB.
 const SEGMENTS: u32 = 45;
@@ -21,9 +25,13 @@ const SEGMENTS: u32 = 45;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) Messages);
 
-/// Bare packets over AF_XDP, with as much data in each as the library's.
-pub(super) const fn packets(mode: Mode) -> XdpBulk {
-    XdpBulk { data: JUMBO, mode }
+/// Bare packets, with as much data in each as the library's.
+pub(super) const fn packets(kind: Kind) -> FrameBulk {
+    let data = match kind {
+        Kind::Xdp(_) | Kind::Kernel => JUMBO,
+        Kind::Dpdk => IN_MTU,
+    };
+    FrameBulk { data, kind }
 }
 
 /// Full datagrams one way, with segmentation by the kernel.

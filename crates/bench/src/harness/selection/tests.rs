@@ -35,6 +35,22 @@ fn without_a_choice_there_are_the_usual_sizes() {
     assert!(rates.iter().all(|it| it.contains("size 32")), "{rates:?}");
 }
 
+#[cfg(feature = "full")]
+#[test]
+fn rates_over_dpdk_are_measured_with_and_without_packing() {
+    let selection = Selection {
+        only: vec![only("batch=3").unwrap(), only("pattern=one_way").unwrap()],
+        ..Selection::one(Some(Transport::Dpdk), None)
+    };
+    let one = |packing| {
+        format!(
+            "rate dpdk, batch 3, device memif, inflight 60, packing {packing}, pattern one_way, \
+             size 32"
+        )
+    };
+    assert_eq!(params(&selection, "rate"), [one(true), one(false)]);
+}
+
 #[test]
 fn sizes_that_are_not_filled_word_by_word_are_refused() {
     for text in ["0", "4", "12", "8200", "x", "-8", "65544"] {

@@ -1,6 +1,6 @@
-//! Large packets in one direction over AF_XDP. The receiver copies each packet to its place in a
-//! buffer, checks its number and its sum, and acknowledges every few packets. So the sender never
-//! has more under way than the link can hold, and no packet is lost.
+//! Large packets in one direction over AF_XDP or DPDK. The receiver copies each packet to its place
+//! in a buffer, checks its number and its sum, and acknowledges every few packets. So the sender
+//! never has more under way than the link can hold, and no packet is lost.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::{Form, HEADERS, LIBRARY_HEADER, Side, UDP, is_ours, is_right, sum};
-use crate::harness::link::{self, Mode, Place};
+use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seats;
 
 /// Sends.
-pub(crate) const SEND: Role = Role::new("xdp-send", send);
+pub(crate) const SEND: Role = Role::new("frame-send", send);
 
 /// Receives and acknowledges.
-pub(crate) const RECEIVE: Role = Role::new("xdp-receive", receive);
+pub(crate) const RECEIVE: Role = Role::new("frame-receive", receive);
 
 /// Packets that may be under way.
 const WINDOW: u64 = 128;
@@ -49,21 +49,24 @@ const METRICS: [Metric; 1] = [Metric {
 
 /// The rate of data in packets with the library's header and `data` bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct XdpBulk {
+pub(crate) struct FrameBulk {
     pub(crate) data: u32,
-    pub(crate) mode: Mode,
+    pub(crate) kind: Kind,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Params {
-    place: Place,
+    end: End,
     data: u32,
     span: Duration,
 }
 
-impl Probe for XdpBulk {
+impl Probe for FrameBulk {
     fn name(&self) -> &'static str {
-        "raw AF_XDP transfer"
+        match self.kind {
+            Kind::Dpdk => "raw DPDK transfer",
+            Kind::Xdp(_) | Kind::Kernel => "raw AF_XDP transfer",
+        }
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -72,9 +75,9 @@ impl Probe for XdpBulk {
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let seats = Seats::pick();
-        let [near, far] = link::places(Some(self.mode))?;
-        let params = |place| Params {
-            place,
+        let [near, far] = link::ends(self.kind)?;
+        let params = |end| Params {
+            end,
             data: self.data,
             span,
         };
@@ -94,16 +97,16 @@ fn number(payload: &[u8]) -> Option<u64> {
 /// The sender.
 ///
 /// # Errors
-/// Packets are lost, or the kernel refuses the socket.
+/// Packets are lost, or the interface or device cannot be opened.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a run are far below 2^53"
 )]
 pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    params.place.enter()?;
+    params.end.enter()?;
     let data = params.data as usize;
-    let side = Side::open(&params.place, LIBRARY_HEADER + data, ACK)?;
+    let side = Side::open(&params.end, LIBRARY_HEADER + data, ACK)?;
     let mut sender = Sender {
         side,
         message: vec![0xA5; data],
@@ -168,12 +171,12 @@ impl Sender {
 /// The receiver; runs until the parent kills it.
 ///
 /// # Errors
-/// A packet is wrong, or the kernel refuses the socket.
+/// A packet is wrong, or the interface or device cannot be opened.
 pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    params.place.enter()?;
+    params.end.enter()?;
     let data = params.data as usize;
-    let mut side = Side::open(&params.place, ACK, LIBRARY_HEADER + data)?;
+    let mut side = Side::open(&params.end, ACK, LIBRARY_HEADER + data)?;
     parent.say(&())?;
     let mut receiver = Receiver {
         form: side.into,

@@ -1,4 +1,4 @@
-//! Ping-pong of a packet over AF_XDP. Both sides spin.
+//! Ping-pong of a packet over AF_XDP or DPDK. Both sides spin.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -7,17 +7,17 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::{LIBRARY_HEADER, Side};
-use crate::harness::link::{self, Place};
+use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Measurement, Metric, Probe, patience};
 use crate::harness::{rtt, work};
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seats;
 
 /// Measures round trips.
-pub(crate) const PING: Role = Role::new("xdp-ping", ping);
+pub(crate) const PING: Role = Role::new("frame-ping", ping);
 
 /// Answers them.
-pub(crate) const ECHO: Role = Role::new("xdp-echo", echo);
+pub(crate) const ECHO: Role = Role::new("frame-echo", echo);
 
 /// How long the client waits for one answer.
 const LOST: Duration = Duration::from_secs(2);
@@ -27,21 +27,24 @@ const POLLS: u32 = 1 << 16;
 
 /// Round trips of packets with the library's header and `size` bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct XdpRtt {
+pub(crate) struct FrameRtt {
     pub(crate) size: u32,
-    pub(crate) mode: link::Mode,
+    pub(crate) kind: Kind,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Params {
-    place: Place,
+    end: End,
     size: u32,
     span: Duration,
 }
 
-impl Probe for XdpRtt {
+impl Probe for FrameRtt {
     fn name(&self) -> &'static str {
-        "raw AF_XDP ping-pong"
+        match self.kind {
+            Kind::Dpdk => "raw DPDK ping-pong",
+            Kind::Xdp(_) | Kind::Kernel => "raw AF_XDP ping-pong",
+        }
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -50,9 +53,9 @@ impl Probe for XdpRtt {
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let seats = Seats::pick();
-        let [near, far] = link::places(Some(self.mode))?;
-        let params = |place| Params {
-            place,
+        let [near, far] = link::ends(self.kind)?;
+        let params = |end| Params {
+            end,
             size: self.size,
             span,
         };
@@ -64,15 +67,15 @@ impl Probe for XdpRtt {
 }
 
 fn open(params: &Params) -> anyhow::Result<Side> {
-    params.place.enter()?;
+    params.end.enter()?;
     let payload = LIBRARY_HEADER + params.size as usize;
-    Ok(Side::open(&params.place, payload, payload)?)
+    Ok(Side::open(&params.end, payload, payload)?)
 }
 
 /// The client.
 ///
 /// # Errors
-/// A wrong or lost answer, or the kernel refuses the socket.
+/// A wrong or lost answer, or the interface or device cannot be opened.
 pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     let size = params.size as usize;
@@ -95,7 +98,7 @@ pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
 /// The server; runs until the parent kills it.
 ///
 /// # Errors
-/// The kernel refuses the socket.
+/// The interface or device cannot be opened.
 pub(crate) fn echo(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     let mut side = open(&params)?;

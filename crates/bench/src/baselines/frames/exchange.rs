@@ -1,5 +1,5 @@
-//! Requests and answers over AF_XDP. As many are in flight and in a batch as in `rate`, and each
-//! has a packet of its own: the upper bound for rates without packing.
+//! Requests and answers over AF_XDP or DPDK. As many are in flight and in a batch as in `rate`, and
+//! each has a packet of its own: the upper bound for rates without packing.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::{LIBRARY_HEADER, Side};
-use crate::harness::link::{self, Place};
+use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::work;
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seats;
 
 /// Exchanges requests and answers.
-pub(crate) const ROLE: Role = Role::new("xdp-exchange", run);
+pub(crate) const ROLE: Role = Role::new("frame-exchange", run);
 
 /// Requests in flight, as in `rate`.
 const INFLIGHT: u32 = 60;
@@ -40,19 +40,19 @@ const METRICS: [Metric; 1] = [Metric {
 
 /// The rate of exchanges of a request and an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct XdpExchange {
+pub(crate) struct FrameExchange {
     /// Bytes of a request and of its answer.
     pub(crate) size: u16,
     /// Requests in a batch.
     pub(crate) batch: u32,
     /// Whether both sides make requests.
     pub(crate) symmetric: bool,
-    pub(crate) mode: link::Mode,
+    pub(crate) kind: Kind,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Params {
-    place: Place,
+    end: End,
     size: u16,
     batch: u32,
     /// Whether this process makes requests, and reports the rate of their answers.
@@ -62,9 +62,12 @@ struct Params {
     span: Duration,
 }
 
-impl Probe for XdpExchange {
+impl Probe for FrameExchange {
     fn name(&self) -> &'static str {
-        "raw AF_XDP exchange"
+        match self.kind {
+            Kind::Dpdk => "raw DPDK exchange",
+            Kind::Xdp(_) | Kind::Kernel => "raw AF_XDP exchange",
+        }
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -73,9 +76,9 @@ impl Probe for XdpExchange {
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let seats = Seats::pick();
-        let [near, far] = link::places(Some(self.mode))?;
-        let params = |place, begins, issues| Params {
-            place,
+        let [near, far] = link::ends(self.kind)?;
+        let params = |end, begins, issues| Params {
+            end,
             size: self.size,
             batch: self.batch,
             issues,
@@ -124,7 +127,7 @@ impl Peer {
         }
     }
 
-    /// Writes a message; waits for the kernel if no frame is free.
+    /// Writes a message; waits for the link if no frame is free.
     fn push(&mut self, write: impl Fn(&mut [u8])) {
         while !self
             .side
@@ -192,14 +195,14 @@ impl Peer {
 /// Runs one of the two processes. After its report it serves until the parent kills it.
 ///
 /// # Errors
-/// A wrong or lost answer, or the kernel refuses the socket.
+/// A wrong or lost answer, or the interface or device cannot be opened.
 pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    params.place.enter()?;
+    params.end.enter()?;
     let size = usize::from(params.size);
     let payload = LIBRARY_HEADER + size;
     let mut peer = Peer {
-        side: Side::open(&params.place, payload, payload)?,
+        side: Side::open(&params.end, payload, payload)?,
         size,
         batch: params.batch,
         free: 0,

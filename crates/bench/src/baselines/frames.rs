@@ -1,17 +1,21 @@
-//! Baselines over AF_XDP without the library. Their packets are as long as those of the library and
-//! use the same link, and both sides write and check checksums.
+//! Baselines over AF_XDP and DPDK. Their packets are as long as those of the library and use the
+//! same link, and both sides write and check checksums.
 //!
 //! [`Side`] writes and reads these packets; `rtt`, `exchange` and `bulk` measure. The addresses are
-//! made up, because the program takes every packet.
+//! made up, because the side takes every packet. Of the library, the sides over DPDK use [`Bare`]
+//! alone: DPDK's own functions for bursts, by way of one call in C for each.
 
 pub(crate) mod bulk;
 pub(crate) mod exchange;
 pub(crate) mod rtt;
 
 use std::io;
+use std::time::{Duration, Instant};
 
-use super::sys::xdp::Port;
-use crate::harness::link::Place;
+use dunlin_dpdk::Bare;
+
+use super::sys::xdp;
+use crate::harness::link::End;
 
 /// Bytes of the headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
@@ -22,6 +26,70 @@ const UDP: usize = IP + 20;
 pub(crate) const LIBRARY_HEADER: usize = 24;
 /// The port of both sides, which tells their packets from others on the link, such as those of ARP.
 const PORT: u16 = 7_771;
+
+/// How long a device that takes no packets may be without its peer.
+const ALONE: Duration = Duration::from_secs(2);
+
+/// The interface or the device of a side.
+#[derive(Debug)]
+enum Port {
+    Xdp(Box<xdp::Port>),
+    Dpdk(Box<Bare>),
+}
+
+impl Port {
+    /// Opens it for packets of up to `longest` bytes.
+    fn open(end: &End, longest: usize) -> io::Result<Self> {
+        match end {
+            End::Interface(place) => {
+                let port = xdp::Port::open(place.interface(), place.is_native(), longest)?;
+                Ok(Self::Xdp(Box::new(port)))
+            }
+            End::Device(device) => Ok(Self::Dpdk(Box::new(Bare::open(&device.site())?))),
+        }
+    }
+
+    /// Shows up to `most` pieces of received packets to `take`, whose second argument is true if
+    /// the packet ends with this piece. Returns the number of pieces.
+    #[inline]
+    fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8], bool)) -> u32 {
+        match self {
+            Self::Xdp(port) => port.receive(most, take),
+            Self::Dpdk(bare) => bare.receive(most, |packet| take(packet, true)),
+        }
+    }
+
+    /// Writes a packet of `len` bytes, which leaves with the next [`Self::kick`]. False if no frame
+    /// is free.
+    #[inline]
+    fn push(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
+        match self {
+            Self::Xdp(port) => port.push(len, write),
+            Self::Dpdk(bare) => bare.push(len, write),
+        }
+    }
+
+    /// Sends.
+    #[inline]
+    fn kick(&mut self) {
+        match self {
+            Self::Xdp(port) => port.kick(),
+            Self::Dpdk(bare) => {
+                if !bare.send() {
+                    send_patiently(bare);
+                }
+            }
+        }
+    }
+}
+
+/// Repeats the attempt while the device takes no packets, because its ring is full or its peer has
+/// just opened.
+#[cold]
+fn send_patiently(bare: &mut Bare) {
+    let begin = Instant::now();
+    while !bare.send() && begin.elapsed() < ALONE {}
+}
 
 /// One side of a link.
 #[derive(Debug)]
@@ -91,10 +159,9 @@ impl Form {
 
 impl Side {
     /// Opens a side that sends and receives payloads of these numbers of bytes.
-    fn open(place: &Place, out: usize, into: usize) -> io::Result<Self> {
-        let longest = HEADERS + out.max(into);
+    fn open(end: &End, out: usize, into: usize) -> io::Result<Self> {
         Ok(Self {
-            port: Port::open(place.interface(), place.is_native(), longest)?,
+            port: Port::open(end, HEADERS + out.max(into))?,
             out: Form::new(out)?,
             into: Form::new(into)?,
         })
