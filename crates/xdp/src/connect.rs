@@ -11,11 +11,14 @@ use dunlin_transport::counters::Counters;
 use dunlin_transport::udp::Udp;
 
 use crate::open::Xdp;
-use crate::receive::XdpRx;
-use crate::transmit::XdpTx;
+use crate::receive::{self, XdpRx};
+use crate::transmit::{self, XdpTx};
+use crate::ways::FALLS;
+use dunlin_packet::REFUSALS;
 
 impl Connect for Xdp {
     const KIND: u8 = <Udp as Connect>::KIND;
+    const DETAILS: &'static [&'static str] = &NAMES;
 
     fn offer(
         rx: &mut XdpRx,
@@ -96,6 +99,33 @@ impl Connect for Xdp {
         let own = rx.own_counters().plus(&tx.own_counters());
         own.plus(&Udp::counters(&rx.udp, &tx.udp))
     }
+
+    fn details(rx: &XdpRx, tx: &XdpTx, show: &mut dyn FnMut(&'static str, u64)) {
+        rx.show_details(show);
+        tx.show_details(show);
+    }
+}
+
+/// Names of the further counters of both halves.
+const NAMES: [&str;
+    receive::DETAILS.len() + REFUSALS.len() + transmit::DETAILS.len() + FALLS.len()] =
+    joined([&receive::DETAILS, &REFUSALS, &transmit::DETAILS, &FALLS]);
+
+/// The names of these lists, one list after the other.
+const fn joined<const N: usize>(lists: [&[&'static str]; 4]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let (mut at, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut index = 0;
+        while index < lists[list].len() {
+            all[at] = lists[list][index];
+            at += 1;
+            index += 1;
+        }
+        list += 1;
+    }
+    assert!(at == N, "the lists have as many names as there are places");
+    all
 }
 
 impl XdpTx {

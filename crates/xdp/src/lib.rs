@@ -13,6 +13,8 @@ mod connect;
 #[cfg(not(loom))]
 pub mod device;
 #[cfg(not(loom))]
+mod entries;
+#[cfg(not(loom))]
 mod ffi;
 mod mapping;
 #[cfg(not(loom))]
@@ -24,6 +26,8 @@ mod receive;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod roads;
+#[cfg(not(loom))]
+pub mod setup;
 mod shared;
 #[cfg(not(loom))]
 mod sharing;
@@ -41,6 +45,9 @@ mod transmit;
 pub mod umem;
 #[cfg(not(loom))]
 mod ways;
+#[cfg(feature = "wire")]
+#[cfg(not(loom))]
+pub mod wire;
 
 #[cfg(not(loom))]
 pub use auto::{AutoOptions, AutoXdp, open_auto};

@@ -7,6 +7,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use dunlin_core::transport::{Halves, Limits, Transport};
@@ -15,11 +16,11 @@ use dunlin_transport::udp::{self, Udp, UdpRx, UdpTx};
 
 use crate::device::Device;
 use crate::ffi;
-use crate::queue::{Interface, Queue, Share};
+use crate::queue::{Interface, Lead, Queue, Share};
 use crate::receive::XdpRx;
 use crate::receive::arrivals::Arrivals;
 use crate::ring::{Consumer, Desc, Memory};
-use crate::roads::Tables;
+use crate::roads::{Below, Link, Tables};
 use crate::socket::{Rings, Socket, explain};
 use crate::steering::Mode;
 use crate::transmit::XdpTx;
@@ -27,13 +28,21 @@ use crate::transmit::frames::Frames;
 use crate::ways::{OwnMac, Ways};
 use dunlin_packet::Home;
 
+/// The largest number of a VLAN.
+const MOST_VLAN: u16 = 4094;
+
 /// Options of one `xdp` endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The interface, by name.
+    /// The interface, by name. With the name of a VLAN interface, frames have its tag, and the
+    /// program is attached to the interface below.
     pub interface: String,
     /// Its queue. Packets that the interface puts into another queue come through the kernel.
     pub queue: u32,
+    /// The number of the VLAN whose tag frames have, or 0 for none. `None`: that of the interface, if
+    /// it is one of a VLAN. Packets that the kernel sends for the endpoint have the tag only in the
+    /// latter case.
+    pub vlan: Option<u16>,
     /// Where the kernel runs the program that steers.
     pub mode: Mode,
     /// Bytes of the region of frames, which the kernel pins; half is for receiving. If
@@ -47,6 +56,9 @@ pub struct Options {
     /// Whether datagrams whose checksum covers only the pseudo header are accepted. They come from
     /// neighbours in the same kernel or in a guest of it, whose devices do not compute the rest.
     pub partial_sums: bool,
+    /// The socket of a daemon (`dunlin xdp-setup`) that opens AF_XDP sockets for a process without
+    /// privilege; `None` if this process opens them itself.
+    pub setup: Option<PathBuf>,
     /// Options of the socket that receives the packets that are not steered. The endpoint takes its
     /// address, port, sizes and packing from them. An address that stands for any address means one
     /// of the interface.
@@ -58,10 +70,12 @@ impl Default for Options {
         Self {
             interface: String::new(),
             queue: 0,
+            vlan: None,
             mode: Mode::Generic,
             umem_bytes: 64 << 20,
             endpoints: 4,
             partial_sums: true,
+            setup: None,
             udp: udp::Options::default(),
         }
     }
@@ -80,26 +94,19 @@ impl Transport for Xdp {
 /// it.
 #[derive(Debug)]
 struct Opened {
+    /// Empty when the endpoint ends. Dropped before the interface.
+    lead: Option<Lead>,
     socket: Socket,
     /// The memory of the receive ring, from which the last packets' frames are taken at the end.
     received: Memory<Desc>,
     queue: Arc<Queue>,
     share: Share,
     interface: Arc<Interface>,
-    /// The socket's number in the map of sockets.
-    number: u32,
-    home: Home,
-    /// The inode number of the UDP socket that has the address.
-    owner: u64,
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // From now on, the program finds no socket for arriving packets and passes them to the
-        // kernel.
-        let steering = self.interface.steering();
-        steering.release(&self.home, self.owner);
-        steering.forget_socket(self.number);
+        self.lead = None;
         if !self.interface.retire(&self.queue) {
             self.leave_frames();
         }
@@ -108,32 +115,27 @@ impl Drop for Opened {
 }
 
 impl Opened {
-    /// Opens a socket with a share of the queue and a number. Nothing is steered to it yet.
+    /// Opens a socket with a share of the queue, to which the packets for `home` come from now on.
+    /// `owner` is the inode number of the UDP socket that has the address.
     fn new(
         interface: Arc<Interface>,
         queue: Arc<Queue>,
         home: Home,
         owner: u64,
     ) -> io::Result<(Self, Rings)> {
-        let count = queue.share_frames();
-        let (socket, rings) = Socket::open(queue.host(), count)?;
         let share = queue.take_share().ok_or_else(|| {
             busy("the queue has as many endpoints as the option xdp.endpoints allows")
         })?;
-        let fd = socket.fd().expect("a socket has a descriptor");
-        let number = interface
-            .steering()
-            .add_socket(fd)
+        let (socket, rings, lead) = interface
+            .open_socket(&queue, home, owner)
             .inspect_err(|_| queue.give_share_back(share))?;
         let opened = Self {
+            lead: Some(lead),
             socket,
             received: rings.received.clone(),
             queue,
             share,
             interface,
-            number,
-            home,
-            owner,
         };
         Ok((opened, rings))
     }
@@ -190,11 +192,16 @@ impl Xdp {
     /// `ResourceBusy` if another process has the queue, if the queue has as many endpoints as it
     /// may have, if other endpoints of this user use the interface in the other mode, or if it has
     /// an XDP program that no process of this user offers. Otherwise the kernel's error, with the
-    /// step that failed and the capability that permits it.
+    /// step that failed and the capability that permits it, or the refusal of the daemon.
     pub fn open(options: &Options) -> io::Result<Halves<XdpRx, XdpTx>> {
         let name = name_of(&options.interface)?;
         let index = index_of(&name)?;
-        let (tables, link) = Tables::open(index)?;
+        let (mut tables, link) = Tables::open(index)?;
+        let (device, own_vlan) = device_of(&link, &mut tables)?;
+        let vlan = options.vlan.unwrap_or(own_vlan);
+        if vlan > MOST_VLAN {
+            return Err(invalid("a VLAN has a number from 1 to 4094"));
+        }
         let udp = Udp::open(&udp::Options {
             ip: ip_on(&name, options.udp.ip)?,
             ..options.udp.clone()
@@ -202,12 +209,12 @@ impl Xdp {
         let address = udp.rx.local_addr();
         let home = Home {
             address,
-            vlan: 0,
+            vlan,
             mac: link
                 .mac
                 .ok_or_else(|| invalid("the interface has no Ethernet address"))?,
         };
-        let interface = Interface::get(index, options.mode)?;
+        let interface = Interface::get(device, options.mode, options.setup.as_deref())?;
         let queue = interface.queue(options.queue, options.umem_bytes, options.endpoints)?;
         let (opened, rings) = Opened::new(interface, queue, home, owner_of(&udp)?)?;
         let opened = Arc::new(opened);
@@ -225,9 +232,6 @@ impl Xdp {
             queue.rings(),
             opened.clone(),
         );
-        // Last, because a packet may be steered from now on, and needs an empty frame.
-        let steering = opened.interface.steering();
-        steering.steer(&home, opened.number, options.queue, opened.owner)?;
         let mac = OwnMac::new(home.mac);
         let ways = Ways::new(home, mac.clone(), &link, Box::new(tables));
         let limits = Limits {
@@ -239,6 +243,21 @@ impl Xdp {
             tx: XdpTx::new(udp.tx, ways, frames),
             limits,
         })
+    }
+}
+
+/// The interface whose frames carry those of `link`, and the number of their VLAN. For an interface
+/// without a VLAN, it is the interface itself, and 0.
+fn device_of(link: &Link, tables: &mut Tables) -> io::Result<(u32, u16)> {
+    match link.below {
+        Below::Itself => Ok((link.index, 0)),
+        Below::Vlan { index, number } => match tables.link(index)?.below {
+            Below::Itself => Ok((index, number)),
+            _ => Err(invalid("a VLAN inside a VLAN is not supported")),
+        },
+        Below::Elsewhere => Err(invalid(
+            "the VLAN's interface is in another network namespace, or has tags of another kind",
+        )),
     }
 }
 

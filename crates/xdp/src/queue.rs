@@ -5,71 +5,104 @@
 //! from the address of each endpoint to the endpoint's socket.
 //!
 //! Invariants: a share has one endpoint at a time. The queue is closed with its last endpoint. The
-//! program goes with the last endpoint of the interface, unless another process has it too. Called
-//! by `open`.
+//! program goes with the last endpoint of the interface, unless another process has it too. The
+//! kernel has empty frames for all endpoints that are open. A process without privilege gets its
+//! sockets from a daemon, which has the program. Called by `open`, and by the daemon.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use crate::device::Device;
+use crate::entries::Entries;
 use crate::ffi;
-use crate::receive::arrivals::fill_all;
+use crate::receive::arrivals::fill;
+use crate::setup::{Claim, Client, Lease, Place};
 use crate::shared::{SharedRings, Shares};
 use crate::sharing::{self, Offer};
-use crate::socket::{Host, QueueRings, patiently};
+use crate::socket::{self, Host, QueueRings, Rings, Socket, patiently};
 use crate::steering::{Mode, Steering};
 use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
+use dunlin_packet::Home;
 
 /// The key of an interface: the device and inode numbers of its network namespace, and its index.
 type Key = (u64, u64, u32);
 
-/// The place of an interface, empty if no endpoint uses the interface. An endpoint holds the lock
+/// The cell of an interface, empty if no endpoint uses the interface. An endpoint holds the lock
 /// while it opens the interface.
-type Place = Arc<Mutex<Weak<Interface>>>;
+type Cell = Arc<Mutex<Weak<Interface>>>;
 
 /// The interfaces that endpoints of this process use or open.
-static INTERFACES: Mutex<BTreeMap<Key, Place>> = Mutex::new(BTreeMap::new());
+static INTERFACES: Mutex<BTreeMap<Key, Cell>> = Mutex::new(BTreeMap::new());
 
 /// Longest time to wait for the answers of other processes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The holder of the program, which opens sockets and leads packets to them.
+#[derive(Debug)]
+enum Holder {
+    /// This process. Fields are dropped in this order: the offer ends before the program.
+    Own {
+        _offer: Offer,
+        steering: Arc<Steering>,
+    },
+    /// A daemon, for a process without the privileges.
+    Daemon(Client),
+}
+
 /// An interface with our program.
 #[derive(Debug)]
 pub(crate) struct Interface {
-    // Fields are dropped in this order: the offer ends before the program.
-    _offer: Offer,
-    steering: Arc<Steering>,
+    holder: Holder,
     index: u32,
     mode: Mode,
+    /// The network namespace.
+    namespace: (u64, u64),
     queues: Mutex<BTreeMap<u32, Weak<Queue>>>,
 }
 
 impl Interface {
     /// Gets interface `index` of the calling thread's namespace, with a program that runs in this
-    /// mode.
+    /// mode. With `setup`, the daemon at that path has the program.
     ///
     /// # Errors
-    /// The kernel's; `ResourceBusy` if other endpoints of this user use the other mode, or if the
-    /// interface has a program that no process of this user offers.
-    pub(crate) fn get(index: u32, mode: Mode) -> io::Result<Arc<Self>> {
+    /// The kernel's; `ResourceBusy` if other endpoints of this user use the other mode, if other
+    /// endpoints of this process use another daemon, or if the interface has a program that no
+    /// process of this user offers.
+    pub(crate) fn get(index: u32, mode: Mode, setup: Option<&Path>) -> io::Result<Arc<Self>> {
         let (device, inode) = ffi::network_namespace()?;
-        let place = place_of((device, inode, index));
-        let mut place = lock(&place);
-        if let Some(interface) = place.upgrade() {
+        let cell = cell_of((device, inode, index));
+        let mut cell = lock(&cell);
+        if let Some(interface) = cell.upgrade() {
             check_mode(interface.mode, mode)?;
+            interface.check_holder(setup)?;
             return Ok(interface);
         }
-        let steering = Arc::new(adopt_or_attach(index, mode)?);
         let interface = Arc::new(Self {
-            _offer: Offer::make(index, mode, &steering)?,
-            steering,
+            holder: Holder::open(index, mode, setup)?,
             index,
             mode,
+            namespace: (device, inode),
             queues: Mutex::default(),
         });
-        *place = Arc::downgrade(&interface);
+        *cell = Arc::downgrade(&interface);
         Ok(interface)
+    }
+
+    fn check_holder(&self, setup: Option<&Path>) -> io::Result<()> {
+        let is_same = match (&self.holder, setup) {
+            (Holder::Own { .. }, None) => true,
+            (Holder::Daemon(client), Some(path)) => *client == Client::new(path),
+            _ => false,
+        };
+        if is_same {
+            return Ok(());
+        }
+        let why = "other endpoints of this process use the interface with another xdp.setup";
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
     /// Gets the queue with this number. The first endpoint of the queue determines the size of the
@@ -87,9 +120,73 @@ impl Interface {
         if let Some(queue) = queues.get(&number).and_then(Weak::upgrade) {
             return Ok(queue);
         }
-        let queue = Arc::new(Queue::open(self.index, number, umem_bytes, shares)?);
+        let queue = Arc::new(Queue::open(self, number, umem_bytes, shares)?);
         queues.insert(number, Arc::downgrade(&queue));
         Ok(queue)
+    }
+
+    /// Opens the socket of a queue with a region of `frames` frames.
+    fn open_host(&self, queue: u32, frames: u32) -> io::Result<(Arc<Umem>, Host, QueueRings)> {
+        let (umem, fd) = match &self.holder {
+            Holder::Own { .. } => {
+                let umem = Umem::new(frames)?;
+                let fd = socket::bound_host(self.index, queue, &umem)?;
+                (umem, fd)
+            }
+            Holder::Daemon(client) => {
+                let memory = ffi::memory::sealed(u64::from(frames) * FRAME as u64)?;
+                let umem = Umem::shared(memory.as_fd(), frames)?;
+                let fd = client.queue(self.place(queue), memory.as_fd(), frames)?;
+                (umem, fd)
+            }
+        };
+        let (host, rings) = Host::of(fd, self.index, queue, umem.clone())?;
+        Ok((umem, host, rings))
+    }
+
+    /// Opens the socket of an endpoint at a queue, and makes its entries in the program's maps. The
+    /// caller has bound the address of `home`; `owner` is the inode number of the UDP socket.
+    /// Packets are steered to the socket from now on.
+    ///
+    /// # Errors
+    /// The kernel's, or the daemon's.
+    pub(crate) fn open_socket(
+        self: &Arc<Self>,
+        queue: &Queue,
+        home: Home,
+        owner: u64,
+    ) -> io::Result<(Socket, Rings, Lead)> {
+        let (host, count, number) = (&queue.host, queue.share_frames(), queue.number);
+        match &self.holder {
+            Holder::Own { .. } => {
+                let (socket, rings) = Socket::open(host, count)?;
+                let fd = socket.fd().expect("a socket has a descriptor");
+                let entries = Entries::add(self, fd, home, owner)?;
+                entries.steer(number)?;
+                Ok((socket, rings, Lead::Own(entries)))
+            }
+            Holder::Daemon(client) => {
+                let claim = Claim {
+                    address: home.address,
+                    vlan: home.vlan,
+                    owner,
+                };
+                let place = self.place(number);
+                let (fd, lease) = client.endpoint(place, host.fd(), count, claim)?;
+                let (socket, rings) = Socket::of(fd, host, count)?;
+                Ok((socket, rings, Lead::Daemon(lease)))
+            }
+        }
+    }
+
+    /// A queue of this interface, for the daemon.
+    fn place(&self, queue: u32) -> Place {
+        Place {
+            namespace: self.namespace,
+            index: self.index,
+            queue,
+            mode: self.mode,
+        }
     }
 
     /// True if only the caller has the queue. In that case, no other endpoint gets the queue from
@@ -107,18 +204,43 @@ impl Interface {
         lock(&self.queues)
     }
 
-    /// The program.
-    pub(crate) fn steering(&self) -> &Steering {
-        &self.steering
+    /// The program, if this process has it.
+    pub(crate) fn steering(&self) -> Option<&Arc<Steering>> {
+        match &self.holder {
+            Holder::Own { steering, .. } => Some(steering),
+            Holder::Daemon(_) => None,
+        }
     }
 }
 
-/// The place of an interface.
-fn place_of(key: Key) -> Place {
-    let mut places = lock(&INTERFACES);
-    // A place that only the map has is not locked.
-    places.retain(|_, place| Arc::strong_count(place) > 1 || lock(place).strong_count() > 0);
-    places.entry(key).or_default().clone()
+impl Holder {
+    fn open(index: u32, mode: Mode, setup: Option<&Path>) -> io::Result<Self> {
+        if let Some(path) = setup {
+            return Ok(Self::Daemon(Client::new(path)));
+        }
+        let steering = Arc::new(adopt_or_attach(index, mode)?);
+        Ok(Self::Own {
+            _offer: Offer::make(index, mode, &steering)?,
+            steering,
+        })
+    }
+}
+
+/// The way by which packets come to an endpoint's socket. It ends with this value.
+#[derive(Debug)]
+pub(crate) enum Lead {
+    /// Entries of this process.
+    Own(#[expect(dead_code, reason = "kept until the endpoint ends")] Entries),
+    /// Entries of the daemon.
+    Daemon(#[expect(dead_code, reason = "kept until the endpoint ends")] Lease),
+}
+
+/// The cell of an interface.
+fn cell_of(key: Key) -> Cell {
+    let mut cells = lock(&INTERFACES);
+    // A cell that only the map has is not locked.
+    cells.retain(|_, cell| Arc::strong_count(cell) > 1 || lock(cell).strong_count() > 0);
+    cells.entry(key).or_default().clone()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -156,12 +278,22 @@ fn check_mode(has: Mode, wanted: Mode) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Queue {
     host: Host,
+    number: u32,
     rings: Arc<SharedRings>,
     receiving: Ledger,
     /// Frames to send, by share.
     sending: Vec<Ledger>,
-    /// For each share, whether an endpoint has it. Empty until the first share is taken.
-    taken: Mutex<Vec<bool>>,
+    places: Mutex<Places>,
+}
+
+/// The shares of a queue.
+#[derive(Debug)]
+struct Places {
+    /// For each share, whether an endpoint has it.
+    taken: Vec<bool>,
+    /// Shares whose frames for received packets the kernel got. It uses its empty frames in turns,
+    /// so with fewer of them more stay in the processor's caches.
+    filled: usize,
 }
 
 /// The number of the share of a queue that one endpoint has.
@@ -174,10 +306,36 @@ impl Share {
     }
 }
 
+impl Places {
+    /// Takes the first free share.
+    fn take(&mut self) -> Option<Share> {
+        let number = self.taken.iter().position(|taken| !taken)?;
+        self.taken[number] = true;
+        Some(Share(number))
+    }
+
+    /// The next share whose frames the kernel must get, because there are more endpoints than ever
+    /// before.
+    fn next_to_fill(&mut self) -> Option<usize> {
+        let used = self.taken.iter().filter(|taken| **taken).count();
+        let next = self.filled;
+        (used > next).then(|| {
+            self.filled += 1;
+            next
+        })
+    }
+}
+
 impl Queue {
-    fn open(index: u32, number: u32, umem_bytes: u64, shares: u32) -> io::Result<Self> {
-        let sizes = sizes(umem_bytes, shares, ffi::pinnable())?;
-        let (umem, host, rings) = open_with_region(index, number, sizes)?;
+    fn open(interface: &Interface, number: u32, umem_bytes: u64, shares: u32) -> io::Result<Self> {
+        let pinnable = match interface.holder {
+            Holder::Own { .. } => ffi::pinnable(),
+            // The daemon pins the region.
+            Holder::Daemon(_) => None,
+        };
+        let sizes = sizes(umem_bytes, shares, pinnable)?;
+        let open = |frames| interface.open_host(number, frames);
+        let (umem, host, rings) = open_with_region(sizes, open)?;
         let (receiving, sending) = umem.split(shares);
         let first = &sending[0];
         let shape = Shares {
@@ -186,32 +344,46 @@ impl Queue {
             count: sending.len(),
             frames: first.count() as usize,
         };
-        let rings = SharedRings::new(rings.fill, rings.completion, shape);
-        if fill_all(&receiving, &rings) {
-            host.kick_fill();
-        }
         Ok(Self {
             host,
-            rings: Arc::new(rings),
+            number,
+            rings: Arc::new(SharedRings::new(rings.fill, rings.completion, shape)),
             receiving,
+            places: Mutex::new(Places {
+                taken: vec![false; sending.len()],
+                filled: 0,
+            }),
             sending,
-            taken: Mutex::default(),
         })
     }
 
     /// Reserves a share. `None` if endpoints have them all.
     pub(crate) fn take_share(&self) -> Option<Share> {
-        take_free(&mut self.taken(), self.sending.len()).map(Share)
+        let mut places = lock(&self.places);
+        let share = places.take()?;
+        if let Some(next) = places.next_to_fill() {
+            self.fill(next);
+        }
+        Some(share)
+    }
+
+    /// Gives the kernel the frames for received packets of one share.
+    fn fill(&self, share: usize) {
+        let [of_share, all] = [self.share_frames(), self.receiving.count()];
+        let number = u32::try_from(share).expect("there are few shares");
+        // Fewer than the number of shares are left over; the last share gets them too.
+        let end = match share + 1 == self.sending.len() {
+            true => all,
+            false => (number + 1) * of_share,
+        };
+        if fill(&self.receiving, &self.rings, number * of_share..end) {
+            self.host.kick_fill();
+        }
     }
 
     /// Makes a share free for another endpoint.
     pub(crate) fn give_share_back(&self, share: Share) {
-        self.taken()[share.0] = false;
-    }
-
-    /// The socket that has the region.
-    pub(crate) fn host(&self) -> &Host {
-        &self.host
+        lock(&self.places).taken[share.0] = false;
     }
 
     /// The number of frames that an endpoint has for sending, and the most packets that may wait
@@ -235,18 +407,6 @@ impl Queue {
     pub(crate) fn sending(&self, share: Share) -> &Ledger {
         &self.sending[share.0]
     }
-
-    fn taken(&self) -> MutexGuard<'_, Vec<bool>> {
-        lock(&self.taken)
-    }
-}
-
-/// Takes the first free number below `count`.
-fn take_free(taken: &mut Vec<bool>, count: usize) -> Option<usize> {
-    taken.resize(count, false);
-    let number = taken.iter().position(|taken| !taken)?;
-    taken[number] = true;
-    Some(number)
 }
 
 /// Sizes of a region to try, in bytes. The first is the size that the options ask for. If the user
@@ -267,19 +427,18 @@ fn sizes(bytes: u64, shares: u32, pinnable: Option<u64>) -> io::Result<impl Iter
     Ok(std::iter::successors(Some(first), half))
 }
 
-/// Opens a queue, with a region of the first of these sizes that the kernel pins.
-fn open_with_region(
-    index: u32,
-    number: u32,
+/// Opens a queue, with a region of the first of these sizes that is granted. `open` takes a number
+/// of frames.
+fn open_with_region<T>(
     mut sizes: impl Iterator<Item = u64>,
-) -> io::Result<(Arc<Umem>, Host, QueueRings)> {
+    open: impl Fn(u32) -> io::Result<T>,
+) -> io::Result<T> {
     let mut bytes = sizes.next().expect("there is a first size");
     loop {
-        let umem = Umem::new(u32::try_from(bytes / FRAME as u64).unwrap_or(u32::MAX))?;
-        match (Host::open(index, number, umem.clone()), sizes.next()) {
-            (Ok((host, rings)), _) => return Ok((umem, host, rings)),
+        let frames = u32::try_from(bytes / FRAME as u64).unwrap_or(u32::MAX);
+        match (open(frames), sizes.next()) {
             (Err(error), Some(less)) if error.kind() == io::ErrorKind::OutOfMemory => bytes = less,
-            (Err(error), _) => return Err(error),
+            (outcome, _) => return outcome,
         }
     }
 }

@@ -22,6 +22,18 @@ use dunlin_packet::{Datagram, Home, REFUSALS, Refused, Written, parse};
 /// Most packets that a burst reads, including those that it refuses.
 const MOST_LOOKS: usize = 4 * RX_BURST;
 
+/// Names of the counters of this half, before those of [`REFUSALS`].
+pub(crate) const DETAILS: [&str; 8] = [
+    "rx_datagrams",
+    "rx_joined",
+    "rx_partial_sums",
+    "rx_absent_sums",
+    "rx_bad_entries",
+    "rx_kernel_dropped",
+    "rx_kernel_unfilled",
+    "rx_kernel_refused",
+];
+
 /// Where the frames of a burst are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
@@ -107,22 +119,31 @@ impl XdpRx {
     }
 
     /// Counters of steered packets: refused ones by cause, and accepted ones by the way in which
-    /// their checksum was written.
+    /// their checksum was written; and the bytes of the region of frames.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
-        let statistics = self.arrivals.device().statistics();
-        let mut details = vec![
-            ("umem_bytes", self.arrivals.region_bytes() as u64),
-            ("rx_datagrams", self.counters.rx_packets),
-            ("rx_joined", self.joins),
-            ("rx_partial_sums", self.partial),
-            ("rx_absent_sums", self.absent),
-            ("rx_bad_entries", self.arrivals.bad()),
-            ("rx_kernel_dropped", statistics.rx_dropped),
-            ("rx_kernel_unfilled", statistics.rx_unfilled),
-            ("rx_kernel_refused", statistics.rx_invalid),
-        ];
-        details.extend(REFUSALS.into_iter().zip(self.refused));
+        let mut details = vec![("umem_bytes", self.arrivals.region_bytes() as u64)];
+        self.show_details(&mut |name, count| details.push((name, count)));
         details
+    }
+
+    /// Shows the counters of [`DETAILS`] and of [`REFUSALS`].
+    pub(crate) fn show_details(&self, show: &mut dyn FnMut(&'static str, u64)) {
+        let statistics = self.arrivals.device().statistics();
+        let own = [
+            self.counters.rx_packets,
+            self.joins,
+            self.partial,
+            self.absent,
+            self.arrivals.bad(),
+            statistics.rx_dropped,
+            statistics.rx_unfilled,
+            statistics.rx_invalid,
+        ];
+        let names = DETAILS.into_iter().chain(REFUSALS);
+        let counts = own.into_iter().chain(self.refused);
+        names
+            .zip(counts)
+            .for_each(|(name, count)| show(name, count));
     }
 
     /// Whether a steered packet waits.

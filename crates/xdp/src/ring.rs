@@ -150,6 +150,24 @@ impl<E: Entry> Memory<E> {
         })
     }
 
+    /// A ring in memory of this process, for both of its ends.
+    ///
+    /// # Errors
+    /// The kernel's.
+    #[cfg(any(test, feature = "wire"))]
+    #[cfg(not(loom))]
+    pub(crate) fn anonymous(count: u32) -> std::io::Result<Self> {
+        const AT: Offsets = Offsets {
+            producer: 0,
+            consumer: 64,
+            flags: 128,
+            entries: 192,
+        };
+        let mapping = Mapping::anonymous(AT.mapping_len::<E>(count))?;
+        let memory = Self::of(Arc::new(mapping), &AT, count);
+        memory.ok_or_else(|| std::io::ErrorKind::InvalidInput.into())
+    }
+
     /// A ring of these parts.
     ///
     /// # Safety
@@ -280,10 +298,14 @@ impl<E: Entry> Producer<E> {
     /// Whether the consumer sleeps until a system call wakes it. Call this after [`Self::publish`].
     #[inline]
     pub fn wants_wakeup(&self) -> bool {
-        // The consumer sets the flag and looks for entries once more before it sleeps. So it sees
-        // our entries, or we see its flag.
-        fence(Ordering::SeqCst);
-        self.memory.flags().load(Ordering::Relaxed) & NEED_WAKEUP != 0
+        let asks = || self.memory.flags().load(Ordering::Relaxed) & NEED_WAKEUP != 0;
+        // In copy mode the flag is always set, and the fence would cost as much as many packets.
+        asks() || {
+            // The consumer sets the flag and looks for entries once more before it sleeps. So it
+            // sees our entries, or we see its flag.
+            fence(Ordering::SeqCst);
+            asks()
+        }
     }
 
     /// Entries that the consumer has not taken yet.

@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use crate::ffi;
 use crate::socket::explain;
 use message::Message;
-pub use message::{Link, Neighbour};
+pub use message::{Below, Link, Neighbour};
 
 /// Room for one answer; the answer about an interface contains all of its counters.
 const ROOM: usize = 1 << 15;
@@ -86,13 +86,24 @@ impl Tables {
             changes: VecDeque::new(),
             room: vec![0; ROOM],
         };
-        let link = tables.ask(&message::ask_for_link(index));
-        match link {
-            Some(Message::Link(link)) if link.mac.is_some() => Ok((tables, link)),
-            _ => Err(io::Error::new(
+        let link = tables.link(index)?;
+        match link.mac {
+            Some(_) => Ok((tables, link)),
+            None => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "the interface has no Ethernet address",
             )),
+        }
+    }
+
+    /// Describes an interface.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none with this index.
+    pub(crate) fn link(&mut self, index: u32) -> io::Result<Link> {
+        match self.ask(&message::ask_for_link(index)) {
+            Some(Message::Link(link)) => Ok(link),
+            _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
 

@@ -97,7 +97,7 @@ impl Shared {
         stream.set_write_timeout(Some(PATIENCE))?;
         let fds = self.steering.descriptors().ok_or(io::ErrorKind::NotFound)?;
         let [a, b, c, d] = MARK;
-        descriptors::send(stream.as_fd(), &[a, b, c, d, self.mode as u8], fds)
+        descriptors::send(stream.as_fd(), &[a, b, c, d, self.mode as u8], &fds)
     }
 }
 
@@ -155,7 +155,7 @@ fn answer_of(stream: BorrowedFd<'_>, index: u32) -> io::Result<(Steering, Mode)>
         Some([1]) if len == message.len() => Mode::Native,
         _ => return Err(strange()),
     };
-    let fds: [OwnedFd; descriptors::COUNT] = fds.try_into().map_err(|_| strange())?;
+    let fds: [OwnedFd; 4] = fds.try_into().map_err(|_| strange())?;
     Ok((Steering::of(fds, index)?, mode))
 }
 

@@ -6,7 +6,9 @@
 //! mappings of its rings. The first socket is bound in copy mode, which every driver has, with
 //! frames of several pieces (`XDP_USE_SG`, Linux 6.6): between neighbours in one kernel, a message
 //! that `udp` leaves to be segmented later arrives whole, with up to 64 KB. The others inherit
-//! that. Called by `queue` and `open`; the rings go to `receive`, `transmit` and `shared`.
+//! that. A process without privilege gets bound sockets from a daemon (`setup`), and maps their
+//! rings itself. Called by `queue`, `open` and `setup`; the rings go to `receive`, `transmit` and
+//! `shared`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -58,25 +60,64 @@ pub(crate) struct Host {
     umem: Arc<Umem>,
 }
 
+/// Makes the socket of queue `queue` of interface `index`, with this region, and binds it. Each of
+/// its two rings has room for half of the region's frames.
+///
+/// # Errors
+/// The kernel's, with a sentence that names the failed step and says what would permit it.
+pub(crate) fn bound_host(index: u32, queue: u32, umem: &Umem) -> io::Result<OwnedFd> {
+    let fd = new()?;
+    register(fd.as_fd(), umem)?;
+    let count = shared_entries(umem.frames());
+    for (name, count) in [
+        (libc::XDP_UMEM_FILL_RING, count),
+        (libc::XDP_UMEM_COMPLETION_RING, count),
+        // The kernel binds no socket without a receive or transmit ring.
+        (libc::XDP_RX_RING, 1),
+    ] {
+        make_ring(fd.as_fd(), name, count)?;
+    }
+    bind(fd.as_fd(), index, queue, None)?;
+    Ok(fd)
+}
+
+/// Entries of each ring that the endpoints of a queue share.
+fn shared_entries(frames: u32) -> u32 {
+    (frames / 2).next_power_of_two()
+}
+
+/// Makes the socket of an endpoint on queue `queue` of interface `index`, whose socket is `host`,
+/// and binds it. Its rings have `count` entries, rounded down to a power of two.
+///
+/// # Errors
+/// The kernel's, with a sentence that names the failed step.
+pub(crate) fn bound(
+    host: BorrowedFd<'_>,
+    index: u32,
+    queue: u32,
+    count: u32,
+) -> io::Result<OwnedFd> {
+    let fd = new()?;
+    for name in [libc::XDP_RX_RING, libc::XDP_TX_RING] {
+        make_ring(fd.as_fd(), name, 1 << count.ilog2())?;
+    }
+    bind(fd.as_fd(), index, queue, Some(host))?;
+    Ok(fd)
+}
+
 impl Host {
-    /// Opens the socket of queue `queue` of interface `index`. Each of its two rings has room for
-    /// half of the region's frames.
+    /// The socket of queue `queue` of interface `index`, which [`bound_host`] has made with the
+    /// frames of `umem`, perhaps in another process.
     ///
     /// # Errors
-    /// The kernel's, with a sentence that names the failed step and says what would permit it.
-    pub(crate) fn open(index: u32, queue: u32, umem: Arc<Umem>) -> io::Result<(Self, QueueRings)> {
-        let fd = new()?;
-        register(fd.as_fd(), &umem)?;
-        let count = (umem.frames() / 2).next_power_of_two();
-        let [fill, completion] = [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING];
-        for (name, count) in [
-            (fill, count),
-            (completion, count),
-            // The kernel binds no socket without a receive or transmit ring.
-            (libc::XDP_RX_RING, 1),
-        ] {
-            make_ring(fd.as_fd(), name, count)?;
-        }
+    /// The kernel's, with a sentence that names the failed step.
+    pub(crate) fn of(
+        fd: OwnedFd,
+        index: u32,
+        queue: u32,
+        umem: Arc<Umem>,
+    ) -> io::Result<(Self, QueueRings)> {
+        let count = shared_entries(umem.frames());
         let at = places(fd.as_fd())?;
         // 32-bit constants of the kernel's interface, which are offsets here.
         let offset = |number: u64| i64::try_from(number).expect("the offsets have 33 bits");
@@ -88,7 +129,6 @@ impl Host {
             fill: Producer::new(map_ring(fd.as_fd(), at[2], count, fill)?),
             completion: Consumer::new(map_ring(fd.as_fd(), at[3], count, completion)?),
         };
-        bind(fd.as_fd(), index, queue, None)?;
         let host = Self {
             fd,
             index,
@@ -96,6 +136,11 @@ impl Host {
             umem,
         };
         Ok((host, rings))
+    }
+
+    /// Its descriptor.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// Asks the kernel to use the frames in the fill ring.
@@ -119,11 +164,17 @@ impl Socket {
     /// # Errors
     /// The kernel's, with a sentence that names the failed step.
     pub(crate) fn open(host: &Host, count: u32) -> io::Result<(Self, Rings)> {
-        let fd = new()?;
+        let fd = bound(host.fd(), host.index, host.queue, count)?;
+        Self::of(fd, host, count)
+    }
+
+    /// A socket on the queue of `host` that [`bound`] has made with `count` entries, perhaps in
+    /// another process.
+    ///
+    /// # Errors
+    /// The kernel's, with a sentence that names the failed step.
+    pub(crate) fn of(fd: OwnedFd, host: &Host, count: u32) -> io::Result<(Self, Rings)> {
         let count = 1 << count.ilog2();
-        for name in [libc::XDP_RX_RING, libc::XDP_TX_RING] {
-            make_ring(fd.as_fd(), name, count)?;
-        }
         let at = places(fd.as_fd())?;
         let received = map_ring(fd.as_fd(), at[0], count, libc::XDP_PGOFF_RX_RING)?;
         let rings = Rings {
@@ -131,7 +182,6 @@ impl Socket {
             tx: Producer::new(map_ring(fd.as_fd(), at[1], count, libc::XDP_PGOFF_TX_RING)?),
             received,
         };
-        bind(fd.as_fd(), host.index, host.queue, Some(host.fd.as_fd()))?;
         let umem = host.umem.clone();
         Ok((Self { fd, _umem: umem }, rings))
     }

@@ -173,13 +173,39 @@ impl Steering {
     /// # Errors
     /// The kernel's, for example if the map is full.
     pub fn steer(&self, home: &Home, socket: u32, queue: u32, owner: u64) -> io::Result<()> {
-        let key = key_of(home);
-        let mut value = [0; VALUE];
-        value[..4].copy_from_slice(&socket.to_ne_bytes());
-        value[4..8].copy_from_slice(&queue.to_ne_bytes());
-        value[8..].copy_from_slice(&owner.to_ne_bytes());
-        update(&self.homes, &key, &value, ANY)
+        self.set_home(home, value(socket, queue, owner), ANY)
             .map_err(|error| explain(error, "the address cannot be steered"))
+    }
+
+    /// Like [`Self::steer`], but for an owner that has not shown that the address is its own: the
+    /// address must not have another owner among those that `living` returns.
+    ///
+    /// # Errors
+    /// The kernel's; `ResourceBusy` if it has another owner.
+    pub(crate) fn claim(
+        &self,
+        home: &Home,
+        [socket, queue]: [u32; 2],
+        owner: u64,
+        living: impl Fn() -> io::Result<Vec<u64>>,
+    ) -> io::Result<()> {
+        let value = value(socket, queue, owner);
+        let mut outcome = self.set_home(home, value, NEW);
+        if is_taken(&outcome) {
+            self.forget_dead(living)?;
+            outcome = self.set_home(home, value, NEW);
+        }
+        match is_taken(&outcome) {
+            true => Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "another endpoint has this address and port",
+            )),
+            false => outcome.map_err(|error| explain(error, "the address cannot be steered")),
+        }
+    }
+
+    fn set_home(&self, home: &Home, value: [u8; VALUE], flags: u64) -> io::Result<()> {
+        update(&self.homes, &key_of(home), &value, flags)
     }
 
     /// Lets packets for `home` pass to the kernel again, unless the address has another owner by
@@ -318,6 +344,21 @@ fn key_of(home: &Home) -> [u8; KEY] {
     key[16..18].copy_from_slice(&home.address.port().to_be_bytes());
     key[18..].copy_from_slice(&home.vlan.to_be_bytes());
     key
+}
+
+/// The value of an endpoint's key.
+fn value(socket: u32, queue: u32, owner: u64) -> [u8; VALUE] {
+    let mut value = [0; VALUE];
+    value[..4].copy_from_slice(&socket.to_ne_bytes());
+    value[4..8].copy_from_slice(&queue.to_ne_bytes());
+    value[8..].copy_from_slice(&owner.to_ne_bytes());
+    value
+}
+
+/// Whether an update failed because the key has a value.
+fn is_taken(outcome: &io::Result<()>) -> bool {
+    let code = outcome.as_ref().err().and_then(io::Error::raw_os_error);
+    code == Some(libc::EEXIST)
 }
 
 /// The inode number in a value.

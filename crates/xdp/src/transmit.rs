@@ -17,6 +17,7 @@ use dunlin_transport::lent::data_of;
 use dunlin_transport::udp::UdpTx;
 
 use crate::ways::{FALLS, Fall, Form, Ways};
+use dunlin_packet::Stamp;
 use frames::{Frames, Open};
 
 /// Most packets that are sorted by peer at once.
@@ -25,8 +26,13 @@ const _: () = assert!(
     WINDOW >= LANE_LINES,
     "a lane fits the list of those that fall"
 );
+/// Longest packet without data in a msgbuf that is copied and summed up word by word.
+const SHORT: usize = 256;
 /// Bursts between two looks at changes of roads.
 const LOOK_EVERY: u32 = 64;
+
+/// Names of the counters of this half, before those of [`FALLS`].
+pub(crate) const DETAILS: [&str; 3] = ["tx_datagrams", "tx_bad_entries", "tx_refused_entries"];
 
 /// The sending half of an `xdp` endpoint.
 #[derive(Debug)]
@@ -114,18 +120,24 @@ impl XdpTx {
     /// Counters of packets: datagrams that left in frames, packets that the kernel sent, by cause,
     /// and entries that one side of the rings refused.
     pub fn details(&self) -> Vec<(&'static str, u64)> {
-        let met = self.frames.met();
-        let refused = self.frames.device().statistics().tx_invalid;
-        let mut details = vec![
-            ("tx_datagrams", met.datagrams),
-            (
-                "tx_bad_entries",
-                met.bad + u64::from(self.frames.is_broken()),
-            ),
-            ("tx_refused_entries", refused),
-        ];
-        details.extend(FALLS.into_iter().zip(self.falls));
+        let mut details = Vec::new();
+        self.show_details(&mut |name, count| details.push((name, count)));
         details
+    }
+
+    /// Shows the counters of [`DETAILS`] and of [`FALLS`].
+    pub(crate) fn show_details(&self, show: &mut dyn FnMut(&'static str, u64)) {
+        let met = self.frames.met();
+        let own = [
+            met.datagrams,
+            met.bad + u64::from(self.frames.is_broken()),
+            self.frames.device().statistics().tx_invalid,
+        ];
+        let names = DETAILS.into_iter().chain(FALLS);
+        let counts = own.into_iter().chain(self.falls);
+        names
+            .zip(counts)
+            .for_each(|(name, count)| show(name, count));
     }
 
     /// Sends these packets of a lane, in order.
@@ -188,21 +200,64 @@ impl XdpTx {
         peer: PeerId,
         mut indexes: impl Iterator<Item = usize>,
     ) {
-        let mut open = None;
         while let Some(index) = indexes.next() {
             match self.ways.take(peer) {
-                Ok(form) => {
-                    self.add(burst, index, &form, &mut open);
-                    for index in indexes.by_ref() {
-                        self.add(burst, index, &form, &mut open);
-                    }
-                    if let Some(open) = open.take() {
-                        self.close(&open, &form);
-                    }
-                }
+                Ok(form) => self.send_in_frames(burst, &form, index, &mut indexes),
                 Err(fall) => self.fall(burst, index, fall),
             }
         }
+    }
+
+    /// Sends the packet `first`, and those after it.
+    #[inline]
+    fn send_in_frames(
+        &mut self,
+        burst: Burst<'_>,
+        form: &Form,
+        first: usize,
+        rest: &mut impl Iterator<Item = usize>,
+    ) {
+        let mut open = None;
+        // Packets that share no datagram often have the same length, and then the same headers.
+        let mut headers = None;
+        for index in std::iter::once(first).chain(rest) {
+            if form.datagram == 0 {
+                self.close_open(&mut open, form);
+                if self.send_alone(burst, index, form, &mut headers) {
+                    continue;
+                }
+            }
+            self.add(burst, index, form, &mut open);
+        }
+        self.close_open(&mut open, form);
+    }
+
+    /// Sends a short packet in a datagram of its own. False if it takes the general way: if it is
+    /// long or strange, or if no frame is free.
+    #[inline]
+    fn send_alone(
+        &mut self,
+        burst: Burst<'_>,
+        index: usize,
+        form: &Form,
+        headers: &mut Option<Stamp>,
+    ) -> bool {
+        let packet = burst.packet(index);
+        let bytes = match packet.inline {
+            Some(bytes) if packet.data.is_empty() => bytes,
+            _ => return false,
+        };
+        if bytes.is_empty() || bytes.len() > SHORT.min(form.longest) {
+            return false;
+        }
+        let headers = match headers {
+            Some(headers) if headers.payload() == bytes.len() => headers,
+            other => other.insert(form.header.stamp(bytes.len())),
+        };
+        let is_sent = self.frames.send(headers, bytes);
+        self.counters.tx_packets += u64::from(is_sent);
+        self.counters.tx_bytes += if is_sent { bytes.len() as u64 } else { 0 };
+        is_sent
     }
 
     /// Adds a packet to the open datagram, or to a new one.
@@ -234,6 +289,13 @@ impl XdpTx {
             self.frames.discard(filling);
             self.counters.tx_dropped_full += u64::from(filling.packets());
             *open = None;
+        }
+    }
+
+    #[inline]
+    fn close_open(&mut self, open: &mut Option<Open>, form: &Form) {
+        if let Some(open) = open.take() {
+            self.close(&open, form);
         }
     }
 

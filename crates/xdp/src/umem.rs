@@ -13,6 +13,7 @@
 //! Made by `socket`; used by `receive` and `transmit`.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,13 +42,19 @@ impl Umem {
     /// # Errors
     /// `InvalidInput` for a number outside [`MIN_FRAMES`] to [`MAX_FRAMES`], or the kernel's error.
     pub fn new(frames: u32) -> io::Result<Arc<Self>> {
-        if !(MIN_FRAMES..=MAX_FRAMES).contains(&frames) {
-            let least = u64::from(MIN_FRAMES) * FRAME as u64;
-            let most = u64::from(MAX_FRAMES) * FRAME as u64;
-            let why = format!("a region of frames has {least} to {most} bytes");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
+        check_frames(frames)?;
         let mapping = Mapping::anonymous(frames as usize * FRAME)?;
+        mapping.prefer_large_pages();
+        Ok(Arc::new(Self { mapping, frames }))
+    }
+
+    /// A region of `frames` frames in memory that another process may have too.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn shared(memory: BorrowedFd<'_>, frames: u32) -> io::Result<Arc<Self>> {
+        check_frames(frames)?;
+        let mapping = Mapping::shared(memory, frames as usize * FRAME, 0)?;
         Ok(Arc::new(Self { mapping, frames }))
     }
 
@@ -66,6 +73,28 @@ impl Umem {
         self.mapping.base().as_ptr()
     }
 
+    /// Copies `len` bytes from `at` to `to_at` in another region, as a kernel does that has both
+    /// places.
+    ///
+    /// # Panics
+    /// If a place is not within a frame.
+    #[cfg(feature = "wire")]
+    pub(crate) fn copy_to(&self, at: u64, other: &Self, to_at: u64, len: u32) {
+        let place = |umem: &Self, at: u64| {
+            let at = usize::try_from(at).expect("64 bits");
+            let is_inside = at % FRAME + len as usize <= FRAME && at < umem.bytes();
+            assert!(is_inside, "a piece lies within a frame");
+            at
+        };
+        let (from, to) = (place(self, at), place(other, to_at));
+        // SAFETY: both places are within their regions, which are different, and the caller plays
+        // the kernel, which has these frames.
+        unsafe {
+            let (from, to) = (self.base().add(from), other.base().add(to));
+            std::ptr::copy_nonoverlapping(from, to, len as usize);
+        }
+    }
+
     /// The ledger of the half for receiving, and those of `shares` equal shares of the half for
     /// sending. Call this once.
     pub(crate) fn split(self: &Arc<Self>, shares: u32) -> (Ledger, Vec<Ledger>) {
@@ -79,6 +108,16 @@ impl Umem {
         let sending = (0..shares).map(|index| ledger(half + index * share, share));
         (ledger(0, half), sending.collect())
     }
+}
+
+fn check_frames(frames: u32) -> io::Result<()> {
+    if (MIN_FRAMES..=MAX_FRAMES).contains(&frames) {
+        return Ok(());
+    }
+    let least = u64::from(MIN_FRAMES) * FRAME as u64;
+    let most = u64::from(MAX_FRAMES) * FRAME as u64;
+    let why = format!("a region of frames has {least} to {most} bytes");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
 /// The record of some frames: which of them the kernel has. It outlives the endpoints that use the

@@ -8,8 +8,8 @@ use libc::c_void;
 
 use super::{check, socklen};
 
-/// The number of descriptors in one message.
-pub(crate) const COUNT: usize = 4;
+/// Most descriptors in one message.
+pub(crate) const MOST: usize = 4;
 
 /// Room for the control data of these descriptors, aligned like a control header.
 #[repr(align(8))]
@@ -67,21 +67,23 @@ pub(crate) fn shut(socket: BorrowedFd<'_>) {
     let _ = unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
-/// Sends bytes together with descriptors.
+/// Sends bytes together with descriptors, of which there are at least one and at most [`MOST`].
 pub(crate) fn send(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
-    descriptors: [BorrowedFd<'_>; COUNT],
+    descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
+    assert!((1..=MOST).contains(&descriptors.len()), "few descriptors");
     let mut control = Control([0; 64]);
     let mut part = libc::iovec {
         iov_base: bytes.as_ptr().cast::<c_void>().cast_mut(),
         iov_len: bytes.len(),
     };
     let mut message = message(&mut part, &mut control);
-    let data = socklen::<[RawFd; COUNT]>();
+    let data = descriptors.len() * size_of::<RawFd>();
+    let data = libc::c_uint::try_from(data).expect("a few descriptors");
     // SAFETY: both macros compute lengths. The control data have room for a header and the
-    // descriptors, as the assertion below checks, and are aligned.
+    // descriptors, as the assertions check, and are aligned.
     let sent = unsafe {
         message.msg_controllen = libc::CMSG_SPACE(data) as usize;
         let header = libc::CMSG_FIRSTHDR(&raw const message);
@@ -145,4 +147,4 @@ fn message(part: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     message
 }
 
-const _: () = assert!(size_of::<libc::cmsghdr>() + size_of::<[RawFd; COUNT]>() + 8 <= 64);
+const _: () = assert!(size_of::<libc::cmsghdr>() + size_of::<[RawFd; MOST]>() + 8 <= 64);

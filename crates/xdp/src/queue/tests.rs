@@ -3,13 +3,36 @@
 use super::*;
 
 #[test]
-fn a_number_is_taken_once_until_it_is_given_back() {
-    let mut taken = Vec::new();
-    let all: Vec<_> = std::iter::from_fn(|| take_free(&mut taken, 3)).collect();
-    assert_eq!(all, [0, 1, 2]);
-    taken[1] = false;
-    assert_eq!(take_free(&mut taken, 3), Some(1));
-    assert_eq!(take_free(&mut taken, 3), None);
+fn a_share_is_taken_once_until_it_is_given_back() {
+    let mut places = Places {
+        taken: vec![false; 3],
+        filled: 0,
+    };
+    let all: Vec<_> = std::iter::from_fn(|| places.take()).collect();
+    assert_eq!(all, [0, 1, 2].map(Share));
+    places.taken[1] = false;
+    assert_eq!(places.take(), Some(Share(1)));
+    assert_eq!(places.take(), None);
+}
+
+#[test]
+fn the_kernel_gets_frames_for_as_many_endpoints_as_there_ever_were() {
+    let mut places = Places {
+        taken: vec![false; 3],
+        filled: 0,
+    };
+    let mut open = || {
+        places.take();
+        let filled = places.next_to_fill();
+        (filled, places.next_to_fill())
+    };
+    assert_eq!([open(), open()], [(Some(0), None), (Some(1), None)]);
+    places.taken = vec![false, true, false];
+    let mut open = || {
+        places.take();
+        places.next_to_fill()
+    };
+    assert_eq!([open(), open()], [None, Some(2)]);
 }
 
 #[test]

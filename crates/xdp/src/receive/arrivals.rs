@@ -9,6 +9,7 @@
 //! not have its frame, or if its bytes lie outside of a frame. Called by `receive`, which decides
 //! which packets are accepted.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::device::Device;
@@ -20,6 +21,10 @@ use crate::umem::{Bad, FRAME, Ledger, Part, Piece};
 const PIECES: u32 = 17;
 /// Most bytes of a packet of several pieces.
 pub(crate) const WHOLE: usize = PIECES as usize * FRAME;
+
+/// Most entries whose places and frames are kept until later, so that the lock of the fill ring is
+/// taken once for many packets.
+const MOST_KEPT: u32 = 32;
 
 /// The next packet of the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,22 +44,24 @@ pub(crate) struct Arrivals {
     rx: Consumer<Desc>,
     shared: Arc<SharedRings>,
     device: Arc<dyn Device>,
-    /// Whether entries were taken, whose places and frames can be given back.
-    taken: bool,
+    /// Entries that were taken, whose places and frames can be given back.
+    taken: u32,
+    /// The most of them that are kept until later.
+    most_kept: u32,
     bad: u64,
 }
 
-/// Gives the kernel the frames of a new queue, as many as the fill ring holds. True if the kernel
+/// Gives the kernel these frames of a queue, as many as the fill ring holds. True if the kernel
 /// waits for a system call.
-pub(crate) fn fill_all(receiving: &Ledger, shared: &SharedRings) -> bool {
+pub(crate) fn fill(receiving: &Ledger, shared: &SharedRings, frames: Range<u32>) -> bool {
     let mut part = receiving.shared();
-    let mut frames = (0..part.count()).rev();
+    let mut frames = frames.rev();
     shared.fill(|| frames.find_map(|frame| part.lend(frame)))
 }
 
 impl Arrivals {
     /// Reads the packets of `rx`, which lie in frames of `part`. The kernel already has these
-    /// frames ([`fill_all`]).
+    /// frames ([`fill`]).
     pub(crate) fn new(
         part: Part,
         rx: Consumer<Desc>,
@@ -62,20 +69,22 @@ impl Arrivals {
         device: Arc<dyn Device>,
     ) -> Self {
         let spare = Vec::with_capacity(part.count() as usize);
+        let most_kept = MOST_KEPT.min(rx.capacity() / 8);
         Self {
             part,
             spare,
             rx,
             shared,
             device,
-            taken: false,
+            taken: 0,
+            most_kept,
             bad: 0,
         }
     }
 
     /// Most packets that the kernel can keep for us.
     pub(crate) fn capacity(&self) -> u32 {
-        self.rx.capacity().min(self.part.count())
+        self.rx.capacity().min(self.part.count()) - self.most_kept
     }
 
     /// Bytes of the region of frames.
@@ -153,7 +162,7 @@ impl Arrivals {
     #[inline]
     fn take(&mut self) -> Option<Piece> {
         let desc = self.rx.pop()?;
-        self.taken = true;
+        self.taken += 1;
         match self.part.take_back_piece(desc) {
             Ok(piece) => Some(piece),
             Err(why) => {
@@ -181,16 +190,18 @@ impl Arrivals {
         self.spare.push(piece.frame());
     }
 
-    /// Gives the kernel all spare frames, and the places of all taken entries.
+    /// Gives the kernel all spare frames, and the places of all taken entries, if they are many or
+    /// if no packet waits. Entries and frames go together, so that all receive rings of a queue have
+    /// no more places than there are frames.
     #[inline]
     pub(crate) fn refill_if_needed(&mut self) {
-        if self.taken {
+        if self.taken >= self.most_kept || self.taken > 0 && !self.has_more() {
             self.refill();
         }
     }
 
     fn refill(&mut self) {
-        self.taken = false;
+        self.taken = 0;
         self.rx.release();
         let (part, spare) = (&mut self.part, &mut self.spare);
         let wants_wakeup = self

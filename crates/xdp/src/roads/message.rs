@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use dunlin_packet::Mac;
+use dunlin_packet::{Mac, TYPE_TAG};
 
 const HEADER: usize = 16;
 const ALIGN: usize = 4;
@@ -59,6 +59,25 @@ pub struct Link {
     pub mtu: u32,
     /// Whether it is up.
     pub is_up: bool,
+    /// The interface below it.
+    pub below: Below,
+}
+
+/// The interface whose frames carry those of another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Below {
+    /// None: its frames are those on the wire.
+    #[default]
+    Itself,
+    /// An interface whose frames have the tag of a VLAN (802.1Q).
+    Vlan {
+        /// Its index.
+        index: u32,
+        /// The number of the VLAN.
+        number: u16,
+    },
+    /// One that has tags of another kind (802.1ad), or is in another network namespace.
+    Elsewhere,
 }
 
 /// The contents of a message.
@@ -152,20 +171,56 @@ fn link(body: &[u8]) -> Option<Link> {
     let kind = u16::from_ne_bytes(field(body, 2)?);
     let index = u32::from_ne_bytes(field(body, 4)?);
     let flags = u32::from_ne_bytes(field(body, 8)?);
-    let (mut mac, mut mtu) = (None, 0);
+    let (mut mac, mut mtu, mut lower, mut vlan) = (None, 0, None, None);
+    let mut is_near = true;
     for (kind, value) in attributes(body.get(16..)?) {
         match kind {
             1 => mac = value.try_into().ok(),
             4 => mtu = u32::from_ne_bytes(field(value, 0)?),
+            5 => lower = Some(u32::from_ne_bytes(field(value, 0)?)),
+            18 => vlan = vlan_of(value),
+            37 => is_near = false,
             _ => {}
         }
     }
+    let below = match (vlan, lower.filter(|_| is_near)) {
+        (None, _) => Below::Itself,
+        (Some(Some(number)), Some(index)) => Below::Vlan { index, number },
+        _ => Below::Elsewhere,
+    };
     Some(Link {
+        below,
         index,
         mac: mac.filter(|_| kind == ETHERNET),
         mtu,
         is_up: flags & UP != 0,
     })
+}
+
+/// The number of a VLAN in the details of an interface. `None` if the interface is of another kind,
+/// `Some(None)` if its tags are.
+#[expect(
+    clippy::option_option,
+    reason = "tags of another kind differ from none"
+)]
+fn vlan_of(details: &[u8]) -> Option<Option<u16>> {
+    let (mut is_vlan, mut number, mut has_usual_tags) = (false, None, true);
+    for (kind, value) in attributes(details) {
+        match kind {
+            1 => is_vlan = value.strip_suffix(&[0]).unwrap_or(value) == b"vlan",
+            2 => {
+                for (kind, value) in attributes(value) {
+                    match kind {
+                        1 => number = Some(u16::from_ne_bytes(field(value, 0)?)),
+                        5 => has_usual_tags = value == TYPE_TAG.to_be_bytes(),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    is_vlan.then(|| number.filter(|_| has_usual_tags))
 }
 
 fn route(body: &[u8]) -> Option<Message> {

@@ -6,7 +6,7 @@ use dunlin_testkit::wait::until;
 
 use super::*;
 use crate::device::Device;
-use crate::socket::{Host, Socket};
+use crate::socket::{Host, Socket, bound_host};
 use crate::umem::{MIN_FRAMES, Umem};
 use dunlin_packet::check::{homes, peer_of, written};
 
@@ -22,7 +22,9 @@ struct Steered {
 
 /// Opens the only socket of an endpoint at a queue.
 fn open(index: u32, queue: u32) -> io::Result<(Host, Socket)> {
-    let (host, _) = Host::open(index, queue, Umem::new(MIN_FRAMES).unwrap())?;
+    let umem = Umem::new(MIN_FRAMES).unwrap();
+    let fd = bound_host(index, queue, &umem)?;
+    let (host, _) = Host::of(fd, index, queue, umem)?;
     let (socket, _) = Socket::open(&host, MIN_FRAMES / 2)?;
     Ok((host, socket))
 }

@@ -7,22 +7,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{Device, Kicked, Statistics};
-use crate::mapping::Mapping;
-use crate::receive::arrivals::fill_all;
-use crate::ring::{Consumer, Desc, Entry, Memory, Offsets, Producer};
+use crate::receive::arrivals::fill;
+use crate::ring::{Consumer, Desc, Entry, Memory, Producer};
 use crate::shared::{SharedRings, Shares};
 use crate::socket::Rings;
 use crate::umem::{FRAME, Ledger, MIN_FRAMES, Umem};
 
 /// Bytes that the kernel leaves free in front of a received packet.
 pub(crate) const HEADROOM: u64 = 256;
-
-const AT: Offsets = Offsets {
-    producer: 0,
-    consumer: 64,
-    flags: 128,
-    entries: 192,
-};
 
 /// The kernel's ends of the rings, and what it has done.
 #[derive(Debug)]
@@ -65,7 +57,7 @@ pub(crate) fn model(shares: u32) -> Modelled {
     let (receiving, sending) = umem.split(shares);
     let count = umem.frames() / 2;
     let (rx, rx_end) = ring(count);
-    let (fill, fill_end) = ring(count);
+    let (empty, fill_end) = ring(count);
     let (tx, tx_end) = ring(count);
     let (completion, completion_end) = ring(count);
     let ends = Ends {
@@ -91,10 +83,9 @@ pub(crate) fn model(shares: u32) -> Modelled {
         count: sending.len(),
         frames: sending[0].count() as usize,
     };
-    let (fill, completion) = (Producer::new(fill), Consumer::new(completion));
     let ends = Mutex::new(ends);
-    let shared = SharedRings::new(fill, completion, shape);
-    fill_all(&receiving, &shared);
+    let shared = SharedRings::new(Producer::new(empty), Consumer::new(completion), shape);
+    fill(&receiving, &shared, 0..receiving.count());
     Modelled {
         rings,
         shared: Arc::new(shared),
@@ -114,8 +105,7 @@ pub(crate) fn transmit_ring(kernel: &Kernel) -> Producer<Desc> {
 }
 
 fn ring<E: Entry>(count: u32) -> (Memory<E>, Memory<E>) {
-    let mapping = Mapping::anonymous(AT.mapping_len::<E>(count)).unwrap();
-    let memory = Memory::of(Arc::new(mapping), &AT, count).unwrap();
+    let memory = Memory::anonymous(count).unwrap();
     (memory.clone(), memory)
 }
 

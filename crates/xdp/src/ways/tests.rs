@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
+use crate::roads::Below;
 use dunlin_packet::{MAX_HEADER, Sum};
 
 const MAC: Mac = [2, 0, 0, 0, 0, 7];
@@ -52,6 +53,7 @@ fn link(is_up: bool, mtu: u32) -> Link {
         mac: Some([2, 0, 0, 0, 0, 1]),
         mtu,
         is_up,
+        below: Below::Itself,
     }
 }
 

@@ -21,17 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A transport that a test can open.
 pub(crate) trait Side: Connect {
     fn open(options: &Options) -> Halves<Self::Rx, Self::Tx>;
-    /// Its counters in addition to the common ones.
-    fn details(rx: &Self::Rx, tx: &Self::Tx) -> Vec<(&'static str, u64)>;
 }
 
 impl Side for Xdp {
     fn open(options: &Options) -> Halves<Self::Rx, Self::Tx> {
         Self::open(options).unwrap()
-    }
-
-    fn details(rx: &Self::Rx, tx: &Self::Tx) -> Vec<(&'static str, u64)> {
-        [rx.details(), tx.details()].concat()
     }
 }
 
@@ -40,19 +34,11 @@ impl Side for AutoXdp {
         let (shm, xdp) = (shm::Options::default(), options.clone());
         open_auto(&AutoOptions { shm, xdp }).unwrap()
     }
-
-    fn details(rx: &Self::Rx, tx: &Self::Tx) -> Vec<(&'static str, u64)> {
-        Xdp::details(rx.remote(), tx.remote())
-    }
 }
 
 impl Side for Udp {
     fn open(options: &Options) -> Halves<Self::Rx, Self::Tx> {
         Self::open(&options.udp).unwrap()
-    }
-
-    fn details(_: &Self::Rx, _: &Self::Tx) -> Vec<(&'static str, u64)> {
-        Vec::new()
     }
 }
 
@@ -140,7 +126,10 @@ where
 }
 
 pub(crate) fn detail_of<T: Side>(rx: &T::Rx, tx: &T::Tx, name: &str) -> u64 {
-    let details = T::details(rx, tx);
+    let mut details = Vec::new();
+    T::details(rx, tx, &mut |name, count| details.push((name, count)));
+    let names: Vec<&str> = details.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, T::DETAILS);
     let found = details.iter().find(|(detail, _)| *detail == name);
     found
         .unwrap_or_else(|| panic!("no counter {name}: {details:?}"))

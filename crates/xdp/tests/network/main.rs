@@ -8,5 +8,7 @@ mod ends;
 mod hostile;
 mod life;
 mod processes;
+mod relay;
 mod rpc;
+mod setup;
 mod shared;

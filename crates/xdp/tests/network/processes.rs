@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,28 +12,46 @@ use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::wait::until;
 use dunlin_xdp::{Options, Xdp, XdpRx, XdpTx};
 
-/// The environment variable of a child: its queue.
-const QUEUE: &str = "DUNLIN_XDP_QUEUE";
+/// The environment variable of a child: its queue, and perhaps its user, its port and the path of
+/// the daemon that opens its sockets.
+const PLACE: &str = "DUNLIN_XDP_PLACE";
 
 /// Datagrams that are sent together; fewer than an endpoint's ring has places.
-const TOGETHER: u32 = 100;
+pub(crate) const TOGETHER: u32 = 100;
 
 /// A process with an endpoint. It is killed when the value is dropped.
-struct Holder {
+pub(crate) struct Holder {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 /// The number of frames that a holder got, and of those that the program steered to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Got {
-    frames: u64,
-    steered: u64,
+pub(crate) struct Got {
+    pub(crate) frames: u64,
+    pub(crate) steered: u64,
 }
+
+/// All datagrams, through the ring.
+pub(crate) const STEERED: Got = Got {
+    frames: TOGETHER as u64,
+    steered: TOGETHER as u64,
+};
+
+/// All datagrams, through the kernel.
+pub(crate) const BY_KERNEL: Got = Got {
+    steered: 0,
+    ..STEERED
+};
 
 impl Holder {
     fn start(host: &Host, queue: u32) -> Self {
+        Self::try_start(host, &queue.to_string()).unwrap()
+    }
+
+    /// Starts a process at this place; returns the reason if it cannot open its endpoint.
+    pub(crate) fn try_start(host: &Host, place: &str) -> Result<Self, String> {
         let mut child = host.run(|| {
             Command::new(std::env::current_exe().unwrap())
                 .args([
@@ -40,18 +59,24 @@ impl Holder {
                     "processes::the_others_keep_the_program",
                     "--nocapture",
                 ])
-                .env(QUEUE, queue.to_string())
+                .env(PLACE, place)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap()
         });
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = next(&mut lines).parse().unwrap();
-        Self {
-            child,
-            lines,
-            address,
+        let said = next(&mut lines);
+        match said.parse() {
+            Ok(address) => Ok(Self {
+                child,
+                lines,
+                address,
+            }),
+            Err(_) => {
+                child.wait().unwrap();
+                Err(said)
+            }
         }
     }
 
@@ -63,7 +88,12 @@ impl Holder {
 
     /// Makes it open another endpoint, at another queue.
     fn open_at(&mut self, queue: u32) {
-        self.ask(&format!("open {queue}"));
+        assert_eq!(self.open(&queue.to_string()), "opened");
+    }
+
+    /// Makes it open another endpoint at this place, like [`Self::try_start`].
+    pub(crate) fn open(&mut self, place: &str) -> String {
+        self.ask(&format!("open {place}"))
     }
 
     /// The frames that it has got so far, after it has waited for this number of them.
@@ -78,7 +108,7 @@ impl Holder {
 
     /// Sends datagrams to it; returns the number that it got, and of those that the program
     /// steered.
-    fn reached_from(&mut self, socket: &UdpSocket) -> Got {
+    pub(crate) fn reached_from(&mut self, socket: &UdpSocket) -> Got {
         let before = self.got(0);
         for number in 0..TOGETHER {
             socket.send_to(&number.to_le_bytes(), self.address).unwrap();
@@ -90,7 +120,7 @@ impl Holder {
         }
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -113,31 +143,62 @@ fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     line.expect("the child lives")
 }
 
-fn open(queue: u32) -> Halves<XdpRx, XdpTx> {
+/// Opens an endpoint at a place: `QUEUE [USER [PORT SETUP]]`. A user's number other than 0 takes
+/// all privileges from the process.
+fn open(place: &str) -> std::io::Result<Halves<XdpRx, XdpTx>> {
+    let mut words = place.split(' ');
+    let queue = words.next().unwrap().parse().unwrap();
+    let user = words.next().map_or(0, |user| user.parse().unwrap());
+    let port = words.next().map_or(0, |port| port.parse().unwrap());
+    if user != 0 {
+        become_user(user);
+    }
     let options = Options {
         interface: "link0".to_owned(),
         queue,
-        umem_bytes: 4 << 20,
+        // A daemon grants half of this.
+        umem_bytes: 8 << 20,
+        setup: words.next().map(PathBuf::from),
         udp: dunlin_transport::udp::Options {
             ip: [10, 79, 0, 2].into(),
+            port,
             ..Default::default()
         },
         ..Options::default()
     };
-    Xdp::open(&options).unwrap()
+    Xdp::open(&options)
 }
 
-/// Opens an endpoint at the queue. Answers each line that has a number with the frames that it has
+/// Turns this process into one of another user, without any privilege.
+fn become_user(user: u32) {
+    // SAFETY: numbers, and no groups.
+    unsafe {
+        libc::setgroups(0, std::ptr::null());
+        libc::setgid(user);
+        libc::setuid(user);
+        assert_eq!((libc::getuid(), libc::geteuid()), (user, user));
+    }
+}
+
+/// Opens an endpoint at the place. Answers each line that has a number with the frames that it has
 /// got so far, when it has that number of them, or after ten seconds.
-fn hold(queue: u32) {
-    let mut halves = open(queue);
+fn hold(place: &str) {
+    let mut halves = match open(place) {
+        Ok(halves) => halves,
+        Err(error) => return println!("holder: {error}"),
+    };
     println!("holder: {}", halves.rx.local_addr());
     let (mut frames, mut others) = (0, Vec::new());
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
-        if let Some(queue) = line.strip_prefix("open ") {
-            others.push(open(queue.parse().unwrap()));
-            println!("holder: opened");
+        if let Some(place) = line.strip_prefix("open ") {
+            match open(place) {
+                Ok(other) => {
+                    others.push(other);
+                    println!("holder: opened");
+                }
+                Err(error) => println!("holder: {error}"),
+            }
             continue;
         }
         let (wanted, begin) = (line.parse().unwrap(), Instant::now());
@@ -156,14 +217,14 @@ fn hold(queue: u32) {
     }
 }
 
-fn socket(host: &Host) -> UdpSocket {
+pub(crate) fn socket(host: &Host) -> UdpSocket {
     host.run(|| UdpSocket::bind((host.address, 0)).unwrap())
 }
 
 #[test]
 fn the_others_keep_the_program() {
-    if let Some(queue) = std::env::var_os(QUEUE) {
-        return hold(queue.to_str().unwrap().parse().unwrap());
+    if let Some(place) = std::env::var_os(PLACE) {
+        return hold(place.to_str().unwrap());
     }
     let Some(network) = Network::with_queues(4) else {
         return;
@@ -172,29 +233,23 @@ fn the_others_keep_the_program() {
     let [mut first, mut second, mut third] =
         [1, 0, 2].map(|queue| Holder::start(&network.right, queue));
     assert_eq!(network.right.xdp_programs(), 1);
-    let steered = Got {
-        frames: TOGETHER.into(),
-        steered: TOGETHER.into(),
-    };
-    let by_kernel = Got {
-        steered: 0,
-        ..steered
-    };
-    assert_eq!(second.reached_from(&from), steered);
-    assert_eq!(third.reached_from(&from), by_kernel, "the other queue");
+    assert_eq!(second.reached_from(&from), STEERED);
+    assert_eq!(third.reached_from(&from), BY_KERNEL, "the other queue");
+    // The frames of the last packets go back, so that all places of the ring are free.
+    second.got(0);
     // The first process made the program. It is killed while datagrams wait for the second one.
     for number in 0..TOGETHER {
         from.send_to(&number.to_le_bytes(), second.address).unwrap();
     }
     first.kill();
     let before = second.got(2 * u64::from(TOGETHER));
-    assert_eq!(second.reached_from(&from), steered);
-    assert_eq!(third.reached_from(&from), by_kernel);
+    assert_eq!(second.reached_from(&from), STEERED);
+    assert_eq!(third.reached_from(&from), BY_KERNEL);
     assert_eq!(before.frames, 2 * u64::from(TOGETHER));
     assert_eq!(network.right.xdp_programs(), 1);
     // Another process can still join, and the last one takes the program with it.
     let mut fourth = Holder::start(&network.right, 3);
-    assert_eq!(fourth.reached_from(&from), by_kernel);
+    assert_eq!(fourth.reached_from(&from), BY_KERNEL);
     second.kill();
     third.kill();
     assert_eq!(network.right.xdp_programs(), 1);

@@ -133,6 +133,24 @@ fn used(counts: &[u64]) {
 }
 
 #[test]
+fn a_large_call_is_complete_without_further_packets() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let end = |host, number| End::<Xdp>::open(host, number, &at(host, false));
+    let mut echo = Echo::new(end(&network.left, 1), end(&network.right, 2));
+    echo.calls(4, 32);
+    let before = echo.client.pool_use();
+    echo.calls(1, 200_000);
+    // The buffers come back with the answer, although no packet follows. They do not wait for the
+    // kernel: every byte was copied.
+    assert_eq!(echo.client.pool_use(), before);
+    let (_, tx) = echo.client.lifecycle().halves_mut();
+    let given = dunlin_core::transport::Tx::burst(tx, &[]);
+    assert_eq!(dunlin_core::transport::Tx::done(tx), given);
+}
+
+#[test]
 fn frames_of_nine_thousand_bytes_cross_in_several_pieces() {
     let Some(network) = Network::new() else {
         return;

@@ -68,6 +68,51 @@ fn routes_to_ourselves_are_no_roads() {
     assert_eq!(message(2), Some(Message::OtherRoute));
 }
 
+/// The kernel's description of an interface on top of interface 3, with these details, and with
+/// this attribute more.
+fn above(kind: &[u8], data: &[(u16, &[u8])], more: Option<(u16, &[u8])>) -> Below {
+    let mut details = Vec::new();
+    attribute(&mut details, 1, kind);
+    let mut inner = Vec::new();
+    for (kind, value) in data {
+        attribute(&mut inner, *kind, value);
+    }
+    attribute(&mut details, 2, &inner);
+    let mut body = [0; 16];
+    body[2..4].copy_from_slice(&ETHERNET.to_ne_bytes());
+    body[4..8].copy_from_slice(&9_u32.to_ne_bytes());
+    let mut message = begin(NEW_LINK, &body);
+    attribute(&mut message, 1, &MAC);
+    attribute(&mut message, 5, &3_u32.to_ne_bytes());
+    if let Some((kind, value)) = more {
+        attribute(&mut message, kind, value);
+    }
+    attribute(&mut message, 18, &details);
+    match read(&end(message)).next() {
+        Some(Message::Link(link)) => link.below,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_interface_below_a_vlan_is_known() {
+    let number: (u16, &[u8]) = (1, &5_u16.to_ne_bytes());
+    let below = Below::Vlan {
+        index: 3,
+        number: 5,
+    };
+    assert_eq!(above(b"vlan\0", &[number], None), below);
+    assert_eq!(above(b"vlan\0", &[number, (5, &[0x81, 0])], None), below);
+    // Tags of 802.1ad, no number, and an interface below that is in another namespace.
+    let strange = [number, (5, &[0x88, 0xA8][..])];
+    assert_eq!(above(b"vlan\0", &strange, None), Below::Elsewhere);
+    assert_eq!(above(b"vlan\0", &[], None), Below::Elsewhere);
+    let away: (u16, &[u8]) = (37, &[0; 4]);
+    assert_eq!(above(b"vlan\0", &[number], Some(away)), Below::Elsewhere);
+    // Other kinds are devices of their own.
+    assert_eq!(above(b"veth\0", &[], Some(away)), Below::Itself);
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_without_harm(

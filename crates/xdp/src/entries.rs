@@ -1,0 +1,79 @@
+//! The entries of an endpoint in the maps of the program: the number of its socket, and its address,
+//! from which packets come to the socket.
+//!
+//! Invariant: they end with this value. Made by `open` for endpoints of this process, and by the
+//! daemon of `setup` for those of others.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use crate::ffi;
+use crate::queue::Interface;
+use crate::steering::Steering;
+use dunlin_packet::Home;
+
+/// The entries of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    steering: Arc<Steering>,
+    /// Keeps the program at the interface, and offers it to other processes.
+    _interface: Arc<Interface>,
+    /// The socket's number in the map of sockets.
+    number: u32,
+    home: Home,
+    /// The inode number of the UDP socket that has the address.
+    owner: u64,
+}
+
+impl Entries {
+    /// Assigns a number to the socket of an endpoint. Nothing is steered to it yet.
+    ///
+    /// # Errors
+    /// The kernel's; `ResourceBusy` if no number is free; `Unsupported` if this process does not
+    /// have the program.
+    pub(crate) fn add(
+        interface: &Arc<Interface>,
+        socket: BorrowedFd<'_>,
+        home: Home,
+        owner: u64,
+    ) -> io::Result<Self> {
+        let steering = interface.steering().ok_or(io::ErrorKind::Unsupported)?;
+        Ok(Self {
+            number: steering.add_socket(socket)?,
+            steering: steering.clone(),
+            _interface: interface.clone(),
+            home,
+            owner,
+        })
+    }
+
+    /// Steers packets that arrive at `queue` to the socket. The caller has bound the address.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn steer(&self, queue: u32) -> io::Result<()> {
+        self.steering
+            .steer(&self.home, self.number, queue, self.owner)
+    }
+
+    /// Steers packets that arrive at `queue` to the socket, unless their address is another
+    /// endpoint's.
+    ///
+    /// # Errors
+    /// The kernel's; `ResourceBusy` if it is another endpoint's.
+    pub(crate) fn claim(&self, queue: u32) -> io::Result<()> {
+        let place = [self.number, queue];
+        self.steering
+            .claim(&self.home, place, self.owner, ffi::udp_sockets)
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        // From now on, the program finds no socket for arriving packets and passes them to the
+        // kernel.
+        self.steering.release(&self.home, self.owner);
+        self.steering.forget_socket(self.number);
+    }
+}

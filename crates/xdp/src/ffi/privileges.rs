@@ -1,0 +1,70 @@
+//! Gives up the privileges that the daemon of `setup` does not need (`capabilities(7)`).
+
+use std::io;
+
+use libc::{c_int, c_ulong};
+
+/// `CAP_NET_ADMIN`, `CAP_NET_RAW`, `CAP_IPC_LOCK` and `CAP_BPF`.
+const KEPT: [u32; 4] = [12, 13, 14, 39];
+/// `CAP_SETPCAP`, with which a process may lower its bounding set.
+const SETPCAP: u32 = 8;
+/// More capabilities than any kernel has.
+const MOST: u32 = 64;
+/// The version of the interface, whose sets have 64 bits in two halves.
+const VERSION: u32 = 0x2008_0522;
+
+/// Lower and upper halves of the effective, permitted and inheritable sets.
+type Sets = [[u32; 3]; 2];
+
+/// Keeps the capabilities that AF_XDP needs, as far as the calling thread has them, and gives up all
+/// others for ever. Threads that it starts later have no more than it has.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn keep_those_of_xdp() -> io::Result<()> {
+    let mut sets = Sets::default();
+    capability_call(libc::SYS_capget, &mut sets)?;
+    if has(&sets, SETPCAP) {
+        let given_up = (0..MOST).filter(|bit| !KEPT.contains(bit));
+        for bit in given_up {
+            // The kernel refuses numbers that it does not know; there is nothing to give up.
+            let _ = control(libc::PR_CAPBSET_DROP, c_ulong::from(bit));
+        }
+    }
+    control(libc::PR_SET_NO_NEW_PRIVS, 1)?;
+    for (half, [effective, permitted, inheritable]) in sets.iter_mut().enumerate() {
+        *permitted &= mask(half);
+        *effective = *permitted;
+        *inheritable = 0;
+    }
+    capability_call(libc::SYS_capset, &mut sets)
+}
+
+/// The kept capabilities with numbers from 32 times `half` on.
+fn mask(half: usize) -> u32 {
+    let bits = KEPT.iter().filter(|bit| **bit as usize / 32 == half);
+    bits.fold(0, |mask, bit| mask | 1 << (bit % 32))
+}
+
+fn has(sets: &Sets, bit: u32) -> bool {
+    sets[bit as usize / 32][0] >> (bit % 32) & 1 != 0
+}
+
+/// `capget(2)` or `capset(2)` of the calling thread.
+fn capability_call(call: libc::c_long, sets: &mut Sets) -> io::Result<()> {
+    let mut header = [VERSION, 0];
+    // SAFETY: this version of both calls reads the header and reads or writes both halves, which are
+    // live. The kernel may write its version into the header.
+    let rc = unsafe { libc::syscall(call, header.as_mut_ptr(), sets.as_mut_ptr()) };
+    super::check(c_int::try_from(rc).unwrap_or(-1))
+}
+
+/// `prctl(2)` with one number.
+fn control(option: c_int, value: c_ulong) -> io::Result<()> {
+    let zero: c_ulong = 0;
+    // SAFETY: these options take numbers.
+    super::check(unsafe { libc::prctl(option, value, zero, zero, zero) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! The process without privilege: asks the daemon for bound sockets.
+//!
+//! Each request has a connection of its own. The daemon keeps that of an endpoint, and removes the
+//! endpoint's entries when it closes. Called by `queue` and `open`.
+
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::message::{ANSWER, Claim, Place, Request, Wish, read_answer};
+use crate::ffi::descriptors;
+use crate::socket::explain;
+
+/// Longest time for an answer of the daemon, which may wait for a queue that becomes free.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest time to wait until the daemon has removed the entries of an endpoint that ends.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The daemon at a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Client(PathBuf);
+
+/// The entries that the daemon keeps for an endpoint. They end with this value.
+#[derive(Debug)]
+pub(crate) struct Lease(UnixStream);
+
+impl Client {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// The socket of a queue, with a region of `frames` frames in this memory.
+    ///
+    /// # Errors
+    /// The daemon's refusal; `OutOfMemory` if this user may have less; the kernel's error if there
+    /// is no daemon.
+    pub(crate) fn queue(
+        &self,
+        place: Place,
+        memory: BorrowedFd<'_>,
+        frames: u32,
+    ) -> io::Result<OwnedFd> {
+        let wish = Wish::Queue { frames };
+        Ok(self.ask(Request { place, wish }, memory)?.0)
+    }
+
+    /// The socket of an endpoint, at the queue whose socket is `host`. Packets are steered to it
+    /// from now on.
+    ///
+    /// # Errors
+    /// The daemon's refusal; the kernel's error if there is no daemon.
+    pub(crate) fn endpoint(
+        &self,
+        place: Place,
+        host: BorrowedFd<'_>,
+        entries: u32,
+        claim: Claim,
+    ) -> io::Result<(OwnedFd, Lease)> {
+        let wish = Wish::Endpoint { entries, claim };
+        let (socket, stream) = self.ask(Request { place, wish }, host)?;
+        Ok((socket, Lease(stream)))
+    }
+
+    fn ask(
+        &self,
+        request: Request,
+        descriptor: BorrowedFd<'_>,
+    ) -> io::Result<(OwnedFd, UnixStream)> {
+        let path = self.0.display();
+        let stream = UnixStream::connect(&self.0).map_err(|error| {
+            let what = format!("no `dunlin xdp-setup` answers at {path} (the option xdp.setup)");
+            explain(error, &what)
+        })?;
+        let socket = exchange(&stream, request, descriptor).map_err(|error| {
+            let why = format!("`dunlin xdp-setup` at {path}: {error}");
+            io::Error::new(error.kind(), why)
+        })?;
+        Ok((socket, stream))
+    }
+}
+
+/// Sends a request with a descriptor over a new connection; returns the descriptor in the answer.
+pub(super) fn exchange(
+    stream: &UnixStream,
+    request: Request,
+    descriptor: BorrowedFd<'_>,
+) -> io::Result<OwnedFd> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    descriptors::send(stream.as_fd(), &request.to_bytes(), &[descriptor])?;
+    let mut room = [0; ANSWER];
+    let (len, sockets) = descriptors::receive(stream.as_fd(), &mut room)?;
+    read_answer(&room[..len])?;
+    let socket = sockets.into_iter().next();
+    socket.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // The daemon removes the entries when it reads the end, and then closes its side. If it has
+        // ended, so have the entries.
+        let _ = self.0.shutdown(Shutdown::Write);
+        let _ = self.0.set_read_timeout(Some(LAST_PATIENCE));
+        let _ = self.0.read(&mut [0]);
+    }
+}

@@ -1,0 +1,257 @@
+//! The daemon: opens sockets for processes without privilege, as its table says.
+//!
+//! A process hands over the memory of a region; the daemon registers it with the kernel, binds the
+//! socket, and passes the bound socket, never the program or its maps. Each connection has one
+//! request and a thread. The entries of an endpoint live as long as its connection, so they end
+//! with the process, however it ends. If the daemon ends, the program ends, and packets come through
+//! the kernel.
+//!
+//! Invariant: the daemon neither reads a packet nor maps a ring, and touches no byte of a region.
+//! Called by the command `dunlin xdp-setup`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::message::{Claim, Place, REQUEST, Request, Wish, grant, refusal};
+use super::table::Table;
+use crate::entries::Entries;
+use crate::ffi::{self, descriptors};
+use crate::queue::Interface;
+use crate::socket;
+use crate::umem::Umem;
+use dunlin_packet::Home;
+
+/// Most connections of one user, and of all users together.
+const MOST_OF_USER: u32 = 128;
+const MOST: u32 = 1024;
+
+/// Longest time for a request, and for the room for its answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Pause after a connection that could not be accepted or given a thread.
+const AFTER_FAILURE: Duration = Duration::from_millis(20);
+
+/// Bytes of the stack of a connection's thread.
+const STACK: usize = 128 << 10;
+
+/// Most entries of a ring that a process may ask for.
+const MOST_ENTRIES: u32 = 1 << 16;
+
+/// The daemon.
+#[derive(Debug)]
+pub struct Daemon {
+    table: Table,
+    /// The connections of each user.
+    live: Mutex<BTreeMap<u32, u32>>,
+}
+
+impl Daemon {
+    /// A daemon with this table, in the network namespace of the threads that serve.
+    pub fn new(table: Table) -> Arc<Self> {
+        Arc::new(Self {
+            table,
+            live: Mutex::default(),
+        })
+    }
+
+    /// Gives up all privileges of the calling thread and of threads that it starts later, except
+    /// those that the daemon needs.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn give_up_privileges() -> io::Result<()> {
+        ffi::privileges::keep_those_of_xdp()
+    }
+
+    /// Serves the processes that connect, for ever.
+    pub fn serve(self: &Arc<Self>, listener: &UnixListener) {
+        loop {
+            let served = listener.accept().and_then(|(stream, _)| self.begin(stream));
+            if served.is_err() {
+                std::thread::sleep(AFTER_FAILURE);
+            }
+        }
+    }
+
+    /// Starts a thread for a connection.
+    pub(super) fn begin(self: &Arc<Self>, stream: UnixStream) -> io::Result<()> {
+        let user = descriptors::user_of_peer(stream.as_fd())?;
+        let Some(turn) = self.enter(user) else {
+            let why = format!("user {user} has too many connections");
+            let full = io::Error::new(io::ErrorKind::ResourceBusy, why);
+            // Too small to wait for room in the socket of a new connection.
+            return (&stream).write_all(&refusal(&full));
+        };
+        let thread = std::thread::Builder::new()
+            .name("dunlin-setup".to_owned())
+            .stack_size(STACK);
+        thread.spawn(move || turn.attend(user, &stream))?;
+        Ok(())
+    }
+
+    /// A turn for a connection of this user, if there is room.
+    fn enter(self: &Arc<Self>, user: u32) -> Option<Turn> {
+        let mut live = self.live();
+        if live.values().sum::<u32>() >= MOST {
+            return None;
+        }
+        let of_user = live.entry(user).or_default();
+        if *of_user >= MOST_OF_USER {
+            return None;
+        }
+        *of_user += 1;
+        Some(Turn {
+            daemon: self.clone(),
+            user,
+        })
+    }
+
+    fn live(&self) -> MutexGuard<'_, BTreeMap<u32, u32>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what a user asks for, with the descriptor that came with the request. Returns the
+    /// socket, and the entries that live as long as the connection.
+    fn grant(
+        &self,
+        user: u32,
+        request: Request,
+        descriptor: &OwnedFd,
+    ) -> io::Result<(OwnedFd, Option<Entries>)> {
+        let Request { place, wish } = request;
+        check_namespace(&place)?;
+        let is_it = |name: &str| is_interface(name, place.index);
+        match wish {
+            Wish::Queue { frames } => {
+                let of_queue = (place.queue, place.mode);
+                self.table.permits_queue(user, is_it, of_queue, frames)?;
+                Ok((open_queue(&place, frames, descriptor)?, None))
+            }
+            Wish::Endpoint { entries, claim } => {
+                self.table.permits_claim(user, is_it, place.queue, &claim)?;
+                let (socket, entries) = open_endpoint(&place, descriptor, entries, &claim)?;
+                Ok((socket, Some(entries)))
+            }
+        }
+    }
+}
+
+/// A connection's place among those that live.
+#[derive(Debug)]
+struct Turn {
+    daemon: Arc<Daemon>,
+    user: u32,
+}
+
+impl Turn {
+    /// Answers the request of a connection, and keeps the entries until the connection ends.
+    fn attend(&self, user: u32, stream: &UnixStream) {
+        // A process that does not ask in time, or that has gone, gets nothing.
+        let Ok((request, descriptor)) = read_request(stream) else {
+            return;
+        };
+        match self.daemon.grant(user, request, &descriptor) {
+            Ok((socket, entries)) => {
+                let sent = descriptors::send(stream.as_fd(), &grant(), &[socket.as_fd()]);
+                drop((socket, descriptor));
+                if entries.is_some() && sent.is_ok() {
+                    await_end(stream);
+                }
+            }
+            Err(error) => drop((&*stream).write_all(&refusal(&error))),
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut live = self.daemon.live();
+        if let Some(count) = live.get_mut(&self.user) {
+            *count -= 1;
+        }
+        live.retain(|_, count| *count > 0);
+    }
+}
+
+/// The request of a connection, and the descriptor that came with it.
+fn read_request(stream: &UnixStream) -> io::Result<(Request, OwnedFd)> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut room = [0; REQUEST];
+    let (len, descriptors) = descriptors::receive(stream.as_fd(), &mut room)?;
+    let request = Request::of(&room[..len]).ok_or(io::ErrorKind::InvalidData)?;
+    let descriptor = descriptors.into_iter().next();
+    Ok((request, descriptor.ok_or(io::ErrorKind::InvalidData)?))
+}
+
+/// Waits until the process closes its end.
+fn await_end(mut stream: &UnixStream) {
+    // Without a limit, reading waits for ever.
+    if stream.set_read_timeout(None).is_err() {
+        return;
+    }
+    loop {
+        match stream.read(&mut [0; 64]) {
+            Ok(0) => return,
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
+            _ => {}
+        }
+    }
+}
+
+/// The daemon knows interfaces by their numbers, which mean nothing in another namespace.
+fn check_namespace(place: &Place) -> io::Result<()> {
+    match ffi::network_namespace()? == place.namespace {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "this daemon serves another network namespace",
+        )),
+    }
+}
+
+/// Whether the interface with this name has this number.
+fn is_interface(name: &str, index: u32) -> bool {
+    let name = std::ffi::CString::new(name);
+    name.is_ok_and(|name| ffi::interface_index(&name).is_ok_and(|it| it == index))
+}
+
+/// The socket of a queue, with a region in the memory of another process.
+fn open_queue(place: &Place, frames: u32, memory: &OwnedFd) -> io::Result<OwnedFd> {
+    let bytes = u64::from(frames) * crate::umem::FRAME as u64;
+    ffi::memory::check_sealed(memory.as_fd(), bytes)?;
+    // The kernel keeps the pages after this mapping has ended.
+    let umem = Umem::shared(memory.as_fd(), frames)?;
+    socket::bound_host(place.index, place.queue, &umem)
+}
+
+/// The socket of an endpoint, and its entries in the program's maps.
+fn open_endpoint(
+    place: &Place,
+    host: &OwnedFd,
+    entries: u32,
+    claim: &Claim,
+) -> io::Result<(OwnedFd, Entries)> {
+    if !(1..=MOST_ENTRIES).contains(&entries) {
+        let why = format!("a ring has 1 to {MOST_ENTRIES} entries");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    // If the descriptor is not that of a socket with a region at this queue, the kernel refuses to
+    // bind.
+    let socket = socket::bound(host.as_fd(), place.index, place.queue, entries)?;
+    let interface = Interface::get(place.index, place.mode, None)?;
+    let home = Home {
+        address: SocketAddr::new(claim.address.ip(), claim.address.port()),
+        vlan: claim.vlan,
+        // The program does not look at Ethernet addresses.
+        mac: [0; 6],
+    };
+    let entries = Entries::add(&interface, socket.as_fd(), home, claim.owner)?;
+    entries.claim(place.queue)?;
+    Ok((socket, entries))
+}

@@ -1,0 +1,188 @@
+//! The table of the daemon: which user may have which queues, addresses and ports of which
+//! interface.
+//!
+//! Pure, except that a grant names its interface. Made by the command; used by `daemon`.
+
+use std::io;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use super::message::Claim;
+use crate::steering::Mode;
+use crate::umem::FRAME;
+
+/// The part of an interface that one user may have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Grant {
+    /// The user's number.
+    pub user: u32,
+    /// The interface, by name; for endpoints of a VLAN, the one below.
+    pub interface: String,
+    /// The number of the VLAN; 0 if packets have no tag.
+    pub vlan: u16,
+    /// Where the kernel runs the program at this interface.
+    pub mode: Mode,
+    /// The addresses at which the user's endpoints may be.
+    pub addresses: Vec<IpAddr>,
+    /// Their ports.
+    pub ports: RangeInclusive<u16>,
+    /// The interface's queues.
+    pub queues: RangeInclusive<u32>,
+    /// Most bytes of a queue's region of frames, which the daemon pins whatever the user's limit
+    /// is.
+    pub umem_bytes: u64,
+}
+
+/// All grants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Table(Vec<Grant>);
+
+impl Table {
+    /// A table of these grants.
+    ///
+    /// # Errors
+    /// `InvalidInput`, with a sentence, if a grant grants nothing, if the grants of one interface
+    /// name different modes, or if two users may have the same address, port and VLAN.
+    pub fn new(grants: Vec<Grant>) -> io::Result<Self> {
+        for (at, grant) in grants.iter().enumerate() {
+            grant.check()?;
+            for other in &grants[..at] {
+                grant.check_with(other)?;
+            }
+        }
+        Ok(Self(grants))
+    }
+
+    /// The grants of a user at the interface that `is_it` recognizes by its name.
+    fn of<'a>(
+        &'a self,
+        user: u32,
+        is_it: impl Fn(&str) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Grant> + 'a {
+        let is_meant = move |grant: &&Grant| grant.user == user && is_it(&grant.interface);
+        self.0.iter().filter(is_meant)
+    }
+
+    /// Checks that a user may have a queue, in this mode and with this number of frames.
+    ///
+    /// # Errors
+    /// The refusal: `PermissionDenied`, or `OutOfMemory` if the user may have it with fewer frames.
+    pub(super) fn permits_queue(
+        &self,
+        user: u32,
+        is_it: impl Fn(&str) -> bool,
+        (queue, mode): (u32, Mode),
+        frames: u32,
+    ) -> io::Result<()> {
+        let grants = self.of(user, is_it);
+        let mut at_queue = grants
+            .filter(|grant| grant.queues.contains(&queue))
+            .peekable();
+        let Some(first) = at_queue.peek() else {
+            return Err(denied(user, &format!("queue {queue} of this interface")));
+        };
+        if first.mode != mode {
+            let why = format!(
+                "the table says that this interface has the mode {:?} (xdp.mode)",
+                first.mode
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        let most = at_queue.map(|grant| grant.umem_bytes).max().unwrap_or(0);
+        match u64::from(frames) * FRAME as u64 <= most {
+            true => Ok(()),
+            false => {
+                let why = format!("user {user} may have a region of {most} bytes (xdp.umem)");
+                Err(io::Error::new(io::ErrorKind::OutOfMemory, why))
+            }
+        }
+    }
+
+    /// Checks that a user may have the packets for an address at a queue.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(super) fn permits_claim(
+        &self,
+        user: u32,
+        is_it: impl Fn(&str) -> bool,
+        queue: u32,
+        claim: &Claim,
+    ) -> io::Result<()> {
+        let mut grants = self.of(user, is_it);
+        match grants.any(|grant| grant.queues.contains(&queue) && grant.has(claim)) {
+            true => Ok(()),
+            false => {
+                let Claim { address, vlan, .. } = claim;
+                let tag = match vlan {
+                    0 => String::new(),
+                    vlan => format!(" of VLAN {vlan}"),
+                };
+                let what = format!("{address}{tag} at queue {queue} of this interface");
+                Err(denied(user, &what))
+            }
+        }
+    }
+}
+
+impl Grant {
+    fn has(&self, claim: &Claim) -> bool {
+        self.vlan == claim.vlan
+            && self.addresses.contains(&claim.address.ip())
+            && self.ports.contains(&claim.address.port())
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let Self {
+            user, interface, ..
+        } = self;
+        let lacks = match self {
+            _ if self.addresses.is_empty() => "no address",
+            _ if self.ports.is_empty() || *self.ports.start() == 0 => "no port",
+            _ if self.queues.is_empty() => "no queue",
+            _ => return Ok(()),
+        };
+        Err(invalid(&format!(
+            "the grant of user {user} at {interface} has {lacks}"
+        )))
+    }
+
+    fn check_with(&self, other: &Self) -> io::Result<()> {
+        if self.interface != other.interface {
+            return Ok(());
+        }
+        let interface = &self.interface;
+        if self.mode != other.mode {
+            return Err(invalid(&format!(
+                "the grants of {interface} name different modes; an interface has one"
+            )));
+        }
+        let shares = self.vlan == other.vlan
+            && self.ports.start() <= other.ports.end()
+            && other.ports.start() <= self.ports.end();
+        let shared = other
+            .addresses
+            .iter()
+            .find(|ip| self.addresses.contains(ip));
+        match shared.filter(|_| shares && self.user != other.user) {
+            Some(ip) => Err(invalid(&format!(
+                "users {} and {} may both have ports of {ip} at {interface}, so either could take \
+                 the packets of the other",
+                other.user, self.user
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn denied(user: u32, what: &str) -> io::Error {
+    let why = format!("the table does not grant user {user} {what}");
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! The daemon's decisions about connections, without processes and users of their own. Needs root.
+
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use dunlin_testkit::network::Network;
+use dunlin_testkit::wait::until;
+
+use super::client::exchange;
+use super::message::{Request, Wish};
+use super::*;
+use crate::ffi::{self, descriptors};
+use crate::steering::Mode;
+use crate::umem::{FRAME, MIN_FRAMES};
+
+/// A daemon that grants this user the ports 100 to 199 at queue 0 of `link0`.
+fn daemon(ip: &str) -> Arc<Daemon> {
+    let grant = Grant {
+        user: descriptors::user(),
+        interface: "link0".to_owned(),
+        vlan: 0,
+        mode: Mode::Generic,
+        addresses: vec![ip.parse().unwrap()],
+        ports: 100..=199,
+        queues: 0..=0,
+        umem_bytes: u64::from(MIN_FRAMES) * FRAME as u64,
+    };
+    Daemon::new(Table::new(vec![grant]).unwrap())
+}
+
+/// A process that asks, in its network namespace.
+struct Asker {
+    daemon: Arc<Daemon>,
+    place: Place,
+}
+
+impl Asker {
+    fn new(ip: &str) -> Self {
+        let place = Place {
+            namespace: ffi::network_namespace().unwrap(),
+            index: ffi::interface_index(c"link0").unwrap(),
+            queue: 0,
+            mode: Mode::Generic,
+        };
+        let daemon = daemon(ip);
+        Self { daemon, place }
+    }
+
+    /// Asks over a connection of its own, which it returns.
+    fn ask(&self, wish: Wish, with: &OwnedFd) -> std::io::Result<(OwnedFd, UnixStream)> {
+        self.ask_at(self.place, wish, with)
+    }
+
+    fn ask_at(
+        &self,
+        place: Place,
+        wish: Wish,
+        with: &OwnedFd,
+    ) -> std::io::Result<(OwnedFd, UnixStream)> {
+        let (near, far) = UnixStream::pair().unwrap();
+        self.daemon.begin(far).unwrap();
+        let socket = exchange(&near, Request { place, wish }, with.as_fd())?;
+        Ok((socket, near))
+    }
+
+    fn queue(&self) -> OwnedFd {
+        let memory = ffi::memory::sealed(u64::from(MIN_FRAMES) * FRAME as u64).unwrap();
+        let wish = Wish::Queue { frames: MIN_FRAMES };
+        self.ask(wish, &memory).unwrap().0
+    }
+}
+
+/// The wish for packets of a UDP socket.
+fn endpoint(of: &UdpSocket) -> Wish {
+    Wish::Endpoint {
+        entries: 64,
+        claim: Claim {
+            address: of.local_addr().unwrap(),
+            vlan: 0,
+            owner: ffi::number_of_file(of.as_raw_fd()).unwrap(),
+        },
+    }
+}
+
+#[test]
+fn an_address_is_claimed_once_until_its_connection_ends() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let ip = network.left.address;
+    network.left.run(|| {
+        let asker = Asker::new(ip);
+        let host = asker.queue();
+        let udp = UdpSocket::bind((ip, 100)).unwrap();
+        let (_socket, connection) = asker.ask(endpoint(&udp), &host).unwrap();
+        assert_eq!(network.left.xdp_programs(), 1);
+        // Another endpoint says that the address is its own.
+        let other = UdpSocket::bind((ip, 101)).unwrap();
+        let Wish::Endpoint { entries, mut claim } = endpoint(&udp) else {
+            unreachable!()
+        };
+        claim.owner = ffi::number_of_file(other.as_raw_fd()).unwrap();
+        let again = Wish::Endpoint { entries, claim };
+        let refused = asker.ask(again, &host).map(|_| ()).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ResourceBusy);
+        assert!(
+            refused.to_string().contains("another endpoint"),
+            "{refused}"
+        );
+        drop(connection);
+        until(|| network.left.xdp_programs() == 0);
+        let (_socket, connection) = asker.ask(again, &host).unwrap();
+        drop(connection);
+        until(|| network.left.xdp_programs() == 0);
+    });
+}
+
+#[test]
+fn strange_requests_get_a_reason_or_nothing() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let ip = network.left.address;
+    network.left.run(|| {
+        let asker = Asker::new(ip);
+        let udp = UdpSocket::bind((ip, 100)).unwrap();
+        let said = |place, wish, with: &OwnedFd| {
+            let refused = asker.ask_at(place, wish, with).map(|_| ());
+            refused.unwrap_err().to_string()
+        };
+        let here = asker.place;
+        let elsewhere = Place {
+            namespace: (1, 1),
+            ..here
+        };
+        let open = ffi::memory::sealed(4096).unwrap();
+        let queue = |frames| Wish::Queue { frames };
+        assert!(said(elsewhere, queue(MIN_FRAMES), &open).contains("namespace"));
+        // The memory is shorter than the request says, or is none.
+        assert!(said(here, queue(MIN_FRAMES), &open).contains("another length"));
+        let file: OwnedFd = std::fs::File::open("/proc/self/exe").unwrap().into();
+        said(here, queue(MIN_FRAMES), &file);
+        assert!(said(here, queue(1), &open).contains("a region of frames"));
+        // A descriptor that is no socket of a queue.
+        said(here, endpoint(&udp), &open);
+        let Wish::Endpoint { claim, .. } = endpoint(&udp) else {
+            unreachable!()
+        };
+        for entries in [0, u32::MAX] {
+            let wish = Wish::Endpoint { entries, claim };
+            assert!(said(here, wish, &open).contains("a ring has"));
+        }
+        // Bytes that are no request get no answer.
+        let (near, far) = UnixStream::pair().unwrap();
+        asker.daemon.begin(far).unwrap();
+        descriptors::send(near.as_fd(), b"a stranger", &[near.as_fd()]).unwrap();
+        assert_eq!(std::io::Read::read(&mut &near, &mut [0; 8]).unwrap(), 0);
+        assert_eq!(network.left.xdp_programs(), 0);
+    });
+}
