@@ -27,6 +27,7 @@ mod stats;
 mod target;
 mod top;
 mod trace;
+mod xdp_setup;
 
 /// One of the commands, and its arguments.
 #[derive(clap::Subcommand)]
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Top(top::Args),
     /// Shows the packets of a running process, or writes them for Wireshark
     Trace(trace::Args),
+    /// Opens AF_XDP sockets for processes without privilege
+    XdpSetup(xdp_setup::Args),
 }
 
 /// Runs the command.
@@ -97,5 +100,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::XdpSetup(args) => xdp_setup::run(&args),
     }
 }

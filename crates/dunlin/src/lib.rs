@@ -151,5 +151,7 @@ pub mod transport {
     pub use dunlin_transport::shm::{OpenError as ShmOpenError, Options as ShmOptions};
     pub use dunlin_transport::udp::{Ecn, Options as UdpOptions};
     #[cfg(feature = "xdp")]
-    pub use dunlin_xdp::{AutoOptions as AutoXdpOptions, Mode as XdpMode, Options as XdpOptions};
+    pub use dunlin_xdp::{
+        AutoOptions as AutoXdpOptions, Mode as XdpMode, Options as XdpOptions, setup as xdp_setup,
+    };
 }

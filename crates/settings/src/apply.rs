@@ -78,6 +78,7 @@ impl Configurable for dunlin_xdp::Xdp {
         options.umem_bytes = own.umem_bytes;
         options.endpoints = own.endpoints;
         options.partial_sums = own.partial_sums;
+        options.setup = own.setup.map(std::path::PathBuf::from);
         Udp::configure(settings, &mut options.udp);
     }
 }

@@ -65,6 +65,7 @@ pub(super) struct XdpOptions {
     pub(super) umem_bytes: u64,
     pub(super) endpoints: u32,
     pub(super) partial_sums: bool,
+    pub(super) setup: Option<String>,
 }
 
 /// Options of the transport `dpdk`, except those of its datagrams, which are `udp.*`.
@@ -89,6 +90,7 @@ impl Default for XdpOptions {
             umem_bytes: 64 << 20,
             endpoints: 4,
             partial_sums: true,
+            setup: None,
         }
     }
 }

@@ -52,6 +52,8 @@ pub(super) enum Unit {
     Address,
     /// The name of a network interface.
     Interface,
+    /// The path of a file, from the root on.
+    Path,
     /// A device of DPDK, with its address.
     Device,
     /// A list of networks.
@@ -137,6 +139,7 @@ impl Setting {
             | Unit::Ip
             | Unit::Address
             | Unit::Interface
+            | Unit::Path
             | Unit::Device
             | Unit::Networks => "",
             Unit::Count => "count",

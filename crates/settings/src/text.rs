@@ -72,6 +72,7 @@ impl Setting {
                 .is_none()
                 .then(|| Value::Text(text.to_owned())),
             Unit::Interface => is_interface(text).then(|| Value::Text(text.to_owned())),
+            Unit::Path => text.starts_with('/').then(|| Value::Text(text.to_owned())),
             Unit::Networks => {
                 // A file may write an array.
                 let list = text
@@ -108,6 +109,7 @@ impl Setting {
             Unit::Ip => "an IP address".to_owned(),
             Unit::Address => "HOST:PORT".to_owned(),
             Unit::Interface => "an interface's name".to_owned(),
+            Unit::Path => "a path from / on".to_owned(),
             Unit::Device => "a device and its address".to_owned(),
             Unit::Networks => "networks, such as 10.1.0.0/16, 2001:db8::/32".to_owned(),
             _ => {
@@ -169,6 +171,7 @@ impl Setting {
                 | Unit::Ip
                 | Unit::Address
                 | Unit::Interface
+                | Unit::Path
                 | Unit::Device
                 | Unit::Networks
         ) {

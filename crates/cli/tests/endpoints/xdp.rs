@@ -60,9 +60,147 @@ fn echoes_between_xdp_and_udp() {
             (_, true) => assert!(through_kernel < 20, "{near} to {far}: {through_kernel}"),
             _ => assert!(through_kernel >= 20, "{near} to {far}: {through_kernel}"),
         }
+        let pid = server.child.id().to_string();
+        let out = run(&["stats", &pid, "--json"]);
+        let shown = &objects(&out.stdout)[0]["endpoints"][0]["transport_counters"];
+        assert_eq!(far.contains("xdp:"), shown["rx_datagrams"] != 0, "{shown}");
+        assert_eq!(shown["rx_wrong_sum"], 0, "{shown}");
         let (_, code) = server.end("-INT");
         assert_eq!(code, Some(0));
     }
+}
+
+#[test]
+fn a_link_that_swallows_everything_ends_calls_and_not_the_server() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (server, address) = serve(&network.right, "xdp:link0");
+    let call = |count| {
+        let ping = [
+            "ping",
+            "-c",
+            count,
+            "-i",
+            "5ms",
+            "--json",
+            "--transport",
+            "xdp:link0",
+        ];
+        let args = [&ping[..], &[&address]].concat();
+        network.left.run(|| Running::start(&args))
+    };
+    let mut first = call("10000");
+    first.line();
+    network.right.ip("link set link0 down").unwrap();
+    let begin = std::time::Instant::now();
+    let summary = first.last();
+    assert!(summary["answered"].as_u64().unwrap() < 10_000, "{summary}");
+    assert!(begin.elapsed() < LIMIT);
+    network.right.ip("link set link0 up").unwrap();
+    let summary = call("5").last();
+    assert_eq!(summary["answered"], 5, "{summary}");
+    assert_eq!(server.end("-INT").1, Some(0));
+}
+
+/// A file of a test, which is removed with this value.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str, text: &str) -> Self {
+        let name = format!("dunlin-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+const TABLE: &str = "\
+[[grant]]
+user = 0
+interface = \"link0\"
+addresses = [\"10.79.0.2\"]
+ports = \"31900-31901\"
+queues = \"0\"
+umem_mib = 4
+";
+
+#[test]
+fn a_daemon_opens_sockets_as_its_table_permits() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let table = Scratch::new("table.toml", TABLE);
+    let socket = Scratch::new("setup.sock", "");
+    // The daemon replaces only a socket.
+    let daemon = [
+        "xdp-setup",
+        "--table",
+        table.path(),
+        "--socket",
+        socket.path(),
+        "--json",
+    ];
+    let out = host.run(|| run(&daemon));
+    assert!(text(&out.stderr).contains("cannot listen at"), "{out:?}");
+    std::fs::remove_file(&socket.0).unwrap();
+    let mut daemon = host.run(|| Running::start(&daemon));
+    assert_eq!(daemon.line()["listening"], socket.path());
+    let listen = format!("{}:0", host.address);
+    let setup = format!("xdp.setup={}", socket.path());
+    let serve = ["echo-server", &listen, "--transport", "xdp:link0", "--json"];
+    let serve = [&serve[..], &["--set", &setup, "--set"]].concat();
+    let out = host.run(|| run(&[&serve[..], &["udp.port=31902"]].concat()));
+    let error = text(&out.stderr);
+    assert!(
+        error.contains("does not grant user 0 10.79.0.2:31902"),
+        "{error}"
+    );
+    let granted = [&serve[..], &["udp.port=31900"]].concat();
+    let mut server = host.run(|| Running::start(&granted));
+    let address = server.line()["listening"].as_str().unwrap().to_owned();
+    let before = datagrams(host);
+    let summary = ping(&network.left, &address).last();
+    assert_eq!(summary["answered"], 200, "{summary}");
+    assert!(datagrams(host) - before < 20);
+    // Without the daemon, packets come through the kernel.
+    assert_eq!(daemon.end("-INT").1, Some(0));
+    assert!(!socket.0.exists());
+    let summary = ping(&network.left, &address).last();
+    assert_eq!(summary["answered"], 200, "{summary}");
+    assert!(datagrams(host) - before > 100);
+    assert_eq!(server.end("-INT").1, Some(0));
+}
+
+#[test]
+fn a_table_is_checked() {
+    let table = Scratch::new("checked.toml", TABLE);
+    let check = ["xdp-setup", "--check", "--json", "--table", table.path()];
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(&table.0, mode(0o666)).unwrap();
+    let out = run(&check);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("only root may write it"));
+    std::fs::set_permissions(&table.0, mode(0o644)).unwrap();
+    let out = run(&check);
+    match std::os::unix::fs::MetadataExt::uid(&table.0.metadata().unwrap()) {
+        0 => assert_eq!(objects(&out.stdout)[0]["grants"], 1),
+        _ => assert_eq!(out.status.code(), Some(2)),
+    }
+    std::fs::write(&table.0, TABLE.replace("ports", "port")).unwrap();
+    let out = run(&check);
+    assert_eq!(out.status.code(), Some(2));
 }
 
 #[test]

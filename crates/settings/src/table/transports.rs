@@ -264,6 +264,14 @@ pub(super) const XDP: &[Setting] = &[
         "accept packets whose checksum covers only the pseudo header, as neighbours in the same \
          kernel send them",
     ),
+    xdp(
+        "xdp.setup",
+        Unit::Path,
+        |xdp| &mut xdp.setup,
+        "socket of `dunlin xdp-setup`, which opens AF_XDP sockets for processes without privilege; \
+         none: the process opens them itself",
+    )
+    .words(&["none"]),
 ];
 
 pub(super) const DPDK: &[Setting] = &[dpdk(

@@ -18,7 +18,7 @@ const OLDEST: (u32, u32) = (6, 6);
 const ETHERNET: u64 = 1;
 
 pub(super) fn look() -> Vec<Fact> {
-    let mut facts = vec![kernel(), sharing(), privileges(), pinned()];
+    let mut facts = vec![kernel(), sharing(), privileges(), pinned(), untested()];
     facts.extend(interfaces());
     facts
 }
@@ -88,7 +88,8 @@ fn privileges() -> Fact {
     };
     Fact::good("xdp: privileges", value).advise(
         missing.is_empty(),
-        "as root, `setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep PROGRAM`",
+        "as root, `setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep PROGRAM`, or `dunlin \
+         xdp-setup` and the option xdp.setup",
     )
 }
 
@@ -118,6 +119,12 @@ fn pinned() -> Fact {
             wanted >> 10
         ),
     )
+}
+
+/// The parts for which no device was at hand when they were written.
+fn untested() -> Fact {
+    let what = "drivers that reset for xdp.mode = native, interfaces of VLANs, queues by rule";
+    Fact::good("xdp: never tried", what.to_owned())
 }
 
 /// The Ethernet interfaces of this network namespace.

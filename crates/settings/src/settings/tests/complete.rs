@@ -143,6 +143,7 @@ fn other_value(setting: &Setting) -> String {
         Unit::Networks => vec![Value::Text("10.1.0.0/16".to_owned())],
         Unit::Address => vec![Value::Text("localhost:7".to_owned())],
         Unit::Interface => vec![Value::Text("eth7".to_owned())],
+        Unit::Path => vec![Value::Text("/run/it.sock".to_owned())],
         Unit::Device => vec![Value::Text("net_null0;ip=10.0.0.2/24".to_owned())],
         Unit::Word => setting
             .words

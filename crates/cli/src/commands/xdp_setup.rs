@@ -1,0 +1,143 @@
+//! `dunlin xdp-setup`: a daemon that opens AF_XDP sockets for processes without privilege, as a table
+//! of root's permits them, until Ctrl-C.
+
+mod table;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use dunlin::transport::xdp_setup::Daemon;
+use serde_json::json;
+
+use crate::say::print;
+use harness::signal;
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin xdp-setup                                  with /etc/dunlin/xdp-setup.toml
+  dunlin xdp-setup --check --table xdp-setup.toml   only reads the table
+  dunlin echo-server 10.0.0.1:31850 --transport xdp:eth0 \\
+      --set udp.port=31900 --set xdp.setup=/run/dunlin/xdp-setup.sock
+
+The table belongs to root, and only root may write it. It has an entry for each user and interface:
+
+  [[grant]]
+  user = 1000                    # the user's number
+  interface = \"eth0\"
+  addresses = [\"10.0.0.1\"]       # of the user's endpoints
+  ports = \"31900-31999\"          # their UDP ports
+  queues = \"0-3\"                 # of the interface
+  # vlan = 5                     # the addresses are in this VLAN of the interface
+  # mode = \"native\"              # as xdp.mode; all grants of an interface have the same
+  # umem_mib = 64                # most memory of a queue, which the kernel pins
+
+The daemon needs cap_net_admin, cap_net_raw, cap_bpf and cap_ipc_lock, and gives up everything else.
+It serves its own network namespace. A process that has a socket can send any frame on the
+interface, whatever its addresses. If the daemon ends, its processes go on through the kernel.
+
+Exit codes: 0, Ctrl-C ended it, or the table is good; 1, it cannot serve; 2, the table or the usage is
+wrong.";
+
+/// The time between two looks for a signal.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// The arguments of `dunlin xdp-setup`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The file with the users and what they may have
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/etc/dunlin/xdp-setup.toml"
+    )]
+    table: PathBuf,
+    /// The UNIX socket at which processes ask; its folder must exist
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "/run/dunlin/xdp-setup.sock"
+    )]
+    socket: PathBuf,
+    /// Reads the table and ends
+    #[arg(long)]
+    check: bool,
+    /// One JSON object, on the standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// The table is wrong, or the socket cannot be opened.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let (table, grants) = table::read(&args.table)?;
+    if args.check {
+        return say(args, "grants", grants, &format!("{grants} grants"));
+    }
+    signal::watch()?;
+    let listener = listen(&args.socket)?;
+    let at = Socket(&args.socket);
+    // Threads that start from now on have no other privileges.
+    Daemon::give_up_privileges().context("cannot give up privileges")?;
+    let daemon = Daemon::new(table);
+    thread::Builder::new()
+        .name("dunlin-serve".to_owned())
+        .spawn(move || daemon.serve(&listener))?;
+    let path = at.0.display().to_string();
+    say(
+        args,
+        "listening",
+        &path,
+        &format!("listening at {path}, {grants} grants"),
+    )?;
+    while signal::check().is_ok() {
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(())
+}
+
+fn say(args: &Args, name: &str, value: impl serde::Serialize, text: &str) -> anyhow::Result<()> {
+    match args.json {
+        true => print(&format!("{}\n", json!({ name: value }))),
+        false => print(&format!("{text}\n")),
+    }
+}
+
+/// The path of a socket, which goes when this value does.
+struct Socket<'a>(&'a Path);
+
+impl Drop for Socket<'_> {
+    fn drop(&mut self) {
+        // Another daemon removes a socket that stays.
+        let _ = fs::remove_file(self.0);
+    }
+}
+
+/// Listens at the path. The socket of a daemon that was killed is replaced.
+fn listen(path: &Path) -> anyhow::Result<UnixListener> {
+    let shown = path.display();
+    if UnixStream::connect(path).is_ok() {
+        bail!("another daemon listens at {shown}; stop it, or choose another --socket");
+    }
+    if fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket()) {
+        fs::remove_file(path).with_context(|| format!("cannot remove {shown}"))?;
+    }
+    let listener = UnixListener::bind(path).map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::NotFound => "; make its folder first, or choose another --socket",
+            _ => "",
+        };
+        anyhow::anyhow!("cannot listen at {shown}: {error}{hint}")
+    })?;
+    // The table decides which users get sockets, not the file.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}

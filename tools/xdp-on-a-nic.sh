@@ -1,0 +1,61 @@
+#!/bin/sh
+# Tries the transport xdp between two hosts with network cards, for which this project has no machine:
+# generic and native mode, and that the interface is as before when everything has ended. Run it as
+# root on both hosts, first on the server.
+#
+#   tools/xdp-on-a-nic.sh server eth0 10.0.0.1 [DUNLIN]
+#   tools/xdp-on-a-nic.sh client eth0 10.0.0.1 [DUNLIN]
+#
+# In native mode, some drivers reset the link; the script then waits until it is up again.
+set -eu
+
+usage() {
+    sed -n 's/^#   //p' "$0" >&2
+    exit 2
+}
+[ $# -ge 3 ] || usage
+role=$1 interface=$2 address=$3 dunlin=${4:-dunlin}
+
+# What must not change: everything that ip shows of the link but its counters and an XDP program.
+link() {
+    ip -d link show dev "$interface" | sed 's/ xdp[^ ]*//; s/ prog\/xdp.*//'
+}
+
+until_up() {
+    for _ in $(seq 100); do
+        if [ "$(cat "/sys/class/net/$interface/operstate")" = up ]; then return; fi
+        sleep 0.1
+    done
+    echo "$interface did not come up again" >&2
+    exit 1
+}
+
+before=$(link)
+case $role in
+server)
+    for mode in generic native; do
+        echo "serving in $mode mode; Ctrl-C when the client has finished this mode"
+        "$dunlin" echo-server "$address:31850" --transport "xdp:$interface" --set "xdp.mode=$mode" || true
+        until_up
+    done
+    ;;
+client)
+    for mode in generic native; do
+        echo "$mode mode; Enter when the server says that it serves in this mode"
+        read -r _
+        for size in 32 1400 100000; do
+            "$dunlin" ping "$address:31850" -c 1000 -i 1ms -s "$size" \
+                --transport "xdp:$interface" --set "xdp.mode=$mode"
+            until_up
+        done
+    done
+    ;;
+*) usage ;;
+esac
+if [ "$(link)" != "$before" ]; then
+    echo "the link is not as before:" >&2
+    link >&2
+    exit 1
+fi
+ethtool -S "$interface" 2>/dev/null | grep -i -E 'drop|err' | grep -v ': 0$' || true
+echo "$interface is as it was"
