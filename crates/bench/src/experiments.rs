@@ -25,6 +25,8 @@ mod memcached;
 mod mixed;
 #[cfg(feature = "full")]
 mod parallel;
+#[cfg(feature = "full")]
+mod queue;
 mod rate;
 mod raw;
 #[cfg(feature = "sequencer")]
@@ -60,6 +62,8 @@ pub static ALL: &[Experiment] = &[
     mixed::EXPERIMENT,
     #[cfg(feature = "full")]
     parallel::EXPERIMENT,
+    #[cfg(feature = "full")]
+    queue::EXPERIMENT,
     #[cfg(feature = "full")]
     factors::EXPERIMENT,
     #[cfg(feature = "full")]

@@ -1,13 +1,14 @@
 //! Baselines over AF_XDP and DPDK. Their packets are as long as those of the library and use the
 //! same link, and both sides write and check checksums.
 //!
-//! [`Side`] writes and reads these packets; `rtt`, `exchange` and `bulk` measure. The addresses are
-//! made up, because the side takes every packet. Of the library, the sides over DPDK use [`Bare`]
+//! [`Side`] writes and reads these packets; `rtt`, `exchange`, `bulk` and `wake` measure. The addresses
+//! are made up, because the side takes every packet. Of the library, the sides over DPDK use [`Bare`]
 //! alone: DPDK's own functions for bursts, by way of one call in C for each.
 
 pub(crate) mod bulk;
 pub(crate) mod exchange;
 pub(crate) mod rtt;
+pub(crate) mod wake;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -66,6 +67,14 @@ impl Port {
         match self {
             Self::Xdp(port) => port.push(len, write),
             Self::Dpdk(bare) => bare.push(len, write),
+        }
+    }
+
+    /// Sleeps until a packet waits.
+    fn wait(&self) -> io::Result<()> {
+        match self {
+            Self::Xdp(port) => port.wait(),
+            Self::Dpdk(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

@@ -37,9 +37,9 @@ const SHAPE: Shape = Shape {
 const MEMORY: usize = 2 * SHAPE.bytes() + LINE;
 
 /// Longest silence: a longer one makes no difference to a sleeping process.
-const LONGEST: Duration = Duration::from_secs(1);
+pub(super) const LONGEST: Duration = Duration::from_secs(1);
 
-const METRICS: [Metric; 1] = [Metric {
+pub(super) const METRICS: [Metric; 1] = [Metric {
     name: "rtt_first",
     unit: "ns",
     against: Against::Baseline(0),
@@ -153,7 +153,7 @@ fn ping_memory(name: &str, params: &Params) -> anyhow::Result<f64> {
             Reader::new(&memory, SHAPE.bytes(), SHAPE),
         )
     };
-    median_trip(params, |counter| {
+    median_trip(params.silence, params.samples, |counter| {
         while !requests.write(|out| work::fill(out, counter)) {
             hint::spin_loop();
         }
@@ -191,7 +191,7 @@ fn ping_udp(server: SocketAddr, params: &Params) -> anyhow::Result<f64> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.set_nonblocking(true)?;
     let (mut request, mut response) = ([0; SIZE], [0; SIZE]);
-    median_trip(params, |counter| {
+    median_trip(params.silence, params.samples, |counter| {
         work::fill(&mut request, counter);
         socket.send_to(&request, server)?;
         loop {
@@ -205,18 +205,22 @@ fn ping_udp(server: SocketAddr, params: &Params) -> anyhow::Result<f64> {
 }
 
 /// The median, in ns, of one trip after each silence; the first trip does not count.
+///
+/// # Errors
+/// Those of `trip`, which returns whether the answer is right; or an answer is wrong.
 #[expect(
     clippy::cast_precision_loss,
     reason = "nanoseconds of a trip are far below 2^53"
 )]
-fn median_trip(
-    params: &Params,
+pub(super) fn median_trip(
+    silence: Duration,
+    samples: u32,
     mut trip: impl FnMut(u64) -> anyhow::Result<bool>,
 ) -> anyhow::Result<f64> {
     ensure!(trip(0)?, "the answer to request 0 is wrong");
     let mut times = Vec::new();
-    for counter in 1..=u64::from(params.samples) {
-        thread::sleep(params.silence);
+    for counter in 1..=u64::from(samples) {
+        thread::sleep(silence);
         let begin = Instant::now();
         ensure!(trip(counter)?, "the answer to request {counter} is wrong");
         times.push(begin.elapsed().as_nanos() as f64);

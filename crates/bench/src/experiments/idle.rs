@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use dunlin::Rpc;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "full")]
+use crate::baselines::frames;
 use crate::baselines::wake::Wake;
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
@@ -30,7 +32,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "idle",
     about: "The first RPC after a silence, and processor time of a server without work",
     cases: |sweep| Ok(cases(sweep.transports)),
-    roles: &[server::ROLE, AFTER_SILENCE, LOAD_THEN_SILENCE],
+    roles: &[
+        server::ROLE,
+        AFTER_SILENCE,
+        LOAD_THEN_SILENCE,
+        #[cfg(feature = "full")]
+        frames::wake::PING,
+        #[cfg(feature = "full")]
+        frames::wake::ECHO,
+    ],
+    allowed: SLEEPING,
     usual_time: Duration::from_secs(200),
     section: Some(Section {
         title: "Idling",
@@ -41,6 +52,18 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     charts,
     ..Experiment::BASE
 };
+
+/// Transports whose endpoints sleep in `epoll`.
+#[cfg(feature = "full")]
+const SLEEPING: &[Transport] = &[
+    Transport::Shm,
+    Transport::Auto,
+    Transport::Udp,
+    Transport::Xdp,
+    Transport::XdpNative,
+];
+#[cfg(not(feature = "full"))]
+const SLEEPING: &[Transport] = &Transport::ALL;
 
 /// Issues an RPC after a silence.
 pub(crate) const AFTER_SILENCE: Role = Role::new("after-silence", call_after_silence);
@@ -138,8 +161,18 @@ pub(crate) fn first(transport: Transport, silence_ms: u32) -> Case {
         silence,
         samples,
     };
-    let params = [("silence_ms", silence_ms)];
-    Case::new("idle", transport.name(), &params, subject).against(Wake {
+    let mut params = vec![("silence_ms", silence_ms.into())];
+    params.extend(transport.params(true));
+    let case = Case::new("idle", transport.name(), &params, subject);
+    #[cfg(feature = "full")]
+    if let Some(kind) = transport.link() {
+        return case.against(frames::wake::FrameWake {
+            kind,
+            silence,
+            samples,
+        });
+    }
+    case.against(Wake {
         transport,
         silence,
         samples,
@@ -149,7 +182,8 @@ pub(crate) fn first(transport: Transport, silence_ms: u32) -> Case {
 /// Processor time of a server without work.
 pub(crate) fn processor(transport: Transport, watched: Duration) -> Case {
     let subject = Processor { transport, watched };
-    let params = [("sessions", SESSIONS)];
+    let mut params = vec![("sessions", SESSIONS.into())];
+    params.extend(transport.params(true));
     Case::new("idle", transport.name(), &params, subject)
 }
 
@@ -168,9 +202,10 @@ impl Probe for First {
 
     #[expect(clippy::cast_precision_loss, reason = "a few events")]
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
-        let mut server = start_server(self.transport)?;
+        let (setting, server) = settings(self.transport)?;
+        let mut server = Server::start(&server::Params::prompt(server))?;
         let params = Params {
-            setting: Setting::adaptive(self.transport, Seats::pick().anywhere().client),
+            setting,
             server: server.address,
             silence: self.silence,
             samples: self.samples,
@@ -200,9 +235,10 @@ impl Probe for Processor {
     }
 
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
-        let mut server = start_server(self.transport)?;
+        let (setting, server) = settings(self.transport)?;
+        let mut server = Server::start(&server::Params::prompt(server))?;
         let params = Params {
-            setting: Setting::adaptive(self.transport, Seats::pick().anywhere().client),
+            setting,
             server: server.address,
             silence: Duration::ZERO,
             samples: 0,
@@ -221,11 +257,11 @@ impl Probe for Processor {
     }
 }
 
-fn start_server(transport: Transport) -> anyhow::Result<Server> {
-    Server::start(&server::Params::prompt(Setting::adaptive(
-        transport,
-        Seats::pick().anywhere().server,
-    )))
+/// Settings of a client and of a server.
+fn settings(transport: Transport) -> anyhow::Result<(Setting, Setting)> {
+    let seats = Seats::pick().anywhere();
+    let on = |seat| Setting::adaptive(transport, seat);
+    subject::linked(transport, (on(seats.client), on(seats.server)))
 }
 
 /// Sleeps; Ctrl-C ends the sleep.

@@ -12,12 +12,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-#[cfg(feature = "full")]
-use dunlin::{Dpdk, Xdp};
 use dunlin::transport::{AutoOptions, ShmOptions, UdpOptions};
 #[cfg(feature = "full")]
 use dunlin::transport::{DpdkOptions, XdpMode, XdpOptions};
 use dunlin::{Auto, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
+#[cfg(feature = "full")]
+use dunlin::{Dpdk, Xdp};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "full")]
@@ -93,6 +93,9 @@ pub(crate) struct Setting {
     /// The end of a link at which the endpoint is; `None` for the loopback device.
     #[cfg(feature = "full")]
     pub(crate) end: Option<End>,
+    /// xdp: the number of endpoints of the process at one queue, if it has several.
+    #[cfg(feature = "full")]
+    pub(crate) sharing: Option<u32>,
     /// xdp: whether packets are as long as the link of an experiment permits, not only as long as
     /// on common Ethernet.
     pub(crate) jumbo: bool,
@@ -136,6 +139,10 @@ pub(crate) trait Medium: Open {
     /// Makes it use the interface or the device of this end, if it uses one.
     #[cfg(feature = "full")]
     fn at(_options: &mut Self::Options, _end: &End, _jumbo: bool) {}
+
+    /// Lets this number of endpoints of the process share a queue, if it has queues.
+    #[cfg(feature = "full")]
+    fn share(_options: &mut Self::Options, _endpoints: u32) {}
 }
 
 impl Medium for Shm {
@@ -185,6 +192,10 @@ impl Medium for Xdp {
             options.udp.data_size = JUMBO;
             options.udp.datagram_bytes = Some(JUMBO + FRAMING);
         }
+    }
+
+    fn share(options: &mut XdpOptions, endpoints: u32) {
+        options.endpoints = endpoints;
     }
 }
 
@@ -302,6 +313,8 @@ impl Setting {
             loss: None,
             #[cfg(feature = "full")]
             end: None,
+            #[cfg(feature = "full")]
+            sharing: None,
             jumbo: false,
         }
     }
@@ -328,6 +341,10 @@ impl Setting {
                 #[cfg(feature = "full")]
                 if let Some(end) = &self.end {
                     T::at(options, end, self.jumbo);
+                }
+                #[cfg(feature = "full")]
+                if let Some(endpoints) = self.sharing {
+                    T::share(options, endpoints);
                 }
                 if let Some(loss) = self.loss {
                     T::lose(options, loss);
@@ -401,11 +418,22 @@ pub(crate) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
 /// # Errors
 /// There is no link, and this process may not make one.
 pub(crate) fn linked_pair(transport: Transport) -> anyhow::Result<(Setting, Setting)> {
-    let pair = spinning_pair(transport);
+    linked(transport, spinning_pair(transport))
+}
+
+/// The same settings; for `xdp`, at the two ends of a link.
+///
+/// # Errors
+/// As [`linked_pair`].
+pub(crate) fn linked(
+    transport: Transport,
+    pair: (Setting, Setting),
+) -> anyhow::Result<(Setting, Setting)> {
     #[cfg(feature = "full")]
     if let Some(kind) = transport.link() {
         return at_link(pair, kind);
     }
+    let _ = transport;
     Ok(pair)
 }
 

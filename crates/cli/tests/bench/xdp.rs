@@ -61,6 +61,27 @@ fn every_row_over_xdp_names_mode_and_packing_and_has_a_baseline_of_the_same_link
     let (bandwidth, _) = rows(&one);
     assert_eq!(bandwidth[0]["baseline_name"], "raw AF_XDP transfer");
     assert_eq!(bandwidth[0]["params"]["mode"], "generic");
+    let idle = [
+        "idle",
+        "--transport",
+        "xdp",
+        "--seconds",
+        "0.5",
+        "--only",
+        "silence_ms=1",
+    ];
+    // The row of the idle server takes long, and has this parameter.
+    let (idle, _) = rows(&[&idle[..], &["--only", "sessions=0"]].concat());
+    let woken = idle
+        .iter()
+        .find(|row| row["metric"] == "rtt_first")
+        .unwrap();
+    assert_eq!(
+        woken["baseline_name"],
+        "raw AF_XDP and poll (after 1 s at most)"
+    );
+    let (queue, _) = rows(&["queue", "--transport", "xdp", "--seconds", "0.5"]);
+    assert_eq!(baselines(&queue), ["the others while all run"]);
 }
 
 #[test]
@@ -92,7 +113,10 @@ fn wrong_ends_and_experiments_without_xdp_are_refused() {
             "NAMESPACE/INTERFACE",
         ),
         (&["rate", "--ends", "a/b/::1"], "2 values required"),
-        (&["idle", "--transport", "xdp"], "idle is measured over"),
+        (
+            &["sessions", "--transport", "xdp"],
+            "sessions is measured over",
+        ),
         (
             &[
                 "rate",

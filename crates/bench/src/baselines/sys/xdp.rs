@@ -168,6 +168,21 @@ impl Port {
         }
     }
 
+    /// Sleeps until a packet waits.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn wait(&self) -> io::Result<()> {
+        let mut poll = libc::pollfd {
+            fd: self.fd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one live entry.
+        checked(unsafe { libc::poll(&raw mut poll, 1, -1) })?;
+        Ok(())
+    }
+
     #[inline]
     fn reclaim(&mut self) {
         let back = self.completion.available();
