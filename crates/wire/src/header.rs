@@ -96,6 +96,11 @@ impl Flags {
     /// residence of the request. Without the flag, the server need not measure it (rule S10).
     pub const SAMPLE: Self = Self(16);
 
+    /// The same bit in a REQ of a request of several packets, whose CRs carry the residence anyway:
+    /// the next packet of the request follows at once, so the server may return the credits of both
+    /// together (rule S7). A server that does not know this meaning returns them one by one.
+    pub const FOLLOWED: Self = Self::SAMPLE;
+
     /// The flags that a CR or RFR may have: they cannot have an acknowledgement vector, because a
     /// bitmap takes its place (rule W7).
     const WITH_BITMAP: Self = Self::ECN_ECHO.with(Self::RETRANSMISSION);

@@ -2,7 +2,7 @@
 //! of those that come in several packets. `protocol.rs` lends both for an event.
 
 use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::{AckVector, ErrorCode, Header};
+use dunlin_wire::{AckVector, ErrorCode, Flags, Header};
 
 use crate::context::Context;
 use crate::handle::{RequestId, RequestIdx, SessionIdx};
@@ -119,9 +119,13 @@ impl Server<'_> {
             Ok(taken) => taken,
             Err(reason) => return self.context.stats.on_drop(reason),
         };
-        self.requests.on_part(idx, taken, congestion, self.context);
-        if taken != Taken::Last {
-            return self.apply(Effect::CreditDue(partial));
+        let marked = self.reassembly.is_marked(place);
+        self.requests.on_part(idx, taken, marked, self.context);
+        match taken {
+            Taken::Last => {}
+            // The packet that follows at once brings the CR for both (rule S7).
+            Taken::New if header.flags.has(Flags::FOLLOWED) => return,
+            Taken::New | Taken::Again => return self.apply(Effect::CreditDue(partial)),
         }
         if let Some(message) = self.reassembly.end(place, partial.session) {
             self.reassembly.on_complete(idx, message);

@@ -187,6 +187,12 @@ impl Reassembly {
         })
     }
 
+    /// Whether the network has marked a packet of the request at `place` that no CR has answered
+    /// yet.
+    pub(crate) fn is_marked(&self, place: AssemblyIdx) -> bool {
+        self.incoming.at(place).congestion
+    }
+
     /// Notes that a CR for the request at `place` is due at the end of the burst.
     pub(crate) fn on_credit_due(&mut self, place: AssemblyIdx, request: RequestIdx) {
         let incoming = self.incoming.at_mut(place);

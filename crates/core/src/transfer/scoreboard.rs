@@ -265,6 +265,11 @@ impl Transfer {
         self.next
     }
 
+    /// Whether only one packet has never left.
+    pub(super) fn has_one_left(&self) -> bool {
+        self.packets - self.next == 1
+    }
+
     /// Packets that count as lost and must leave again.
     pub(crate) fn lost(&self) -> u32 {
         self.lost_count

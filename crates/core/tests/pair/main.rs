@@ -16,6 +16,7 @@ mod loss;
 mod memory;
 mod paced;
 mod packets;
+mod pairs;
 mod proofs;
 mod quiet;
 mod references;

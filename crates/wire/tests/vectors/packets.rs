@@ -78,6 +78,10 @@ fn requests() -> Named {
         ("req-again-with-acks", packet(with_acks, &acks)),
         ("req-first-of-three", packet(of_three, &[])),
         (
+            "req-first-of-three-followed",
+            changed(of_three, |h| h.flags = Flags::FOLLOWED),
+        ),
+        (
             "req-last-of-three",
             changed(of_three, |h| h.pkt = PktNum(2)),
         ),

@@ -14,6 +14,26 @@ use crate::mutant::Mutant;
 use crate::packet::receive::Data;
 use crate::session::line::Line;
 
+/// A packet of a request that is about to leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) packet: u32,
+    /// It was sent before.
+    pub(crate) again: bool,
+    /// The next packet of the request leaves right after it, and one CR may answer both (rule S7).
+    pub(crate) followed: bool,
+}
+
+impl Part {
+    fn flags(self) -> Flags {
+        match self {
+            Self { again: true, .. } => Flags::RETRANSMISSION,
+            Self { followed: true, .. } => Flags::FOLLOWED,
+            _ => Flags::NONE,
+        }
+    }
+}
+
 /// Packets of a response to ask for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
@@ -98,8 +118,7 @@ impl Calls {
     pub(crate) fn send_part(
         &mut self,
         idx: CallIdx,
-        packet: u32,
-        again: bool,
+        part: Part,
         line: &Line,
         context: &mut Context,
     ) {
@@ -108,6 +127,7 @@ impl Calls {
         let Some(request) = call.request() else {
             return;
         };
+        let Part { packet, again, .. } = part;
         let (start, size) = (packet as usize * terms.data_size as usize, request.len());
         let len = (size - start).min(terms.data_size as usize);
         #[cfg(feature = "mutants")]
@@ -122,8 +142,8 @@ impl Calls {
         header.aux = call.req_type.0;
         header.size = message_size(request);
         header.pkt = PktNum(packet);
+        header.flags = part.flags();
         if again {
-            header.flags = Flags::RETRANSMISSION;
             context.stats.on_retransmission(1);
         }
         #[cfg(feature = "mutants")]

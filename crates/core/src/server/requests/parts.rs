@@ -52,6 +52,8 @@ impl Requests {
         request.enter(RequestState::Receiving);
         request.place = place;
         request.packets = packets;
+        // In a large request, the bit of the sample flag has another meaning.
+        request.marks = request.marks.with(Marks::SAMPLE, false);
         request.marks.set(Marks::LARGE);
         request.answered = context.moment.now();
         let session = request.session;
@@ -64,23 +66,20 @@ impl Requests {
     }
 
     /// Notes that reassembly has taken a packet of the request. After the last one the request goes
-    /// to its handler.
+    /// to its handler. `marked`: the network has marked a packet that no CR has answered yet.
     pub(crate) fn on_part(
         &mut self,
         idx: RequestIdx,
         taken: Taken,
-        congestion: bool,
+        marked: bool,
         context: &Context,
     ) {
         let request = self.at_mut(idx);
         if taken != Taken::Again {
             request.answered = context.moment.now();
         }
-        let burst = context.moment.burst_time();
-        // The CRs of earlier bursts have echoed their marks.
-        let known = request.arrived == burst && request.marks.has(Marks::CONGESTION);
-        request.marks = request.marks.with(Marks::CONGESTION, known || congestion);
-        request.arrived = burst;
+        request.marks = request.marks.with(Marks::CONGESTION, marked);
+        request.arrived = context.moment.burst_time();
         if taken == Taken::Last {
             request.enter(RequestState::Dispatched);
         }

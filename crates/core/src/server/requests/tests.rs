@@ -287,15 +287,15 @@ fn packets_of_a_large_request_go_to_its_place_until_the_last() {
     let idx = partial.request;
     server
         .requests
-        .on_part(idx, Taken::New, true, &server.context);
+        .on_part(idx, Taken::New, false, &server.context);
     assert_eq!(server.requests.partial(idx), Some(partial));
     server
         .requests
-        .on_part(idx, Taken::Last, false, &server.context);
+        .on_part(idx, Taken::Last, true, &server.context);
     assert_eq!(server.requests.partial(idx), None);
     server.reply(idx, 5);
     let sent = server.sent();
-    assert_eq!(sent[0].flags, Flags::ECN_ECHO, "one packet had a mark");
+    assert_eq!(sent[0].flags, Flags::ECN_ECHO, "no CR has echoed the mark");
 }
 
 #[test]

@@ -9,9 +9,9 @@
 
 use dunlin_wire::{Bitmap, Flags, Header};
 
-use crate::client::calls::parts::Asked;
+use crate::client::calls::parts::{Asked, Part};
 use crate::congestion::{Sample, Way};
-use crate::handle::{CallIdx, SessionIdx, TransferIdx};
+use crate::handle::{CallIdx, FlowIdx, SessionIdx, TransferIdx};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::observe::counters::DropReason;
@@ -75,7 +75,16 @@ impl Transfers {
             self.at_mut(transfer)
                 .on_sent(packet, lent.context.moment.now());
             match lent.calls.is_sending(self.at(transfer).call) {
-                true => self.send_packet(lent, transfer, packet, again),
+                true => {
+                    let part = Part {
+                        packet,
+                        again,
+                        followed: !again
+                            && sent % 2 == 0
+                            && self.sends_pair(lent, transfer, most - sent),
+                    };
+                    self.send_packet(lent, transfer, part);
+                }
                 false => self.ask_for(lent, transfer, &mut asked, packet, again),
             }
             sent += 1;
@@ -118,17 +127,19 @@ impl Transfers {
         }
     }
 
+    /// Whether, after a packet of the message, another one leaves at once, and one CR suffices for
+    /// both. Without congestion control, each CR lets a packet leave as soon as possible.
+    fn sends_pair(&self, lent: &Lent<'_>, transfer: TransferIdx, most: u32) -> bool {
+        let session = lent.calls.session_of(self.at(transfer).call);
+        let controlled = lent.sessions.at(session).flow() != FlowIdx::NONE;
+        controlled && most > 1 && self.can_send(lent, transfer)
+    }
+
     /// Sends a packet of a request.
-    fn send_packet(
-        &mut self,
-        lent: &mut Lent<'_>,
-        transfer: TransferIdx,
-        packet: u32,
-        again: bool,
-    ) {
+    fn send_packet(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, part: Part) {
         let idx = self.at(transfer).call;
         let line = lent.sessions.at(lent.calls.session_of(idx));
-        lent.calls.send_part(idx, packet, again, line, lent.context);
+        lent.calls.send_part(idx, part, line, lent.context);
     }
 
     /// Adds a packet of a response to the next RFR.
@@ -306,7 +317,14 @@ impl Transfers {
     /// Sends the packet again, or asks for it again.
     pub(super) fn send_again(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, packet: u32) {
         match lent.calls.is_sending(self.at(transfer).call) {
-            true => self.send_packet(lent, transfer, packet, true),
+            true => {
+                let part = Part {
+                    packet,
+                    again: true,
+                    followed: false,
+                };
+                self.send_packet(lent, transfer, part);
+            }
             false => {
                 let mut asked = Asked {
                     first: packet,

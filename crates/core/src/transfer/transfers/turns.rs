@@ -152,6 +152,7 @@ impl Transfers {
                 return false;
             };
             let most = match window.saturating_sub(in_flight) {
+                1 if in_flight != 0 && self.waits_for_pair(next) => 0,
                 // One lost packet may leave nevertheless, because the packets that count as in
                 // flight may be lost as well.
                 0 => u32::from(sent == 0 && self.at(next).has_lost()),
@@ -164,6 +165,14 @@ impl Transfers {
             sent += count;
         }
         true
+    }
+
+    /// Whether the message rather sends two packets a little later than one now, although its
+    /// window has room for one: a CR, or an RFR, for every packet takes a twelfth of a cable whose
+    /// packets have 1 KB. Lost packets and the last one of a message leave at once.
+    fn waits_for_pair(&self, transfer: TransferIdx) -> bool {
+        let message = self.at(transfer);
+        !message.has_lost() && !message.has_one_left()
     }
 
     /// Sends up to `most` packets of the message, within the rest of its turn.
@@ -200,7 +209,7 @@ impl Transfers {
     }
 
     /// Whether the message has a packet to send, and a credit for it.
-    fn can_send(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
+    pub(super) fn can_send(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let next = self.at(transfer).next_to_send();
         next.is_some_and(|(_, again)| again || self.has_credit(lent, transfer))
     }

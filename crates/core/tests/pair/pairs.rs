@@ -1,0 +1,185 @@
+//! Sessions with a window: packets leave in pairs, one CR answers a pair of a request, and one RFR
+//! asks for a pair of a response (rule S7).
+
+use dunlin_core::{BytesPerSec, CongestionControl, Nanos, Sample, Tag};
+use dunlin_testkit::pair::*;
+use dunlin_wire::{Flags, Header, PacketType};
+
+/// A scheme that always has the same window.
+#[derive(Debug)]
+struct Window(u32);
+
+impl CongestionControl for Window {
+    fn on_answer(&mut self, _: Sample) {}
+
+    fn window(&self) -> Option<u32> {
+        Some(self.0)
+    }
+
+    fn on_timeout(&mut self, _: Nanos) {}
+
+    fn rate(&self) -> Option<BytesPerSec> {
+        Some(BytesPerSec(1_000_000_000))
+    }
+}
+
+/// A pair with an echo of `packets` packets under way.
+fn echo_within(window: u32, packets: usize) -> Pair {
+    let mut pair = Pair::new();
+    let session = pair.session;
+    let scheme = Box::new(Window(window));
+    assert_eq!(pair.client.rpc.control(session, scheme), Ok(()));
+    let rpc = &mut pair.client.rpc;
+    let len = packets * DATA_SIZE as usize;
+    let (request, response) = (rpc.buf(len).unwrap(), rpc.buf(len).unwrap());
+    rpc.call(session, ECHO, request, response, Tag(1)).unwrap();
+    pair
+}
+
+/// The headers of the packets that the client sends now, which stay in its queue.
+fn sent(pair: &mut Pair) -> Vec<Header> {
+    pair.step_client();
+    let out = pair.client.out.borrow();
+    let headers = out.iter().map(|frame| Header::decode(frame).unwrap());
+    headers.collect()
+}
+
+/// Brings the client's first packet to the server, alone in its burst; returns the headers of the
+/// answers, which go to the client.
+fn bring_one(pair: &mut Pair) -> Vec<Header> {
+    let frame = pair.client.out.borrow_mut().pop_front().unwrap();
+    pair.server.inbox.borrow_mut().push_back(frame);
+    pair.step_server();
+    let out = pair.server.out.borrow();
+    let headers = out.iter().map(|frame| Header::decode(frame).unwrap());
+    let headers = headers.collect();
+    drop(out);
+    deliver(&pair.server.out, &pair.client.inbox);
+    headers
+}
+
+#[test]
+fn one_cr_answers_two_packets_that_leave_together() {
+    let mut pair = echo_within(2, 6);
+    for first in [0, 2, 4] {
+        let [one, two] = sent(&mut pair)[..] else {
+            panic!("no pair");
+        };
+        assert_eq!((one.pkt.0, one.flags), (first, Flags::FOLLOWED));
+        assert_eq!((two.pkt.0, two.flags), (first + 1, Flags::NONE));
+        assert!(bring_one(&mut pair).is_empty(), "the server waits");
+        let [answer] = bring_one(&mut pair)[..] else {
+            panic!("no answer");
+        };
+        match first {
+            4 => assert_eq!(answer.kind, PacketType::Resp),
+            _ => assert_eq!(
+                (answer.kind, answer.cumulative().0),
+                (PacketType::Cr, first + 2)
+            ),
+        }
+    }
+    pair.run();
+    assert_eq!(pair.done().len(), 1);
+    assert_eq!(pair.client.rpc.counters().retransmissions, 0);
+    pair.assert_clean();
+}
+
+/// With a window of three, two packets leave when the window has room for two, and the last one
+/// leaves as soon as it can.
+#[test]
+fn packets_wait_for_a_second_one_unless_none_follows() {
+    let mut pair = echo_within(3, 8);
+    let numbers = |pair: &mut Pair| -> Vec<u32> {
+        let headers = sent(pair);
+        headers.iter().map(|header| header.pkt.0).collect()
+    };
+    assert_eq!(numbers(&mut pair), [0, 1, 2]);
+    assert_eq!(bring_one(&mut pair).len(), 0, "it is followed");
+    assert_eq!(bring_one(&mut pair).len(), 1);
+    assert_eq!(numbers(&mut pair), [2, 3, 4]);
+    assert_eq!(bring_one(&mut pair).len(), 1);
+    assert_eq!(numbers(&mut pair), [3, 4], "one could leave, and waits");
+    bring_one(&mut pair);
+    bring_one(&mut pair);
+    assert_eq!(numbers(&mut pair), [5, 6, 7]);
+    pair.run();
+    assert_eq!(pair.done().len(), 1);
+    pair.assert_clean();
+    let mut pair = echo_within(3, 6);
+    assert_eq!(numbers(&mut pair), [0, 1, 2]);
+    (0..2).for_each(|_| drop(bring_one(&mut pair)));
+    assert_eq!(numbers(&mut pair), [2, 3, 4]);
+    bring_one(&mut pair);
+    assert_eq!(numbers(&mut pair), [3, 4, 5], "5 is the last packet");
+}
+
+#[test]
+fn one_rfr_asks_for_two_packets() {
+    let mut pair = echo_within(2, 8);
+    let mut asked = Vec::new();
+    while pair.done().is_empty() {
+        for header in sent(&mut pair) {
+            if header.kind == PacketType::Rfr {
+                asked.push((header.pkt.0, header.aux));
+            }
+            bring_one(&mut pair);
+            // Each packet of a response comes alone, too.
+            while pair.client.inbox.borrow().len() > 1 {
+                let last = pair.client.inbox.borrow_mut().pop_back().unwrap();
+                pair.server.out.borrow_mut().push_front(last);
+            }
+            pair.step_client();
+            deliver(&pair.server.out, &pair.client.inbox);
+        }
+    }
+    assert_eq!(asked, [(1, 2), (3, 2), (5, 2), (7, 1)]);
+    pair.assert_clean();
+}
+
+#[test]
+fn the_mark_of_a_followed_packet_is_echoed_by_the_answer_to_both() {
+    for (packets, kind) in [(2, PacketType::Resp), (3, PacketType::Cr)] {
+        let mut pair = echo_within(2, packets);
+        sent(&mut pair);
+        pair.server.congestion.set(true);
+        assert!(bring_one(&mut pair).is_empty());
+        pair.server.congestion.set(false);
+        let [answer] = bring_one(&mut pair)[..] else {
+            panic!("no answer");
+        };
+        assert_eq!(answer.kind, kind);
+        assert!(answer.flags.has(Flags::ECN_ECHO));
+    }
+}
+
+#[test]
+fn a_followed_packet_that_comes_twice_is_answered_at_once() {
+    let mut pair = echo_within(2, 6);
+    sent(&mut pair);
+    let again = pair.client.out.borrow()[0].clone();
+    assert!(bring_one(&mut pair).is_empty());
+    pair.client.out.borrow_mut().push_front(again);
+    let [answer] = bring_one(&mut pair)[..] else {
+        panic!("no answer");
+    };
+    assert_eq!((answer.kind, answer.cumulative().0), (PacketType::Cr, 1));
+    pair.run();
+    pair.assert_clean();
+}
+
+/// The session has no congestion control, so each CR lets a packet leave as soon as possible.
+#[test]
+fn credits_alone_return_one_by_one() {
+    let mut pair = Pair::new();
+    let rpc = &mut pair.client.rpc;
+    let len = 6 * DATA_SIZE as usize;
+    let (request, response) = (rpc.buf(len).unwrap(), rpc.buf(len).unwrap());
+    let session = pair.session;
+    rpc.call(session, ECHO, request, response, Tag(1)).unwrap();
+    let headers = sent(&mut pair);
+    assert_eq!(headers.len(), 6);
+    assert!(headers.iter().all(|header| header.flags == Flags::NONE));
+    pair.run();
+    pair.assert_clean();
+}
