@@ -78,6 +78,16 @@ pub(crate) enum Way {
     Back,
 }
 
+impl Way {
+    /// The other direction.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Out => Self::Back,
+            Self::Back => Self::Out,
+        }
+    }
+}
+
 /// The path to the peer, as far as a scheme must know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {

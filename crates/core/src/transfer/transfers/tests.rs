@@ -175,6 +175,31 @@ fn a_message_that_ends_gives_its_credits_to_the_next() {
     assert_eq!(held, Some(6));
 }
 
+/// Otherwise, the response would wait for an arrival of its own, for up to a round trip.
+#[test]
+fn credits_that_no_request_needs_go_to_a_response_at_once() {
+    let mut client = Client::new();
+    let sends = client.send(7);
+    assert_eq!(client.left(), 7, "all of the request");
+    let receives = client.send(20);
+    client.left();
+    client.with(|transfers, lent, session| {
+        transfers.end(lent, session, receives);
+        let transfer = transfers.insert(session, receives, 20);
+        lent.calls.begin_receiving(receives, transfer);
+        transfers.send_later(lent, transfer);
+        transfers.send_large(lent);
+    });
+    assert_eq!((client.left(), client.credits()), (1, 0), "an RFR");
+    client.arrive(sends, 4);
+    client.with(|transfers, lent, _| transfers.send_large(lent));
+    assert_eq!(
+        (client.left(), client.credits()),
+        (1, 1),
+        "one RFR for three"
+    );
+}
+
 #[test]
 fn a_silent_peer_is_asked_for_the_last_packet_and_counts_as_stalled() {
     let mut client = Client::new();

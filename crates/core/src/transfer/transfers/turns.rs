@@ -149,6 +149,7 @@ impl Transfers {
         while sent < TURN {
             let Survey { in_flight, next } = self.survey(lent, session, way);
             let Some(next) = next else {
+                self.pass_turn(lent, session, way);
                 return false;
             };
             let most = match window.saturating_sub(in_flight) {
@@ -214,9 +215,12 @@ impl Transfers {
         next.is_some_and(|(_, again)| again || self.has_credit(lent, transfer))
     }
 
-    /// Lets the next message send, after another of the same session and way has ended.
+    /// Lets the next message of the session send, because another one has ended or has nothing left
+    /// to send. If no message of this way can send, one of the other way gets the credits. Otherwise,
+    /// that one would first wait for an arrival of its own, for up to a round trip.
     pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: SessionIdx, way: Way) {
-        if let Some(next) = self.survey(lent, session, way).next {
+        let next = |way| self.survey(lent, session, way).next;
+        if let Some(next) = next(way).or_else(|| next(way.other())) {
             self.send_later(lent, next);
         }
     }
