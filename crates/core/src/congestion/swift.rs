@@ -46,6 +46,9 @@ pub(crate) struct Swift {
     turned: Nanos,
     /// Nothing has made the window decrease yet.
     starts: bool,
+    /// Packets that have arrived since the last sample, without one of their own: of several packets
+    /// that one RFR has asked for, only the last is measured.
+    unmeasured: u32,
     timeouts: u32,
     /// The window as a rate in bytes per second.
     rate: f64,
@@ -68,6 +71,7 @@ impl Swift {
             rounding: f64::from(link.dither) / f64::from(u32::MAX),
             turned: Nanos::ZERO,
             starts: true,
+            unmeasured: 0,
             least: link.base_rtt,
             rtt: Nanos::ZERO,
             decreased: Nanos::ZERO,
@@ -101,11 +105,14 @@ impl Swift {
     }
 
     /// Moves the window towards the value at which a sample shows the target delay.
-    fn adjust(&mut self, sample: &Sample, previous: Nanos) {
+    /// `packets` have arrived since the last one.
+    fn adjust(&mut self, packets: u32, now: Nanos, previous: Nanos) {
         let (delay, target) = (self.expected_delay(previous), self.target());
         let least = self.least.as_f64();
         let part = (delay - least) / (target - least);
-        let (rtt, packets) = (self.rtt.as_f64(), f64::from(sample.packets));
+        // More packets than a window stand for more than a round trip.
+        let packets = f64::from(packets).min(self.window.max(1.0));
+        let rtt = self.rtt.as_f64();
         let gap = (target / delay - 1.0).clamp(-MOST_STEP, 1.0);
         if self.starts {
             self.starts = part < START_UNTIL;
@@ -121,8 +128,8 @@ impl Swift {
             self.window += packets * step;
         } else if rtt < FAR_ABOVE * target {
             self.window += SMALL_GAIN * self.window.sqrt() * gap;
-        } else if self.may_decrease(sample.now) {
-            self.decrease(BETA * (1.0 - target / rtt), sample.now);
+        } else if self.may_decrease(now) {
+            self.decrease(BETA * (1.0 - target / rtt), now);
         }
     }
 
@@ -151,9 +158,12 @@ impl Swift {
 
 impl CongestionControl for Swift {
     fn on_answer(&mut self, sample: Sample) {
+        let packets = self.unmeasured.saturating_add(sample.packets);
         let Some(rtt) = sample.rtt else {
+            self.unmeasured = packets;
             return;
         };
+        self.unmeasured = 0;
         let previous = std::mem::replace(&mut self.rtt, rtt.max(Nanos(1)));
         self.timeouts = 0;
         if rtt < self.least || self.least == Nanos::ZERO {
@@ -163,7 +173,7 @@ impl CongestionControl for Swift {
             self.turned = sample.now;
             self.rounding = (self.rounding + TURN).fract();
         }
-        self.adjust(&sample, previous);
+        self.adjust(packets, sample.now, previous);
         self.set_rate();
     }
 

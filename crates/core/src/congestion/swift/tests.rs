@@ -105,6 +105,34 @@ fn the_window_moves_four_tenths_of_the_way_in_a_round_trip() {
     assert_close(session.sample(10_000_000), 16.0 - 0.4 * 0.5);
 }
 
+/// An answer without a round trip: one of several packets that an RFR has asked for.
+fn answer_of(packets: u32) -> Sample {
+    Sample {
+        rtt: None,
+        congestion: false,
+        packets,
+        now: Nanos::from_secs(1),
+    }
+}
+
+#[test]
+fn packets_without_a_round_trip_count_with_the_next_sample() {
+    let step = |before: u32| {
+        let mut session = Session::new(8.0);
+        session.swift.on_answer(answer_of(before));
+        8.0 - session.sample(32_000)
+    };
+    assert_close(step(1), 2.0 * step(0));
+    assert_close(step(3), 4.0 * step(0));
+    assert_close(step(100), 8.0 * step(0));
+    // At the start, each of them adds one.
+    let mut session = Session::new(4.0);
+    session.swift.starts = true;
+    session.swift.on_answer(answer_of(3));
+    assert_close(session.sample(10_000), 8.0);
+    assert_close(session.sample(10_000), 9.0);
+}
+
 #[test]
 fn an_empty_network_is_filled_faster() {
     // 16 packets in 10.1 µs are those of a single sender: the target is 13.2 µs, and the queue 0.1
