@@ -299,8 +299,8 @@ impl File {
 impl Endpoint {
     fn config(&self) -> Config {
         Config {
-            rto_floor: Nanos::from_micros(self.rto_floor_us),
-            rto_initial: Nanos::from_micros(self.rto_initial_us),
+            rto_floor: micros(self.rto_floor_us),
+            rto_initial: micros(self.rto_initial_us),
             hugepages: false,
             readable_buffers: true,
             max_sessions: 1 << 20,
@@ -320,10 +320,10 @@ impl Faults {
             burst_frames: self.burst_frames,
             duplicate: Ppm(self.duplicate_ppm),
             reorder: Ppm(self.reorder_ppm),
-            reorder_by: Nanos::from_micros(self.reorder_us),
+            reorder_by: micros(self.reorder_us),
             evenly: true,
             spike: Ppm(self.spike_ppm),
-            spike_by: Nanos::from_micros(self.spike_us),
+            spike_by: micros(self.spike_us),
             ..FaultRates::NONE
         }
     }
@@ -331,6 +331,12 @@ impl Faults {
 
 fn bytes_per_second(key: &str, gbps: f64) -> Result<u64, Wrong> {
     amount(key, gbps * 1e9 / 8.0)
+}
+
+/// This number of microseconds; [`Nanos::MAX`] if that is too long, so that no absurd time wraps to a
+/// short one.
+fn micros(n: u64) -> Nanos {
+    Nanos(n.saturating_mul(1000))
 }
 
 fn ppm(n: u64) -> Ppm {

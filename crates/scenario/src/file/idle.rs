@@ -37,14 +37,28 @@ impl File {
                 "network.racks",
             )?;
         }
+        self.refuse_idle_marks()
+    }
+
+    fn refuse_idle_marks(&self) -> Result<(), Wrong> {
         let (switch, usual) = (&self.switch, Switch::default());
         let never_marks = switch.mark_from_kb.is_infinite();
+        // The share of marked frames would rise towards an infinite length, so it would stay 0.
+        let never_rises = switch.mark_all_kb.is_infinite();
+        idle(
+            "switch.mark_from_kb",
+            !never_marks && never_rises,
+            "switch.mark_all_kb",
+        )?;
+        let has_percent = differ(switch.mark_percent, usual.mark_percent);
+        if has_percent && !never_marks && !differ(switch.mark_from_kb, switch.mark_all_kb) {
+            let what = "has no effect, because switch.mark_from_kb is as high as \
+                        switch.mark_all_kb; leave it out, or lower the former";
+            return Err(Wrong::new("switch.mark_percent", what));
+        }
         for (key, is_set) in [
             ("mark_all_kb", differ(switch.mark_all_kb, usual.mark_all_kb)),
-            (
-                "mark_percent",
-                differ(switch.mark_percent, usual.mark_percent),
-            ),
+            ("mark_percent", has_percent),
         ] {
             idle(
                 &format!("switch.{key}"),

@@ -220,6 +220,18 @@ const COMPLAINTS: &[[&str; 4]] = &[
         "load.0.clients",
         "x.toml:9",
     ],
+    [
+        "[sweep]",
+        "[faults]\nreorder_ppm = 1\nreorder_us = 9223372036854775807\n[sweep]",
+        "faults.reorder_us: takes as long",
+        "x.toml:16",
+    ],
+    [
+        "[sweep]",
+        "[endpoint]\nrto_floor_us = 18446744073709552\n[sweep]",
+        "rto_floor",
+        "x.toml:14",
+    ],
     ["'none'", "'best'", "endpoint.cc", "none, timely"],
     ["[8, 32]", "[0]", "endpoint.credits = 0", "use 1 to 4096"],
 ];
@@ -268,6 +280,18 @@ const IDLE: &[[&str; 4]] = &[
         "[sweep]",
         "[switch]\nmark_percent = 9.0\n[sweep]",
         "mark_percent",
+        "mark_from_kb",
+    ],
+    [
+        "[sweep]",
+        "[switch]\nmark_from_kb = 9.0\n[sweep]",
+        "switch.mark_from_kb",
+        "mark_all_kb",
+    ],
+    [
+        "[sweep]",
+        "[switch]\nmark_from_kb = 9.0\nmark_all_kb = 9.0\nmark_percent = 9.0\n[sweep]",
+        "switch.mark_percent",
         "mark_from_kb",
     ],
     [
