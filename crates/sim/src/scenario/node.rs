@@ -11,7 +11,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
 use super::session::Process;
-use super::stats::{Latencies, SharedStats};
+use super::stats::{Latencies, SharedStats, Took};
 use super::{Arrivals, Load, Scenario};
 use crate::world::clock::SimClock;
 use crate::world::net::{NetHandle, SimTransport};
@@ -19,7 +19,8 @@ use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId};
 
 const CALL: ReqType = ReqType(1);
-/// Requests and responses begin and end with a word that follows from their name.
+/// Requests and responses begin and end with a word that follows from their name. The last word of a
+/// response also has the time at which it was made.
 const WORD: usize = 8;
 /// If a thread did not run for longer than this, it was idle, not busy.
 const SPIN: Nanos = Nanos(500);
@@ -125,7 +126,17 @@ fn on_call(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
             .violate("a request is not what was sent");
         return req.reject(cx, ErrorCode::application(1));
     }
-    req.reply(cx, app.load.response_bytes as usize, |out| mark(out, !name));
+    let now = cx.now();
+    req.reply(cx, app.load.response_bytes as usize, |out| {
+        mark(out, !name, (!name).wrapping_add(now.0));
+    });
+}
+
+/// The time at which the server answered the request with this name. `None`: this is no answer to
+/// it.
+fn answered_at(response: &[u8], name: u64) -> Option<Nanos> {
+    let at = last_word(response).wrapping_sub(!name);
+    (first_word(response) == !name).then_some(Nanos(at))
 }
 
 fn on_completion(app: &mut App, done: Done, cx: &mut Cx<'_>) {
@@ -138,16 +149,23 @@ fn on_completion(app: &mut App, done: Done, cx: &mut Cx<'_>) {
         .bufs
         .as_ref()
         .map_or(&[][..], |(_, response)| response.data());
-    let answered = first_word(response) == !name && last_word(response) == !name;
-    {
-        let mut stats = app.stats.borrow_mut();
-        if done.result.is_ok() && !answered {
-            stats.violate("a response belongs to another request");
-        }
-        stats.on_end(now, now.since(issued), done.result.is_err());
-        let failed = done.result.is_err();
-        app.latencies.on_end(now, now.since(issued), failed);
+    let answered = answered_at(response, name).filter(|at| (issued..=now).contains(at));
+    let mut stats = app.stats.borrow_mut();
+    if done.result.is_err() {
+        stats.on_failure(now);
+        app.latencies.on_failure(now);
+    } else if let Some(answered) = answered {
+        let took = Took {
+            whole: now.since(issued),
+            across: answered.since(issued),
+            back: now.since(answered),
+        };
+        stats.on_end(now, &took);
+        app.latencies.on_end(now, &took);
+    } else {
+        stats.violate("a response belongs to another request");
     }
+    drop(stats);
     app.on_end(index, cx);
 }
 
@@ -241,7 +259,7 @@ impl App {
                 .borrow_mut()
                 .violate("an operation is begun twice");
         };
-        mark(request.data_mut(), op.name);
+        mark(request.data_mut(), op.name, op.name);
         let tag = Tag(index as u64);
         if let Err(refused) = cx.call(session, CALL, request, response, tag) {
             let why = format!("a request is refused: {:?}", refused.kind);
@@ -251,13 +269,12 @@ impl App {
     }
 }
 
-/// Writes a word to both ends of a message.
-fn mark(out: &mut [u8], word: u64) {
-    let word = word.to_le_bytes();
+/// Writes a word to each end of a message.
+fn mark(out: &mut [u8], first: u64, last: u64) {
     let len = out.len().min(WORD);
-    out[..len].copy_from_slice(&word[..len]);
+    out[..len].copy_from_slice(&first.to_le_bytes()[..len]);
     let start = out.len() - len;
-    out[start..].copy_from_slice(&word[..len]);
+    out[start..].copy_from_slice(&last.to_le_bytes()[..len]);
 }
 
 fn first_word(bytes: &[u8]) -> u64 {

@@ -7,7 +7,7 @@ use hdrhistogram::{Counter, Histogram};
 
 use super::Scenario;
 use super::build::{Counted, Endpoints, Snapshot};
-use super::stats::{Latencies, SharedStats, StageStats};
+use super::stats::{Latencies, SharedStats, StageStats, Ways};
 use crate::world::net::NetCounters;
 
 /// One run.
@@ -53,6 +53,10 @@ pub struct Stage {
     pub failed: u64,
     /// Time from call to continuation.
     pub latency: Quantiles,
+    /// The part of it until the server answers: the way across, with the wait for a slot.
+    pub latency_across: Quantiles,
+    /// The rest: the way back.
+    pub latency_back: Quantiles,
     /// Round trips of packets, as clients measure them.
     pub rtt: Quantiles,
     /// Jain's index of the data that each client sent: 1 if all sent the same.
@@ -87,6 +91,10 @@ pub struct Client {
     pub failed: u64,
     /// Time from call to continuation, or from arrival, with two digits.
     pub latency: Quantiles,
+    /// The part of it until the server answers.
+    pub latency_across: Quantiles,
+    /// The rest.
+    pub latency_back: Quantiles,
 }
 
 /// A count of values, and their mean and quantiles in nanoseconds; all are 0 if nothing was
@@ -195,7 +203,7 @@ impl Span<'_> {
         let clients = self.members().filter(|(_, _, after)| after.role.calls);
         let client = |(index, before, after): (usize, &Counted, &Counted)| {
             let times = latencies[index].of(self.number);
-            let latency = times.map(Quantiles::of).unwrap_or_default();
+            let [latency, latency_across, latency_back] = times.map(of_ways).unwrap_or_default();
             let (was, is) = (before.traffic, after.traffic);
             Client {
                 host: after.role.host,
@@ -204,6 +212,8 @@ impl Span<'_> {
                 rpcs: per_second(latency.count, span),
                 failed: latencies[index].failed(self.number),
                 latency,
+                latency_across,
+                latency_back,
             }
         };
         clients.map(client).collect()
@@ -221,6 +231,7 @@ impl Stage {
         let across = || clients.iter().map(|client| client.gbps_across);
         let back = || clients.iter().map(|client| client.gbps_back);
         let rpcs = per_second(stats.completed, span);
+        let [latency, latency_across, latency_back] = of_ways(&stats.latency);
         Self {
             span,
             gbps: gbps(at.sum(|it| it.traffic.received_bytes), span),
@@ -228,7 +239,9 @@ impl Stage {
             rpcs_per_host: rpcs / hosts.max(1) as f64,
             completed: stats.completed,
             failed: stats.failed,
-            latency: Quantiles::of(&stats.latency),
+            latency,
+            latency_across,
+            latency_back,
             rtt: Quantiles::of(&stats.rtt),
             jain: jain(across()),
             jain_back: jain(back()),
@@ -268,6 +281,11 @@ impl Quantiles {
             max: histogram.max(),
         }
     }
+}
+
+/// The quantiles of whole times, and of both parts.
+fn of_ways<C: Counter>(times: &Ways<C>) -> [Quantiles; 3] {
+    [&times.whole, &times.across, &times.back].map(Quantiles::of)
 }
 
 /// The series over time while it grows.

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dunlin_core::Nanos;
-use hdrhistogram::Histogram;
+use hdrhistogram::{Counter, Histogram};
 
 /// Number of stages of a run: the opening, and the part that counts.
 pub(super) const STAGES: usize = 2;
@@ -19,6 +19,15 @@ const DIGITS: u8 = 3;
 const OWN_DIGITS: u8 = 2;
 /// Longer times count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
+
+/// The time of an RPC that ended well: from call, or arrival, to continuation. The server answers
+/// between the two parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Took {
+    pub(super) whole: Nanos,
+    pub(super) across: Nanos,
+    pub(super) back: Nanos,
+}
 
 /// Shared by the endpoints of one load.
 pub(super) type SharedStats = Rc<RefCell<Stats>>;
@@ -37,7 +46,7 @@ pub(super) struct Stats {
 pub(super) struct StageStats {
     pub(super) completed: u64,
     pub(super) failed: u64,
-    pub(super) latency: Histogram<u64>,
+    pub(super) latency: Ways<u64>,
     pub(super) rtt: Histogram<u64>,
 }
 
@@ -46,7 +55,7 @@ impl Stats {
         let stage = StageStats {
             completed: 0,
             failed: 0,
-            latency: histogram(),
+            latency: Ways::new(histogram),
             rtt: histogram(),
         };
         Rc::new(RefCell::new(Self {
@@ -61,14 +70,15 @@ impl Stats {
     }
 
     /// Records the end of an RPC.
-    pub(super) fn on_end(&mut self, now: Nanos, took: Nanos, failed: bool) {
+    pub(super) fn on_end(&mut self, now: Nanos, took: &Took) {
         let stage = self.stage(now);
-        if failed {
-            stage.failed += 1;
-        } else {
-            stage.completed += 1;
-            stage.latency.saturating_record(took.0);
-        }
+        stage.completed += 1;
+        stage.latency.record(took);
+    }
+
+    /// Records an RPC that failed.
+    pub(super) fn on_failure(&mut self, now: Nanos) {
+        self.stage(now).failed += 1;
     }
 
     /// Records a measured round trip.
@@ -87,7 +97,7 @@ impl Stats {
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     warm_up: Nanos,
-    stages: [Option<Histogram<u32>>; STAGES],
+    stages: [Option<Ways<u32>>; STAGES],
     failed: [u64; STAGES],
 }
 
@@ -101,24 +111,20 @@ impl Latencies {
     }
 
     /// Records the end of an RPC.
-    pub(super) fn on_end(&mut self, now: Nanos, took: Nanos, failed: bool) {
-        let stage = usize::from(now >= self.warm_up);
-        if failed {
-            self.failed[stage] += 1;
-            return;
-        }
-        let place = &mut self.stages[stage];
-        let times = place.get_or_insert_with(|| {
-            let mut times = Histogram::new(OWN_DIGITS).expect("two digits are few");
-            times.auto(true);
-            times
-        });
-        let took = took.0.min(LONGEST_NS);
-        times.record(took).expect("it grows as it must");
+    pub(super) fn on_end(&mut self, now: Nanos, took: &Took) {
+        let times = &mut self.stages[usize::from(now >= self.warm_up)];
+        times
+            .get_or_insert_with(|| Ways::new(own_histogram))
+            .record(took);
+    }
+
+    /// Records an RPC that failed.
+    pub(super) fn on_failure(&mut self, now: Nanos) {
+        self.failed[usize::from(now >= self.warm_up)] += 1;
     }
 
     /// The times of a stage, if there are any.
-    pub(super) fn of(&self, stage: usize) -> Option<&Histogram<u32>> {
+    pub(super) fn of(&self, stage: usize) -> Option<&Ways<u32>> {
         self.stages[stage].as_ref()
     }
 
@@ -128,6 +134,41 @@ impl Latencies {
     }
 }
 
+/// Records of the times of RPCs, and of their two parts.
+#[derive(Clone, Debug)]
+pub(super) struct Ways<C: Counter> {
+    pub(super) whole: Histogram<C>,
+    pub(super) across: Histogram<C>,
+    pub(super) back: Histogram<C>,
+}
+
+impl<C: Counter> Ways<C> {
+    fn new(histogram: fn() -> Histogram<C>) -> Self {
+        Self {
+            whole: histogram(),
+            across: histogram(),
+            back: histogram(),
+        }
+    }
+
+    fn record(&mut self, took: &Took) {
+        for (times, time) in [
+            (&mut self.whole, took.whole),
+            (&mut self.across, took.across),
+            (&mut self.back, took.back),
+        ] {
+            let time = time.0.min(LONGEST_NS);
+            times.record(time).expect("it has room for this, or grows");
+        }
+    }
+}
+
 fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are in order")
+}
+
+fn own_histogram() -> Histogram<u32> {
+    let mut times = Histogram::new(OWN_DIGITS).expect("two digits are few");
+    times.auto(true);
+    times
 }

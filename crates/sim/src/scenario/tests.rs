@@ -253,6 +253,11 @@ fn an_open_loop_begins_requests_at_its_rate_whatever_the_network_does() {
         steady.latency.p50 > 2 * MILLI,
         "their time began when they arrived"
     );
+    let (across, back) = (steady.latency_across, steady.latency_back);
+    assert!(
+        across.p50 > 2 * MILLI && back.max < MILLI / 10,
+        "they wait before they leave"
+    );
 }
 
 #[test]
@@ -313,6 +318,10 @@ fn a_report_has_each_client_and_direction() {
     for client in &steady.clients {
         let (own, all) = (client.latency.mean as f64, steady.latency.mean as f64);
         assert!((own / all - 1.0).abs() < 0.02, "{own} and {all}");
+        let (across, back) = (client.latency_across.mean, client.latency_back.mean);
+        assert!(((across + back) as f64 / own - 1.0).abs() < 0.02);
+        // Responses are longer than requests, and share the cable of the server.
+        assert!(back > across + 400, "{across} and {back}");
     }
     let late = &report.loads[1];
     assert_eq!(late.opening.completed, 0);

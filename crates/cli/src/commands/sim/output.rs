@@ -111,6 +111,8 @@ fn stage_object(stage: &Stage) -> Value {
         "completed": stage.completed,
         "failed": stage.failed,
         "latency_us": quantiles_object(&stage.latency),
+        "latency_across_us": quantiles_object(&stage.latency_across),
+        "latency_back_us": quantiles_object(&stage.latency_back),
         "rtt_us": quantiles_object(&stage.rtt),
         "jain": stage.jain,
         "packets": stage.packets,
@@ -131,6 +133,8 @@ fn client_object(client: &Client) -> Value {
         "rpc_per_s": client.rpcs,
         "failed": client.failed,
         "latency_us": quantiles_object(&client.latency),
+        "latency_across_us": quantiles_object(&client.latency_across),
+        "latency_back_us": quantiles_object(&client.latency_back),
     })
 }
 
