@@ -17,6 +17,14 @@ const DMA: Nanos = Nanos(800);
 const LATENCY: Nanos = Nanos(300);
 /// The cost of everything that a thread does.
 const CHEAP: Nanos = Nanos(10);
+/// The marks of DCQCN's paper (§5.2): K_min = 5 KB, K_max = 200 KB, P_max = 1 %. Other schemes do not
+/// look at marks. With a step in place of a slope, all senders would get marks, and slow down, at the
+/// same time.
+const RED: Marking = Marking {
+    from: 5 << 10,
+    to: 200 << 10,
+    most: Ppm::percent(1),
+};
 /// Senders that begin together all begin within this time.
 const TOGETHER: Nanos = Nanos(1000);
 /// Bytes of a request, and of an echo.
@@ -54,7 +62,7 @@ impl Case {
             end: warm_up + span,
             warm_up,
             hosts,
-            net: self.network(),
+            net: self.network(scheme),
             rpc_cost: CHEAP,
             faults: FaultRates {
                 loss,
@@ -73,7 +81,7 @@ impl Case {
         }
     }
 
-    fn network(&self) -> NetConfig {
+    fn network(&self, scheme: Scheme) -> NetConfig {
         let racks = if self.family == Family::Two { 2 } else { 1 };
         NetConfig {
             line_rate: self.bytes_per_second(),
@@ -87,7 +95,10 @@ impl Case {
                 uplink_rate: self.bytes_per_second(),
                 buffer_bytes: u64::from(self.buffer_kb) * 1024,
                 alpha: 8.0,
-                marking: Marking::step(40 << 10),
+                marking: match scheme {
+                    Scheme::Dcqcn => RED,
+                    _ => Marking::step(40 << 10),
+                },
                 latency: LATENCY,
             },
             frame_overhead: 66,

@@ -79,17 +79,18 @@ fn patched_timely_starves_no_sender() {
 }
 
 /// Receivers echo marks a round trip late, and paced packets leave at their time. When neither was
-/// so, the shares of the two cases were 0.43 and 0.37.
+/// so, the shares of the last two cases were 0.43 and 0.37. When all senders got marks at the same
+/// time, those of the first two were 0.64 and 0.74.
 #[test]
 fn dcqcn_comes_back_after_the_first_burst() {
     let alone = Alone::default();
-    for (gbps, senders, least) in [(10, 30, 0.6), (40, 5, 0.85)] {
+    for (gbps, senders, least) in [(10, 2, 0.97), (10, 30, 0.76), (40, 5, 0.97)] {
         let case = Case {
             buffer_kb: 2000,
             ..case(Family::Incast, gbps, senders)
         };
         let row = case.run(Scheme::Dcqcn, &alone).unwrap();
-        assert!(row.share >= least && row.jain >= 0.95, "{row:?}");
+        assert!(row.share >= least && row.jain >= 0.9, "{row:?}");
     }
 }
 
