@@ -194,9 +194,9 @@ impl Partition {
         key.expect("a request that was read has a key of an allowed length")
     }
 
-    /// Brings the memory of up to [`dunlin_store::BATCH`] keys into the cache.
+    /// Brings the items of up to [`dunlin_store::BATCH`] keys into the cache.
     #[inline]
-    pub(crate) fn ahead(&self, keys: &[Key<'_>]) {
+    pub(crate) fn ahead(&self, keys: &mut [Key<'_>]) {
         self.table.ahead(keys);
     }
 
@@ -271,8 +271,8 @@ impl Partition {
             }
             Request::Touch { lifetime, .. } => {
                 match self.table.touch(key, expiry(*lifetime, now), now) {
-                    true => Reply::Done,
-                    false => Reply::Refused(Status::Missing),
+                    Ok(()) => Reply::Done,
+                    Err(error) => Reply::Refused(status_of_write(error)),
                 }
             }
             Request::Get { .. } | Request::Slice { .. } => unreachable!("`run` has answered them"),
@@ -316,7 +316,7 @@ impl Partition {
                 hashed[count] = self.key(key);
                 count += 1;
             }
-            self.table.ahead(&hashed[..count]);
+            self.table.ahead(&mut hashed[..count]);
             for key in &hashed[..count] {
                 let item = self.table.get(key, now);
                 if !push(&mut records, item.as_ref(), now) {

@@ -121,7 +121,7 @@ fn run_together(partition: &mut Partition, asked: &mut [Option<Asked<'_>>], cx: 
         }
     }
     if asked.len() > 1 {
-        partition.ahead(&keys[..asked.len()]);
+        partition.ahead(&mut keys[..asked.len()]);
     }
     for (key, asked) in keys.iter().zip(asked) {
         if let Some(Asked { item, tag, request }) = asked.take() {

@@ -18,7 +18,7 @@ use dunlin_store::{Cursor, Seconds};
 use crate::errand::Errand;
 use crate::limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
 use crate::operation::Expiry;
-use crate::render::{line as say, report as report_as};
+use crate::render::{NO_MEMORY, line as say, report as report_as};
 use crate::report::Report;
 use crate::server::Server;
 use crate::users::Users;
@@ -35,6 +35,8 @@ pub struct Connection {
     input: Input,
     output: Output,
     phase: Phase,
+    /// Lines at the front whose keys were already announced to the server.
+    announced: usize,
     /// The users that may open it; `None` once it is open.
     users: Option<Arc<Users>>,
 }
@@ -97,6 +99,7 @@ impl Connection {
             input: Input::default(),
             output: Output::default(),
             phase: Phase::Opening,
+            announced: 0,
             users,
         }
     }
@@ -171,7 +174,12 @@ impl Connection {
             // The client wants no answer, or has had an error already.
             Form::Fixed(bytes) if bytes.is_empty() => {}
             Form::List => text = self.on_list(&text, server),
-            Form::Item if whole.is_lost => self.on_lost_item(&whole, &mut text),
+            Form::Item if whole.is_lost => self.on_lost_item(&whole, LOST, &mut text),
+            // The item was to get an expiry, for which its partition has no memory.
+            Form::Item if text.starts_with(b"SERVER_ERROR") => {
+                text.clear();
+                self.on_lost_item(&whole, NO_MEMORY, &mut text);
+            }
             _ if whole.is_lost => say(LOST, &mut text),
             Form::Text { .. } | Form::Item => {}
             Form::Fixed(bytes) => text = std::mem::take(bytes),

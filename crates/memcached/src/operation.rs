@@ -210,6 +210,15 @@ impl Steps {
         self.steps.into_iter().flatten()
     }
 
+    /// An expiry that some step may set.
+    pub(crate) fn latest(&self) -> Expiry {
+        let expiry = |step: Step| match step {
+            Step::Touch(expiry) | Step::Vivify(expiry) => expiry,
+            Step::Recache(_) => None,
+        };
+        self.iter().filter_map(expiry).max()
+    }
+
     /// True if a missing item is to be created.
     #[must_use]
     pub fn makes_item(&self) -> bool {

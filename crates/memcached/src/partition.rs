@@ -9,7 +9,7 @@ mod dump;
 mod look;
 mod write;
 
-use dunlin_store::{DeleteError, Key, Seconds, Table, Version};
+use dunlin_store::{BATCH, DeleteError, Key, Seconds, Table, Version, WriteError};
 
 use crate::figures::Figures;
 use crate::operation::{Answer, Expiry, Found, Operation};
@@ -67,12 +67,11 @@ impl Partition<'_> {
                 // memcached's clients expect that a touch counts as a read.
                 let key = self.key(key);
                 let is_there = self.table.get(&key, now).is_some();
-                self.table.touch(&key, *expiry, now);
                 self.ledger.figures.on_touch(is_there);
-                see(if is_there {
-                    &Answer::Done
-                } else {
-                    &Answer::Missing
+                see(&match self.table.touch(&key, *expiry, now) {
+                    Ok(()) => Answer::Done,
+                    Err(WriteError::Absent) => Answer::Missing,
+                    Err(error) => Answer::Written(Err(error)),
                 })
             }
             Operation::Inspect { key } => self.inspect(key, now, see),
@@ -88,21 +87,22 @@ impl Partition<'_> {
         }
     }
 
-    /// Brings the memory that reads of these keys need into the cache.
-    pub fn ahead<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
-        let mut batch = [None; dunlin_store::BATCH];
-        let mut len = 0;
-        for key in keys
-            .take(dunlin_store::BATCH)
-            .filter_map(|key| self.table.key(key))
-        {
-            batch[len] = Some(key);
+    /// Brings the memory that reads of these keys need into the cache. With fewer than two keys,
+    /// there is nothing to bring meanwhile.
+    pub fn ahead<'a>(&self, mut keys: impl Iterator<Item = &'a [u8]>) {
+        let (Some(first), Some(second)) = (keys.next(), keys.next()) else {
+            return;
+        };
+        let keys = [first, second].into_iter().chain(keys);
+        let mut keys = keys.filter_map(|key| self.table.key(key));
+        let Some(first) = keys.next() else { return };
+        let mut batch = [first; BATCH];
+        let mut len = 1;
+        for (place, key) in batch[1..].iter_mut().zip(keys) {
+            *place = key;
             len += 1;
         }
-        if let Some(first) = batch[0] {
-            let keys = batch.map(|key| key.unwrap_or(first));
-            self.table.ahead(&keys[..len]);
-        }
+        self.table.ahead(&mut batch[..len]);
     }
 
     /// The figures of commands and table.
@@ -125,6 +125,9 @@ impl Partition<'_> {
         see: impl FnOnce(&Answer<'_>) -> T,
     ) -> T {
         let key = self.key(key);
+        if let Err(error) = self.make_room(&key, touch.flatten(), now) {
+            return see(&Answer::Written(Err(error)));
+        }
         let item = self.table.get(&key, now);
         self.ledger.figures.on_get(item.is_some(), touch.is_some());
         let seen = match item {
@@ -136,9 +139,30 @@ impl Partition<'_> {
             None => see(&Answer::Missing),
         };
         if let Some(expiry) = touch {
-            self.table.touch(&key, expiry, now);
+            self.change_expiry(&key, expiry, now);
         }
         seen
+    }
+
+    /// Makes room for an expiry that the operation will set, before the client gets an answer. Only
+    /// a store that is full has none.
+    fn make_room(&mut self, key: &Key<'_>, expiry: Expiry, now: Seconds) -> Result<(), WriteError> {
+        match expiry.map_or(Ok(()), |_| self.table.widen(key, now)) {
+            Err(WriteError::Absent) => Ok(()),
+            made => made,
+        }
+    }
+
+    /// Deletes an item that the operation has created and cannot finish.
+    fn take_back(&mut self, key: &Key<'_>, now: Seconds) {
+        let deleted = self.table.delete(key, None, now);
+        debug_assert_eq!(deleted, Ok(()));
+    }
+
+    /// Changes when an item expires, if there is an item. There is room for it.
+    fn change_expiry(&mut self, key: &Key<'_>, expiry: Expiry, now: Seconds) {
+        let touched = self.table.touch(key, expiry, now);
+        debug_assert!(matches!(touched, Ok(()) | Err(WriteError::Absent)));
     }
 
     fn inspect<T>(&mut self, key: &[u8], now: Seconds, see: impl FnOnce(&Answer<'_>) -> T) -> T {
@@ -169,13 +193,16 @@ impl Partition<'_> {
         now: Seconds,
     ) -> Answer<'static> {
         let key = self.key(key);
-        let result = self.table.invalidate(&key, if_version, None, now);
+        if let Err(error) = self.make_room(&key, touch.flatten(), now) {
+            return Answer::Written(Err(error));
+        }
+        let result = self.table.invalidate(&key, if_version, now);
         if result.is_err() {
             self.ledger.figures.on_delete(false);
             return deleted(result.map(|_| ()));
         }
         if let Some(expiry) = touch {
-            self.table.touch(&key, expiry, now);
+            self.change_expiry(&key, expiry, now);
         }
         self.renumber(&key, version, now);
         Answer::Done

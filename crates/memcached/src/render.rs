@@ -29,4 +29,4 @@ pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut
 }
 
 pub(crate) use stats::write as report;
-pub(crate) use text::line;
+pub(crate) use text::{NO_MEMORY, line};

@@ -161,9 +161,11 @@ fn slot_sizes() -> Vec<usize> {
     sizes
 }
 
+/// Slots fill the end of a page, so those of one or two cache lines begin on a line.
 #[inline]
 fn slot_at(page: u32, slot: usize, number: usize) -> Place {
-    Place::at(page as usize * STEP + LINK + number * slot)
+    let from_end = CHUNK / slot - number;
+    Place::at((page as usize + 1) * STEP - from_end * slot)
 }
 
 #[cfg(test)]

@@ -20,9 +20,14 @@ pub const MOST_SPLITS: usize = 8;
 pub(crate) const MOST_MOVES: usize = 16;
 pub(crate) const MOST_MOVED_BYTES: usize = SLICE;
 
-/// Keys that [`Table::ahead`](crate::Table::ahead) looks up together. Their cache lines, three a
-/// key, stay in a first-level cache of 32 KiB.
+/// Keys that [`Table::ahead`](crate::Table::ahead) looks up together. Their cache lines, two or
+/// three a key, stay in a first-level cache of 32 KiB.
 pub const BATCH: usize = 32;
+
+/// A read of an item that was read before is recorded if the last recorded access is at least this
+/// number of seconds old, so that most reads write nothing: memory that is only read need not go
+/// back. memcached updates its items once in 60 seconds as well.
+pub const ACCESS_SECONDS: u32 = 60;
 
 /// Memory for each bucket that the index has at the start: a 64th of the region.
 pub(crate) const BYTES_PER_FIRST_BUCKET: usize = 4096;

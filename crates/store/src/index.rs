@@ -38,6 +38,16 @@ const LOAD: u64 = 5;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Full;
 
+/// Where an entry probably is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Likely {
+    /// In this slot, and its item at this place.
+    Here(Slot, Place),
+    /// In this line of the bucket, if in any.
+    Further(Line),
+    Nowhere,
+}
+
 #[derive(Debug)]
 pub(crate) struct Index {
     /// The end of the region.
@@ -90,15 +100,12 @@ impl Index {
         (1 << self.level) + self.split
     }
 
-    /// The bucket of a key's hash.
+    /// The bucket of a key's hash. A bucket that does not exist yet is part of one at half of its
+    /// level. Computed without a branch, which would be mispredicted for half of the keys.
     #[inline]
     pub(crate) fn bucket(&self, hash: u64) -> u64 {
         let low = hash & ((2 << self.level) - 1);
-        if low < self.buckets() {
-            low
-        } else {
-            hash & ((1 << self.level) - 1)
-        }
+        low ^ u64::from(low >= self.buckets()) << self.level
     }
 
     #[inline]
@@ -113,21 +120,28 @@ impl Index {
         Line(u32::try_from(line).expect("a table has fewer than 2^32 lines"))
     }
 
-    /// Asks the processor for the line of a key's bucket.
+    /// The first line of the bucket of `hash`.
     #[inline]
-    pub(crate) fn prefetch(&self, memory: &Region, hash: u64) {
-        memory.prefetch(self.byte(Self::first(self.bucket(hash))));
+    pub(crate) fn first_line(&self, hash: u64) -> Line {
+        Self::first(self.bucket(hash))
     }
 
-    /// Shows `see` the places of items with the tag of `hash`, in the first line of its bucket.
+    /// The first entry with the tag of `hash` in a line of its bucket, and the item's place.
     #[inline]
-    pub(crate) fn likely_places(&self, memory: &Region, hash: u64, mut see: impl FnMut(Place)) {
-        let line = self.line(memory, Self::first(self.bucket(hash)));
-        let mut matches = matching(&line, self.tag(hash));
-        while matches != 0 {
-            see(Entry::from_word(line[matches.trailing_zeros() as usize]).place());
-            matches &= matches - 1;
+    pub(crate) fn likely(&self, memory: &Region, hash: u64, at: Line) -> Likely {
+        let line = self.line(memory, at);
+        let matches = matching(&line, self.tag(hash));
+        let slot = matches.trailing_zeros() as usize;
+        match line.get(slot) {
+            Some(word) => Likely::Here(Slot::new(at, slot), Entry::from_word(*word).place()),
+            None => Self::next(&line).map_or(Likely::Nowhere, Likely::Further),
         }
+    }
+
+    /// True if an entry has the tag of `hash`.
+    #[inline]
+    pub(crate) fn has_tag(&self, entry: Entry, hash: u64) -> bool {
+        entry.has_tag(self.tag(hash))
     }
 
     /// Finds the entry of an item: the first with the tag of `hash` for which `is_it` returns true.
@@ -147,7 +161,7 @@ impl Index {
                 let slot = matches.trailing_zeros() as usize;
                 let entry = Entry::from_word(line[slot]);
                 if is_it(entry) {
-                    return Some((Slot { line: at, slot }, entry));
+                    return Some((Slot::new(at, slot), entry));
                 }
                 matches &= matches - 1;
             }
@@ -196,10 +210,7 @@ impl Index {
         for _ in 0..place / SLOTS {
             at = Self::next(&self.line(memory, at))?;
         }
-        let slot = Slot {
-            line: at,
-            slot: place % SLOTS,
-        };
+        let slot = Slot::new(at, place % SLOTS);
         let entry = self.entry(memory, slot);
         (!entry.is_empty()).then_some((slot, entry))
     }
@@ -221,10 +232,11 @@ impl Index {
 #[inline]
 fn matching(line: &[u64; 8], tag: u64) -> u32 {
     let mut matches = 0;
-    for (slot, word) in line[..SLOTS].iter().enumerate() {
+    // Eight words are compared as fast as four; the header is none of the slots.
+    for (slot, word) in line.iter().enumerate() {
         matches |= u32::from(Entry::from_word(*word).has_tag(tag)) << slot;
     }
-    matches
+    matches & ((1 << SLOTS) - 1)
 }
 
 #[cfg(test)]

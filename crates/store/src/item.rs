@@ -2,23 +2,34 @@
 //!
 //! ```text
 //! word 0   version
-//! word 1   expiry (0: never), last access            in seconds
-//! word 2   flags (32), length of the key (8), of the value (21), marks (3)
-//! word 3   stamp: only of values above a slice
+//! word 1   last access in seconds (32), length of the key (8), marks (3), form (21)
+//! word 2   expiry in seconds (32; 0: never), flags (32): only of wide items
+//! word 3   stamp: only of values above a slice, whose items are all wide
 //! then     key, numbers of the pages that hold the value's beginning (4 bytes each), rest of it
 //! ```
 //!
+//! The form is the length of the value, and whether the item is wide. An item without expiry and
+//! flags is narrow, so one of 16 + 32 bytes fills one cache line. Both modes put items of 64 bytes
+//! on lines, so that a get reads one line of the index and one of the item (HERD §2.1).
+//!
 //! Only long values of the store mode are cut into pages. [`Shape`] computes where each part is
-//! from the two lengths and the mode. A stamp is the number of one write of this table: two reads
-//! that see the same stamp see bytes of one write.
+//! from the lengths, the width and the mode. A stamp is the number of one write of this table: two
+//! reads that see the same stamp see bytes of one write.
 
 use crate::classes::{CHUNK, MAX_SLOT};
 use crate::config::{Mode, SLICE};
 use crate::index::Place;
 use crate::memory::{Region, STEP};
 
-/// Bytes before the key.
-const HEADER: usize = 24;
+/// Bytes of the header of a narrow item.
+pub(crate) const NARROW: usize = 16;
+
+/// Bytes of expiry and flags, and those of a stamp.
+const WORD: usize = 8;
+
+/// The form of the first value that is longer than a slice. Below it, a form is twice the length,
+/// and one more for a wide item.
+const LONG_FORM: u64 = 2 * (SLICE as u64 + 1);
 
 /// The most bytes of a cut value that stay with the key: the longest key and list leave this room.
 const TAIL: usize = 7600;
@@ -71,6 +82,8 @@ pub(crate) struct Header {
     pub(crate) key_len: u8,
     pub(crate) value_len: u32,
     pub(crate) marks: u8,
+    /// It has a word for expiry and flags, which may be 0.
+    pub(crate) is_wide: bool,
 }
 
 /// Where the parts of an item are.
@@ -92,30 +105,52 @@ impl Header {
     #[inline]
     pub(crate) fn read(memory: &Region, place: Place) -> Self {
         let at = place.byte();
-        let (times, lengths) = (memory.word(at + 8), memory.word(at + 16));
+        let word = memory.word(at + 8);
+        let (value_len, is_wide) = lengths(word >> 43);
+        let times = if is_wide { memory.word(at + NARROW) } else { 0 };
         #[expect(clippy::cast_possible_truncation, reason = "fields of a word")]
         Self {
             version: memory.word(at),
             expiry: times as u32,
-            last_access: (times >> 32) as u32,
-            flags: lengths as u32,
-            key_len: (lengths >> 32) as u8,
-            value_len: (lengths >> 40) as u32 & 0x1f_ffff,
-            marks: (lengths >> 61) as u8,
+            last_access: word as u32,
+            flags: (times >> 32) as u32,
+            key_len: (word >> 32) as u8,
+            value_len,
+            marks: (word >> 40) as u8 & 0b111,
+            is_wide,
         }
     }
 
     #[inline]
     pub(crate) fn write(&self, memory: &mut Region, place: Place) {
         let at = place.byte();
-        let times = u64::from(self.expiry) | u64::from(self.last_access) << 32;
-        let lengths = u64::from(self.flags)
-            | u64::from(self.key_len) << 32
-            | u64::from(self.value_len) << 40
-            | u64::from(self.marks) << 61;
         memory.set_word(at, self.version);
-        memory.set_word(at + 8, times);
-        memory.set_word(at + 16, lengths);
+        self.write_access(memory, place);
+        if self.is_wide {
+            let times = u64::from(self.expiry) | u64::from(self.flags) << 32;
+            memory.set_word(at + NARROW, times);
+        }
+    }
+
+    /// Writes the word with last access and marks.
+    #[inline]
+    pub(crate) fn write_access(&self, memory: &mut Region, place: Place) {
+        let word = u64::from(self.last_access)
+            | u64::from(self.key_len) << 32
+            | u64::from(self.marks) << 40
+            | form(self.value_len, self.is_wide) << 43;
+        memory.set_word(place.byte() + 8, word);
+    }
+
+    /// Widens the header of a new item if it must be wide.
+    pub(crate) fn sized(self) -> Self {
+        let is_wide = self.is_wide || self.needs_width() || self.value_len as usize > SLICE;
+        Self { is_wide, ..self }
+    }
+
+    /// True if it has an expiry or flags.
+    pub(crate) const fn needs_width(&self) -> bool {
+        self.expiry != 0 || self.flags != 0
     }
 
     #[inline]
@@ -125,28 +160,29 @@ impl Header {
 
     #[inline]
     pub(crate) fn shape(&self, mode: Mode) -> Shape {
-        Shape::new(self.key_len.into(), self.value_len as usize, mode)
+        let header = header_len(self.value_len as usize, self.is_wide);
+        Shape::new(header, self.key_len.into(), self.value_len as usize, mode)
     }
 
     /// The stamp of a value that is longer than a slice.
     #[inline]
     pub(crate) fn stamp(&self, memory: &Region, place: Place) -> Option<Stamp> {
         let is_long = self.value_len as usize > SLICE;
-        is_long.then(|| Stamp(memory.word(place.byte() + HEADER)))
+        is_long.then(|| Stamp(memory.word(place.byte() + NARROW + WORD)))
     }
 
     /// The key of the item at `place`.
     #[inline]
     pub(crate) fn key<'a>(&self, memory: &'a Region, place: Place) -> &'a [u8] {
-        let at = place.byte() + key_offset(self.value_len as usize);
+        let at = place.byte() + header_len(self.value_len as usize, self.is_wide);
         &memory[at..at + usize::from(self.key_len)]
     }
 }
 
 impl Shape {
+    /// The shape of an item whose key begins at byte `key_at`.
     #[inline]
-    pub(crate) fn new(key_len: usize, value_len: usize, mode: Mode) -> Self {
-        let key_at = key_offset(value_len);
+    fn new(key_at: usize, key_len: usize, value_len: usize, mode: Mode) -> Self {
         let list_at = key_at + key_len;
         let whole = list_at + value_len;
         if mode == Mode::Cache || whole <= MAX_SLOT {
@@ -229,7 +265,19 @@ impl<'a> Value<'a> {
 
     /// Copies the bytes from offset `from` on to `out`, until either ends, and returns their
     /// number.
+    #[inline]
     pub fn copy_from(&self, from: usize, out: &mut [u8]) -> usize {
+        if !self.list.is_empty() {
+            return self.copy_parts(from, out);
+        }
+        let part = self.tail.get(from..).unwrap_or_default();
+        let copied = part.len().min(out.len());
+        out[..copied].copy_from_slice(&part[..copied]);
+        copied
+    }
+
+    #[cold]
+    fn copy_parts(&self, from: usize, out: &mut [u8]) -> usize {
         let (mut skip, mut done) = (from, 0);
         for part in self.parts() {
             let part = &part[skip.min(part.len())..];
@@ -280,16 +328,36 @@ pub(crate) fn chunk_at(page: u32) -> usize {
     page as usize * STEP + 8
 }
 
-/// The key follows the header, or the stamp.
+/// The bytes before the key.
 #[inline]
-fn key_offset(value_len: usize) -> usize {
-    HEADER + 8 * usize::from(value_len > SLICE)
+const fn header_len(value_len: usize, is_wide: bool) -> usize {
+    NARROW + if is_wide { WORD } else { 0 } + if value_len > SLICE { WORD } else { 0 }
+}
+
+/// The form of an item.
+#[inline]
+fn form(value_len: u32, is_wide: bool) -> u64 {
+    if value_len as usize <= SLICE {
+        return u64::from(value_len) * 2 + u64::from(is_wide);
+    }
+    debug_assert!(is_wide);
+    LONG_FORM + u64::from(value_len) - (SLICE as u64 + 1)
+}
+
+/// The length of the value, and whether the item is wide, of a form.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a form has 21 bits")]
+const fn lengths(form: u64) -> (u32, bool) {
+    if form < LONG_FORM {
+        return ((form / 2) as u32, form % 2 == 1);
+    }
+    ((form - LONG_FORM + SLICE as u64 + 1) as u32, true)
 }
 
 const _: () = {
     use crate::config::{MAX_KEY, MAX_VALUE};
-    assert!(MAX_VALUE < 1 << 21);
-    assert!(HEADER + 8 + MAX_KEY + 4 * MAX_VALUE.div_ceil(CHUNK) + TAIL + 7 <= MAX_SLOT);
+    assert!(LONG_FORM + MAX_VALUE as u64 - SLICE as u64 - 1 < 1 << 21);
+    assert!(NARROW + 2 * WORD + MAX_KEY + 4 * MAX_VALUE.div_ceil(CHUNK) + TAIL + 7 <= MAX_SLOT);
 };
 
 #[cfg(test)]

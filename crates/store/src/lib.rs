@@ -35,7 +35,9 @@ mod memory;
 mod mutant;
 mod table;
 
-pub use config::{BATCH, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, MOST_SPLITS, Mode, SLICE};
+pub use config::{
+    ACCESS_SECONDS, BATCH, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, MOST_SPLITS, Mode, SLICE,
+};
 pub use hash::{ROUTE_VERSION, Seed, route};
 pub use item::{Seconds, Stamp, Value, Version};
 pub use memory::Region;

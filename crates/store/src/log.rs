@@ -10,8 +10,9 @@
 //! cuts an item. No byte at or above the limit is used. The limit only falls, and the index owns
 //! the memory above it.
 
-/// Where the first item lies. In a dump of the memory, place 0 would look like an empty slot.
-pub(crate) const START: usize = 8;
+/// Where the first item lies: on a cache line, and not at 0, because in a dump of the memory place
+/// 0 would look like an empty slot.
+pub(crate) const START: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Log {

@@ -13,6 +13,9 @@ pub(crate) const STEP: usize = 16 * 1024;
 /// The bytes between two reports of [`Region::touch`].
 const REPORT: usize = 64 << 20;
 
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
 /// The smallest page of the processor.
 const SMALL_PAGE: usize = 4096;
 
@@ -91,14 +94,16 @@ impl Region {
     /// The cache line at `at`, as words.
     #[inline]
     pub(crate) fn line(&self, at: usize) -> [u64; 8] {
-        let (words, _) = self.bytes[at..at + 64].as_chunks::<8>();
+        let (words, _) = self.bytes[at..at + LINE].as_chunks::<8>();
         std::array::from_fn(|place| u64::from_le_bytes(words[place]))
     }
 
-    /// Asks the processor for the cache line that holds `at`, which must lie in the region.
+    /// Asks the processor for the cache line that holds `at`, if that lies in the region.
     #[inline]
     pub(crate) fn prefetch(&self, at: usize) {
-        gopt::prefetch_now(&raw const self.bytes[at], gopt::T0);
+        if let Some(byte) = self.bytes.get(at) {
+            gopt::prefetch_now(byte, gopt::T0);
+        }
     }
 }
 

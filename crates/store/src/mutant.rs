@@ -28,11 +28,13 @@ pub enum Mutant {
     LostFlush,
     /// Two writes get one version.
     OldVersion,
+    /// The entry in a slot that was noted before is taken for that of the key.
+    NotedSlot,
 }
 
 #[cfg(all(test, feature = "mutants"))]
 impl Mutant {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Miss,
         Self::HalfWrite,
         Self::LateEntry,
@@ -43,5 +45,6 @@ impl Mutant {
         Self::LostMoveAhead,
         Self::LostFlush,
         Self::OldVersion,
+        Self::NotedSlot,
     ];
 }

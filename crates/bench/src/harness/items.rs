@@ -5,7 +5,7 @@
 mod draws;
 mod table;
 
-pub(crate) use draws::{Draws, Mix, Operation};
+pub(crate) use draws::{Draws, Mix, Operation, Popularity};
 pub(crate) use table::{make, rate};
 
 use serde::{Deserialize, Serialize};
@@ -35,10 +35,10 @@ impl Items {
     }
 
     /// Bytes of a table that never has to refuse or drop one of the items, a multiple of 2 MiB.
-    /// Besides key and value, an item takes a header of 24 bytes, about 15 bytes of the index (here
+    /// Besides key and value, an item takes a header of 16 bytes, about 15 bytes of the index (here
     /// 24, to be safe), and in store mode up to a quarter more for its size class.
     pub(crate) fn table_bytes(self) -> usize {
-        let each = (KEY + self.value + 24) * 5 / 4 + 24;
+        let each = (KEY + self.value + 16) * 5 / 4 + 24;
         (self.count as usize * each + (4 << 20)).next_multiple_of(2 << 20)
     }
 }

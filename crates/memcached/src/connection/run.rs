@@ -10,6 +10,7 @@ use crate::connection::input::Line;
 use crate::connection::output::{Form, Output, Refused, Whole};
 use crate::connection::{Connection, Phase, Reading};
 use crate::errand::{self, Errand};
+use crate::operation::Answer;
 use crate::render::{line as say, render, report as report_as};
 use crate::report::Report;
 use crate::server::Server;
@@ -82,6 +83,7 @@ impl Connection {
             self.read_credentials(end, next);
             return true;
         }
+        self.announce(next, server);
         let line = &self.input.bytes()[..end];
         match parse(line, now) {
             Command::Keys(keys) => {
@@ -126,6 +128,17 @@ impl Connection {
         true
     }
 
+    /// If other lines have come with this one, which ends at `next`, brings the memory of the reads
+    /// at the front. Only if the keys of all of them are here: errands are not waited for.
+    fn announce(&mut self, next: usize, server: &mut impl Server) {
+        if self.announced == 0 && next < self.input.len() && server.standing().of == 1 {
+            let keys = first_keys(self.input.bytes()).take(BATCH);
+            let announced = &mut self.announced;
+            server.partition().ahead(keys.inspect(|_| *announced += 1));
+        }
+        self.announced = self.announced.saturating_sub(1);
+    }
+
     /// Asks for the next key of a line, or ends the list.
     fn read_key(&mut self, mut reading: Reading, server: &mut impl Server, now: Seconds) {
         let line = &self.input.bytes()[..reading.end];
@@ -146,7 +159,11 @@ impl Connection {
             with_version: reading.with_version,
             touch: reading.touch,
         };
-        start(&mut self.output, &ask, (line, b""), server, now);
+        if !start(&mut self.output, &ask, (line, b""), server, now) {
+            // The error stands where an item was to come, so the client finds no end of the list.
+            self.end_keys(reading);
+            return self.finish();
+        }
         self.phase = Phase::Keys(reading);
     }
 
@@ -159,11 +176,11 @@ impl Connection {
 
     /// An item of a line of keys is lost: one error is the answer to the line, or, if some of the
     /// items have left, the connection ends.
-    pub(super) fn on_lost_item(&mut self, item: &Whole, text: &mut Vec<u8>) {
+    pub(super) fn on_lost_item(&mut self, item: &Whole, why: &str, text: &mut Vec<u8>) {
         match (self.output.refuse_list(item), self.phase) {
             (Refused::Cut, _) => self.finish(),
             (Refused::Whole { has_keys }, phase) => {
-                say(super::LOST, text);
+                say(why, text);
                 if let (true, Phase::Keys(reading)) = (has_keys, phase) {
                     self.end_keys(reading);
                 }
@@ -263,15 +280,28 @@ impl Reading {
     }
 }
 
+/// The first keys of the lines at the front that read items, up to another line or one that has not
+/// come whole.
+fn first_keys(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let words = bytes.strip_prefix(b"get ").or(bytes.strip_prefix(b"mg "))?;
+        let end = words.iter().position(|byte| *byte == b'\n')?;
+        let (line, rest) = words.split_at(end);
+        bytes = &rest[1..];
+        line.split(|byte| matches!(byte, b' ' | b'\r')).next()
+    })
+}
+
 /// Runs an operation and writes its answer, or sends it to the partition that has its key. An
-/// operation without a key runs in all partitions.
+/// operation without a key runs in all partitions. Returns false if it has written an error for a
+/// read.
 fn start(
     output: &mut Output,
     ask: &Ask<'_>,
     (line, value): (&[u8], &[u8]),
     server: &mut impl Server,
     now: Seconds,
-) {
+) -> bool {
     let (operation, here) = (ask.operation(value), server.standing());
     let Some(key) = operation.key() else {
         let mut text = Vec::new();
@@ -279,20 +309,22 @@ fn start(
             render(ask, answer, now, &mut text);
         });
         if here.of == 1 {
-            return output.end().extend_from_slice(&text);
+            output.end().extend_from_slice(&text);
+            return true;
         }
-        return output.send(Form::Fixed(text), |ticket| {
+        output.send(Form::Fixed(text), |ticket| {
             let errand = move |other| Errand::text(ticket, other, (line, value));
             here.others().map(errand)
         });
+        return true;
     };
     let owner = server.owner(key);
     if owner == here.number {
         let out = output.end();
-        server.partition().run(&operation, now, |answer| {
+        return server.partition().run(&operation, now, |answer| {
             render(ask, answer, now, out);
+            !matches!((ask, answer), (Ask::Get { .. }, Answer::Written(Err(_))))
         });
-        return;
     }
     let line = match ask {
         Ask::Get { touch, .. } => Cow::Owned(with_key_alone(line, key, touch.is_some())),
@@ -306,6 +338,7 @@ fn start(
     output.send(form, |ticket| {
         std::iter::once(Errand::text(ticket, owner, (&line, value)))
     });
+    true
 }
 
 /// The line of `get` or a variant, with this key instead of all of its keys.
@@ -342,7 +375,8 @@ fn refuse_value(output: &mut Output, skip: &Skip<'_>, server: &mut impl Server, 
     let owner = server.owner(key);
     if owner == server.standing().number {
         let ask = Ask::Change(Change::Delete { key, is_quiet });
-        return start(output, &ask, (b"", b""), server, now);
+        start(output, &ask, (b"", b""), server, now);
+        return;
     }
     let flag: &[u8] = if word.is_base64() { b" b" } else { b"" };
     let line = [b"md ", word.word(), flag].concat();

@@ -14,6 +14,8 @@ impl Partition<'_> {
             true => Delta::Down(count.by),
             false => Delta::Up(count.by),
         };
+        let room = self.make_room(&key, count.steps.latest(), now);
+        room.map_err(|_| CountError::NoMemory)?;
         let result = match self.table.count(&key, delta, count.if_version, now) {
             Ok((number, version)) => {
                 self.renumber(&key, count.version, now);
@@ -45,7 +47,7 @@ impl Partition<'_> {
             step.expiry(expiry, counted.is_new)
         });
         if after != counted.expiry {
-            self.table.touch(&key, after, now);
+            self.change_expiry(&key, after, now);
         }
         Ok(counted)
     }
@@ -63,10 +65,15 @@ impl Partition<'_> {
             version: count.version,
             ..Write::set(&digits)
         };
-        let version = self.table.write(key, &write, now);
+        let written = self.table.write(key, &write, now);
+        let version = written.map_err(|_| CountError::NoMemory)?;
+        if self.make_room(key, count.steps.latest(), now).is_err() {
+            self.take_back(key, now);
+            return Err(CountError::NoMemory);
+        }
         Ok(Counted {
             number: count.initial,
-            version: version.map_err(|_| CountError::NoMemory)?,
+            version,
             expiry: None,
             is_new: true,
         })

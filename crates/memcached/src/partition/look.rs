@@ -28,6 +28,12 @@ impl Partition<'_> {
             };
             is_new = self.table.write(&key, &empty, now).is_ok();
         }
+        if let Err(error) = self.make_room(&key, look.steps.latest(), now) {
+            if is_new {
+                self.take_back(&key, now);
+            }
+            return see(&Answer::Written(Err(error)));
+        }
         let item = if look.counts {
             self.table.get(&key, now)
         } else {
@@ -52,7 +58,7 @@ impl Partition<'_> {
             self.table.claim(&key, now);
         }
         if outcome.expiry != before {
-            self.table.touch(&key, outcome.expiry, now);
+            self.change_expiry(&key, outcome.expiry, now);
         }
         seen
     }

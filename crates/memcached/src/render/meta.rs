@@ -11,13 +11,10 @@ use crate::render::text::{NO_MEMORY, NOT_A_NUMBER, data, joins, line};
 use crate::{base64, number};
 
 pub(super) fn get(meta: &Meta<'_>, answer: &Answer<'_>, now: Seconds, out: &mut Vec<u8>) {
-    let Answer::Found(found) = answer else {
-        if !meta.options().is_quiet {
-            out.extend_from_slice(b"EN");
-            echo(meta, out);
-            out.extend_from_slice(b"\r\n");
-        }
-        return;
+    let found = match answer {
+        Answer::Found(found) => found,
+        Answer::Written(Err(_)) => return line(NO_MEMORY, out),
+        _ => return missing(meta, out),
     };
     let item = &found.item;
     if meta.options().with_value {
@@ -41,6 +38,14 @@ pub(super) fn get(meta: &Meta<'_>, answer: &Answer<'_>, now: Seconds, out: &mut 
         return data(item, out);
     }
     out.extend_from_slice(b"\r\n");
+}
+
+fn missing(meta: &Meta<'_>, out: &mut Vec<u8>) {
+    if !meta.options().is_quiet {
+        out.extend_from_slice(b"EN");
+        echo(meta, out);
+        out.extend_from_slice(b"\r\n");
+    }
 }
 
 /// Appends the part of an item that the flag asks for, if any.
@@ -100,6 +105,7 @@ pub(super) fn set(set: &MetaSet<'_>, answer: &Answer<'_>, out: &mut Vec<u8>) {
 
 pub(super) fn delete(meta: &Meta<'_>, answer: &Answer<'_>, out: &mut Vec<u8>) {
     let code = match answer {
+        Answer::Written(Err(_)) => return line(NO_MEMORY, out),
         Answer::Done if meta.options().is_quiet => return,
         Answer::Done => b"HD",
         Answer::Differs => b"EX",

@@ -6,7 +6,7 @@ use crate::command::{Change, TOO_LARGE, Update};
 use crate::number;
 use crate::operation::{Answer, CountError};
 
-pub(super) const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object";
+pub(crate) const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object";
 pub(super) const NOT_A_NUMBER: &str =
     "CLIENT_ERROR cannot increment or decrement non-numeric value";
 
@@ -20,8 +20,10 @@ pub(crate) fn line(text: &str, out: &mut Vec<u8>) {
 
 /// Appends an item that was found; nothing if it was not.
 pub(super) fn item(key: &[u8], with_version: bool, answer: &Answer<'_>, out: &mut Vec<u8>) {
-    let Answer::Found(found) = answer else {
-        return;
+    let found = match answer {
+        Answer::Found(found) => found,
+        Answer::Written(Err(_)) => return line(NO_MEMORY, out),
+        _ => return,
     };
     let item = &found.item;
     out.extend_from_slice(b"VALUE ");
@@ -85,6 +87,7 @@ pub(super) fn change(change: &Change<'_>, answer: &Answer<'_>, out: &mut Vec<u8>
         }
         Answer::Counted(Err(CountError::NotANumber)) => NOT_A_NUMBER,
         Answer::Counted(Err(CountError::NoMemory)) => "SERVER_ERROR out of memory",
+        Answer::Written(Err(_)) => NO_MEMORY,
         Answer::Done => done,
         _ => "NOT_FOUND",
     };

@@ -114,7 +114,7 @@ fn sample(table: &mut Table, form: Form, keys: &[([u8; 16], bool)]) -> f64 {
             for (place, (bytes, _)) in hashed.iter_mut().zip(batch) {
                 *place = table.key(bytes).expect("it has 16 bytes");
             }
-            let hashed = &hashed[..batch.len()];
+            let hashed = &mut hashed[..batch.len()];
             if form.batch > 1 {
                 table.ahead(hashed);
             }

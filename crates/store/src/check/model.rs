@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{CounterError, DeleteError, Delta, Verb, Write, WriteError};
+use crate::{ACCESS_SECONDS, CounterError, DeleteError, Delta, Verb, Write, WriteError};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Thing {
@@ -93,7 +93,9 @@ impl Model {
 
     pub(super) fn read(&mut self, key: &[u8]) {
         let now = self.now;
-        if let Some(thing) = self.get_mut(key) {
+        if let Some(thing) = self.get_mut(key)
+            && (!thing.was_read || now - thing.last_access >= ACCESS_SECONDS)
+        {
             thing.last_access = now;
             thing.was_read = true;
         }
@@ -160,12 +162,10 @@ impl Model {
         &self,
         key: &[u8],
         version: Option<u64>,
-        expiry: Option<u32>,
     ) -> Result<Thing, DeleteError> {
         let mut thing = self.with_version(key, version)?.clone();
         thing.is_stale = true;
         thing.is_claimed = false;
-        thing.expiry = expiry.unwrap_or(thing.expiry);
         Ok(thing)
     }
 

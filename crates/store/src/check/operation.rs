@@ -34,12 +34,12 @@ pub(super) enum Operation {
     Delete(u16, Condition),
     Touch(u16, Option<u32>),
     Count(u16, bool, u64),
-    Invalidate(u16, Condition, Option<u32>),
+    Invalidate(u16, Condition),
     Claim(u16),
     Flush(u32),
     Sweep(usize),
     Wait(u32),
-    /// Looks ahead at some keys, as a batch does.
+    /// Looks ahead at some keys, as a batch does, deletes some of them, and gets all.
     Ahead(u16),
     /// Reads a value slice by slice, and writes a long one to a key after the first slice.
     Slices(u16, u16),
@@ -86,8 +86,7 @@ pub(super) fn operation(keys: u16, longest: usize) -> impl Strategy<Value = Oper
         2 => (key(), lasts()).prop_map(|(key, lasts)| Operation::Touch(key, lasts)),
         3 => (key(), any::<bool>(), number())
             .prop_map(|(key, up, by)| Operation::Count(key, up, by)),
-        2 => (key(), condition(), lasts())
-            .prop_map(|(key, on, lasts)| Operation::Invalidate(key, on, lasts)),
+        2 => (key(), condition()).prop_map(|(key, on)| Operation::Invalidate(key, on)),
         2 => key().prop_map(Operation::Claim),
         1 => prop_oneof![3 => Just(0), 1 => 1_u32..5].prop_map(Operation::Flush),
         2 => (0_usize..20).prop_map(Operation::Sweep),

@@ -8,6 +8,8 @@
 //! slots, and only a chain of one line is empty. So a search ends at the first empty slot, and a
 //! removal puts the last entry into the hole.
 
+use std::num::NonZeroU64;
+
 use super::{Entry, Full, Index};
 use crate::memory::Region;
 
@@ -18,20 +20,29 @@ pub(super) const SLOTS: usize = 7;
 const HEADER: usize = 7;
 
 /// A line's number, counted from the end of the region.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Line(pub(super) u32);
 
-/// A slot of a line.
+/// A slot of a line: eight times the line, and the slot, and one, so that none is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Slot {
-    pub(super) line: Line,
-    pub(super) slot: usize,
+pub(crate) struct Slot(NonZeroU64);
+
+impl Slot {
+    #[inline]
+    pub(super) const fn new(line: Line, slot: usize) -> Self {
+        Self(NonZeroU64::MIN.saturating_add(line.0 as u64 * 8 + slot as u64))
+    }
+
+    #[inline]
+    const fn number(self) -> u64 {
+        self.0.get() - 1
+    }
 }
 
 impl Index {
     /// The byte at which a line begins.
     #[inline]
-    pub(super) fn byte(&self, line: Line) -> usize {
+    pub(crate) fn byte(&self, line: Line) -> usize {
         self.end - 64 * (line.0 as usize + 1)
     }
 
@@ -71,15 +82,27 @@ impl Index {
         memory.set_word(at, u64::from(epoch) << 32 | link);
     }
 
+    /// Where a slot is.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a table has fewer than 2^32 lines"
+    )]
+    fn slot_byte(&self, at: Slot) -> usize {
+        let (line, slot) = (Line((at.number() / 8) as u32), at.number() % 8);
+        self.byte(line) + 8 * slot as usize
+    }
+
     /// The entry in a slot.
+    #[inline]
     pub(crate) fn entry(&self, memory: &Region, at: Slot) -> Entry {
-        Entry::from_word(memory.word(self.byte(at.line) + 8 * at.slot))
+        Entry::from_word(memory.word(self.slot_byte(at)))
     }
 
     /// Writes a slot that holds an entry, or that comes after the last entry of its chain.
     #[inline]
     pub(crate) fn set_entry(&self, memory: &mut Region, at: Slot, entry: Entry) {
-        memory.set_word(self.byte(at.line) + 8 * at.slot, entry.word());
+        memory.set_word(self.slot_byte(at), entry.word());
     }
 
     /// The last line of a chain, the line before it, and the number of entries in the last line.
@@ -110,17 +133,14 @@ impl Index {
             self.set_next(memory, line, Some(fresh));
             (line, slot) = (fresh, 0);
         }
-        self.set_entry(memory, Slot { line, slot }, entry);
+        self.set_entry(memory, Slot::new(line, slot), entry);
         Ok(())
     }
 
     /// Takes an entry out of the chain that begins with `first`.
     pub(super) fn pull(&mut self, memory: &mut Region, first: Line, hole: Slot) {
         let (line, before, used) = self.last(memory, first);
-        let last = Slot {
-            line,
-            slot: used - 1,
-        };
+        let last = Slot::new(line, used - 1);
         let entry = self.entry(memory, last);
         self.set_entry(memory, hole, entry);
         self.set_entry(memory, last, Entry::EMPTY);

@@ -82,7 +82,7 @@ impl Index {
         let mut at = Some(first);
         while let Some(line) = at {
             for slot in 0..super::SLOTS {
-                let entry = self.entry(memory, Slot { line, slot });
+                let entry = self.entry(memory, Slot::new(line, slot));
                 if !entry.is_empty() {
                     self.moving.push(entry);
                 }

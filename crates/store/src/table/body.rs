@@ -30,7 +30,8 @@ pub struct Table {
     pub(super) seed: Seed,
     pub(super) next_version: u64,
     pub(super) next_stamp: u64,
-    /// The number of flushes so far; a bucket that has seen fewer is emptied when it is next used.
+    /// The number of flushes so far, which skips 0 when it wraps; a bucket that has seen fewer is
+    /// emptied when it is next used.
     pub(super) epoch: u32,
     flush_at: Option<Seconds>,
     /// The bucket that the sweep visits next.
@@ -142,8 +143,10 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Option<Key<'a>> {
-        let is_key = !bytes.is_empty() && bytes.len() <= MAX_KEY;
-        is_key.then(|| Key::new(bytes, self.seed.hash(bytes)))
+        if bytes.is_empty() || bytes.len() > MAX_KEY {
+            return None;
+        }
+        Some(Key::new(bytes, self.seed.hash(bytes)))
     }
 
     /// Calls `see` with each item that leaves by itself, while the item still exists. Items that a
@@ -197,7 +200,7 @@ impl Table {
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush_at = None;
             if !self.has(Mutant::LostFlush) {
-                self.epoch = self.epoch.wrapping_add(1);
+                self.epoch = self.epoch.wrapping_add(1).max(1);
             }
         }
     }
@@ -207,9 +210,11 @@ impl Table {
     #[inline]
     pub(super) fn find(&mut self, key: &Key<'_>, now: Seconds) -> Option<Found> {
         self.settle(now);
-        let bucket = self.index.bucket(key.hash());
-        if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
-            self.empty_bucket(bucket);
+        if self.epoch != 0 {
+            let bucket = self.index.bucket(key.hash());
+            if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
+                self.empty_bucket(bucket);
+            }
         }
         let found = self.look_up(key)?;
         if found.header.is_expired(now) && !self.has(Mutant::Expired) {
@@ -222,21 +227,43 @@ impl Table {
     /// Finds a key's item without changing anything.
     #[inline]
     pub(super) fn look_up(&self, key: &Key<'_>) -> Option<Found> {
-        let mut header = None;
-        let is_it = |entry: Entry| {
-            let read = Header::read(&self.memory, entry.place());
-            let is_it = usize::from(read.key_len) == key.bytes().len()
-                && read.key(&self.memory, entry.place()) == key.bytes();
-            header = Some(read);
-            is_it
+        // If the key's entry is in the slot that was noted, no other slot has it.
+        let slot = match key.likely() {
+            Some(slot) if self.is_at(slot, key) => slot,
+            _ => self.search(key)?,
         };
-        let (slot, entry) = self.index.find(&self.memory, key.hash(), is_it)?;
-        let header = header.expect("the item was compared");
+        let entry = self.index.entry(&self.memory, slot);
+        let header = Header::read(&self.memory, entry.place());
         Some(Found {
             slot,
             entry,
             header,
         })
+    }
+
+    #[inline]
+    fn is_at(&self, slot: Slot, key: &Key<'_>) -> bool {
+        let entry = self.index.entry(&self.memory, slot);
+        if self.has(Mutant::NotedSlot) {
+            return !entry.is_empty();
+        }
+        self.index.has_tag(entry, key.hash()) && self.is_of(entry, key)
+    }
+
+    /// A call returns a slot faster than all that was read on the way.
+    #[inline(never)]
+    fn search(&self, key: &Key<'_>) -> Option<Slot> {
+        let is_it = |entry: Entry| self.is_of(entry, key);
+        let found = self.index.find(&self.memory, key.hash(), is_it);
+        found.map(|(slot, _)| slot)
+    }
+
+    /// True if an entry's item has this key.
+    #[inline]
+    fn is_of(&self, entry: Entry, key: &Key<'_>) -> bool {
+        let header = Header::read(&self.memory, entry.place());
+        usize::from(header.key_len) == key.bytes().len()
+            && is_same(header.key(&self.memory, entry.place()), key.bytes())
     }
 
     /// Removes an item. With a reason, it leaves by itself, and the watcher sees it.
@@ -316,6 +343,22 @@ impl Table {
         self.next_version = version.wrapping_add(1).max(1);
         version
     }
+}
+
+/// True if two keys of one length are the same. Keys are short, and a call of `memcmp` costs more
+/// than these comparisons.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let (ones, rest) = one.as_chunks::<8>();
+    let (others, other_rest) = other.as_chunks::<8>();
+    let pairs = ones.iter().zip(others);
+    let differ = pairs.fold(0, |differ, (one, other)| {
+        differ | (u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other))
+    });
+    let pairs = rest.iter().zip(other_rest);
+    pairs.fold(differ, |differ, (one, other)| {
+        differ | u64::from(one ^ other)
+    }) == 0
 }
 
 /// Page `number` of the list at `list`.

@@ -27,12 +27,15 @@ pub(super) struct Hot {
     /// The state of the numbers that choose the samples.
     random: u64,
     samples: u64,
-    counters: Vec<Counter>,
+    /// The hashes of the keys that are followed, and how often each was sampled: apart from the
+    /// keys themselves, so that a sample reads few cache lines.
+    hashes: Vec<u64>,
+    counts: Vec<u64>,
+    names: Vec<Name>,
 }
 
-struct Counter {
-    hash: u64,
-    samples: u64,
+/// A key that is followed.
+struct Name {
     len: u8,
     key: [u8; MAX_KEY],
 }
@@ -43,7 +46,9 @@ impl Hot {
             left: MEAN_GAP,
             random: seed.hash(b"samples"),
             samples: 0,
-            counters: Vec::with_capacity(HOT_KEYS),
+            hashes: Vec::with_capacity(HOT_KEYS),
+            counts: Vec::with_capacity(HOT_KEYS),
+            names: Vec::with_capacity(HOT_KEYS),
         }
     }
 
@@ -58,7 +63,8 @@ impl Hot {
 
     /// Keys with their samples, of [`Self::samples`], the most first.
     pub(super) fn keys(&self) -> Vec<(&[u8], u64)> {
-        let keys = self.counters.iter().map(|it| (it.key(), it.samples));
+        let names = self.names.iter().map(Name::key);
+        let keys = names.zip(self.counts.iter().copied());
         let mut keys: Vec<(&[u8], u64)> = keys.collect();
         keys.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
         keys
@@ -80,31 +86,32 @@ impl Hot {
         self.count(key);
         if self.samples == HALVED_AT {
             self.samples /= 2;
-            for counter in &mut self.counters {
-                counter.samples /= 2;
-            }
+            self.counts.iter_mut().for_each(|count| *count /= 2);
         }
     }
 
     fn count(&mut self, key: &Key<'_>) {
-        let is_it = |it: &&mut Counter| it.hash == key.hash() && it.key() == key.bytes();
-        if let Some(counter) = self.counters.iter_mut().find(is_it) {
-            counter.samples += 1;
-        } else if self.counters.len() < HOT_KEYS {
-            self.counters.push(Counter::new(key, 1));
-        } else if let Some(least) = self.counters.iter_mut().min_by_key(|it| it.samples) {
-            *least = Counter::new(key, least.samples + 1);
+        let is_it =
+            |(at, hash): (usize, &u64)| *hash == key.hash() && self.names[at].key() == key.bytes();
+        if let Some(at) = self.hashes.iter().enumerate().position(is_it) {
+            self.counts[at] += 1;
+        } else if self.names.len() < HOT_KEYS {
+            self.hashes.push(key.hash());
+            self.counts.push(1);
+            self.names.push(Name::new(key));
+        } else if let Some(at) = (0..HOT_KEYS).min_by_key(|at| self.counts[*at]) {
+            self.hashes[at] = key.hash();
+            self.counts[at] += 1;
+            self.names[at] = Name::new(key);
         }
     }
 }
 
-impl Counter {
-    fn new(key: &Key<'_>, samples: u64) -> Self {
+impl Name {
+    fn new(key: &Key<'_>) -> Self {
         let mut bytes = [0; MAX_KEY];
         bytes[..key.bytes().len()].copy_from_slice(key.bytes());
         Self {
-            hash: key.hash(),
-            samples,
             len: u8::try_from(key.bytes().len()).expect("a key has at most 250 bytes"),
             key: bytes,
         }
@@ -115,9 +122,9 @@ impl Counter {
     }
 }
 
-impl std::fmt::Debug for Counter {
+impl std::fmt::Debug for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.key().escape_ascii(), self.samples)
+        write!(f, "{}", self.key().escape_ascii())
     }
 }
 

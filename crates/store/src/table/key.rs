@@ -1,11 +1,18 @@
 //! A key with its hash, which is computed only once.
 
+use crate::index::Slot;
+
 /// A key of one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key<'a> {
     bytes: &'a [u8],
     hash: u64,
+    /// A slot whose entry had the tag of the key when [`Table::ahead`](crate::Table::ahead) looked.
+    likely: Option<Slot>,
 }
+
+// A key is written and read for each operation of a batch.
+const _: () = assert!(size_of::<Key<'_>>() <= 32);
 
 impl<'a> Key<'a> {
     /// The key's bytes.
@@ -16,11 +23,26 @@ impl<'a> Key<'a> {
 
     #[inline]
     pub(super) const fn new(bytes: &'a [u8], hash: u64) -> Self {
-        Self { bytes, hash }
+        Self {
+            bytes,
+            hash,
+            likely: None,
+        }
     }
 
     #[inline]
     pub(super) const fn hash(&self) -> u64 {
         self.hash
+    }
+
+    #[inline]
+    pub(super) const fn likely(&self) -> Option<Slot> {
+        self.likely
+    }
+
+    /// Notes where the key's entry probably is.
+    #[inline]
+    pub(super) const fn on_likely(&mut self, slot: Slot) {
+        self.likely = Some(slot);
     }
 }

@@ -1,6 +1,6 @@
 //! Reading an item.
 
-use crate::config::{Mode, SLICE};
+use crate::config::{ACCESS_SECONDS, Mode, SLICE};
 use crate::index::Place;
 use crate::item::{Header, Seconds, Stamp, Value, Version, mark};
 use crate::memory::Region;
@@ -55,7 +55,9 @@ impl<'a> Item<'a> {
         (self.header.expiry != 0).then_some(Seconds(self.header.expiry))
     }
 
-    /// When the item was last read before this get; if it was not read, when it was written.
+    /// When the item was last read before this get; if it was not read, when it was written. Of
+    /// later reads, the table records one in [`ACCESS_SECONDS`], so the last one may be younger by
+    /// less than that.
     #[must_use]
     pub const fn last_access(&self) -> Seconds {
         Seconds(self.header.last_access)
@@ -137,21 +139,28 @@ impl Table {
         }
     }
 
-    /// Records a read. If it is recorded already, nothing is written: a cache line that is only
-    /// read need not go back to memory.
+    /// Records a read. Most reads of an item write nothing: a cache line that is only read need not
+    /// go back to memory.
     #[inline]
     fn mark_read(&mut self, found: &Found, now: Seconds) {
         let entry = found.entry.warmer();
         if self.mode == Mode::Cache && entry != found.entry {
             self.index.set_entry(&mut self.memory, found.slot, entry);
         }
+        let header = &found.header;
+        let age = now.0.saturating_sub(header.last_access);
+        if header.marks & mark::READ == 0 || age >= ACCESS_SECONDS {
+            self.record_read(found, now);
+        }
+    }
+
+    #[cold]
+    fn record_read(&mut self, found: &Found, now: Seconds) {
         let header = Header {
             last_access: now.0,
             marks: found.header.marks | mark::READ,
             ..found.header
         };
-        if header != found.header {
-            header.write(&mut self.memory, found.entry.place());
-        }
+        header.write_access(&mut self.memory, found.entry.place());
     }
 }

@@ -1,7 +1,7 @@
 //! Where a value is put: in its old place, in the log, or in a slot; and which items leave for it.
 
 use crate::classes::CHUNK;
-use crate::config::{INDEX_SHARE, MOST_MOVED_BYTES, MOST_MOVES, MOST_SPLITS, Mode};
+use crate::config::{INDEX_SHARE, MOST_MOVED_BYTES, MOST_MOVES, MOST_SPLITS, Mode, SLICE};
 use crate::index::{Entry, GROUP, Place};
 use crate::item::{Header, Seconds, Shape, Version, chunk_at};
 use crate::log::Step;
@@ -22,7 +22,7 @@ struct Budget {
 
 impl Table {
     /// Writes an item; `found` is the item that has the key now. This sets the header's version and
-    /// length.
+    /// length, and its width if it must be wide.
     pub(super) fn put(
         &mut self,
         key: &Key<'_>,
@@ -35,7 +35,8 @@ impl Table {
         let mut header = Header {
             value_len,
             ..header
-        };
+        }
+        .sized();
         let shape = header.shape(self.mode);
         // Only a write that happens takes one of the table's own versions.
         let mut number = |table: &mut Self| {
@@ -120,7 +121,7 @@ impl Table {
             return;
         }
         header.write(&mut self.memory, place);
-        if shape.key_at > Shape::new(0, 0, self.mode).key_at {
+        if value.len() > SLICE {
             self.next_stamp += 1;
             self.memory.set_word(at + shape.key_at - 8, self.next_stamp);
         }

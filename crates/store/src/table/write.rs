@@ -134,6 +134,7 @@ impl Table {
             key_len: u8::try_from(key.bytes().len()).expect("a key has at most 250 bytes"),
             value_len: 0,
             marks,
+            is_wide: false,
         };
         let version = match (write.verb, found) {
             (Verb::Append, Some(found)) => {
@@ -192,7 +193,7 @@ impl Table {
     }
 
     /// Marks an item as stale, if it has the given version (or any, with `None`). The item gets a
-    /// new version, another client may claim it, and its expiry changes if `expiry` is given.
+    /// new version, and another client may claim it.
     ///
     /// # Errors
     /// [`DeleteError`]; the item, if there is one, stays as it was.
@@ -200,7 +201,6 @@ impl Table {
         &mut self,
         key: &Key<'_>,
         if_version: Option<Version>,
-        expiry: Option<Seconds>,
         now: Seconds,
     ) -> Result<Version, DeleteError> {
         let found = self.find_version(key, if_version, now)?;
@@ -208,7 +208,6 @@ impl Table {
         let header = Header {
             version,
             marks: found.header.marks & !mark::CLAIMED | mark::STALE,
-            expiry: expiry.map_or(found.header.expiry, |at| expiry_word(Some(at))),
             ..found.header
         };
         self.change(&found, header);
@@ -231,18 +230,60 @@ impl Table {
         true
     }
 
-    /// Changes when an item expires. It keeps its version. False if there is none.
-    pub fn touch(&mut self, key: &Key<'_>, expiry: Option<Seconds>, now: Seconds) -> bool {
-        let Some(found) = self.find(key, now) else {
-            return false;
-        };
+    /// Changes when an item expires. It keeps its version.
+    ///
+    /// # Errors
+    /// [`WriteError::Absent`]; and those of [`Self::widen`], but not after it.
+    pub fn touch(
+        &mut self,
+        key: &Key<'_>,
+        expiry: Option<Seconds>,
+        now: Seconds,
+    ) -> Result<(), WriteError> {
+        if expiry.is_some() {
+            self.widen(key, now)?;
+        }
+        let found = self.find(key, now).ok_or(WriteError::Absent)?;
         let header = Header {
             expiry: expiry_word(expiry),
             last_access: now.0,
             ..found.header
         };
         self.change(&found, header);
-        true
+        Ok(())
+    }
+
+    /// Makes room for an item's expiry. An item that has neither expiry nor flags has no room for
+    /// them, and moves. Callers that must know before they answer that a [`Self::touch`] will
+    /// happen call this first.
+    ///
+    /// # Errors
+    /// [`WriteError::Absent`]; [`WriteError::NoMemory`] and [`WriteError::TooLong`] as for a write:
+    /// the item stays as it was.
+    pub fn widen(&mut self, key: &Key<'_>, now: Seconds) -> Result<(), WriteError> {
+        let result = self.try_widen(key, now);
+        if result == Err(WriteError::NoMemory) && self.sweep(RESCUE, now) > 0 {
+            return self.try_widen(key, now);
+        }
+        result
+    }
+
+    fn try_widen(&mut self, key: &Key<'_>, now: Seconds) -> Result<(), WriteError> {
+        let found = self.find(key, now).ok_or(WriteError::Absent)?;
+        if found.header.is_wide {
+            return Ok(());
+        }
+        let mut value = std::mem::take(&mut self.joined);
+        value.clear();
+        self.item(&found).value().append_to(&mut value);
+        let header = Header {
+            is_wide: true,
+            ..found.header
+        };
+        let version = Some(Version(header.version));
+        let moved = self.put(key, Some(found), header, (&value, version), now);
+        self.joined = value;
+        moved.map(|_| ())
     }
 
     /// Gives an item a version that the caller has chosen. False if there is no item.
@@ -272,8 +313,9 @@ impl Table {
         Ok(found)
     }
 
-    /// Replaces an item's header, except for its lengths.
+    /// Replaces an item's header, except for its lengths and its width.
     pub(super) fn change(&mut self, found: &Found, header: Header) {
+        debug_assert!(header.is_wide || !header.needs_width());
         let entry = found.entry.expiring(header.expiry != 0);
         if entry != found.entry {
             self.index.set_entry(&mut self.memory, found.slot, entry);

@@ -59,7 +59,7 @@ impl Mix {
 }
 
 /// An operation on one item.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Operation {
     pub(crate) number: u32,
     pub(crate) is_get: bool,

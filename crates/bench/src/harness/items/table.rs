@@ -1,5 +1,6 @@
 //! A table that holds the items, and the rate of operations on it in this thread.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -34,7 +35,7 @@ pub(crate) fn make(items: Items, mode: Mode) -> anyhow::Result<Table> {
         let bytes = key(number);
         let key = table.key(&bytes).context("a key of 16 bytes is allowed")?;
         fill(&mut value, number);
-        let written = table.write(&key, &Write::set(&value), Seconds(1));
+        let written = table.write(&key, &Write::set(&value), now());
         written.map_err(|error| anyhow::anyhow!("item {number}: {error:?}"))?;
     }
     Ok(table)
@@ -54,7 +55,6 @@ pub(crate) fn rate(
     batch: usize,
     span: Duration,
 ) -> anyhow::Result<f64> {
-    let begin = Instant::now();
     let mut draws = Draws::new(mix, items.count, 7);
     let mut value = vec![0; items.value];
     let before = table.stats();
@@ -66,15 +66,13 @@ pub(crate) fn rate(
             let operation = draws.draw();
             (key(operation.number), operation)
         }));
-        // Time goes on, as in a service: the first get of an item in each second writes to the
-        // item.
-        let now = Seconds(1 + u32::try_from(begin.elapsed().as_secs())?);
+        let now = now();
         let mut keys = Vec::with_capacity(BATCH);
         let start = sys::thread_time()?;
         for batch in drawn.chunks(batch.clamp(1, BATCH)) {
             keys.clear();
             keys.extend(batch.iter().map(|(bytes, _)| hashed(table, bytes)));
-            run(table, &keys, batch, &mut value, now)?;
+            run(table, &mut keys, batch, &mut value, now)?;
         }
         took += sys::thread_time()?.saturating_sub(start);
         operations += DRAWN;
@@ -90,10 +88,18 @@ pub(crate) fn rate(
     Ok(operations as f64 / took.as_secs_f64())
 }
 
+/// The time of all tables of this process. It goes on, as in a service: an item that was read long
+/// ago is written when it is read again.
+fn now() -> Seconds {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    let since = BEGUN.get_or_init(Instant::now).elapsed().as_secs();
+    Seconds(1 + u32::try_from(since).unwrap_or(u32::MAX - 1))
+}
+
 #[inline]
 fn run(
     table: &mut Table,
-    keys: &[Key<'_>],
+    keys: &mut [Key<'_>],
     batch: &[([u8; KEY], Operation)],
     value: &mut [u8],
     now: Seconds,
