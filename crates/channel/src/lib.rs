@@ -29,6 +29,7 @@ pub mod mutant;
 mod pick;
 mod queue;
 mod repeat;
+mod repeats;
 mod slab;
 mod timers;
 mod types;
@@ -40,6 +41,7 @@ pub use fault::Fault;
 pub use handle::{AddressId, AttemptId, CallId, LinkId};
 pub use machine::Machine;
 pub use pick::{Pick, seed_of, weight};
+pub use repeats::{Failures, Repeats};
 pub use types::{
     Action, AddressView, CallEnd, Failure, Full, Opened, Outcome, Reason, State, Terms, Why,
 };

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dunlin_hub::{ChannelError, Hub};
-use dunlin_store::Delta;
+use dunlin_store::{Delta, Mode};
 
 use crate::client::{Found, Item, Reply, check};
 use crate::error::Error;
@@ -122,8 +122,7 @@ impl Channels {
         let asked = groups.iter().map(|(server, group)| async {
             let keys: Vec<&[u8]> = group.iter().map(|at| keys[*at]).collect();
             let items = self.shared.many(server, &keys).await;
-            let missing = || vec![None; keys.len()];
-            self.shared.end(server, items, missing)
+            items.map_err(|error| server.error(error))
         });
         let mut items = vec![None; keys.len()];
         for ((_, group), found) in groups.iter().zip(all(asked).await) {
@@ -176,10 +175,13 @@ impl Channels {
     async fn run(&self, request: &Request<'_>) -> Result<Reply, ServerError> {
         check(request)?;
         let server = self.shared.owner(request.key())?;
-        let result = self.shared.keyed(server, request).await;
-        match request {
-            Request::Get { .. } => self.shared.end(server, result, || Reply::Missing),
-            _ => result.map_err(|error| server.error(error)),
+        match self.shared.keyed(server, request).await {
+            Err(Error::Unavailable)
+                if matches!(request, Request::Get { .. }) && self.shared.misses(server).await =>
+            {
+                Ok(Reply::Missing)
+            }
+            result => result.map_err(|error| server.error(error)),
         }
     }
 }
@@ -191,21 +193,22 @@ impl Shared {
         Ok(&self.servers[owner])
     }
 
-    /// Ends a read: that of a server that is down may find nothing.
-    fn end<T>(
-        &self,
-        server: &Server,
-        result: Result<T, Error>,
-        miss: impl FnOnce() -> T,
-    ) -> Result<T, ServerError> {
-        match result {
-            Err(Error::Unavailable)
-                if self.options.when_down == WhenDown::Miss && !server.is_store() =>
-            {
-                Ok(miss())
-            }
-            result => result.map_err(|error| server.error(error)),
+    /// Whether a get for a server that is down finds nothing: it is a cache, or if it was never
+    /// reached, the others are. If none was reached yet, all are asked; without an answer, the get
+    /// fails.
+    async fn misses(&self, server: &Server) -> bool {
+        if self.options.when_down != WhenDown::Miss {
+            return false;
         }
+        let known = || {
+            let others = || self.servers.iter().find_map(Server::mode);
+            server.mode().or_else(others)
+        };
+        if known().is_none() {
+            let deadline = self.deadline();
+            all(self.servers.iter().map(|it| self.map(it, deadline))).await;
+        }
+        known() == Some(Mode::Cache)
     }
 
     fn deadline(&self) -> Instant {

@@ -91,6 +91,10 @@ impl<T: Open> Connection<T> {
         let addresses = address
             .to_socket_addrs()
             .map_err(ConnectionError::Address)?;
+        let options = Options {
+            seed: draw_seed(),
+            ..options
+        };
         let built = endpoint.build(Client::new(options));
         let mut rpc: Rpc<T, Client> = built.map_err(ConnectionError::Endpoint)?;
         rpc.on_completion(|client, done, cx| {
@@ -275,6 +279,11 @@ impl<T: Open> Connection<T> {
             }
         }
     }
+}
+
+/// A seed from the system, for the times of repeats.
+pub(crate) fn draw_seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }
 
 impl fmt::Display for ConnectionError {

@@ -10,7 +10,7 @@ use dunlin_nexus::{ConnectOptions, EndpointBuilder, Open, Rpc};
 use dunlin_store::Delta;
 
 use crate::client::{Found, Item, Reply, Token};
-use crate::connection::ConnectionError;
+use crate::connection::{ConnectionError, draw_seed};
 use crate::error::Error;
 use crate::fleet::{Fleet, FleetEnd, FleetOptions, ServerError, ServerId, WhenDown, Wish};
 use crate::wire::{Figures, HotKeys, Map, Request, Store, Whole};
@@ -85,8 +85,7 @@ impl<T: Open> Connections<T> {
             lookup: options.lookup.or(lookup),
             ..options
         };
-        let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
-        let built = endpoint.build(Fleet::new(options, seed, Nanos::ZERO));
+        let built = endpoint.build(Fleet::new(options, draw_seed(), Nanos::ZERO));
         let mut rpc: Rpc<T, Fleet> = built.map_err(ConnectionError::Endpoint)?;
         rpc.on_completion(|fleet, done, cx| {
             if let Some(other) = fleet.on_done(done, cx) {

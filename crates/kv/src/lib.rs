@@ -48,7 +48,7 @@ pub use client::{Client, End, Found, Item, Options, Reply, Token};
 pub use connection::{Connection, ConnectionError};
 #[cfg(feature = "nexus")]
 pub use connections::Connections;
-pub use dunlin_channel::{AddressView as ServerView, State as ServerState};
+pub use dunlin_channel::{AddressView as ServerView, Backoff, Retry, State as ServerState};
 pub use error::Error;
 pub use fleet::{Fleet, FleetEnd, FleetOptions, Ring, ServerError, ServerId, WhenDown, Wish};
 pub use partition::Partition;

@@ -20,7 +20,8 @@ enum Record {
 }
 
 impl Shared {
-    /// Gets keys of one server: one request for each partition that has some of them.
+    /// Gets keys of one server: one request for each partition that has some of them. Keys of
+    /// partitions that are down are not found, if the program wants that and the server is a cache.
     pub(super) async fn many(
         &self,
         server: &Server,
@@ -31,14 +32,21 @@ impl Shared {
         let (mut pending, mut alone): (Vec<usize>, Vec<usize>) =
             ((0..keys.len()).collect(), Vec::new());
         while !pending.is_empty() {
-            let map = self.map(server, deadline).await?;
+            let map = match self.map(server, deadline).await {
+                Err(Error::Unavailable) if self.misses(server).await => break,
+                map => map?,
+            };
             let groups = groups(&map, keys, &std::mem::take(&mut pending));
             let asked = groups.iter().map(|(endpoint, group)| {
                 let keys: Vec<&[u8]> = group.iter().map(|at| keys[*at]).collect();
                 self.some(server, &map, (*endpoint, keys), deadline)
             });
             for ((_, group), records) in groups.iter().zip(all(asked).await) {
-                let records = records?;
+                let records = match records {
+                    // The partition of these keys is down.
+                    Err(Error::Unavailable) if self.misses(server).await => continue,
+                    records => records?,
+                };
                 pending.extend(&group[records.len().min(group.len())..]);
                 for (at, record) in group.iter().zip(records) {
                     match record {
@@ -53,7 +61,10 @@ impl Shared {
             self.keyed(server, &request).await?.found()
         });
         for (at, found) in alone.iter().zip(all(asked).await) {
-            items[*at] = found?.map(Found::into_item);
+            items[*at] = match found {
+                Err(Error::Unavailable) if self.misses(server).await => None,
+                found => found?.map(Found::into_item),
+            };
         }
         Ok(items)
     }

@@ -22,7 +22,14 @@ pub(super) const HEAD: usize = 32;
 pub(super) struct Server {
     name: Arc<str>,
     channel: Channel,
-    map: Mutex<Option<Map>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default, Debug)]
+struct Known {
+    map: Option<Map>,
+    /// The mode of the last map, even if that is forgotten.
+    mode: Option<Mode>,
 }
 
 /// Why a call has no answer.
@@ -46,7 +53,7 @@ impl Server {
         Self {
             name: name.into(),
             channel,
-            map: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
@@ -59,25 +66,29 @@ impl Server {
     }
 
     fn known(&self) -> Option<Map> {
-        self.lock().clone()
+        self.lock().map.clone()
     }
 
     fn learn(&self, map: Map) {
-        *self.lock() = Some(map);
+        let mode = Some(map.mode());
+        *self.lock() = Known {
+            map: Some(map),
+            mode,
+        };
     }
 
     /// Forgets the map with this tag, unless another task has asked for the next one already.
     pub(super) fn forget(&self, tag: u32) {
-        self.lock().take_if(|map| map.tag() == tag);
+        self.lock().map.take_if(|map| map.tag() == tag);
     }
 
-    pub(super) fn is_store(&self) -> bool {
-        let map = self.lock();
-        map.as_ref().is_some_and(|map| map.mode() == Mode::Store)
+    /// Whether it may drop items; `None`: it was never reached.
+    pub(super) fn mode(&self) -> Option<Mode> {
+        self.lock().mode
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Map>> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Beginning operations: each becomes a call with an encoded request, which goes at once or waits.
 
+use dunlin_channel::Failures;
 use dunlin_core::{Cx, Nanos};
 use dunlin_store::{HOT_KEYS, MAX_KEY, route};
 
@@ -60,6 +61,8 @@ impl Client {
             },
             is_read: matches!(whole, Whole::Figures | Whole::Scan(_) | Whole::Hot),
             deadline: self.deadline(deadline, cx),
+            failures: Failures::default(),
+            not_before: Nanos::ZERO,
         };
         self.dispatch(call, cx);
         Ok(())
@@ -101,6 +104,8 @@ impl Client {
             room: HEAD + expected,
             is_read: request.is_read(),
             deadline,
+            failures: Failures::default(),
+            not_before: Nanos::ZERO,
         };
         self.dispatch(call, cx);
         Ok(())

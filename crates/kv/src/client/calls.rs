@@ -1,6 +1,7 @@
 //! The calls of a client: one for each request, under way or waiting, in a table whose places are
 //! used again.
 
+use dunlin_channel::Failures;
 use dunlin_core::{Nanos, Tag};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
@@ -90,6 +91,9 @@ pub(super) struct Call {
     /// May run twice.
     pub(super) is_read: bool,
     pub(super) deadline: Nanos,
+    /// Its failed attempts, and when it may be tried again after the last one.
+    pub(super) failures: Failures,
+    pub(super) not_before: Nanos,
 }
 
 /// The table of calls.

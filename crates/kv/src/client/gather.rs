@@ -1,6 +1,7 @@
 //! Gets of many keys: one request for each partition that has some of them, all at the same time.
 //! What an answer has no room for is asked for again; a long value is read by itself.
 
+use dunlin_channel::Failures;
 use dunlin_core::{Cx, Nanos, Session};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_store::MAX_KEY;
@@ -27,6 +28,18 @@ impl Client {
         deadline: Option<Nanos>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
+        self.begin_many(keys, false, token, deadline, cx)
+    }
+
+    /// As [`Self::begin_multi`]. With `misses`, keys of partitions that are down are not found.
+    pub(crate) fn begin_many(
+        &mut self,
+        keys: &[&[u8]],
+        misses: bool,
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
         let count = u16::try_from(keys.len()).map_err(|_| Error::MessageTooLong)?;
         if keys.iter().any(|key| key.is_empty() || key.len() > MAX_KEY) {
             return Err(Error::BadKey);
@@ -46,6 +59,9 @@ impl Client {
             calls: 0,
             failed: None,
             deadline,
+            misses,
+            not_before: Nanos::ZERO,
+            failures: Failures::default(),
         };
         self.next_deadline = self.next_deadline.min(deadline);
         let place = self.multis.insert(multi);
@@ -83,6 +99,8 @@ impl Client {
             self.next_deadline = self.next_deadline.min(call.deadline);
             let get = self.multis.get_mut(multi);
             get.calls -= 1;
+            get.not_before = get.not_before.max(call.not_before);
+            get.failures = get.failures.max(call.failures);
             if get.failed.is_none() {
                 get.pending.extend(indices);
             }
@@ -90,11 +108,23 @@ impl Client {
         }
     }
 
-    /// Makes calls for the pending keys of a get.
+    /// Makes calls for the pending keys of a get. The caller ends the get if it is over then.
     fn group(&mut self, place: u32, cx: &mut Cx<'_>) {
+        // A call may fail at once. Without this count, the get would end with it.
+        self.multis.get_mut(place).calls += 1;
+        self.make_calls(place, cx);
+        self.multis.get_mut(place).calls -= 1;
+    }
+
+    fn make_calls(&mut self, place: u32, cx: &mut Cx<'_>) {
         let Some(map) = self.map.clone() else {
             return;
         };
+        let not_before = self.multis.get_mut(place).not_before;
+        if not_before > cx.now() {
+            self.retry_at = self.retry_at.min(not_before);
+            return;
+        }
         while let Some((partition, indices)) = self.multis.get_mut(place).take_group(&map) {
             let limit = self.options.multi_answer;
             let multi = self.multis.get_mut(place);
@@ -110,11 +140,12 @@ impl Client {
                 room: limit as usize,
                 is_read: true,
                 deadline: multi.deadline,
+                failures: multi.failures,
+                not_before: Nanos::ZERO,
                 job: Job::Keys(place, indices),
             };
             multi.calls += 1;
-            let call = self.calls.insert(call);
-            self.try_place(call, cx);
+            self.dispatch(call, cx);
         }
     }
 
@@ -203,6 +234,12 @@ impl Client {
         self.end_if_over(multi);
     }
 
+    /// Keys of a get are left out.
+    pub(super) fn on_left_out(&mut self, multi: u32) {
+        self.multis.get_mut(multi).calls -= 1;
+        self.end_if_over(multi);
+    }
+
     /// Ends gets whose keys have waited until the deadline.
     pub(super) fn end_late_multis(&mut self, now: Nanos) {
         for place in self.multis.pending() {
@@ -219,7 +256,11 @@ impl Client {
     /// Ends all gets whose keys wait.
     pub(super) fn end_multis(&mut self, error: Error) {
         for place in self.multis.pending() {
-            self.multis.get_mut(place).fail(error);
+            let get = self.multis.get_mut(place);
+            match get.may_miss(error) {
+                true => get.pending.clear(),
+                false => get.fail(error),
+            }
             self.end_if_over(place);
         }
     }

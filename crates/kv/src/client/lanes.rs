@@ -132,6 +132,13 @@ impl Lanes {
         }
     }
 
+    /// Whether a session is open with an endpoint of the current map.
+    pub(super) fn any_open(&self) -> bool {
+        let is_open =
+            |lane: &Lane| matches!(lane.state, State::Open(_, tag) if Some(tag) == self.tag);
+        self.lanes.iter().any(is_open)
+    }
+
     /// Whether the server has no session with an endpoint of its map, and will soon have none.
     pub(super) fn is_down(&self, endpoint: u16) -> bool {
         let mut lanes = self.lanes.iter();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use dunlin_channel::Repeats;
 use dunlin_core::{Cx, Nanos, Session, SessionEvent};
 
 use super::calls::Calls;
@@ -31,6 +32,7 @@ pub struct Client {
     pub(super) next_deadline: Nanos,
     /// When calls that have failed are tried again; [`Nanos::MAX`]: there are none.
     pub(super) retry_at: Nanos,
+    pub(super) repeats: Repeats,
     /// The key and item of the latest get, for a planted bug.
     #[cfg(feature = "mutants")]
     pub(super) read: Option<(Vec<u8>, super::end::Item)>,
@@ -56,6 +58,7 @@ impl Client {
             is_stirred: false,
             next_deadline: Nanos::MAX,
             retry_at: Nanos::MAX,
+            repeats: Repeats::new(options.retry, options.seed ^ u64::from(number) << 48),
             #[cfg(feature = "mutants")]
             read: None,
         }
@@ -158,6 +161,11 @@ impl Client {
     #[inline]
     pub(crate) fn may_wait(&self) -> bool {
         !self.waiting.is_empty() || self.multis.live() > 0
+    }
+
+    /// Whether any session is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.lanes.any_open()
     }
 
     /// Ends all sessions.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: each key of a get is answered, pending, or in exactly one call.
 
+use dunlin_channel::Failures;
 use dunlin_core::Nanos;
 use dunlin_store::route;
 
@@ -23,6 +24,11 @@ pub(super) struct Multi {
     pub(super) calls: usize,
     pub(super) failed: Option<Error>,
     pub(super) deadline: Nanos,
+    /// Keys of partitions that are down are not found.
+    pub(super) misses: bool,
+    /// Until then, no call is made for pending keys: a call for some of them has failed.
+    pub(super) not_before: Nanos,
+    pub(super) failures: Failures,
 }
 
 /// The gets of many keys, each at a place that its calls name.
@@ -40,6 +46,11 @@ impl Multi {
             None => 0,
         };
         &self.keys[start..self.ends[index] as usize]
+    }
+
+    /// Whether keys for which there is no server may be left out.
+    pub(super) fn may_miss(&self, error: Error) -> bool {
+        self.misses && error == Error::Unavailable
     }
 
     pub(super) fn fail(&mut self, error: Error) {

@@ -1,5 +1,6 @@
 //! Options of a client, and the names of operations.
 
+use dunlin_channel::{Config, Retry};
 use dunlin_core::Nanos;
 
 /// The name of an operation, chosen by the program.
@@ -21,6 +22,11 @@ pub struct Options {
     pub least_pause: Nanos,
     /// The longest pause.
     pub most_pause: Nanos,
+    /// Repeats of operations that have not run, and of reads: attempts and pauses. All operations
+    /// of a client share the budget of a channel for those that may have run.
+    pub retry: Retry,
+    /// Spreads the times of repeats. Clients with different seeds do not repeat at the same time.
+    pub seed: u64,
     /// The planted bug of this client.
     #[cfg(feature = "mutants")]
     pub mutant: Option<Mutant>,
@@ -49,6 +55,8 @@ impl Options {
         multi_answer: 128 * 1024,
         least_pause: Nanos::from_millis(1),
         most_pause: Nanos::from_millis(200),
+        retry: Config::DEFAULT.retry,
+        seed: 0,
         #[cfg(feature = "mutants")]
         mutant: None,
     };

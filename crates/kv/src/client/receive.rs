@@ -247,13 +247,16 @@ impl Client {
             RpcError::DeadlinePassed(_) if call.is_read => {
                 self.fail(place, Error::DeadlinePassed, cx);
             }
-            _ if error.ran() == Ran::No || self.may_repeat(place) => self.try_later(place, cx),
+            _ if self.try_later(place, error, cx) => {}
+            _ if error.ran() == Ran::No || self.calls.get_mut(place).is_read => {
+                self.fail(place, Error::Unavailable, cx);
+            }
             _ => self.fail(place, Error::Unknown, cx),
         }
     }
 
     /// Whether a call whose end is unknown may run a second time.
-    fn may_repeat(&mut self, place: u32) -> bool {
+    pub(super) fn may_repeat(&mut self, place: u32) -> bool {
         #[cfg(feature = "mutants")]
         if self.shows(super::options::Mutant::RepeatedWrite) {
             return true;
@@ -283,9 +286,26 @@ impl Client {
     /// server at all.
     pub(crate) fn end_all(&mut self, error: Error, cx: &mut Cx<'_>) {
         while let Some(place) = self.waiting.pop_front() {
-            self.fail(place, error, cx);
+            self.fail_or_miss(place, error, cx);
         }
         self.end_multis(error);
+    }
+
+    /// Fails a call for which there is no server, or leaves its keys out of a get that allows this.
+    pub(super) fn fail_or_miss(&mut self, place: u32, error: Error, cx: &mut Cx<'_>) {
+        let multi = match self.calls.get_mut(place).job {
+            Job::Keys(multi, _) => Some(multi),
+            Job::Part(part) | Job::Long(Owner::Part(part), _) => Some(part.multi),
+            Job::Greeting | Job::Plain(_) | Job::Long(Owner::Program(_), _) => None,
+        };
+        match multi {
+            Some(multi) if self.multis.get_mut(multi).may_miss(error) => {
+                let call = self.calls.remove(place);
+                cx.recycle(call.request);
+                self.on_left_out(multi);
+            }
+            _ => self.fail(place, error, cx),
+        }
     }
 
     /// Ends the operation of a call with a result.

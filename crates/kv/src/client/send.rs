@@ -1,6 +1,7 @@
 //! Calls that leave, and those that wait for a session, for the map, or for a place in the backlog.
 
-use dunlin_core::{CallErrorKind, CallOptions, Cx, Nanos, Session};
+use dunlin_channel::{Failures, Fault};
+use dunlin_core::{CallErrorKind, CallOptions, Cx, Nanos, RpcError, Session};
 
 use super::calls::{Call, Job, Route};
 use super::machine::Client;
@@ -19,6 +20,7 @@ impl Client {
     /// Issues a call, or has it wait.
     #[inline]
     pub(super) fn dispatch(&mut self, call: Call, cx: &mut Cx<'_>) {
+        self.repeats.on_request();
         let place = self.calls.insert(call);
         self.try_place(place, cx);
     }
@@ -40,14 +42,25 @@ impl Client {
         self.waiting.push_back(place);
     }
 
-    /// Has a call wait that has failed without running, or that may run twice: for another session,
-    /// or for a server that is overloaded now.
-    pub(super) fn try_later(&mut self, place: u32, cx: &mut Cx<'_>) {
-        match self.calls.get_mut(place).job {
+    /// Has a failed call wait, if the rules and the budget of repeats allow another attempt: for
+    /// another session, or for a server that is overloaded now. False: it is not repeated.
+    pub(super) fn try_later(&mut self, place: u32, error: RpcError, cx: &mut Cx<'_>) -> bool {
+        let may_repeat = self.may_repeat(place);
+        let call = self.calls.get_mut(place);
+        let fault = Fault::of(error);
+        let when = self
+            .repeats
+            .on_failure(&mut call.failures, &fault, may_repeat, cx.now());
+        let Some(when) = when else {
+            return false;
+        };
+        call.not_before = when;
+        match call.job {
             Job::Keys(..) => self.dissolve(place, cx),
             _ => self.wait(place),
         }
-        self.retry_at = self.retry_at.min(cx.now() + self.options.least_pause);
+        self.retry_at = self.retry_at.min(when);
+        true
     }
 
     /// Tries all calls that wait, if something has changed for them.
@@ -72,7 +85,7 @@ impl Client {
             };
             let route = self.calls.get_mut(place).route;
             match self.is_stuck(route) {
-                true => self.fail(place, error, cx),
+                true => self.fail_or_miss(place, error, cx),
                 false => self.waiting.push_back(place),
             }
         }
@@ -121,6 +134,10 @@ impl Client {
         let route = call.route;
         if call.deadline <= cx.now() {
             return Issued::No(Error::Unavailable);
+        }
+        if call.not_before > cx.now() {
+            self.retry_at = self.retry_at.min(call.not_before);
+            return Issued::Later;
         }
         let (session, tag) = match self.way(route) {
             Ok(Some(way)) => way,
@@ -179,6 +196,8 @@ impl Client {
             room: Map::MAX_SIZE,
             is_read: true,
             deadline: cx.now() + self.options.deadline,
+            failures: Failures::default(),
+            not_before: Nanos::ZERO,
         };
         let place = self.calls.insert(call);
         if !matches!(self.issue_on(session, place, cx), Issued::Yes) {

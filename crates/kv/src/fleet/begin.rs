@@ -50,7 +50,9 @@ impl Fleet {
     }
 
     /// Begins a get of many keys, of any servers, which are asked at the same time. Its end has the
-    /// items in the order of the keys, or the error of one of the servers.
+    /// items in the order of the keys, or the error of one of the servers. With
+    /// [`WhenDown::Miss`], keys of servers and of partitions that are down are not found, and those
+    /// of the others are.
     ///
     /// # Errors
     /// The operation is not begun: [`Error::BadKey`], or [`Error::MessageTooLong`] for more than
@@ -80,8 +82,9 @@ impl Fleet {
                 get,
                 keys: of_server,
             };
+            let misses = self.misses(server);
             let begun = self.begin_at(server, job, cx, |client, token, cx| {
-                client.begin_multi(&asked, token, deadline, cx)
+                client.begin_many(&asked, misses, token, deadline, cx)
             });
             if let Err(error) = begun {
                 self.on_part(get, Err(error.into()));

@@ -7,10 +7,10 @@ use dunlin_core::{CloseReason, Cx, Done, Nanos, Session, SessionEvent};
 
 use super::jobs::{Get, Job, Places};
 use super::ring::Ring;
-use super::server::Change;
+use super::server::{Change, Server};
 use super::servers::{MAX_SERVERS, Servers};
 use super::types::{FleetEnd, FleetOptions, ServerId, Wish};
-use crate::client::client_of;
+use crate::client::{Options, client_of};
 use crate::wire::Map;
 
 /// A client of several servers. An endpoint has one fleet or one [`Client`](crate::Client), because
@@ -37,8 +37,13 @@ impl Fleet {
             lookup: options.lookup,
             ..Config::DEFAULT
         };
+        // The servers' clients share the seed, and their numbers make their pauses differ.
+        let client = Options {
+            seed,
+            ..options.client
+        };
         Self {
-            options,
+            options: FleetOptions { client, ..options },
             machine: Machine::new(config, seed, now),
             servers: Servers::default(),
             ring: Ring::new([]),
@@ -69,6 +74,14 @@ impl Fleet {
     #[must_use]
     pub fn name(&self, server: ServerId) -> Option<&str> {
         self.servers.get(server).map(|server| &**server.name())
+    }
+
+    /// Whether no session with a server is open, after the last one was lost or none could be made.
+    /// Operations for such a server end at once, unless the program wants them to wait.
+    #[must_use]
+    pub fn is_down(&self, server: ServerId) -> bool {
+        let server = self.servers.get(server);
+        server.is_some_and(Server::is_down)
     }
 
     /// The map of a server, as soon as it is known.

@@ -2,11 +2,12 @@
 //!
 //! The first lane of the client is the link. The client wishes for its session, and the machine
 //! says when; both must agree, so a server that is down is tried at the machine's pace. The other
-//! lanes of the client follow the server's map.
+//! lanes of the client follow the server's map. A server whose link is down is itself down only if
+//! none of the other lanes is open.
 //!
 //! ```text
-//! Hoped ──map──▶ Up ──closed──▶ Down ──map──▶ Up
-//!   └──────refused, closed───────▲
+//! link:  Hoped ──map──▶ Up ──closed──▶ Down ──map──▶ Up
+//!          └──────refused, closed───────▲
 //! ```
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::types::ServerId;
 use crate::client::{Client, LinkState, Options};
 use crate::wire::Map;
 
-/// Whether a server can be used.
+/// The state of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// No session yet, and none has failed.
@@ -99,8 +100,10 @@ impl Server {
         self.link.is_some_and(|link| link.id == id)
     }
 
+    /// Whether nothing of it can be used: the session that is made first is lost, and no other is
+    /// open. While others are, only the partition of the first endpoint is down.
     pub(super) fn is_down(&self) -> bool {
-        self.state == State::Down
+        self.state == State::Down && !self.client.is_open()
     }
 
     pub(super) const fn is_listed(&self) -> bool {

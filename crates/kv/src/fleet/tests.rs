@@ -4,7 +4,7 @@
 mod town;
 
 use dunlin_channel::Reason;
-use dunlin_core::CloseReason;
+use dunlin_core::{CloseReason, Nanos};
 use dunlin_store::Mode;
 
 use self::town::{Outcome, Town};
@@ -174,4 +174,58 @@ fn a_server_that_comes_back_to_the_list_has_the_values_that_it_had() {
     town.get(&key);
     town.run(5);
     assert_eq!(town.ends(), [Outcome::found(b"old")]);
+}
+
+#[test]
+fn partitions_with_sessions_serve_while_the_first_endpoint_is_down() {
+    let mut town = Town::new(&[Mode::Store], WhenDown::Fail);
+    let keys = [town.key(0, 0), town.key(0, 1)];
+    town.connect_all();
+    town.lose(0, 0, CloseReason::PeerFailed);
+    town.get(&keys[1]);
+    town.run(5);
+    assert_eq!(town.ends(), [Outcome::Missing], "its own session is open");
+    town.get(&keys[0]);
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
+    town.lose(0, 1, CloseReason::PeerFailed);
+    town.get(&keys[1]);
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
+    town.connect_all();
+    for key in &keys {
+        town.get(key);
+    }
+    town.run(5);
+    assert_eq!(town.ends(), [Outcome::Missing, Outcome::Missing]);
+}
+
+#[test]
+fn keys_of_a_partition_that_is_down_are_misses_and_the_others_are_found() {
+    let mut town = Town::new(&[Mode::Cache, Mode::Cache], WhenDown::Miss);
+    let keys = [town.key(0, 0), town.key(0, 1), town.key(1, 0)];
+    town.connect_all();
+    for key in &keys {
+        town.set(key, b"value");
+    }
+    town.run(5);
+    assert_eq!(town.ends(), vec![Outcome::Written; 3]);
+    let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    town.lose(0, 1, CloseReason::PeerFailed);
+    town.get_many(&asked);
+    town.run(5);
+    assert_eq!(town.ends(), [Outcome::Many(vec![true, false, true])]);
+    // A get that is under way when the partition goes.
+    town.connect_all();
+    town.get_many(&asked);
+    town.lose(0, 0, CloseReason::PeerFailed);
+    town.run(200);
+    assert_eq!(town.ends(), [Outcome::Many(vec![false, true, true])]);
+}
+
+#[test]
+fn a_get_of_many_keys_whose_deadline_has_passed_fails() {
+    let mut town = Town::new(&[Mode::Store], WhenDown::Fail);
+    let keys = [town.key(0, 0), town.key(0, 1)];
+    town.connect_all();
+    town.get_many_until(&[&keys[0], &keys[1]], Some(Nanos(1)));
+    assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
 }

@@ -165,6 +165,13 @@ impl ClientNode {
         all.any(|address| address.name == name && address.state == ServerState::Gone)
     }
 
+    /// Whether the fleet has no session with any partition of the server.
+    fn has_no_session(&self, server: usize) -> bool {
+        let (name, fleet) = (name_of(server), self.rpc.app());
+        let mut all = fleet.servers().into_iter();
+        all.any(|id| fleet.name(id) == Some(&*name) && fleet.is_down(id))
+    }
+
     /// Reads every key once, at the end.
     fn begin_last(&mut self, now: Nanos) {
         if now < LAST {
@@ -242,7 +249,7 @@ impl ClientNode {
             }),
         };
         let owner = self.owner(key);
-        let must_end = self.when_down != WhenDown::Wait && self.is_down(owner);
+        let must_end = self.when_down != WhenDown::Wait && self.has_no_session(owner);
         let token = self.note(&[key], action, now);
         let deadline = now + Nanos::from_millis(self.rng.log_between(5, 1500));
         let (fleet, mut cx) = self.rpc.with();

@@ -30,6 +30,8 @@ pub(super) enum Outcome {
     Missing,
     Written,
     Found(Vec<u8>),
+    /// Of a get of many keys: which are found.
+    Many(Vec<bool>),
     Failed(Error),
 }
 
@@ -235,7 +237,11 @@ impl Town {
     }
 
     pub(super) fn get_many(&mut self, keys: &[&[u8]]) {
-        self.with(|fleet, cx| fleet.begin_multi(keys, Token(0), None, cx))
+        self.get_many_until(keys, None);
+    }
+
+    pub(super) fn get_many_until(&mut self, keys: &[&[u8]], deadline: Option<Nanos>) {
+        self.with(|fleet, cx| fleet.begin_multi(keys, Token(0), deadline, cx))
             .unwrap();
     }
 
@@ -246,6 +252,7 @@ impl Town {
             Ok(Reply::Missing) => Outcome::Missing,
             Ok(Reply::Written(_)) => Outcome::Written,
             Ok(Reply::Found(found)) => Outcome::found(found.value()),
+            Ok(Reply::Items(items)) => Outcome::Many(items.iter().map(Option::is_some).collect()),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Outcome::Failed(crate::ServerError::error(&error)),
         };
