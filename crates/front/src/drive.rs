@@ -8,7 +8,7 @@ use dunlin_core::Nanos;
 use dunlin_nexus::{Open, Rpc};
 
 use crate::desk::Desk;
-use crate::front::Front;
+use crate::front::{Front, PERIOD};
 
 /// Iterations with packets between two looks at the sockets, as between two looks of the transport
 /// `auto` at UDP.
@@ -17,9 +17,6 @@ const BETWEEN: u32 = 32;
 /// A look at the sockets costs as much as several iterations without packets, so one of these
 /// counts for as many with packets.
 const QUIET: u32 = 4;
-
-/// The longest wait: within this time the thread sees that it should end.
-const MAX_WAIT: Duration = Duration::from_millis(50);
 
 /// How long clients have their turns, one after the other, before the thread looks at a parked
 /// endpoint again. The last turn may exceed it.
@@ -111,7 +108,7 @@ impl Front {
                 true => Nanos::ZERO,
                 false => end.since(rpc.now()),
             };
-            let is_called = self.look_now(rpc, Duration::from(left).min(MAX_WAIT))?;
+            let is_called = self.look_now(rpc, Duration::from(left).min(PERIOD))?;
             let begin = rpc.now();
             let mut now = begin;
             while self.has_turns() && now.since(begin) < MOST_TURNS {

@@ -20,6 +20,7 @@ use crate::door::Door;
 use crate::hall::{Guest, Hall};
 use crate::lanes::{Asker, Lanes};
 use crate::stream::Stream;
+use crate::ticker::Ticker;
 
 /// Bytes of one read of a socket: as many as a connection takes before it must run commands.
 const BUFFER: usize = dunlin_memcached::INPUT_MARK;
@@ -33,7 +34,14 @@ const ENDPOINT: usize = 0;
 /// The token by which other threads wake this one; those of doors and then of clients follow.
 const POST: usize = 1;
 
-const FIRST_DOOR: usize = 2;
+/// The token of the tick.
+const TICK: usize = 2;
+
+const FIRST_DOOR: usize = 3;
+
+/// The time from one tick to the next, and so the longest wait: within this time the thread sees
+/// that it should end.
+pub(crate) const PERIOD: Duration = Duration::from_millis(50);
 
 /// The most clients that one look lets in at each door.
 const MOST_LET_IN: usize = 64;
@@ -54,6 +62,7 @@ pub struct Front {
     number: u16,
     poll: Poll,
     events: Events,
+    ticker: Ticker,
     doors: Vec<Entrance>,
     clients: Vec<Option<Client>>,
     free: Vec<usize>,
@@ -98,6 +107,7 @@ impl Front {
         let doors = doors.into_iter().enumerate().map(enter);
         Ok(Self {
             doors: doors.collect::<io::Result<_>>()?,
+            ticker: Ticker::new(PERIOD, poll.registry(), Token(TICK))?,
             hall,
             number,
             poll,
@@ -125,8 +135,8 @@ impl Front {
         self.poll.registry().deregister(&mut SourceFd(&raw))
     }
 
-    /// Looks which sockets are ready, and waits for this long if none is. True if the endpoint's
-    /// descriptor is ready.
+    /// Looks which sockets are ready, and waits for this long if none is, or until the next tick.
+    /// True if the endpoint's descriptor is ready.
     pub(crate) fn look(&mut self, wait: Duration, now: Seconds) -> io::Result<bool> {
         // The kernel does not report again those that wait at a door already.
         let wait = match self.pause {
@@ -134,7 +144,8 @@ impl Front {
             None if self.doors.iter().any(|door| door.may_enter) => Duration::ZERO,
             None => wait,
         };
-        match self.poll.poll(&mut self.events, Some(wait)) {
+        let timeout = (wait < PERIOD).then_some(wait);
+        match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
             other => other?,
         }
@@ -150,6 +161,8 @@ impl Front {
                 }
             } else if token == ENDPOINT {
                 is_called = true;
+            } else if token == TICK {
+                self.ticker.on_tick();
             } else if let Some(door) = token.checked_sub(FIRST_DOOR) {
                 self.doors[door].may_enter = true;
             }

@@ -36,6 +36,7 @@ mod front;
 mod hall;
 mod lanes;
 mod stream;
+mod ticker;
 
 pub use desk::{Desk, serve};
 pub use door::{Door, DoorError, Place};
