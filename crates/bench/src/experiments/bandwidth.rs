@@ -158,6 +158,8 @@ fn case(transport: Transport, messages: Messages) -> Case {
             let kind = transport.link().expect("they need one");
             case.against(raw::packets(kind))
         }
+        #[cfg(feature = "kv")]
+        Transport::Sim => case,
     }
 }
 

@@ -6,9 +6,13 @@
 //! under way, and the server's thread gets items from its table alone. A service that does an echo
 //! and a get for each operation, one after the other, has the rate 1 / (1 / echoes + 1 / gets
 //! alone).
+//!
+//! Over `sim`, it has HERD's other experiments, with more cores and clients than this machine has.
 
 pub(super) mod client;
 mod server;
+mod show;
+mod sim;
 
 use std::time::Duration;
 
@@ -21,10 +25,6 @@ use crate::harness::probe::{Against, Measurement, Metric, Probe};
 use crate::harness::resident::Resident;
 use crate::harness::subject;
 use crate::harness::transport::Transport;
-use crate::output::chart::{Wanted, by_transport, chart, unlike, word};
-use crate::output::papers::{Beside, Param, Published};
-use harness::draw::{Axis, Picture, Scale};
-use harness::row::Row;
 
 use client::{Outcome, Pace, Step, WARM_UP, What};
 use server::Server;
@@ -35,6 +35,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             not part of `all`",
     cases: |sweep| Ok(cases(sweep)),
     roles: &[server::ROLE, client::ROLE],
+    allowed: &Transport::WITH_SIM,
     items_mib: Some(1024),
     usual_time: Duration::from_secs(180),
     is_in_all: false,
@@ -48,29 +49,15 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                operations begin at random times (Poisson), whether or not others have ended; load \
                is the percentage of the rate that the same client reached before, and the baseline \
                has echoes at that rate. HERD has up to 51 client processes and 6 or more cores \
-               that serve.",
+               that serve. Rows of sim are simulated with as many: the time of an operation is \
+               chosen so that one core has HERD's rate, and the rate of the NIC that all cores \
+               share so that six have.",
     }),
-    charts,
-    published: PUBLISHED,
-    findings,
+    charts: show::charts,
+    published: show::PUBLISHED,
+    findings: show::findings,
     ..Experiment::BASE
 };
-
-/// Figures of the paper.
-const PUBLISHED: &[Published] = &[
-    published(26e6, 95.0, "HERD, 6 cores", "HERD, §5.3, figure 9"),
-    published(6.3e6, 95.0, "HERD, 1 core", "HERD, §5.7, figure 13"),
-    published(4.32e6, 95.0, "HERD, each of 6 cores", "HERD, §5.7"),
-    published(26e6, 50.0, "HERD, 6 cores", "HERD, §5.3, figure 9"),
-    Published {
-        metric: "latency_mean",
-        params: [Some(("load", Param::Number(90.0))), None, None, None],
-        beside: Beside::Median,
-        value: 5_000.0,
-        what: "HERD, 6 cores at 26 M/s",
-        source: "HERD, §5.4, figure 11",
-    },
-];
 
 /// Operations under way.
 const WINDOW: usize = 60;
@@ -109,6 +96,24 @@ const OPEN: [Metric; 5] = [
     Metric::alone("reached_percent", "%"),
 ];
 
+/// The values of [`Disturbed`]. Those of echoes follow them.
+const DISTURBED: [Metric; 3] = [
+    beside("rtt_p50", 3),
+    beside("rtt_p999", 4),
+    Metric::alone("p999_over_echo", "ns"),
+];
+
+const fn beside(name: &'static str, index: usize) -> Metric {
+    Metric {
+        name,
+        unit: "ns",
+        against: Against::Own {
+            index,
+            name: "echoes beside the same work",
+        },
+    }
+}
+
 /// A service that reaches less than this percentage of a load is overloaded: its latency then
 /// depends on the duration of the load.
 const REACHED: f64 = 97.0;
@@ -141,21 +146,32 @@ struct Closed(Service);
 /// The latencies at this percentage of the largest rate.
 struct Open(Service, u8);
 
+/// The latencies of gets, one at a time, while the index grows, items expire, and values of 1 MiB
+/// are written and read.
+struct Disturbed(Service);
+
 fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
     let items_mib = sweep.items_mib;
     let mut cases = Vec::new();
     let usual = Table::new(items_mib, VALUE);
-    for &transport in sweep.transports {
+    let real = || {
+        let all = sweep.transports.iter().copied();
+        all.filter(|transport| *transport != Transport::Sim)
+    };
+    for transport in real() {
         for mix in Mix::all() {
             cases.push(usual.closed(transport, mix, true));
         }
         cases.push(usual.closed(transport, Mix::USUAL, false));
         cases.extend(LOADS.map(|load| usual.open(transport, load)));
+        cases.push(usual.disturbed(transport));
     }
     for value in LENGTHS {
         let table = Table::new((items_mib / SMALLER).max(1), value);
-        let of = |&transport| table.closed(transport, Mix::USUAL, true);
-        cases.extend(sweep.transports.iter().map(of));
+        cases.extend(real().map(|transport| table.closed(transport, Mix::USUAL, true)));
+    }
+    if sweep.transports.contains(&Transport::Sim) {
+        cases.extend(sim::cases());
     }
     cases
 }
@@ -207,6 +223,15 @@ impl Table {
         params.push(("load", load.into()));
         let service = self.service(transport, Mix::USUAL, true);
         Case::new("kv", transport.name(), &params, Open(service, load))
+    }
+}
+
+impl Table {
+    fn disturbed(&self, transport: Transport) -> Case {
+        let mut params = self.params(Mix::ALL_GETS);
+        params.push(("beside", "growth, expiry and 1 MiB values".into()));
+        let service = self.service(transport, Mix::ALL_GETS, true);
+        Case::new("kv", transport.name(), &params, Disturbed(service))
     }
 }
 
@@ -263,6 +288,7 @@ fn closed(what: What, span: Duration) -> Step {
         },
         keys: 1,
         is_timed: false,
+        beside: false,
         span,
     }
 }
@@ -338,89 +364,33 @@ impl Probe for Open {
     }
 }
 
-/// The gain of serving the requests of a burst together.
-fn findings(rows: &[Row]) -> Vec<String> {
-    let rates = || {
-        let is = |row: &&Row| EXPERIMENT.owns(row) && row.metric == "ops_per_s";
-        rows.iter().filter(is)
-    };
-    let is = |row: &&Row, batched: &str| word(row, "batched").as_deref() == Some(batched);
-    let others = |row: &Row| {
-        let mut params = row.params.clone();
-        params.remove("batched");
-        (row.transport.clone(), params)
-    };
-    let single = rates().filter(|row| is(row, "false"));
-    let gain = |single: &Row| {
-        let mut batched = rates().filter(|row| is(row, "true"));
-        let batched = batched.find(|row| others(row) == others(single))?;
-        let ratio = batched.median / single.median;
-        Some(format!(
-            "with batches / without: {ratio:.2}  kv {}{}",
-            single.transport,
-            unlike(batched, single)
-        ))
-    };
-    single.filter_map(gain).collect()
-}
-
-fn charts(rows: &[&Row]) -> Vec<Picture> {
-    let usual = [("popularity", "uniform"), ("gets", "95")];
-    let lengths = Wanted {
-        metric: "ops_per_s",
-        x: "value",
-        params: &[usual[0], usual[1], ("batched", "true")],
-    };
-    // Every length has a row with the smaller tables.
-    let mib = |row: &&Row| row.params.get("items_mib").and_then(Value::as_u64);
-    let least = rows.iter().filter_map(mib).min();
-    let small: Vec<&Row> = rows
-        .iter()
-        .copied()
-        .filter(|row| mib(row) == least)
-        .collect();
-    let mut lines = by_transport(&small, lengths);
-    lines.extend(lengths.published(PUBLISHED, Beside::Median));
-    let mut charts = vec![chart(
-        "Rate of gets and sets, 95 to 5, against the length of values",
-        Axis::new("bytes of a value", "B", Scale::Each),
-        Axis::new("operations per second and thread", "1/s", Scale::Log),
-        lines,
-    )];
-    for (metric, title) in [
-        ("latency_p50", "Latency of the service under load, median"),
-        (
-            "latency_p99",
-            "Latency of the service under load, 99th percentile",
-        ),
-    ] {
-        let wanted = Wanted {
-            metric,
-            x: "load",
-            params: &[],
-        };
-        charts.push(chart(
-            title,
-            Axis::new("percent of the largest rate", "", Scale::Each),
-            Axis::new("from the moment that it was due", "ns", Scale::Log),
-            by_transport(rows, wanted),
-        ));
+impl Probe for Disturbed {
+    fn name(&self) -> &'static str {
+        "gets beside other work"
     }
-    charts
-}
 
-const fn published(per_s: f64, gets: f64, what: &'static str, source: &'static str) -> Published {
-    Published {
-        metric: "ops_per_s",
-        params: [
-            Some(("gets", Param::Number(gets))),
-            Some(("value", Param::Number(32.0))),
-            Some(("popularity", Param::Word("uniform"))),
-            Some(("batched", Param::Word("true"))),
-        ],
-        beside: Beside::Median,
-        value: per_s,
-        what,
-        source,
+    fn metrics(&self) -> &'static [Metric] {
+        &DISTURBED
+    }
+
+    fn overhead(&self) -> Duration {
+        Service::overhead(2)
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let step = |what| Step {
+            pace: Pace::Closed {
+                window: 1,
+                batch: 1,
+            },
+            is_timed: true,
+            beside: true,
+            ..closed(what, span / 2)
+        };
+        let steps = vec![step(What::Echo), step(What::Kv)];
+        let (run, mut measurement) = self.0.run(steps, Duration::ZERO)?;
+        let [echo, kv] = [0, 1].map(|index: usize| run.outcomes[index]);
+        measurement.values = vec![kv.p50, kv.p999, kv.p999 - echo.p999, echo.p50, echo.p999];
+        Ok(measurement)
     }
 }

@@ -2,8 +2,10 @@
 //! generator asks both over TCP, and the native client asks the server of `dunlin memcached`. Both
 //! servers have one thread, the same `-m`, room for all items, and the same processor.
 
+mod crowd;
 mod generator;
 mod server;
+mod slap;
 
 use std::time::Duration;
 
@@ -32,7 +34,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     about: "dunlin memcached, over TCP and by native clients, against Debian's memcached; not part \
             of `all`",
     cases: |sweep| Ok(cases(sweep)),
-    roles: &[server::ROLE, generator::LOAD, generator::GET],
+    roles: &[
+        server::ROLE,
+        generator::LOAD,
+        generator::GET,
+        slap::ROLE,
+        crowd::FILL,
+        crowd::IDLE,
+    ],
     transports: &[Transport::Auto, Transport::Udp],
     allowed: &[Transport::Auto, Transport::Udp],
     items_mib: Some(128),
@@ -44,7 +53,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         text: "Gets of items of 16 + 32 bytes: from dunlin memcached over TCP, and by Dunlin's \
                native client from the same command. The baseline is Debian's memcached, asked over \
                TCP in the same way. Both servers have one thread and the same -m. A row is invalid \
-               if the load generator used 90 % of its processor or more.",
+               if the load generator used 90 % of its processor or more. Rows of memcaslap check \
+               the generator: libmemcached's tool asks both servers, with 5 % sets. Rows with \
+               idle_connections show how much the front end costs native clients: their baseline is \
+               a server without one.",
     }),
     charts,
     ..Experiment::BASE
@@ -65,12 +77,13 @@ const WAYS: [(Way, u32); 4] = [
 ];
 
 /// The ways of asking with the native client, each with the number of connections over TCP that
-/// together have as many gets under way.
-const NATIVE_WAYS: [(Way, u32); 4] = [
-    (Way::Single, 1),
-    (Way::Single, 16),
-    (Way::Pipelined(TOGETHER), 1),
-    (Way::Many(TOGETHER), 1),
+/// together have as many gets under way, and the number of gets that it begins together.
+const NATIVE_WAYS: [(Way, u32, usize); 5] = [
+    (Way::Single, 1, 1),
+    (Way::Single, 16, 1),
+    (Way::Single, 16, 16),
+    (Way::Pipelined(TOGETHER), 1, TOGETHER as usize),
+    (Way::Many(TOGETHER), 1, 1),
 ];
 
 const METRICS: [Metric; 5] = [
@@ -89,6 +102,15 @@ const NATIVE_METRICS: [Metric; 3] = [
     against("rtt_p50", "ns", 2),
     against("rtt_p99", "ns", 3),
 ];
+
+/// The values of [`Slap`].
+const SLAP_METRICS: [Metric; 2] = [
+    against("ops_per_s", "1/s", 0),
+    against("ops_per_cpu_s", "1/s", 1),
+];
+
+/// Connections of `memcaslap`.
+const SLAP_CONNECTIONS: u32 = 16;
 
 const fn against(name: &'static str, unit: &'static str, index: usize) -> Metric {
     Metric {
@@ -114,12 +136,18 @@ struct Tcp {
     connections: u32,
 }
 
+/// Operations of `memcaslap`.
+struct Slap {
+    server: Stocked,
+}
+
 /// Gets by the native client.
 struct Native {
     server: Stocked,
     transport: Transport,
     way: Way,
     connections: u32,
+    batch: usize,
 }
 
 fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
@@ -151,19 +179,23 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
             );
             against_debian(case, debian.as_ref(), way, connections)
         }));
+        cases.extend(slap_case(ours, debian.as_ref()));
     }
     for (transport, server) in servers {
-        cases.extend(NATIVE_WAYS.map(|(way, connections)| {
-            let params = server.params("native", way, connections);
+        cases.extend(NATIVE_WAYS.map(|(way, connections, batch)| {
             let native = Native {
                 server: server.clone(),
                 transport,
                 way,
                 connections,
+                batch,
             };
-            let case = Case::new("memcached", transport.name(), &params, native);
+            let case = Case::new("memcached", transport.name(), &native.params(), native);
             against_debian(case, debian.as_ref(), way, connections)
         }));
+    }
+    if sweep.transports.contains(&Transport::Auto) {
+        cases.push(crowd_case(Transport::Auto, stocked));
     }
     if debian.is_none() {
         for case in &mut cases {
@@ -175,6 +207,36 @@ fn cases(sweep: &Sweep<'_>) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// The rate of native clients beside a crowd of idle connections, against a server without a front
+/// end.
+fn crowd_case(transport: Transport, stocked: impl Fn(Kind) -> Stocked) -> Case {
+    let native = |kind| Native {
+        server: stocked(kind),
+        transport,
+        way: Way::Pipelined(TOGETHER),
+        connections: 1,
+        batch: TOGETHER as usize,
+    };
+    let crowded = native(Kind::Crowded(transport));
+    let mut params = crowded.params().to_vec();
+    params.push(("idle_connections", crowd::CROWD.into()));
+    let case = Case::new("memcached", transport.name(), &params, crowded);
+    case.against(native(Kind::Plain(transport)))
+}
+
+/// The cross-check, if `memcaslap` is installed.
+fn slap_case(ours: &Stocked, debian: Option<&Stocked>) -> Option<Case> {
+    let params = ours.params("memcaslap", Way::Single, SLAP_CONNECTIONS);
+    let slap = |server: &Stocked| Slap {
+        server: server.clone(),
+    };
+    let case = slap::is_installed().then(|| Case::new("memcached", "tcp", &params, slap(ours)))?;
+    Some(match debian {
+        Some(debian) => case.against(slap(debian)),
+        None => case,
+    })
 }
 
 /// Adds the baseline to a case, if Debian's memcached is installed.
@@ -203,10 +265,17 @@ impl Stocked {
     /// first.
     fn with<R>(&self, work: impl FnOnce(&mut Running) -> anyhow::Result<R>) -> anyhow::Result<R> {
         let start = || {
-            let running = Running::start(self.kind, self.items_mib)?;
-            let params = (running.door(), self.items);
-            let mut load = Process::spawn(generator::LOAD, Seats::pick().client, &params)?;
+            let mut running = Running::start(self.kind, self.items_mib)?;
+            let (role, address) = match self.kind {
+                Kind::Plain(_) => (crowd::FILL, running.native()),
+                _ => (generator::LOAD, running.door()),
+            };
+            let params = (address, self.items);
+            let mut load = Process::spawn(role, Seats::pick().client, &params)?;
             load.receive::<()>(server::STARTING)?;
+            if matches!(self.kind, Kind::Crowded(_)) {
+                running.gather()?;
+            }
             Ok(running)
         };
         self.running.with(start, work)
@@ -217,7 +286,7 @@ impl Probe for Tcp {
     fn name(&self) -> &'static str {
         match self.server.kind {
             Kind::Memcached => "memcached over TCP",
-            Kind::Dunlin(_) => "Dunlin over TCP",
+            _ => "Dunlin over TCP",
         }
     }
 
@@ -247,7 +316,51 @@ impl Probe for Tcp {
     }
 }
 
+impl Probe for Slap {
+    fn name(&self) -> &'static str {
+        match self.server.kind {
+            Kind::Memcached => "memcaslap against memcached",
+            _ => "memcaslap against Dunlin",
+        }
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &SLAP_METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        // Of a span below a second, the rest of the second.
+        subject::SET_UP + Duration::from_secs(1)
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let report: slap::Report = self.server.with(|running| {
+            let params = slap::Params {
+                server: running.door(),
+                process: running.id(),
+                connections: SLAP_CONNECTIONS,
+                span,
+            };
+            let mut slap = Process::spawn(slap::ROLE, Seats::pick().client, &params)?;
+            slap.receive(patience(2 * slap::takes(span)))
+        })?;
+        Ok(vec![report.per_s, report.per_cpu_s].into())
+    }
+}
+
 impl Native {
+    fn params(&self) -> [(&'static str, Value); 5] {
+        let [client, way, connections, items_mib] =
+            self.server.params("native", self.way, self.connections);
+        [
+            client,
+            way,
+            connections,
+            ("batch", self.batch.into()),
+            items_mib,
+        ]
+    }
+
     /// A step with as many gets under way as over TCP.
     fn step(&self, span: Duration) -> Step {
         let (gets, keys) = match self.way {
@@ -259,14 +372,11 @@ impl Native {
             what: What::Kv,
             pace: Pace::Closed {
                 window: gets as usize,
-                // Connections ask independently of each other.
-                batch: match self.way {
-                    Way::Single => 1,
-                    Way::Pipelined(_) | Way::Many(_) => gets as usize,
-                },
+                batch: self.batch,
             },
             keys: keys as usize,
             is_timed: true,
+            beside: false,
             span,
         }
     }
@@ -274,7 +384,10 @@ impl Native {
 
 impl Probe for Native {
     fn name(&self) -> &'static str {
-        "native client"
+        match self.server.kind {
+            Kind::Plain(_) => "native client, without the front end",
+            _ => "native client",
+        }
     }
 
     fn metrics(&self) -> &'static [Metric] {

@@ -168,6 +168,8 @@ pub(crate) fn case(rate: Rate) -> Case {
         }),
         #[cfg(feature = "full")]
         Transport::Xdp | Transport::XdpNative | Transport::Dpdk => case.against(rate.exchange()),
+        #[cfg(feature = "kv")]
+        Transport::Sim => case,
     }
 }
 

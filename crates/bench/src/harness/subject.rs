@@ -225,6 +225,8 @@ macro_rules! over {
             Transport::Xdp | Transport::XdpNative => $function::<dunlin::Xdp>($($argument),*),
             #[cfg(feature = "full")]
             Transport::Dpdk => anyhow::bail!("this is not measured over dpdk"),
+            #[cfg(feature = "kv")]
+            Transport::Sim => anyhow::bail!("no process uses the simulator"),
         }
     }};
 }

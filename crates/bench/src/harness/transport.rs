@@ -29,6 +29,8 @@ pub enum Transport {
     /// DPDK between two processes with a device of memif each
     #[cfg(feature = "full")]
     Dpdk,
+    #[cfg(feature = "kv")]
+    Sim,
 }
 
 impl Transport {
@@ -49,6 +51,10 @@ impl Transport {
     #[cfg(not(feature = "full"))]
     pub(crate) const WITH_LINKS: [Self; 3] = Self::ALL;
 
+    /// Those that `kv` can measure.
+    #[cfg(feature = "kv")]
+    pub(crate) const WITH_SIM: [Self; 4] = [Self::Shm, Self::Auto, Self::Udp, Self::Sim];
+
     /// Its name in rows.
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,6 +67,8 @@ impl Transport {
             Self::XdpNative => "xdp:native",
             #[cfg(feature = "full")]
             Self::Dpdk => "dpdk",
+            #[cfg(feature = "kv")]
+            Self::Sim => "sim",
         }
     }
 
@@ -72,6 +80,8 @@ impl Transport {
             Self::Xdp => Some(Kind::Xdp(Mode::Generic)),
             Self::XdpNative => Some(Kind::Xdp(Mode::Native)),
             Self::Dpdk => Some(Kind::Dpdk),
+            #[cfg(feature = "kv")]
+            Self::Sim => None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! of the service or echoes of the same lengths. `memcached` uses it too, for the native client.
 
 mod app;
+mod beside;
 mod flow;
 
 use std::net::SocketAddr;
@@ -56,6 +57,9 @@ pub(in crate::experiments) struct Step {
     pub(in crate::experiments) keys: usize,
     /// Whether the duration of each operation is recorded.
     pub(in crate::experiments) is_timed: bool,
+    /// Whether the same client also writes new items that expire, and writes and reads values of
+    /// 1 MiB.
+    pub(in crate::experiments) beside: bool,
     pub(in crate::experiments) span: Duration,
 }
 
@@ -86,6 +90,7 @@ pub(in crate::experiments) struct Outcome {
     /// Quantiles and mean of an operation's duration, in ns.
     pub(in crate::experiments) p50: f64,
     pub(in crate::experiments) p99: f64,
+    pub(in crate::experiments) p999: f64,
     pub(in crate::experiments) mean: f64,
 }
 
@@ -178,9 +183,9 @@ fn measure<T: Medium>(rpc: &mut Rpc<T, App>, step: &Step, largest: f64) -> anyho
     let begin = Instant::now();
     run_for(rpc, step.span, |_| false)?;
     let outcome = rpc.app_mut().flow().outcome(begin.elapsed());
-    rpc.app_mut().flow().stop();
-    run_for(rpc, STUCK, |app| app.flow().is_idle())?;
-    ensure!(rpc.app_mut().flow().is_idle(), "an operation does not end");
+    rpc.app_mut().stop();
+    run_for(rpc, STUCK, App::is_idle)?;
+    ensure!(rpc.app_mut().is_idle(), "an operation does not end");
     Ok(outcome)
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
+use super::crowd::{self, CROWD};
 use crate::harness::transport::Transport;
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seats;
@@ -29,6 +30,10 @@ pub(super) enum Kind {
     Memcached,
     /// `dunlin memcached`, whose native clients come over this transport.
     Dunlin(Transport),
+    /// The same, with a crowd of idle connections.
+    Crowded(Transport),
+    /// `dunlin kv serve`, which has native clients alone.
+    Plain(Transport),
 }
 
 /// A server that listens.
@@ -37,6 +42,8 @@ pub(super) struct Running {
     process: Process,
     door: SocketAddr,
     native: SocketAddr,
+    /// The process that holds idle connections.
+    crowd: Option<Process>,
 }
 
 /// True if the path has a `memcached`.
@@ -59,32 +66,38 @@ impl Running {
         let (door, native) = (free_address()?, free_address()?);
         // memcached takes about 120 bytes for an item of 48.
         let megabytes = 4 * items_mib + 64;
-        let (program, flags) = match kind {
-            // Debian's memcached refuses to run as root without a user.
-            Kind::Memcached => ("memcached".into(), vec!["-u".to_owned(), "root".to_owned()]),
-            Kind::Dunlin(transport) => {
-                let program = std::env::current_exe()?;
-                let native = native.to_string();
-                let over = [
-                    "memcached",
-                    "--transport",
-                    transport.name(),
-                    "--native",
-                    &native,
-                ];
-                (program, over.map(str::to_owned).to_vec())
-            }
+        let connections = match kind {
+            Kind::Crowded(_) => CROWD + 1024,
+            _ => 1024,
         };
         let common = format!(
-            "-m {megabytes} -t 1 -U 0 -c 1024 -l {} -p {}",
+            "-m {megabytes} -t 1 -U 0 -c {connections} -l {} -p {}",
             door.ip(),
             door.port()
         );
-        let common = common.split(' ').map(str::to_owned);
-        let flags: Vec<String> = flags.into_iter().chain(common).collect();
+        let (program, flags) = match kind {
+            // Debian's memcached refuses to run as root without a user.
+            Kind::Memcached => ("memcached".into(), format!("-u root {common}")),
+            Kind::Dunlin(transport) | Kind::Crowded(transport) => {
+                let over = format!("--transport {} --native {native}", transport.name());
+                let flags = format!("memcached {over} {common}");
+                (std::env::current_exe()?, flags)
+            }
+            Kind::Plain(transport) => {
+                let over = format!("--transport {} --listen {native}", transport.name());
+                let flags = format!("kv serve --memory {megabytes}MiB {over}");
+                (std::env::current_exe()?, flags)
+            }
+        };
+        let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
         let mut process = Process::spawn(ROLE, Seats::pick().server, &(program, flags))?;
         let begin = Instant::now();
-        while TcpStream::connect(door).is_err() {
+        let listens_at = match kind {
+            // Its nexus listens for native clients as soon as its partitions are there.
+            Kind::Plain(_) => native,
+            _ => door,
+        };
+        while TcpStream::connect(listens_at).is_err() {
             signal::check()?;
             // This fails if the server has ended.
             process.try_receive::<()>()?;
@@ -95,7 +108,19 @@ impl Running {
             process,
             door,
             native,
+            crowd: None,
         })
+    }
+
+    /// Has a process make idle connections, and hold them as long as this server runs.
+    ///
+    /// # Errors
+    /// They cannot be made.
+    pub(super) fn gather(&mut self) -> anyhow::Result<()> {
+        let mut crowd = Process::spawn(crowd::IDLE, Seats::pick().client, &self.door)?;
+        crowd.receive::<()>(STARTING)?;
+        self.crowd = Some(crowd);
+        Ok(())
     }
 
     /// Where memcached's clients connect.

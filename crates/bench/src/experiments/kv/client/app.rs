@@ -4,6 +4,7 @@ use dunlin::kv::{Client, End, Reply, Request, Store, Token};
 use dunlin::{Cx, Done, MsgBuf, Session, Tag};
 
 use super::super::server::ECHOES;
+use super::beside::Beside;
 use super::flow::{Flow, MOST};
 use super::{Step, What, kv_client};
 use crate::harness::items::{self, Items, KEY, Mix, Operation};
@@ -22,6 +23,7 @@ pub(super) struct App {
     kv: Client,
     echo: Echo,
     flow: Flow,
+    beside: Beside,
     what: What,
     /// Room for a value to set.
     value: Vec<u8>,
@@ -51,6 +53,7 @@ impl App {
                 free: [Vec::new(), Vec::new()],
             },
             flow: Flow::new(items, mix),
+            beside: Beside::new(items),
             what: What::Kv,
             value: vec![0; items.value],
             keys: Vec::new(),
@@ -78,7 +81,19 @@ impl App {
     /// Its pace depends on a rate that is unknown.
     pub(super) fn begin(&mut self, step: &Step, largest: f64) -> anyhow::Result<()> {
         self.what = step.what;
+        self.beside.switch(step.beside);
         self.flow.begin(step, largest)
+    }
+
+    /// Begins no more operations.
+    pub(super) fn stop(&mut self) {
+        self.beside.switch(false);
+        self.flow.stop();
+    }
+
+    /// True if nothing is under way.
+    pub(super) fn is_idle(&mut self) -> bool {
+        self.flow.is_idle() && self.beside.is_idle()
     }
 
     /// Handles the operations that have ended, and begins those that are due.
@@ -87,6 +102,9 @@ impl App {
         self.kv.on_time(cx);
         while let Some(end) = self.kv.next_end() {
             self.on_end(end, cx);
+        }
+        if let Err(wrong) = self.beside.turn(&mut self.kv, cx) {
+            self.flow.on_wrong(wrong);
         }
         for _ in 0..self.flow.due() {
             let Some(slot) = self.flow.take() else {
@@ -130,6 +148,11 @@ impl App {
 
     #[inline]
     fn on_end(&mut self, end: End, cx: &mut Cx<'_>) {
+        match self.beside.on_end(&end) {
+            Ok(false) => {}
+            Ok(true) => return end.recycle(cx),
+            Err(wrong) => return self.flow.on_wrong(wrong),
+        }
         let slot = u32::try_from(end.token.0).expect("the token is a slot");
         let is_right = match (&end.result, self.flow.operations(slot)) {
             (Ok(Reply::Found(found)), [operation]) => {

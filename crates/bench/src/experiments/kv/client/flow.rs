@@ -112,14 +112,18 @@ impl Flow {
     /// The result since [`Self::forget`].
     #[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
     pub(super) fn outcome(&self, took: Duration) -> Outcome {
-        let [p50, p99, mean] = match &self.recorder {
-            Some(it) => [it.quantile(0.5), it.quantile(0.99), it.mean()],
-            None => [0.0; 3],
+        let [p50, p99, p999, mean] = match &self.recorder {
+            Some(it) => {
+                let [p50, p99, p999] = it.quantiles();
+                [p50, p99, p999, it.mean()]
+            }
+            None => [0.0; 4],
         };
         Outcome {
             per_s: self.counted as f64 * self.keys as f64 / took.as_secs_f64(),
             p50,
             p99,
+            p999,
             mean,
         }
     }

@@ -9,6 +9,7 @@ fn step(pace: Pace) -> Step {
         pace,
         keys: 1,
         is_timed: true,
+        beside: false,
         span: Duration::ZERO,
     }
 }

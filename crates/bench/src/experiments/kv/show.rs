@@ -1,0 +1,127 @@
+//! The rows of `kv` as a reader gets them: charts, figures of the paper, and lines below the table.
+
+use serde_json::Value;
+
+use super::{EXPERIMENT, sim};
+use crate::output::chart::{Wanted, by_transport, chart, unlike, word};
+use crate::output::papers::{Beside, Param, Published};
+use harness::draw::{Axis, Picture, Scale};
+use harness::row::Row;
+
+/// Figures of the paper.
+pub(super) const PUBLISHED: &[Published] = &{
+    let mut all = [MEASURED[0]; MEASURED.len() + sim::PUBLISHED.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = match at.checked_sub(MEASURED.len()) {
+            Some(simulated) => sim::PUBLISHED[simulated],
+            None => MEASURED[at],
+        };
+        at += 1;
+    }
+    all
+};
+
+/// Those that real processes can be compared with.
+const MEASURED: &[Published] = &[
+    published(26e6, 95.0, "HERD, 6 cores", "HERD, §5.3, figure 9"),
+    published(6.3e6, 95.0, "HERD, 1 core", "HERD, §5.7, figure 13"),
+    published(4.32e6, 95.0, "HERD, each of 6 cores", "HERD, §5.7"),
+    published(26e6, 50.0, "HERD, 6 cores", "HERD, §5.3, figure 9"),
+    Published {
+        metric: "latency_mean",
+        params: [Some(("load", Param::Number(90.0))), None, None, None],
+        beside: Beside::Median,
+        value: 5_000.0,
+        what: "HERD, 6 cores at 26 M/s",
+        source: "HERD, §5.4, figure 11",
+    },
+];
+
+/// The gain of serving the requests of a burst together.
+pub(super) fn findings(rows: &[Row]) -> Vec<String> {
+    let rates = || {
+        let is = |row: &&Row| EXPERIMENT.owns(row) && row.metric == "ops_per_s";
+        rows.iter().filter(is)
+    };
+    let is = |row: &&Row, batched: &str| word(row, "batched").as_deref() == Some(batched);
+    let others = |row: &Row| {
+        let mut params = row.params.clone();
+        params.remove("batched");
+        (row.transport.clone(), params)
+    };
+    let single = rates().filter(|row| is(row, "false"));
+    let gain = |single: &Row| {
+        let mut batched = rates().filter(|row| is(row, "true"));
+        let batched = batched.find(|row| others(row) == others(single))?;
+        let ratio = batched.median / single.median;
+        Some(format!(
+            "with batches / without: {ratio:.2}  kv {}{}",
+            single.transport,
+            unlike(batched, single)
+        ))
+    };
+    single.filter_map(gain).collect()
+}
+
+pub(super) fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let usual = [("popularity", "uniform"), ("gets", "95")];
+    let lengths = Wanted {
+        metric: "ops_per_s",
+        x: "value",
+        params: &[usual[0], usual[1], ("batched", "true")],
+    };
+    // Every length has a row with the smaller tables.
+    let mib = |row: &&Row| row.params.get("items_mib").and_then(Value::as_u64);
+    let least = rows.iter().filter_map(mib).min();
+    let small: Vec<&Row> = rows
+        .iter()
+        .copied()
+        .filter(|row| mib(row) == least)
+        .collect();
+    let mut lines = by_transport(&small, lengths);
+    lines.extend(lengths.published(PUBLISHED, Beside::Median));
+    let mut charts = vec![chart(
+        "Rate of gets and sets, 95 to 5, against the length of values",
+        Axis::new("bytes of a value", "B", Scale::Each),
+        Axis::new("operations per second and thread", "1/s", Scale::Log),
+        lines,
+    )];
+    for (metric, title) in [
+        ("latency_p50", "Latency of the service under load, median"),
+        (
+            "latency_p99",
+            "Latency of the service under load, 99th percentile",
+        ),
+    ] {
+        let wanted = Wanted {
+            metric,
+            x: "load",
+            params: &[],
+        };
+        charts.push(chart(
+            title,
+            Axis::new("percent of the largest rate", "", Scale::Each),
+            Axis::new("from the moment that it was due", "ns", Scale::Log),
+            by_transport(rows, wanted),
+        ));
+    }
+    charts.extend(sim::charts(rows));
+    charts
+}
+
+const fn published(per_s: f64, gets: f64, what: &'static str, source: &'static str) -> Published {
+    Published {
+        metric: "ops_per_s",
+        params: [
+            Some(("gets", Param::Number(gets))),
+            Some(("value", Param::Number(32.0))),
+            Some(("popularity", Param::Word("uniform"))),
+            Some(("batched", Param::Word("true"))),
+        ],
+        beside: Beside::Median,
+        value: per_s,
+        what,
+        source,
+    }
+}
