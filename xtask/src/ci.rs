@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use step::{Step, sh};
+use step::{HISTORIES, Step, sh};
 use turns::Ran;
 
 use crate::workspaces::{self, FOLDERS};
@@ -98,10 +98,16 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
 /// The steps, in order. A new step is one line. Its limit is there for hangs: on a machine three
 /// times as slow as usual the step still passes.
 fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
+    let planted = discover::planted(&workspaces::metadata(root, "")?)?;
+    let histories = workspaces::target_folder(root)?.join("ci/histories");
     let mut steps = vec![sh("tidy", 5, "cargo xtask tidy")];
-    steps.extend(FOLDERS.map(|folder| test().within(folder)));
-    steps.push(sh("dpdk", 4, step::DPDK));
+    for folder in FOLDERS {
+        let planted = discover::planted(&workspaces::metadata(root, folder)?)?;
+        steps.push(test(&planted).with(HISTORIES, &histories).within(folder));
+    }
+    steps.push(sh("dpdk", 4, step::dpdk(&planted)));
     let mut untimed = untimed();
+    untimed.push(sh("porcupine", 5, step::PORCUPINE).with(HISTORIES, &histories));
     for folder in FOLDERS {
         let readme = discover::readme(&root.join(folder))?;
         let builds = readme.iter().filter_map(discover::build_of);
@@ -138,7 +144,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             }
         }
     }
-    steps.push(sh("hostile", 15, step::HOSTILE));
+    steps.push(sh("hostile", 15, step::hostile(&planted)));
     Ok(steps)
 }
 
@@ -165,7 +171,6 @@ fn untimed() -> Vec<Step> {
             "cargo run --release --package dunlin-sim --features mutants --bin control \
              -- --short --threads 2",
         ),
-        sh("planted bugs", 20, step::PLANTED),
         sh(
             "channels",
             15,
@@ -187,9 +192,11 @@ fn untimed() -> Vec<Step> {
     ]
 }
 
-/// The tests of every workspace. A crate that fails does not hide the others.
-fn test() -> Step {
-    sh("test", 40, "cargo test --workspace --no-fail-fast").of_tests()
+/// The tests of a workspace, with its planted bugs, which some of them must find. A crate that fails
+/// does not hide the others.
+fn test(planted: &str) -> Step {
+    let script = format!("cargo test --workspace --no-fail-fast{planted}");
+    sh("test", 40, script).of_tests()
 }
 
 /// The checks of every workspace.

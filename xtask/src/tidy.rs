@@ -17,6 +17,7 @@ mod phrases;
 mod prose;
 mod rules;
 mod same_code;
+mod skipped;
 mod tokens;
 mod tree;
 mod weight;
@@ -137,6 +138,7 @@ fn conventions(root: &Path, tree: &Tree, old: &Old) -> anyhow::Result<Vec<Findin
     findings.extend(graph::check_listed(&metadata)?);
     findings.extend(graph::check_forbid_unsafe(tree));
     findings.extend(manifests::check(tree));
+    findings.extend(skipped::check(root, tree, &metadata)?);
     findings.extend(rules::check(tree));
     findings.extend(design::check(tree));
     findings.extend(links::check(tree));

@@ -60,7 +60,7 @@ impl Core {
         let context = Context::new(config, limits, seed, now)?;
         let sessions = Sessions::new(context.config.max_sessions, seed, number);
         #[cfg(feature = "mutants")]
-        let sessions = spoil_tokens(sessions, &context);
+        let sessions = sessions.showing(context.config.mutant);
         Ok(Self {
             sessions,
             pacer: Pacer::new(&context.config),
@@ -180,14 +180,5 @@ impl Core {
         }
         self.calls.prefetch_call(at);
         None
-    }
-}
-
-/// A planted bug.
-#[cfg(feature = "mutants")]
-fn spoil_tokens(sessions: Sessions, context: &Context) -> Sessions {
-    match context.shows(crate::mutant::Mutant::TokenIgnored) {
-        true => sessions.spoil_tokens(),
-        false => sessions,
     }
 }

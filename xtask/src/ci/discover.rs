@@ -13,6 +13,23 @@ use crate::workspaces::FOLDERS;
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
 
+/// The option that enables the planted bugs of all crates of a workspace, after a space; empty if no
+/// crate has any. Tests must find the bugs. Every step that uses the build of the tests has the
+/// option, so that each crate is compiled once.
+pub(super) fn planted(metadata: &Value) -> anyhow::Result<String> {
+    let mut features = Vec::new();
+    for package in packages(metadata)? {
+        let name = package["name"].as_str().context("a package has no name")?;
+        if package["features"].get("mutants").is_some() {
+            features.push(format!("{name}/mutants"));
+        }
+    }
+    Ok(match &*features.join(",") {
+        "" => String::new(),
+        list => format!(" --features {list}"),
+    })
+}
+
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
 /// prints the content of the file `NAME.out` next to it. Only `x_server` may run for ever, if there
 /// is an `x_client`, which then runs at the same time. One command builds all examples, with the
@@ -20,7 +37,8 @@ const FUZZ_SECONDS: u32 = 20;
 /// recompile every crate below it.
 pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     let root = metadata["workspace_root"].as_str().unwrap_or_default();
-    let build = "cargo build --workspace --examples --locked";
+    let planted = planted(metadata)?;
+    let build = format!("cargo build --workspace{planted} --examples --locked");
     let mut steps = vec![sh("build examples", 10, build)];
     for package in packages(metadata)? {
         let targets = package["targets"].as_array();

@@ -32,29 +32,34 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
     peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
     -- -D warnings";
 
-/// The tests that find planted bugs. One command builds them, so that crates that several of them
-/// use are compiled once. Porcupine checks the histories of the key-value service, too.
-pub(super) const PLANTED: &str = "out=\"${CARGO_TARGET_DIR:-$PWD/target}/histories\" && \
-    rm -rf \"$out\" && DUNLIN_HISTORIES=\"$out\" \
-    cargo test --lib --test history --test cluster --test threads -p dunlin-sim \
-    -p dunlin-testkit -p dunlin-store -p dunlin-kv -p dunlin-channel -p dunlin-replica \
-    -p dunlin-sequencer -p dunlin-index --features \
-    dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-kv/mutants,dunlin-replica/mutants,\
-dunlin-sequencer/mutants,dunlin-index/mutants \
-    -- differential:: life:: check:: world:: planted_bug a_history every_history && \
-    cd tools/porcupine && go run . \"$out\"";
+/// The variable that names the folder for histories of the key-value service.
+pub(super) const HISTORIES: &str = "DUNLIN_HISTORIES";
+
+/// Checks with porcupine the histories that the tests have written.
+pub(super) const PORCUPINE: &str = "[ -d \"$DUNLIN_HISTORIES\" ] || \
+    { echo 'the step `test` writes the histories: run it first'; exit 1; }; \
+    cd tools/porcupine && go run . \"$DUNLIN_HISTORIES\" && rm -r \"$DUNLIN_HISTORIES\"";
 
 /// Builds the library that loads DPDK, and runs the tests that need it. They are compiled by the
-/// step of all tests.
-pub(super) const DPDK: &str = "to=$(realpath -m \"${CARGO_TARGET_DIR:-target}\")/dpdk && \
-    sh crates/dpdk/native/build.sh \"$to\" && DUNLIN_DPDK_LIBRARY=$to/libdunlin_dpdk.so \
-    cargo test --workspace --test dpdk_conformance --test device --test endpoints -- --ignored";
+/// step of all tests; `planted` is the option with which that step compiles.
+pub(super) fn dpdk(planted: &str) -> String {
+    format!(
+        "to=$(realpath -m \"${{CARGO_TARGET_DIR:-target}}\")/dpdk && \
+         sh crates/dpdk/native/build.sh \"$to\" && DUNLIN_DPDK_LIBRARY=$to/libdunlin_dpdk.so \
+         cargo test --workspace{planted} --test dpdk_conformance --test device --test endpoints \
+         -- --ignored"
+    )
+}
 
 /// Attacks a server that a healthy client uses, and compares the client's latency in the phases of
 /// the run. The build is that of the tests, with optimization, but also with checks that a release
 /// build leaves out; it includes the examples so that the crates have the features of the tests.
-pub(super) const HOSTILE: &str = "cargo build --workspace --examples --bin dunlin-hostile --locked \
-    && \"${CARGO_TARGET_DIR:-target}\"/debug/dunlin-hostile --minutes 1";
+pub(super) fn hostile(planted: &str) -> String {
+    format!(
+        "cargo build --workspace{planted} --examples --bin dunlin-hostile --locked && \
+         \"${{CARGO_TARGET_DIR:-target}}\"/debug/dunlin-hostile --minutes 1"
+    )
+}
 
 /// A named shell command.
 #[derive(Debug)]
@@ -67,6 +72,8 @@ pub(super) struct Step {
     is_untimed: bool,
     /// The script runs tests by `cargo test`.
     runs_tests: bool,
+    /// Variables of the script's environment.
+    variables: Vec<(&'static str, PathBuf)>,
 }
 
 /// How a step ended.
@@ -117,6 +124,7 @@ pub(super) fn sh(name: impl Into<String>, minutes: u64, script: impl Into<String
         may_skip: false,
         is_untimed: false,
         runs_tests: false,
+        variables: Vec::new(),
     }
 }
 
@@ -146,6 +154,12 @@ impl Step {
         }
     }
 
+    /// The same step, with a variable in the environment of its script.
+    pub(super) fn with(mut self, name: &'static str, value: &Path) -> Self {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
     /// The step that runs only these tests of this step, one at a time; none if this step runs no
     /// tests.
     pub(super) fn again(&self, tests: &[String]) -> Option<Self> {
@@ -156,6 +170,7 @@ impl Step {
             Self {
                 script,
                 name: format!("{} again", self.name),
+                variables: self.variables.clone(),
                 ..*self
             }
         })
@@ -209,6 +224,7 @@ impl Step {
         command
             .args(["-eu", "-o", "pipefail", "-c", &self.script])
             .env("XTASK", standing(std::env::current_exe()?))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(root)
             .process_group(0);
         Ok(command)

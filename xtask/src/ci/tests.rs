@@ -6,11 +6,11 @@ use super::*;
 fn every_check_runs_in_every_workspace() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let steps = steps(&root).unwrap();
-    for check in checks().into_iter().chain([test()]) {
+    for check in checks().into_iter().chain([test("")]) {
         let own = steps
             .iter()
             .filter(|step| step.name.starts_with(&check.name));
-        let folders = own.filter(|step| step.script.ends_with(&check.script));
+        let folders = own.filter(|step| step.script.contains(&check.script));
         assert_eq!(folders.count(), FOLDERS.len(), "{}", check.name);
     }
     let names: Vec<&str> = steps.iter().map(|step| &*step.name).collect();
@@ -20,4 +20,23 @@ fn every_check_runs_in_every_workspace() {
         .iter()
         .filter(|step| step.script.starts_with("cargo test --workspace"));
     assert_eq!(tests.count(), 1, "{names:?}");
+}
+
+#[test]
+fn steps_with_the_build_of_the_tests_have_its_features() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let steps = steps(&root).unwrap();
+    let script = |name: &str| {
+        let step = steps.iter().find(|step| step.name == name);
+        &step.unwrap_or_else(|| panic!("no step {name}")).script
+    };
+    let (_, features) = script("test").split_once(" --features ").unwrap();
+    for crate_with_bugs in ["core", "store", "kv", "replica", "sequencer", "index"] {
+        let feature = format!("dunlin-{crate_with_bugs}/mutants");
+        assert!(features.split(',').any(|it| it == feature), "{features}");
+    }
+    for name in ["dpdk", "build examples", "hostile"] {
+        let part = format!(" --workspace --features {features} ");
+        assert!(script(name).contains(&part), "{name}: {}", script(name));
+    }
 }

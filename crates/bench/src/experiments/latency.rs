@@ -92,7 +92,9 @@ pub(crate) fn case(transport: Transport, size: u32) -> Case {
     params.extend(transport.params(true));
     let case = Case::new("latency", transport.name(), &params, subject);
     match transport {
-        Transport::Shm | Transport::Auto => case.against(ShmRtt { size }),
+        Transport::Shm => case.against(ShmRtt { size }),
+        #[cfg(feature = "full")]
+        Transport::Auto => case.against(ShmRtt { size }),
         Transport::Udp => case.against(UdpRtt { size }),
         #[cfg(feature = "full")]
         Transport::Xdp | Transport::XdpNative | Transport::Dpdk => {

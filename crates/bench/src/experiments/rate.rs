@@ -151,11 +151,9 @@ pub(crate) fn case(rate: Rate) -> Case {
     }
     let case = Case::new("rate", rate.transport.name(), &params, rate);
     match rate.transport {
-        Transport::Shm | Transport::Auto => case.against(Exchange {
-            size: rate.size,
-            batch: rate.batch,
-            symmetric: rate.pattern == Pattern::Symmetric,
-        }),
+        Transport::Shm => case.against(rate.rings()),
+        #[cfg(feature = "full")]
+        Transport::Auto => case.against(rate.rings()),
         Transport::Udp => case.against(UdpRate {
             segments: 1,
             size: udp_rate::datagram(rate.size),
@@ -192,6 +190,15 @@ impl Rate {
             size: USUAL_SIZE,
             packing: true,
             is_on_link: false,
+        }
+    }
+
+    /// The same exchange over bare rings.
+    fn rings(&self) -> Exchange {
+        Exchange {
+            size: self.size,
+            batch: self.batch,
+            symmetric: self.pattern == Pattern::Symmetric,
         }
     }
 

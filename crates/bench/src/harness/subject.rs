@@ -12,12 +12,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use dunlin::transport::{AutoOptions, ShmOptions, UdpOptions};
 #[cfg(feature = "full")]
-use dunlin::transport::{DpdkOptions, XdpMode, XdpOptions};
-use dunlin::{Auto, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
+use dunlin::transport::{AutoOptions, DpdkOptions, XdpMode, XdpOptions};
+use dunlin::transport::{ShmOptions, UdpOptions};
 #[cfg(feature = "full")]
-use dunlin::{Dpdk, Xdp};
+use dunlin::{Auto, Dpdk, Xdp};
+use dunlin::{Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "full")]
@@ -170,6 +170,7 @@ impl<T: Medium> Medium for Lossy<T> {
     }
 }
 
+#[cfg(feature = "full")]
 impl Medium for Auto {
     fn pack(options: &mut AutoOptions, on: bool) {
         Udp::pack(&mut options.udp, on);
@@ -220,6 +221,7 @@ macro_rules! over {
         match $setting.transport {
             Transport::Shm => $function::<dunlin::Shm>($($argument),*),
             Transport::Udp => $function::<dunlin::Udp>($($argument),*),
+            #[cfg(feature = "full")]
             Transport::Auto => $function::<dunlin::Auto>($($argument),*),
             #[cfg(feature = "full")]
             Transport::Xdp | Transport::XdpNative => $function::<dunlin::Xdp>($($argument),*),

@@ -16,6 +16,7 @@ pub enum Transport {
     /// Shared memory between processes of this host
     Shm,
     /// Both, chosen per peer; here it is shared memory
+    #[cfg(feature = "full")]
     Auto,
     /// Kernel UDP over loopback
     Udp,
@@ -35,7 +36,11 @@ pub enum Transport {
 
 impl Transport {
     /// Those that need no interface.
+    #[cfg(feature = "full")]
     pub const ALL: [Self; 3] = [Self::Shm, Self::Auto, Self::Udp];
+    /// Those of the summary: each further one compiles every endpoint once more.
+    #[cfg(not(feature = "full"))]
+    pub const ALL: [Self; 2] = [Self::Shm, Self::Udp];
 
     /// Those that `latency`, `rate` and `bandwidth` can measure.
     #[cfg(feature = "full")]
@@ -49,7 +54,7 @@ impl Transport {
     ];
     /// Those that `latency` and `rate` can measure.
     #[cfg(not(feature = "full"))]
-    pub(crate) const WITH_LINKS: [Self; 3] = Self::ALL;
+    pub(crate) const WITH_LINKS: [Self; 2] = Self::ALL;
 
     /// Those that `kv` can measure.
     #[cfg(feature = "kv")]
@@ -59,6 +64,7 @@ impl Transport {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Shm => "shm",
+            #[cfg(feature = "full")]
             Self::Auto => "auto",
             Self::Udp => "udp",
             #[cfg(feature = "full")]

@@ -431,7 +431,6 @@ impl Line {
     }
 
     /// Asserts that these fields are settled.
-    #[cfg(any(test, all(debug_assertions, not(feature = "mutants"))))]
     pub(crate) fn check(&self) {
         assert!(self.is_settled(), "{self:?} is not settled");
     }

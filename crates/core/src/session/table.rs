@@ -7,6 +7,8 @@ use dunlin_wire::{SessionNum, Token};
 use crate::config::MAX_SESSIONS;
 use crate::error::{HandleError, OpenError};
 use crate::handle::{EndpointNum, RequestId, Session, SessionIdx, SlotIdx, Ticket};
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
 use crate::rng::Tokens;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::line::Line;
@@ -32,9 +34,9 @@ pub(crate) struct Sessions {
     tokens: Tokens,
     /// Packets in flight that this endpoint has promised to all sessions together (rule S7).
     promised: u64,
-    /// A planted bug: packets are accepted whatever their token is.
+    /// A planted bug, if there is one: packets may be accepted whatever their token is.
     #[cfg(feature = "mutants")]
-    any_token: bool,
+    mutant: Option<Mutant>,
 }
 
 impl Sessions {
@@ -50,7 +52,7 @@ impl Sessions {
             tokens: Tokens::new(seed),
             promised: 0,
             #[cfg(feature = "mutants")]
-            any_token: false,
+            mutant: None,
         }
     }
 
@@ -314,19 +316,27 @@ impl Sessions {
     #[inline(always)]
     pub(super) fn accepts(&self, line: &Line, token: Token) -> bool {
         #[cfg(feature = "mutants")]
-        if self.any_token {
+        if self.mutant == Some(Mutant::TokenIgnored) {
             return true;
         }
         line.has_token(token)
     }
 
-    /// A planted bug: packets are accepted whatever their token is.
+    /// Whether the endpoint asserts, for each packet, that fields which are computed from others
+    /// are up to date: in debug builds, unless a bug is planted, which a checker has to find.
+    #[inline(always)]
+    pub(crate) const fn asserts(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        let is_planted = self.mutant.is_some();
+        #[cfg(not(feature = "mutants"))]
+        let is_planted = false;
+        cfg!(debug_assertions) && !is_planted
+    }
+
+    /// The same table, with this bug planted.
     #[cfg(feature = "mutants")]
-    pub(crate) fn spoil_tokens(self) -> Self {
-        Self {
-            any_token: true,
-            ..self
-        }
+    pub(crate) fn showing(self, mutant: Option<Mutant>) -> Self {
+        Self { mutant, ..self }
     }
 
     /// A planted bug: a credit stays promised.

@@ -13,7 +13,7 @@ use crate::server::HOLD;
 const CALLS: usize = 40;
 
 /// How long a server is stopped: its clients declare it dead long before this time ends.
-const STOPPED: Duration = Duration::from_secs(5);
+const STOPPED: Duration = Duration::from_secs(3);
 
 fn killed<T: Named>() {
     let mut server = Server::start::<T>("127.0.0.1:0");

@@ -38,7 +38,7 @@ fn target() -> (Rpc<Udp, App>, u16) {
 }
 
 /// How long the forger sends packets of all kinds.
-const SPAN: Duration = Duration::from_secs(20);
+const SPAN: Duration = Duration::from_secs(8);
 
 /// The least number of calls under attack, which take longer on a busy machine.
 const CALLS: u64 = 12;

@@ -40,6 +40,31 @@ fn examples_and_loom_tests_are_found_by_crate() {
 }
 
 #[test]
+fn the_examples_are_built_with_the_planted_bugs_of_the_tests() {
+    let package = |name: &str, features: &[&str]| {
+        let features = features.iter().map(|it| ((*it).to_owned(), json!([])));
+        let features: serde_json::Map<String, Value> = features.collect();
+        json!({"name": name, "features": features, "dependencies": [], "targets": []})
+    };
+    let packages = [
+        package("a", &["mutants"]),
+        package("b", &["check"]),
+        package("c", &["check", "mutants"]),
+    ];
+    let metadata = json!({"packages": packages});
+    let option = planted(&metadata).unwrap();
+    assert_eq!(option, " --features a/mutants,c/mutants");
+    assert_eq!(
+        scripts(examples(&metadata).unwrap()),
+        [format!(
+            "cargo build --workspace{option} --examples --locked"
+        )]
+    );
+    let metadata = json!({"packages": [package("b", &["check"])]});
+    assert_eq!(planted(&metadata).unwrap(), "");
+}
+
+#[test]
 fn a_client_runs_beside_its_server_and_the_server_alone_does_not() {
     let example = |name| json!({"kind": ["example"], "name": name, "src_path": name});
     let targets = ["hello_client", "hello_server", "lone_server"].map(example);

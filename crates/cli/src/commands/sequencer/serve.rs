@@ -72,10 +72,9 @@ fn serve_over<T: Configurable>(
 ) -> anyhow::Result<()> {
     let begin = Instant::now();
     let set = settings.sequencer();
-    let options = Options {
-        block: set.block,
-        lease: set.lease.into(),
-    };
+    let mut options = Options::DEFAULT;
+    options.block = set.block;
+    options.lease = set.lease.into();
     let (files, claim) = claim(args, &options)?;
     let desk = Desk::new(claim, options);
     let epoch = desk.epoch();
