@@ -7,8 +7,8 @@ use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError,
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::replica::Replica;
-use crate::service::{STRANGER, TAKEN, serve};
-use crate::wire::{BOOTSTRAP, Members, STATUS, Status, VERSION};
+use crate::service::{STRANGER, TAKEN, UNABLE, UNSAVED, serve};
+use crate::wire::{BOOTSTRAP, JOIN, Members, ORDER, Order, Role, Roster, STATUS, Status, VERSION};
 
 /// Bytes of an answer to a question: a status with seven members.
 const ROOM: usize = 4096;
@@ -37,6 +37,8 @@ impl<T: Open> Driver<T> {
             }
         });
         rpc.on_session(|replica, event, cx| replica.on_session(event, cx));
+        let waker = rpc.waker();
+        rpc.app_mut().wake_with(waker);
         Ok(Self { rpc, connect })
     }
 
@@ -49,8 +51,8 @@ impl<T: Open> Driver<T> {
     /// but not beyond `limit`.
     ///
     /// # Panics
-    /// If Raft finds that the log has lost something. The process must end then, so no caller
-    /// catches it.
+    /// If Raft finds that the log has lost something, or the disk has failed. The process must end
+    /// then, so no caller catches it.
     pub fn turn(&mut self, limit: Nanos) {
         self.rpc.iterate(|replica| replica.next_wakeup().min(limit));
         let (replica, mut cx) = self.rpc.with();
@@ -61,6 +63,22 @@ impl<T: Open> Driver<T> {
                 Ok(session) => self.rpc.app_mut().on_connecting(&address, session),
                 Err(_) => self.rpc.app_mut().on_refused(&address, now),
             }
+        }
+    }
+
+    /// Hands the leadership over, if this replica leads a cluster with others, and runs until
+    /// another replica leads or the time has passed. For a clean stop: clients then need not wait
+    /// for an election time-out.
+    pub fn hand_over(&mut self, patience: Nanos) {
+        let end = self.now() + patience;
+        let leads = |replica: &Replica| replica.status().role == Role::Leader;
+        let is_alone = |it: Roster| it.iter().count() == 1;
+        let members = self.replica().status().members;
+        if members.is_none_or(is_alone) || !self.rpc.app_mut().on_order(Order::Transfer(0)) {
+            return;
+        }
+        while leads(self.replica()) && self.now() < end {
+            self.turn(end);
         }
     }
 
@@ -89,6 +107,10 @@ pub enum AskError {
     Taken,
     /// The replica is none of the members: its process has started anew.
     Stranger,
+    /// The replica's disk does not take the members.
+    Unsaved,
+    /// The replica does not lead, or the member that is to lead is none.
+    Unable,
     /// The answer is none of this protocol.
     Incompatible,
 }
@@ -123,6 +145,23 @@ impl<T: Open> Inquirer<T> {
         self.ask(address, BOOTSTRAP, &members.to_bytes())
     }
 
+    /// Gives the replica at an address an order. Its state shows later that it is carried out.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn order(&mut self, address: &str, order: &Order) -> Result<Status, AskError> {
+        self.ask(address, ORDER, &order.to_bytes())
+    }
+
+    /// Gives the replica at an address a seat in a cluster that runs already, with a roster
+    /// [for joining](Roster::for_joining).
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn join(&mut self, address: &str, roster: &Roster) -> Result<Status, AskError> {
+        self.ask(address, JOIN, &roster.to_bytes())
+    }
+
     fn ask(&mut self, address: &str, question: ReqType, bytes: &[u8]) -> Result<Status, AskError> {
         let connected = self.rpc.connect_with(address, &self.connect);
         let session = connected.map_err(AskError::Connect)?;
@@ -144,6 +183,8 @@ impl<T: Open> Inquirer<T> {
             Ok(()) => Status::decode(done.response.data()).map_err(|_| AskError::Incompatible),
             Err(RpcError::Rejected(TAKEN, _)) => Err(AskError::Taken),
             Err(RpcError::Rejected(STRANGER, _)) => Err(AskError::Stranger),
+            Err(RpcError::Rejected(UNSAVED, _)) => Err(AskError::Unsaved),
+            Err(RpcError::Rejected(UNABLE, _)) => Err(AskError::Unable),
             Err(RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _)) => {
                 Err(AskError::Incompatible)
             }
@@ -160,6 +201,8 @@ impl fmt::Display for AskError {
             Self::NoCall => f.write_str("there is no memory, or the session has ended"),
             Self::Taken => f.write_str("it belongs to another cluster"),
             Self::Stranger => f.write_str("its process has started anew, with another number"),
+            Self::Unable => f.write_str("it does not lead, or that member is none of its cluster"),
+            Self::Unsaved => f.write_str("its disk does not take the members; is it full?"),
             Self::Incompatible => f.write_str("no replica of this version answers there"),
         }
     }

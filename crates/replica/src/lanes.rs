@@ -50,7 +50,10 @@ impl Lane {
     fn fail(&mut self, now: Nanos, pauses: Pauses) {
         let factor = 1 << self.failures.min(16);
         self.failures += 1;
-        self.state = State::Down(now + pauses.least.times(factor).min(pauses.most));
+        self.state = match self.address.is_empty() {
+            true => State::Down(Nanos::MAX),
+            false => State::Down(now + pauses.least.times(factor).min(pauses.most)),
+        };
     }
 }
 
@@ -65,6 +68,35 @@ impl Lanes {
         Self {
             lanes: addresses.into_iter().map(lane).collect(),
             pauses,
+        }
+    }
+
+    /// Adds a lane that leads nowhere yet.
+    pub(crate) fn add(&mut self) {
+        self.lanes.push(Lane {
+            address: String::new(),
+            state: State::Down(Nanos::MAX),
+            failures: 0,
+        });
+    }
+
+    /// Lets a lane lead to an address, or nowhere. Its session stays until it ends.
+    pub(crate) fn lead(&mut self, lane: usize, address: Option<&str>) {
+        let lane = &mut self.lanes[lane];
+        match address {
+            Some(address) if lane.address == address => {}
+            Some(address) => {
+                address.clone_into(&mut lane.address);
+                if lane.session().is_none() {
+                    lane.state = State::Down(Nanos::ZERO);
+                }
+            }
+            None => {
+                lane.address.clear();
+                if lane.session().is_none() {
+                    lane.state = State::Down(Nanos::MAX);
+                }
+            }
         }
     }
 

@@ -4,14 +4,16 @@
 //! A server has a [`Replica`] as the state of its endpoint; [`serve`] registers its handlers. A
 //! bootstrap gives three, five or seven replicas their seats in one cluster. A [`Client`] finds the
 //! leader, and every write carries the client's name and a number, so that it is applied once.
-//! Reads are linearizable and write no log entry. The log is in memory: a write is kept while a
-//! majority of the processes lives.
+//! Reads are linearizable and write no log entry. The log is in memory, where a write is kept while
+//! a majority of the processes lives, or also on a disk (feature `disk`), where an answered write
+//! survives the end of all of them.
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `wire.rs` | the bytes of requests, answers, and messages between replicas |
 //! | `machine.rs` | the items, and the records by which a repeated write is recognised |
 //! | `log.rs` | entries and promises |
+//! | `disk.rs` | work for a disk, and the disk itself (feature `disk`) |
 //! | `node.rs` | Raft, its log and its items, without input and output |
 //! | `replica.rs` | a node's seat in a cluster, and its sessions with the others |
 //! | `service.rs` | handlers of an endpoint |
@@ -20,13 +22,15 @@
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
 //! | `driver.rs` | a replica over an endpoint of a nexus (feature `nexus`) |
 //!
-//! Nothing here but the last two knows a transport or a clock, so the simulator runs all of it.
+//! Nothing here but the last two knows a transport or a clock, so the simulator runs all of it,
+//! with the disk's engine on a simulated disk.
 
 #![forbid(unsafe_code)]
 
 mod client;
 #[cfg(feature = "nexus")]
 mod connection;
+mod disk;
 #[cfg(feature = "nexus")]
 mod driver;
 mod lanes;
@@ -41,6 +45,9 @@ mod wire;
 pub use client::{Change, Client, ClientOptions, End, Error, Token};
 #[cfg(feature = "nexus")]
 pub use connection::Connection;
+#[cfg(feature = "disk")]
+pub use disk::{Backup, DiskError, Full, Limits, Loss, Opened, Store, open};
+pub use disk::{Disk, Items, Remains, Saved, Work, Write};
 #[cfg(feature = "nexus")]
 pub use driver::{AskError, Driver, Inquirer};
 pub use log::Log;
@@ -49,10 +56,10 @@ pub use node::{Image, Node, Output};
 pub use options::Mutant;
 pub use options::Options;
 pub use replica::{Replica, SeatError};
-pub use service::{Host, STRANGER, TAKEN, serve};
+pub use service::{Host, STRANGER, TAKEN, UNABLE, UNSAVED, serve};
 
 pub use wire::{
-    Answer, BOOTSTRAP, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, Member, Members,
-    MembersError, Name, OPERATE, Operation, PARCEL, PIECE, Parcel, Piece, Request, Role, STATUS,
-    Status, VERSION, WINDOW,
+    Answer, BOOTSTRAP, JOIN, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, Member,
+    Members, MembersError, Name, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Part,
+    Piece, Request, Role, Roster, STATUS, Status, VERSION, WINDOW,
 };

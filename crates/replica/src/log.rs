@@ -1,9 +1,10 @@
 //! The log of a replica and its promises: entries, term, vote, members.
 //!
-//! Invariant: entries have consecutive indices after `base`. The log is in memory; a write is done
-//! when its method returns. Entries before `base` were dropped; a follower that lacks them gets a
-//! snapshot, which the node makes when Raft asks for the first time. Called by `node`, and through
-//! [`Storage`] by Raft.
+//! Invariant: entries have consecutive indices after `base`, and `bytes` is their size. The log is
+//! in memory; a write is done when its method returns. With a disk, this is the part of the disk's
+//! log that Raft reads, and the last entries may not be on the disk yet (`node/journal.rs`).
+//! Entries before `base` were dropped; a follower that lacks them gets a snapshot, which the node
+//! makes when Raft asks for the first time. Called by `node`, and through [`Storage`] by Raft.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -11,13 +12,15 @@ use std::collections::VecDeque;
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
-use crate::wire::Members;
+use crate::disk::Remains;
+use crate::wire::change::bytes_of;
+use crate::wire::{Member, Roster};
 
 /// Bytes that an entry counts in addition to its data when entries are put into a message.
 const ENTRY: u64 = 32;
 
 /// Index and term of the entry before the first.
-type Place = (u64, u64);
+pub(crate) type Place = (u64, u64);
 
 /// Every log begins after this place, at which the members are agreed upon.
 const FIRST_BASE: Place = (1, 1);
@@ -26,9 +29,11 @@ const FIRST_BASE: Place = (1, 1);
 #[derive(Clone, Debug)]
 pub struct Log {
     promises: HardState,
-    members: ConfState,
+    /// The members after the last entry that was applied.
+    roster: Roster,
     base: Place,
     entries: VecDeque<Entry>,
+    bytes: u64,
     /// The snapshot for followers; `None` until Raft has asked for one.
     snapshot: Option<Snapshot>,
     /// Raft has asked for a snapshot that this log does not have.
@@ -36,22 +41,34 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log of a new cluster.
+    /// The log of a new cluster, or of a process that joins one and gets all of it.
     #[must_use]
-    pub fn new(members: &Members) -> Self {
-        let (index, term) = FIRST_BASE;
+    pub fn new(roster: Roster) -> Self {
+        let base = first_base(&roster);
+        let (index, term) = base;
         Self {
             promises: HardState {
                 term,
                 commit: index,
                 ..HardState::default()
             },
-            members: ConfState {
-                voters: members.iter().map(|member| member.id).collect(),
-                ..ConfState::default()
-            },
-            base: FIRST_BASE,
+            roster,
+            base,
             entries: VecDeque::new(),
+            bytes: 0,
+            snapshot: None,
+            is_asked: Cell::new(false),
+        }
+    }
+
+    /// The log that a disk has kept.
+    pub(crate) fn resume(roster: Roster, remains: Remains) -> Self {
+        Self {
+            promises: remains.promises,
+            roster,
+            base: remains.base,
+            bytes: remains.entries.iter().map(size_of).sum(),
+            entries: remains.entries.into(),
             snapshot: None,
             is_asked: Cell::new(false),
         }
@@ -73,13 +90,18 @@ impl Log {
     #[must_use]
     pub fn at(&self, index: u64) -> Option<(u64, &[u8])> {
         let entry = self.entries.get(self.place(index)?)?;
-        Some((entry.term, &entry.data))
+        Some((entry.term, bytes_of(entry)))
     }
 
     /// The last index that the replica knew to be committed.
     #[must_use]
     pub fn committed(&self) -> u64 {
         self.promises.commit
+    }
+
+    /// Term, vote and committed index.
+    pub(crate) const fn promises(&self) -> &HardState {
+        &self.promises
     }
 
     fn place(&self, index: u64) -> Option<usize> {
@@ -95,7 +117,9 @@ impl Log {
         let place = self.place(first.index);
         let place = place.expect("no entry before the base is written again");
         assert!(place <= self.entries.len(), "a log has no gap");
+        let replaced: u64 = self.entries.range(place..).map(size_of).sum();
         self.entries.truncate(place);
+        self.bytes = self.bytes - replaced + entries.iter().map(size_of).sum::<u64>();
         self.entries.extend(entries);
     }
 
@@ -115,12 +139,40 @@ impl Log {
         let (Some(place), Ok(term)) = (self.place(index), self.term(index)) else {
             return;
         };
-        self.entries.drain(..=place);
+        let dropped: u64 = self.entries.drain(..=place).map(|it| size_of(&it)).sum();
+        self.bytes -= dropped;
         self.base = (index, term);
         let is_old = |it: &Snapshot| it.get_metadata().index < index;
         if self.snapshot.as_ref().is_some_and(is_old) {
             self.snapshot = None;
         }
+    }
+
+    /// Whether the log has more than this many applied entries, or more than this many bytes.
+    pub(crate) fn exceeds(&self, applied: u64, entries: u64, bytes: u64) -> bool {
+        applied.saturating_sub(self.base.0) > entries || self.bytes > bytes
+    }
+
+    /// The index up to which entries are to be dropped, so that no more of the applied ones are
+    /// left than this many, and no more bytes than these; not beyond `most`.
+    pub(crate) fn surplus(&self, applied: u64, entries: u64, bytes: u64, most: u64) -> u64 {
+        let (mut end, mut left) = (self.base.0, self.bytes);
+        let most = most.min(applied);
+        for entry in &self.entries {
+            let is_surplus = applied - end > entries || left > bytes;
+            if entry.index > most || !is_surplus {
+                break;
+            }
+            left -= size_of(entry);
+            end = entry.index;
+        }
+        end
+    }
+
+    /// The index of the snapshot for followers, if there is one.
+    pub(crate) fn offered(&self) -> Option<u64> {
+        let snapshot = self.snapshot.as_ref()?;
+        Some(snapshot.get_metadata().index)
     }
 
     /// Whether Raft has asked for a snapshot since the last call, and got none.
@@ -131,14 +183,28 @@ impl Log {
     /// Keeps the image of the items at an index, for Raft.
     pub(crate) fn offer(&mut self, index: u64, image: Vec<u8>) {
         if let Ok(term) = self.term(index) {
-            self.snapshot = Some(self.snapshot_of(index, term, image));
+            self.snapshot = Some(Self::snapshot_of(&self.roster, index, term, image));
         }
     }
 
-    /// A snapshot of this cluster.
-    pub(crate) fn snapshot_of(&self, index: u64, term: u64, image: Vec<u8>) -> Snapshot {
+    /// The members.
+    pub(crate) const fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Takes the members after a change. A snapshot of those before it would not do for a new one.
+    pub(crate) fn on_change(&mut self, joined: Option<Member>, conf: &ConfState) {
+        if let Some(member) = joined {
+            self.roster.add(member);
+        }
+        self.roster.on_change(conf);
+        self.snapshot = None;
+    }
+
+    /// A snapshot of a cluster with these members.
+    pub(crate) fn snapshot_of(roster: &Roster, index: u64, term: u64, image: Vec<u8>) -> Snapshot {
         let metadata = SnapshotMetadata {
-            conf_state: Some(self.members.clone()).into(),
+            conf_state: Some(roster.conf()).into(),
             index,
             term,
             ..SnapshotMetadata::default()
@@ -151,10 +217,12 @@ impl Log {
     }
 
     /// Begins anew after a snapshot of the leader.
-    pub(crate) fn restore(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn restore(&mut self, snapshot: &Snapshot, roster: Roster) {
+        self.roster = roster;
         let metadata = snapshot.get_metadata();
         self.base = (metadata.index, metadata.term);
         self.entries.clear();
+        self.bytes = 0;
         self.promises.commit = self.promises.commit.max(metadata.index);
         self.snapshot = None;
     }
@@ -165,13 +233,14 @@ impl Log {
         let left = self.entries.len().saturating_sub(entries);
         let least = self.place(applied).map_or(0, |place| place + 1);
         self.entries.truncate(left.max(least));
+        self.bytes = self.entries.iter().map(size_of).sum();
         self.promises.commit = self.promises.commit.min(self.last());
     }
 }
 
 impl Storage for Log {
     fn initial_state(&self) -> raft::Result<RaftState> {
-        Ok(RaftState::new(self.promises.clone(), self.members.clone()))
+        Ok(RaftState::new(self.promises.clone(), self.roster.conf()))
     }
 
     fn entries(
@@ -191,7 +260,7 @@ impl Storage for Log {
         let mut size = 0;
         let fits = |entry: &&Entry| {
             let is_first = size == 0;
-            size += ENTRY + entry.data.len() as u64;
+            size += size_of(entry);
             is_first || size <= most
         };
         Ok(self
@@ -232,6 +301,20 @@ impl Storage for Log {
             }
         }
     }
+}
+
+/// The place before the first entry. A process that joins does not know what stands at that of the
+/// cluster, so it begins before it, and gets a snapshot.
+pub(crate) fn first_base(roster: &Roster) -> Place {
+    match roster.has_voters() {
+        true => FIRST_BASE,
+        false => (0, 0),
+    }
+}
+
+/// The bytes that an entry counts.
+fn size_of(entry: &Entry) -> u64 {
+    ENTRY + entry.data.len() as u64
 }
 
 #[cfg(test)]

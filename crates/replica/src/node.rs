@@ -6,8 +6,12 @@
 //! Writes are answered when they are applied. Gets are answered from the items once a majority has
 //! confirmed that this node still leads (ReadIndex, Raft dissertation §6.4), without a log entry.
 //!
-//! Applied entries leave the log when it has more than twice `kept_entries` of them. The image of
-//! the items is made when a follower lacks dropped entries, and not before.
+//! Applied entries leave the log in time (`tend.rs`). The image of the items is made when a
+//! follower lacks dropped entries, and not before; with a disk, also when the disk's log is to be
+//! shortened.
+//!
+//! With a disk, a run hands out the entries and promises to save, and goes on. What must not be
+//! said before they are saved waits (`journal.rs`).
 //!
 //! Election time-outs come from the caller's generator: Raft draws its own from the system, which a
 //! seed could not repeat, and `run` replaces each (`Pace`).
@@ -19,19 +23,27 @@
 
 mod guard;
 mod image;
+pub(crate) mod items;
+mod journal;
+mod members;
 mod pace;
+mod persist;
+mod tend;
 mod waiting;
 
 use dunlin_core::Rng;
-use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
-use raft::{Config, ProgressState, RawNode, Ready, SnapshotStatus, StateRole};
+use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
+use raft::{Config, RawNode, Ready, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
 
+use crate::disk::Work;
 use crate::log::Log;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::{Answer, Role};
 pub use image::Image;
+use journal::Journal;
+use members::Orders;
 use pace::Pace;
 use waiting::Waiting;
 
@@ -41,6 +53,11 @@ pub struct Node<A> {
     machine: Machine,
     waiting: Waiting<A>,
     pace: Pace,
+    /// `None`: the log is in memory alone.
+    journal: Option<Journal>,
+    /// The log is to be as short as it can be.
+    is_to_shorten: bool,
+    orders: Orders,
     restores: u64,
     contradictions: u64,
     options: Options,
@@ -57,6 +74,9 @@ pub struct Output<A> {
     /// Gets that have ended, each with its key. Their answers are the items of [`Node::item`]
     /// before the next run, so no value is copied before its answer is written.
     pub gets: Vec<(A, Vec<u8>)>,
+    /// Work for the disk, in order. Nothing in the other fields has to wait for it. Empty if the
+    /// log is in memory.
+    pub work: Vec<Work>,
 }
 
 impl<A> Default for Output<A> {
@@ -65,6 +85,7 @@ impl<A> Default for Output<A> {
             messages: Vec::new(),
             answers: Vec::new(),
             gets: Vec::new(),
+            work: Vec::new(),
         }
     }
 }
@@ -97,6 +118,9 @@ impl<A> Node<A> {
             machine,
             waiting: Waiting::new(options.operations),
             pace: Pace::default(),
+            journal: None,
+            is_to_shorten: false,
+            orders: Orders::default(),
             restores: 0,
             contradictions: 0,
             options,
@@ -119,7 +143,9 @@ impl<A> Node<A> {
             self.raft.raft.leader_id = 0;
         }
         let raft = &self.raft.raft;
-        if raft.prs().get(message.from).is_none() || guard::is_early(raft, &message) {
+        let is_member = raft.prs().get(message.from).is_some();
+        // A node that lacks entries may not know the members that have joined since.
+        if !(is_member || guard::may_be_new(&message)) || guard::is_early(raft, &message) {
             return;
         }
         if guard::contradicts(raft, &message) {
@@ -148,10 +174,13 @@ impl<A> Node<A> {
     /// items at its index is dropped.
     pub fn on_snapshot(&mut self, from: u64, term: u64, place: (u64, u64), image: Vec<u8>) {
         let (index, index_term) = place;
-        if !Machine::is_image(&image, index) {
+        let Ok((roster, items)) = items::split(&image) else {
+            return;
+        };
+        if !Machine::is_image(items, index) {
             return;
         }
-        let snapshot = self.raft.store().snapshot_of(index, index_term, image);
+        let snapshot = Log::snapshot_of(&roster, index, index_term, image);
         self.on_message(Message {
             msg_type: MessageType::MsgSnapshot,
             from,
@@ -170,7 +199,10 @@ impl<A> Node<A> {
 
     /// Takes a write, as the bytes of its request; the next run proposes it.
     pub fn on_write(&mut self, request: Vec<u8>, asker: A) {
-        self.waiting.on_write(request, asker);
+        match self.is_full() {
+            true => self.waiting.on_full(asker),
+            false => self.waiting.on_write(request, asker),
+        }
     }
 
     /// Takes a get.
@@ -182,6 +214,7 @@ impl<A> Node<A> {
     pub fn run(&mut self, rng: &mut Rng, out: &mut Output<A>) {
         self.on_change(rng, out);
         self.propose();
+        self.change_members();
         loop {
             self.ask();
             self.on_change(rng, out);
@@ -191,9 +224,30 @@ impl<A> Node<A> {
             let ready = self.raft.ready();
             self.take(ready, out);
         }
+        if let Some(journal) = &mut self.journal {
+            journal.take_free(&mut out.messages);
+        }
         self.waiting.answer_gets(self.machine.applied(), out);
         self.waiting.refuse(out);
-        self.tend_log();
+        self.tend_log(out);
+    }
+
+    /// Makes another node the leader: this one, or if it is 0, one that answers and has as much of
+    /// the log as any other. Writes are refused as busy until it leads, or for an election
+    /// time-out.
+    pub fn hand_over(&mut self, to: u64) {
+        let own = self.raft.raft.id;
+        let others = self.raft.raft.prs().iter().filter(|it| *it.0 != own);
+        let answering = others.filter(|(_, other)| other.recent_active);
+        let newest = answering.max_by_key(|(_, other)| other.matched);
+        let to = if to == 0 {
+            newest.map(|it| *it.0)
+        } else {
+            Some(to)
+        };
+        if let Some(to) = to {
+            self.raft.transfer_leader(to);
+        }
     }
 
     /// Whether this node leads.
@@ -324,10 +378,8 @@ impl<A> Node<A> {
         }
     }
 
-    /// Does the work that Raft asks for, in the order that Raft needs: entries and promises are
-    /// written before the messages leave that speak of them.
+    /// Does the work that Raft asks for.
     fn take(&mut self, mut ready: Ready, out: &mut Output<A>) {
-        out.messages.append(&mut ready.take_messages());
         for state in ready.take_read_states() {
             self.waiting.on_confirmed(&state.request_ctx, state.index);
         }
@@ -335,27 +387,22 @@ impl<A> Node<A> {
             self.restore(ready.snapshot());
         }
         self.apply(&ready.take_committed_entries(), out);
-        let entries = ready.take_entries();
-        #[cfg(feature = "mutants")]
-        self.answer_early(&entries, out);
-        let log = self.raft.mut_store();
-        log.append(entries);
-        if let Some(promises) = ready.hs() {
-            log.promise(promises.clone());
+        match self.journal.is_some() {
+            true => self.save(ready, out),
+            false => self.keep(ready, out),
         }
-        out.messages.append(&mut ready.take_persisted_messages());
-        let mut light = self.raft.advance(ready);
-        if let Some(index) = light.commit_index() {
-            self.raft.mut_store().commit(index);
-        }
-        out.messages.append(&mut light.take_messages());
-        self.apply(&light.take_committed_entries(), out);
-        self.raft.advance_apply();
+        self.note_applied();
     }
 
     fn apply(&mut self, entries: &[Entry], out: &mut Output<A>) {
         for entry in entries {
-            let answer = self.machine.apply(entry.index, &entry.data);
+            let is_change = entry.entry_type == EntryType::EntryConfChangeV2;
+            if is_change {
+                self.apply_change(entry);
+            }
+            // The items have nothing of a change of the members but its index.
+            let bytes = if is_change { &[][..] } else { &entry.data };
+            let answer = self.machine.apply(entry.index, bytes);
             let answer = answer.unwrap_or_else(|_| {
                 panic!("entry {} is of another version of dunlin", entry.index)
             });
@@ -365,53 +412,14 @@ impl<A> Node<A> {
 
     /// Begins anew after a snapshot of the leader.
     fn restore(&mut self, snapshot: &Snapshot) {
-        let restored = self.machine.restore(&snapshot.data);
+        let (roster, items) = items::split(&snapshot.data).expect("it is checked when it comes");
+        let restored = self.machine.restore(items);
         assert!(
             restored.is_ok() && self.machine.applied() == snapshot.get_metadata().index,
             "a snapshot is checked when it comes"
         );
-        self.raft.mut_store().restore(snapshot);
+        self.raft.mut_store().restore(snapshot, roster);
         self.restores += 1;
-    }
-
-    /// Makes the snapshot for which Raft has asked, and drops entries that no follower needs soon.
-    fn tend_log(&mut self) {
-        let applied = self.machine.applied();
-        if self.log().take_question() {
-            let image = self.machine.to_image();
-            self.raft.mut_store().offer(applied, image);
-        }
-        let (kept, length) = (self.options.kept_entries, applied - self.log().base());
-        let most = match self.is_sending_snapshot() {
-            // Its receiver could not go on from it if the entries after it were dropped.
-            true => kept.saturating_mul(16),
-            false => kept.saturating_mul(2),
-        };
-        if length > most {
-            self.raft.mut_store().compact(applied - kept);
-        }
-    }
-
-    fn is_sending_snapshot(&self) -> bool {
-        let mut others = self.raft.raft.prs().iter();
-        self.leads() && others.any(|(_, other)| other.state == ProgressState::Snapshot)
-    }
-
-    /// Answers puts that are in this log alone, for a planted bug.
-    #[cfg(feature = "mutants")]
-    fn answer_early(&mut self, entries: &[Entry], out: &mut Output<A>) {
-        use crate::wire::{Operation, Request};
-        if !self.leads() || !self.options.shows(crate::options::Mutant::EarlyAnswer) {
-            return;
-        }
-        for entry in entries {
-            if let Ok(request) = Request::decode(&entry.data)
-                && matches!(request.operation, Operation::Put(_))
-            {
-                let answer = Answer::Written(entry.index);
-                self.waiting.on_applied(entry.index, answer, out);
-            }
-        }
     }
 }
 

@@ -17,8 +17,12 @@ pub struct Options {
     /// Most operations of clients that are under way at a leader; it refuses others as busy.
     pub operations: usize,
     /// Entries that the log keeps after they were applied, for followers that lag. One that lacks
-    /// earlier entries gets a snapshot.
+    /// earlier entries gets a snapshot. While a follower catches up, the log keeps up to sixteen
+    /// times as many, otherwise up to twice as many.
     pub kept_entries: u64,
+    /// Bytes of entries that the log keeps, within the same bounds. Whichever limit is reached
+    /// first counts.
+    pub kept_bytes: u64,
     /// Bytes of a part of a snapshot. One part at a time is under way to a follower.
     pub piece_bytes: usize,
     /// The pause after a session with another replica could not be made; it doubles with each
@@ -45,6 +49,8 @@ pub enum Mutant {
     TwoVotes,
     /// A snapshot has no records of clients.
     ForgottenClients,
+    /// While members change, the majority of the new voters decides alone.
+    HalfOfJoint,
 }
 
 impl Options {
@@ -56,6 +62,7 @@ impl Options {
         appends: 8,
         operations: 4096,
         kept_entries: 100_000,
+        kept_bytes: 64 << 20,
         piece_bytes: 256 << 10,
         least_pause: Nanos::from_millis(1),
         most_pause: Nanos::from_millis(200),

@@ -1,19 +1,24 @@
 //! A replica: a number, and after a bootstrap a seat in a cluster.
 //!
-//! A process draws its number when it starts. A log in memory ends with its process, so one that
-//! starts again has another number and no seat: it can break no promise of its predecessor.
+//! A process without a disk draws its number when it starts. A log in memory ends with its process,
+//! so one that starts again has another number and no seat: it can break no promise of its
+//! predecessor. A replica with a disk keeps its number, and goes on with the log that is there.
 //! Handlers only note what comes in; [`Replica::run`], which the owner of the endpoint calls after
 //! each iteration, lets the node work on it. A panic of Raft so reaches the owner's thread. Called
 //! by `service` and by the owner.
 
+mod peers;
 mod seat;
 mod transfer;
 
+use std::task::Waker;
+
 use dunlin_core::{Cx, Done, Nanos, Session, SessionEvent, Ticket};
 
+use crate::disk::Disk;
 use crate::node::{Image, Node};
 use crate::options::Options;
-use crate::wire::{Answer, Members, Parcel, Piece, Request, Status};
+use crate::wire::{Answer, Members, Order, Parcel, Piece, Request, Roster, Status};
 use seat::Seat;
 
 /// A replica, for the state of an endpoint.
@@ -22,6 +27,8 @@ pub struct Replica {
     id: u64,
     options: Options,
     seat: Option<Box<Seat>>,
+    /// The disk of a replica without a seat, if it has one.
+    disk: Option<Box<dyn Disk>>,
 }
 
 /// The reason why a replica takes no seat in a cluster.
@@ -31,6 +38,8 @@ pub enum SeatError {
     Taken,
     /// It is none of the members: its process has another number.
     Stranger,
+    /// Its disk does not take the members.
+    Unsaved,
 }
 
 impl Replica {
@@ -48,20 +57,44 @@ impl Replica {
             id,
             options,
             seat: None,
+            disk: None,
         }
+    }
+
+    /// A replica with a disk. It goes on with the seat that its disk has kept, if there is one.
+    ///
+    /// # Panics
+    /// As [`Self::new`] and [`Self::resume`].
+    #[must_use]
+    pub fn with_disk(
+        id: u64,
+        seat: Option<(Roster, Image)>,
+        disk: Box<dyn Disk>,
+        options: Options,
+    ) -> Self {
+        let mut replica = Self::new(id, options);
+        match seat {
+            Some((roster, image)) => replica.sit(roster, image, Some(disk)),
+            None => replica.disk = Some(disk),
+        }
+        replica
     }
 
     /// A replica that goes on with the log and items of its seat.
     ///
     /// # Panics
-    /// If the members do not have the number, or the options have a [fault](Options::fault).
+    /// If the roster does not have the number, or the options have a [fault](Options::fault).
     #[must_use]
-    pub fn resume(id: u64, members: Members, image: Image, options: Options) -> Self {
-        assert!(members.get(id).is_some(), "the replica is a member");
+    pub fn resume(id: u64, roster: Roster, image: Image, options: Options) -> Self {
         let mut replica = Self::new(id, options);
-        let seat = Seat::new(id, members, image, &options);
-        replica.seat = Some(Box::new(seat));
+        replica.sit(roster, image, None);
         replica
+    }
+
+    fn sit(&mut self, roster: Roster, image: Image, disk: Option<Box<dyn Disk>>) {
+        assert!(roster.get(self.id).is_some(), "the replica is a member");
+        let seat = Seat::new(self.id, roster, image, disk, &self.options);
+        self.seat = Some(Box::new(seat));
     }
 
     /// Its number.
@@ -70,22 +103,41 @@ impl Replica {
         self.id
     }
 
-    /// Takes a seat. If the replica has it already, among the same members, nothing happens.
+    /// Takes a seat. If the replica has it already, among the same members, nothing happens. A disk
+    /// has the members when the call returns.
     ///
     /// # Errors
     /// [`SeatError`].
     pub fn on_bootstrap(&mut self, members: Members) -> Result<(), SeatError> {
+        self.on_seat(Roster::first(&members))
+    }
+
+    /// Takes a seat in a cluster that runs already, in which the leader gives it a part.
+    ///
+    /// # Errors
+    /// [`SeatError`]; [`SeatError::Stranger`] also for a roster of a new cluster.
+    pub fn on_join(&mut self, roster: Roster) -> Result<(), SeatError> {
+        match roster.has_voters() {
+            true => Err(SeatError::Stranger),
+            false => self.on_seat(roster),
+        }
+    }
+
+    fn on_seat(&mut self, roster: Roster) -> Result<(), SeatError> {
         match &self.seat {
-            Some(seat) if *seat.members() == members => return Ok(()),
+            Some(seat) if *seat.first_roster() == roster => return Ok(()),
             Some(_) => return Err(SeatError::Taken),
             None => {}
         }
-        if members.get(self.id).is_none() {
+        if roster.get(self.id).is_none() {
             return Err(SeatError::Stranger);
         }
-        let image = Image::first(&members);
-        let seat = Seat::new(self.id, members, image, &self.options);
-        self.seat = Some(Box::new(seat));
+        if let Some(disk) = &mut self.disk {
+            let saved = disk.take_seat(&roster);
+            saved.map_err(|_| SeatError::Unsaved)?;
+        }
+        let disk = self.disk.take();
+        self.sit(roster.clone(), Image::of(roster), disk);
         Ok(())
     }
 
@@ -113,6 +165,12 @@ impl Replica {
             }
             None => Some(Answer::Moved(Vec::new())),
         }
+    }
+
+    /// Takes an order, which the next run carries out. False: it cannot be carried out.
+    pub fn on_order(&mut self, order: Order) -> bool {
+        let seat = self.seat.as_mut();
+        seat.is_some_and(|seat| seat.on_order(order, self.id))
     }
 
     /// Takes messages of another replica. False: they are not for this one, or of a stranger.
@@ -168,11 +226,21 @@ impl Replica {
         }
     }
 
+    /// Takes the waker of the thread that calls [`Self::run`]: a disk wakes it when it has news.
+    pub fn wake_with(&mut self, waker: Waker) {
+        match (&mut self.seat, &mut self.disk) {
+            (Some(seat), _) => seat.wake_with(waker),
+            (None, Some(disk)) => disk.wake_with(waker),
+            (None, None) => {}
+        }
+    }
+
     /// Works on all that has come in since the last run, and on the time. The owner calls it after
     /// each iteration of the endpoint. Messages and answers leave with the next iteration.
     ///
     /// # Panics
-    /// If the log has lost something that the cluster relies on. The process must end then.
+    /// If the log has lost something that the cluster relies on, or the disk has failed. The
+    /// process must end then.
     #[inline]
     pub fn run(&mut self, cx: &mut Cx<'_>) {
         if let Some(seat) = self.seat.as_mut().filter(|seat| seat.is_due(cx.now())) {
@@ -194,6 +262,7 @@ impl std::fmt::Display for SeatError {
         f.write_str(match self {
             Self::Taken => "the replica belongs to another cluster",
             Self::Stranger => "the replica is none of the members",
+            Self::Unsaved => "the disk of the replica does not take the members",
         })
     }
 }

@@ -8,7 +8,8 @@ use dunlin_wire::ErrorCode;
 
 use crate::replica::{Replica, SeatError};
 use crate::wire::{
-    BOOTSTRAP, Members, OPERATE, PARCEL, PIECE, Parcel, Piece, Request, STATUS, VERSION,
+    BOOTSTRAP, JOIN, Members, OPERATE, ORDER, Order, PARCEL, PIECE, Parcel, Piece, Request, Roster,
+    STATUS, VERSION,
 };
 
 /// The code of a bootstrap to a replica of another cluster.
@@ -16,6 +17,12 @@ pub const TAKEN: ErrorCode = ErrorCode::application(1);
 /// The code of a bootstrap, or of messages, to a replica that is not the one of that number; and of
 /// a part of a snapshot that is not the next one.
 pub const STRANGER: ErrorCode = ErrorCode::application(2);
+/// The code of a bootstrap that the replica's disk does not take.
+pub const UNSAVED: ErrorCode = ErrorCode::application(3);
+
+/// The code of an order that the replica cannot carry out: it does not lead, or the member that is
+/// to lead is none.
+pub const UNABLE: ErrorCode = ErrorCode::application(4);
 
 /// The state of an endpoint that serves a replica.
 pub trait Host {
@@ -44,6 +51,8 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
     endpoint.register(OPERATE, on_operate::<App>);
     endpoint.register(STATUS, on_status::<App>);
     endpoint.register(BOOTSTRAP, on_bootstrap::<App>);
+    endpoint.register(JOIN, on_join::<App>);
+    endpoint.register(ORDER, on_order::<App>);
     endpoint.register(PARCEL, on_parcel::<App>);
     endpoint.register(PIECE, on_piece::<App>);
 }
@@ -70,10 +79,39 @@ fn on_bootstrap<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_
     let Ok(members) = Members::decode(incoming.data()) else {
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };
-    match app.replica().on_bootstrap(members) {
+    let seated = app.replica().on_bootstrap(members);
+    answer_seat(app, seated, incoming, cx);
+}
+
+fn on_join<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+    let Ok(roster) = Roster::decode(incoming.data()) else {
+        return incoming.refuse(cx, ErrorCode::UNDECODABLE);
+    };
+    let seated = app.replica().on_join(roster);
+    answer_seat(app, seated, incoming, cx);
+}
+
+fn answer_seat<App: Host>(
+    app: &mut App,
+    seated: Result<(), SeatError>,
+    incoming: Incoming<'_>,
+    cx: &mut Cx<'_>,
+) {
+    match seated {
         Ok(()) => incoming.reply_bytes(cx, &app.replica().status().to_bytes()),
         Err(SeatError::Taken) => incoming.reject(cx, TAKEN),
         Err(SeatError::Stranger) => incoming.reject(cx, STRANGER),
+        Err(SeatError::Unsaved) => incoming.reject(cx, UNSAVED),
+    }
+}
+
+fn on_order<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) {
+    let Ok(order) = Order::decode(incoming.data()) else {
+        return incoming.refuse(cx, ErrorCode::UNDECODABLE);
+    };
+    match app.replica().on_order(order) {
+        true => incoming.reply_bytes(cx, &app.replica().status().to_bytes()),
+        false => incoming.reject(cx, UNABLE),
     }
 }
 

@@ -6,25 +6,31 @@
 //! `service`, `client`, `node` and `machine`.
 
 mod answer;
+pub(crate) mod change;
 pub(crate) mod cursor;
 mod format;
 mod members;
+mod order;
 mod parcel;
 mod piece;
 mod request;
+mod roster;
 mod status;
 
 pub use answer::Answer;
 #[cfg(test)]
 pub(crate) use format::MAX_INDEX;
 pub use format::{
-    BOOTSTRAP, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, OPERATE, PARCEL, PIECE,
-    STATUS, VERSION, WINDOW,
+    BOOTSTRAP, JOIN, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, OPERATE, ORDER,
+    PARCEL, PIECE, STATUS, VERSION, WINDOW,
 };
 pub use members::{Member, Members, MembersError};
+pub use order::Order;
 pub use parcel::Parcel;
 pub use piece::Piece;
 pub use request::{Name, Operation, Request};
+pub(crate) use roster::MAX_SEATS;
+pub use roster::{Part, Roster};
 pub use status::{Role, Status};
 
 #[cfg(test)]

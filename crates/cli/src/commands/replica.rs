@@ -2,8 +2,10 @@
 //! `bootstrap` makes a cluster of replicas; each other command asks one replica for its state, or
 //! performs one operation on a cluster.
 
+mod backup;
 mod client;
 mod cluster;
+mod members;
 mod serve;
 
 const EXAMPLES: &str = "\
@@ -17,8 +19,9 @@ Examples, in four terminals:
   dunlin replica get name --cluster 127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103
   dunlin replica status 127.0.0.1:7101 127.0.0.1:7102 127.0.0.1:7103
 
-The log is in memory. A write is kept while a majority of the processes lives; a process that starts
-again is another replica, and the cluster goes on without it.";
+The log is in memory: a write is kept while a majority of the processes lives; a process that starts
+again is another replica, and the cluster goes on without it. With `serve --disk DIR`, an answered
+write survives the end of all processes, and each goes on as the same replica.";
 
 /// The arguments of `dunlin replica`.
 #[derive(Debug, clap::Args)]
@@ -36,6 +39,18 @@ enum Command {
     Bootstrap(cluster::Args),
     /// Shows the state of replicas
     Status(cluster::Args),
+    /// Makes another replica the leader
+    TransferLeader(members::TransferArgs),
+    /// Lets a replica without a cluster join one
+    Join(members::ChangeArgs),
+    /// Lets a member leave its cluster
+    Leave(members::ChangeArgs),
+    /// Has replicas drop the part of their logs that their items contain
+    Snapshot(cluster::Args),
+    /// Writes the items of a stopped replica into a file
+    Backup(backup::BackupArgs),
+    /// Makes the directory of a replica of a new cluster from a backup
+    Restore(backup::RestoreArgs),
     #[command(flatten)]
     Client(client::Command),
 }
@@ -49,6 +64,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Command::Serve(args) => serve::run(args),
         Command::Bootstrap(args) => cluster::bootstrap(args),
         Command::Status(args) => cluster::status(args),
+        Command::TransferLeader(args) => members::transfer(args),
+        Command::Join(args) => members::join(args),
+        Command::Leave(args) => members::leave(args),
+        Command::Snapshot(args) => cluster::snapshot(args),
+        Command::Backup(args) => backup::backup(args),
+        Command::Restore(args) => backup::restore(args),
         Command::Client(command) => client::run(command),
     }
 }

@@ -68,6 +68,8 @@ pub enum Error {
     Unknown,
     /// None of the replicas speaks this version of the protocol.
     Incompatible,
+    /// The disk of the leader is full. Writes go on when it has room.
+    Full,
 }
 
 impl std::fmt::Display for Error {
@@ -78,6 +80,7 @@ impl std::fmt::Display for Error {
             Self::Unavailable => "no leader has answered; nothing has changed",
             Self::Unknown => "no leader has answered; the change may be made, or not",
             Self::Incompatible => "no replica speaks this version of the protocol",
+            Self::Full => "the disk of the leader is full; nothing has changed",
         })
     }
 }

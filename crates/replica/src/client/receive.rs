@@ -43,6 +43,10 @@ impl Client {
                 self.on_moved(operation, leader, cx);
             }
             (_, Answer::Busy) => self.repeat(operation, cx),
+            (_, Answer::Full) => {
+                operation.attempts -= 1;
+                self.end_failed(operation, Error::Full);
+            }
             // A misnamed write has the name of another client, of an earlier cluster perhaps.
             (Kind::Change(_), Answer::Expired | Answer::Misnamed) => {
                 self.on_expired(operation, cx);
@@ -155,12 +159,10 @@ impl Client {
             return self.ends.push_back(End { token, result });
         }
         self.identity = Identity::None;
-        if result == Err(Error::Incompatible) {
+        if let Err(error @ (Error::Incompatible | Error::Full)) = result {
             // No write can have a name.
             let writes = self.take_waiting(Operation::is_change);
-            writes
-                .into_iter()
-                .for_each(|it| self.end_failed(it, Error::Incompatible));
+            writes.into_iter().for_each(|it| self.end_failed(it, error));
         }
     }
 }

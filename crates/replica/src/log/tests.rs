@@ -1,7 +1,7 @@
 //! Entries that are replaced, and the answers that Raft gets.
 
 use super::*;
-use crate::wire::Member;
+use crate::wire::{Member, Members};
 
 fn entry(index: u64, term: u64) -> Entry {
     Entry {
@@ -17,7 +17,8 @@ fn log() -> Log {
         id: 7,
         address: "a".to_owned(),
     };
-    let mut log = Log::new(&Members::new([member]).unwrap());
+    let members = Members::new([member]).unwrap();
+    let mut log = Log::new(Roster::first(&members));
     log.append((2..=6).map(|index| entry(index, 1)).collect());
     log
 }
@@ -67,6 +68,7 @@ fn a_compacted_log_has_the_term_before_its_first_entry_and_asks_for_a_snapshot()
     assert!(log.snapshot(6, 2).is_err(), "it is too old");
     log.compact(6);
     assert!(log.snapshot(0, 2).is_err(), "no follower can go on from it");
-    log.restore(&snapshot);
+    let roster = log.roster().clone();
+    log.restore(&snapshot, roster);
     assert_eq!((log.base(), log.last(), log.term(5).unwrap()), (5, 5, 1));
 }

@@ -4,8 +4,8 @@
 //!
 //! Numbers that no log can have were refused before, when the message was read (`wire/parcel.rs`).
 
-use raft::Raft;
 use raft::eraftpb::{Message, MessageType};
+use raft::{Raft, StateRole};
 
 use crate::log::Log;
 
@@ -16,10 +16,27 @@ pub(super) fn contradicts(raft: &Raft<Log>, message: &Message) -> bool {
     match message.msg_type {
         // A leader names no entry as committed that its follower has not confirmed.
         MessageType::MsgHeartbeat => message.term >= raft.term && message.commit > last,
-        // A follower confirms or rejects entries that the leader has.
-        MessageType::MsgAppendResponse => message.term == raft.term && message.index > last,
+        // A follower confirms or rejects entries that the leader has. One that has led in this term
+        // and has lost what its disk did not have may still get such answers, and ignores them.
+        MessageType::MsgAppendResponse => {
+            let leads = raft.state == StateRole::Leader;
+            leads && message.term == raft.term && message.index > last
+        }
         _ => false,
     }
+}
+
+/// Whether a message may come from a member that has joined without this node's knowledge: a
+/// leader, or a node that wants to be one.
+pub(super) fn may_be_new(message: &Message) -> bool {
+    matches!(
+        message.msg_type,
+        MessageType::MsgAppend
+            | MessageType::MsgHeartbeat
+            | MessageType::MsgSnapshot
+            | MessageType::MsgRequestVote
+            | MessageType::MsgRequestPreVote
+    )
 }
 
 /// Whether a message is a vote for a node that has not written its log. A candidate writes it

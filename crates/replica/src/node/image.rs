@@ -1,8 +1,12 @@
 //! The log and the items of a node, with which it can start again.
 
+use super::items;
+use crate::disk::Remains;
 use crate::log::Log;
 use crate::machine::Machine;
-use crate::wire::Members;
+#[cfg(feature = "disk")]
+use crate::wire::change::Change;
+use crate::wire::{Malformed, Members, Roster};
 
 /// The log and the items of a node.
 #[derive(Clone, Debug)]
@@ -15,9 +19,50 @@ impl Image {
     /// A node of a new cluster.
     #[must_use]
     pub fn first(members: &Members) -> Self {
-        let log = Log::new(members);
-        let machine = Machine::new(log.base(), members.cluster());
+        Self::of(Roster::first(members))
+    }
+
+    /// A node with this roster and without a log: of a new cluster, or one that joins.
+    #[must_use]
+    pub fn of(roster: Roster) -> Self {
+        let cluster = roster.cluster();
+        let log = Log::new(roster);
+        let machine = Machine::new(log.base(), cluster);
         Self { log, machine }
+    }
+
+    /// A node that goes on with what its disk has kept, and that had this roster at first.
+    ///
+    /// # Errors
+    /// The items are of another version of the format, or of another entry than their place says.
+    pub fn resume(mut roster: Roster, mut remains: Remains) -> Result<Self, Malformed> {
+        let found = remains.items.take();
+        let mut machine = Machine::new(remains.base.0, roster.cluster());
+        if let Some((applied, image)) = found {
+            let (members, items) = items::split(&image)?;
+            roster = members;
+            machine.restore(items)?;
+            if machine.applied() != applied {
+                return Err(Malformed);
+            }
+        }
+        let log = Log::resume(roster, remains);
+        Ok(Self { log, machine })
+    }
+
+    /// The items after all entries of the log, also those that are not known to be committed.
+    ///
+    /// # Errors
+    /// An entry is of another version of the protocol.
+    #[cfg(feature = "disk")]
+    pub(crate) fn finish(self) -> Result<Machine, Malformed> {
+        let mut machine = self.machine;
+        for index in machine.applied() + 1..=self.log.last() {
+            let (_, entry) = self.log.at(index).ok_or(Malformed)?;
+            let is_change = Change::decode(entry).is_ok();
+            machine.apply(index, if is_change { b"" } else { entry })?;
+        }
+        Ok(machine)
     }
 
     /// The same node, which keeps the records of this number of clients and has none yet; for

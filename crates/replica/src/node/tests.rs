@@ -1,8 +1,13 @@
 //! Nodes in one thread, whose messages a test carries.
 
+mod catching_up;
+mod disk;
+mod members;
+
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::disk::Saved;
 use crate::wire::{Member, Members, Name, Operation, Parcel, Request};
 
 struct Stage {
@@ -17,6 +22,12 @@ struct Stage {
     snapshots: usize,
     /// The entry that opened the last client.
     opened: u64,
+    /// The last write of each node that its disk has not saved.
+    unsaved: BTreeMap<u64, u64>,
+    /// Nodes whose disks do not come to an end.
+    busy: Vec<u64>,
+    /// A snapshot that a test delays, if it does.
+    delayed: Option<Vec<Message>>,
 }
 
 impl Stage {
@@ -39,6 +50,9 @@ impl Stage {
             appends: 0,
             snapshots: 0,
             opened: 0,
+            unsaved: BTreeMap::new(),
+            busy: Vec::new(),
+            delayed: None,
         }
     }
 
@@ -46,8 +60,19 @@ impl Stage {
     fn step(&mut self) -> bool {
         let mut messages = Vec::new();
         for (id, node) in &mut self.nodes {
+            if !self.busy.contains(id)
+                && let Some(number) = self.unsaved.remove(id)
+            {
+                node.on_saved(Saved {
+                    number,
+                    ..Saved::default()
+                });
+            }
             let mut out = Output::default();
             node.run(&mut self.rng, &mut out);
+            if let Some(Work::Write(write)) = out.work.last() {
+                self.unsaved.insert(*id, write.number);
+            }
             messages.append(&mut out.messages);
             let answers = out.answers.into_iter();
             self.answers
@@ -58,12 +83,21 @@ impl Stage {
                 self.answers.push((*id, asker, answer));
             }
         }
-        let is_idle = messages.is_empty();
+        let saves = self.unsaved.keys().any(|id| !self.busy.contains(id));
+        let is_idle = messages.is_empty() && !saves;
         for message in messages {
+            let is_snapshot = message.msg_type == MessageType::MsgSnapshot;
             self.appends += usize::from(!message.entries.is_empty());
-            self.snapshots += usize::from(message.msg_type == MessageType::MsgSnapshot);
-            if self.cut != Some(message.from) && self.cut != Some(message.to) {
-                self.nodes.get_mut(&message.to).unwrap().on_message(message);
+            self.snapshots += usize::from(is_snapshot);
+            if is_snapshot && let Some(delayed) = &mut self.delayed {
+                delayed.push(message);
+                continue;
+            }
+            if self.cut != Some(message.from)
+                && self.cut != Some(message.to)
+                && let Some(node) = self.nodes.get_mut(&message.to)
+            {
+                node.on_message(message);
             }
         }
         !is_idle
@@ -281,6 +315,8 @@ fn a_follower_that_lacks_dropped_entries_gets_a_snapshot_and_goes_on_from_it() {
     let client = stage.open(leader);
     let late = 1 + leader % 3;
     stage.cut = Some(late);
+    // The leader does not keep entries for a follower that does not answer.
+    stage.tick(3 * Options::ELECTION_TICKS);
     for number in 1..=30 {
         stage.put(leader, client, number);
         stage.settle();

@@ -32,6 +32,8 @@ pub(super) struct Waiting<A> {
     confirmed: VecDeque<(u64, Vec<Get<A>>)>,
     questions: u64,
     busy: Vec<A>,
+    /// Writes for which the disk has no room.
+    full: Vec<A>,
 }
 
 impl<A> Waiting<A> {
@@ -47,7 +49,13 @@ impl<A> Waiting<A> {
             confirmed: VecDeque::new(),
             questions: 0,
             busy: Vec::new(),
+            full: Vec::new(),
         }
+    }
+
+    /// The disk has no room for a write.
+    pub(super) fn on_full(&mut self, asker: A) {
+        self.full.push(asker);
     }
 
     pub(super) fn on_write(&mut self, request: Vec<u8>, asker: A) {
@@ -161,10 +169,11 @@ impl<A> Waiting<A> {
             .extend(self.askers.drain(..).chain(gets).map(moved));
     }
 
-    /// Answers the operations for which there was no room.
+    /// Answers the operations for which there was no room, here or on the disk.
     pub(super) fn refuse(&mut self, out: &mut Output<A>) {
         let busy = self.busy.drain(..).map(|asker| (asker, Answer::Busy));
-        out.answers.extend(busy);
+        let full = self.full.drain(..).map(|asker| (asker, Answer::Full));
+        out.answers.extend(busy.chain(full));
     }
 }
 

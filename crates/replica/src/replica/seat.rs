@@ -6,14 +6,20 @@
 //! and run, or several if they are long: long calls would miss their deadline. A call that fails
 //! tells Raft that messages may be lost. Called by `replica`.
 
+use std::task::Waker;
+
 use dunlin_core::{CallOptions, Cx, Done, Nanos, SessionEvent, Tag, Ticket};
 use raft::eraftpb::{Message, MessageType};
 
+use super::peers::Peer;
 use super::transfer::{Progress, Received, Receiving, Sending};
+use crate::disk::Disk;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
 use crate::options::Options;
-use crate::wire::{Answer, Members, Operation, PARCEL, PIECE, Parcel, Piece, Request, Status};
+use crate::wire::{
+    Answer, Operation, Order, PARCEL, PIECE, Parcel, Piece, Request, Roster, Status,
+};
 
 /// Marks the tags of a replica's calls among those of its endpoint: "rs".
 const MARK: u64 = 0x7273 << 48;
@@ -27,17 +33,8 @@ const MOST_ANSWERS: usize = 16;
 /// Calls to one member that have not ended. Messages for it are dropped while there are more.
 const MOST_CALLS: u32 = 32;
 
-/// Another member.
-#[derive(Debug)]
-struct Peer {
-    id: u64,
-    /// Calls that have not ended.
-    calls: u32,
-    /// Its parcels that have not been answered.
-    tickets: Vec<Ticket>,
-    /// The snapshot that it gets.
-    sending: Option<Sending>,
-}
+/// Most other members and strangers.
+const MOST_PEERS: usize = 32;
 
 /// News of a call, for Raft.
 #[derive(Debug)]
@@ -49,12 +46,17 @@ enum Note {
 }
 
 pub(super) struct Seat {
-    members: Members,
+    /// The members with which it began.
+    first: Roster,
     cluster: u64,
-    node: Node<Ticket>,
-    /// The other members; each has the lane of the same number.
-    peers: Vec<Peer>,
-    lanes: Lanes,
+    pub(super) node: Node<Ticket>,
+    /// `None`: the log is in memory alone.
+    disk: Option<Box<dyn Disk>>,
+    /// The other members, also former ones; each has the lane of the same number.
+    pub(super) peers: Vec<Peer>,
+    /// The roster that `peers` follows.
+    pub(super) known: Option<Roster>,
+    pub(super) lanes: Lanes,
     tick: Nanos,
     next_tick: Nanos,
     /// A call to a member lasts this long at most.
@@ -63,6 +65,7 @@ pub(super) struct Seat {
     /// would catch a panic of Raft.
     inbox: Vec<Message>,
     notes: Vec<Note>,
+    orders: Vec<Order>,
     receiving: Option<Receiving>,
     received: Option<Received>,
     piece_bytes: usize,
@@ -74,40 +77,49 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    pub(super) fn new(id: u64, members: Members, image: Image, options: &Options) -> Self {
-        let others = || members.iter().filter(|member| member.id != id);
-        let peer = |id| Peer {
-            id,
-            calls: 0,
-            tickets: Vec::new(),
-            sending: None,
-        };
+    pub(super) fn new(
+        id: u64,
+        first: Roster,
+        image: Image,
+        disk: Option<Box<dyn Disk>>,
+        options: &Options,
+    ) -> Self {
         let pauses = Pauses {
             least: options.least_pause,
             most: options.most_pause,
         };
-        Self {
-            cluster: members.cluster(),
-            node: Node::new(id, image, *options),
-            peers: others().map(|member| peer(member.id)).collect(),
-            lanes: Lanes::new(others().map(|member| member.address.clone()), pauses),
+        let node = Node::new(id, image, *options);
+        let mut seat = Self {
+            cluster: first.cluster(),
+            node: if disk.is_some() {
+                node.with_disk()
+            } else {
+                node
+            },
+            disk,
+            peers: Vec::new(),
+            lanes: Lanes::new([], pauses),
+            known: None,
             tick: options.tick(),
             next_tick: Nanos::ZERO,
             deadline: options.election,
             inbox: Vec::new(),
             notes: Vec::new(),
+            orders: Vec::new(),
             receiving: None,
             received: None,
             piece_bytes: options.piece_bytes,
             parcel_bytes: usize::try_from(options.append_bytes).unwrap_or(usize::MAX),
             is_stirred: true,
             output: Output::default(),
-            members,
-        }
+            first,
+        };
+        seat.meet(id);
+        seat
     }
 
-    pub(super) const fn members(&self) -> &Members {
-        &self.members
+    pub(super) const fn first_roster(&self) -> &Roster {
+        &self.first
     }
 
     pub(super) const fn node(&self) -> &Node<Ticket> {
@@ -126,7 +138,7 @@ impl Seat {
             applied: node.applied(),
             first: node.log().base() + 1,
             keys: node.keys() as u64,
-            members: Some(self.members.clone()),
+            members: Some(node.roster().clone()),
         }
     }
 
@@ -138,25 +150,45 @@ impl Seat {
         }
     }
 
+    /// Takes an order. False: it cannot be carried out.
+    pub(super) fn on_order(&mut self, order: Order, own: u64) -> bool {
+        let leads = self.node.leads();
+        let is_member = |id| self.node.roster().get(id).is_some();
+        let can_obey = match &order {
+            Order::Snapshot => true,
+            Order::Transfer(0) => leads,
+            Order::Transfer(to) | Order::Leave(to) => leads && *to != own && is_member(*to),
+            Order::Join(member) => leads && member.id != own,
+        };
+        if can_obey {
+            self.orders.push(order);
+            self.is_stirred = true;
+        }
+        can_obey
+    }
+
     /// Whether a parcel is for this member, and of another one.
     pub(super) fn accepts(&self, parcel: &Parcel, own: u64) -> bool {
-        let is_of_peer = self.peers.iter().any(|peer| peer.id == parcel.from);
-        parcel.cluster == self.cluster && parcel.to == own && is_of_peer
+        parcel.cluster == self.cluster && parcel.to == own && self.knows(parcel.from, own)
+    }
+
+    /// Whether messages of a member can be taken: it is known, or it may have joined without this
+    /// member's knowledge.
+    fn knows(&self, id: u64, own: u64) -> bool {
+        let is_known = self.peers.iter().any(|peer| peer.id == id);
+        is_known || (id != 0 && id != own && self.peers.len() < MOST_PEERS)
     }
 
     pub(super) fn on_parcel(&mut self, parcel: Parcel, ticket: Ticket) {
         self.is_stirred = true;
-        let is_it = |peer: &&mut Peer| peer.id == parcel.from;
-        if let Some(peer) = self.peers.iter_mut().find(is_it) {
-            peer.tickets.push(ticket);
-        }
+        let lane = self.lane_of(parcel.from);
+        self.peers[lane].tickets.push(ticket);
         self.inbox.extend(parcel.messages);
     }
 
     /// Takes a part of a snapshot. False: it is not for this member, or not the next one.
     pub(super) fn on_piece(&mut self, piece: &Piece<'_>, own: u64) -> bool {
-        let is_of_peer = self.peers.iter().any(|peer| peer.id == piece.from);
-        if piece.cluster != self.cluster || piece.to != own || !is_of_peer {
+        if piece.cluster != self.cluster || piece.to != own || !self.knows(piece.from, own) {
             return false;
         }
         let Ok(taken) = Receiving::take(&mut self.receiving, piece) else {
@@ -230,13 +262,21 @@ impl Seat {
 
     #[inline]
     pub(super) fn is_due(&self, now: Nanos) -> bool {
-        self.is_stirred || now >= self.next_tick
+        let has_news = self.disk.as_ref().is_some_and(|it| it.has_news(now));
+        self.is_stirred || now >= self.next_tick || has_news
     }
 
     pub(super) fn next_wakeup(&self) -> Nanos {
+        let news = self.disk.as_ref().map_or(Nanos::MAX, |it| it.next_news());
         match self.is_stirred {
             true => Nanos::ZERO,
-            false => self.next_tick.min(self.lanes.next_wish()),
+            false => self.next_tick.min(self.lanes.next_wish()).min(news),
+        }
+    }
+
+    pub(super) fn wake_with(&mut self, waker: Waker) {
+        if let Some(disk) = &mut self.disk {
+            disk.wake_with(waker);
         }
     }
 
@@ -266,8 +306,24 @@ impl Seat {
         for message in self.inbox.drain(..) {
             self.node.on_message(message);
         }
+        for order in self.orders.drain(..) {
+            match order {
+                Order::Transfer(to) => self.node.hand_over(to),
+                Order::Snapshot => self.node.shorten(),
+                Order::Join(member) => self.node.on_join(member),
+                Order::Leave(id) => self.node.on_leave(id),
+            }
+        }
+        if let Some(disk) = &mut self.disk {
+            self.node.on_saved(disk.saved(cx.now()));
+        }
         let mut output = std::mem::take(&mut self.output);
         self.node.run(cx.rng(), &mut output);
+        self.meet(own);
+        if let Some(disk) = &mut self.disk {
+            let work = output.work.drain(..);
+            work.for_each(|work| disk.submit(work, cx.now()));
+        }
         for lane in 0..self.peers.len() {
             self.send(own, lane, &mut output.messages, cx);
         }
@@ -380,7 +436,7 @@ impl Seat {
     }
 
     fn answer(&self, output: &mut Output<Ticket>, cx: &mut Cx<'_>) {
-        let leader = self.members.get(self.node.leader());
+        let leader = self.node.roster().get(self.node.leader());
         for (ticket, mut answer) in output.answers.drain(..) {
             if let (Answer::Moved(address), Some(leader)) = (&mut answer, leader) {
                 *address = leader.address.clone().into_bytes();
@@ -400,7 +456,7 @@ impl Seat {
 impl std::fmt::Debug for Seat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Seat")
-            .field("members", &self.members)
+            .field("first", &self.first)
             .field("peers", &self.peers)
             .finish_non_exhaustive()
     }

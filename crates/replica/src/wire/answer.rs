@@ -5,6 +5,7 @@ use super::format::{MAX_ADDRESS, MAX_VALUE, Malformed, VERSION};
 
 const FOUND: u8 = 1;
 const MISSING: u8 = 2;
+const FULL: u8 = 32;
 
 /// The answer of a replica to an operation of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,6 +32,8 @@ pub enum Answer {
     /// The client has used the number for another operation, or has more writes under way than the
     /// window, or repeats a write whose answer it has. The operation did not run now.
     Misnamed,
+    /// The disk of the leader is full; the operation did not run.
+    Full,
 }
 
 impl Answer {
@@ -49,6 +52,7 @@ impl Answer {
             Self::Expired => 8,
             Self::Busy => 9,
             Self::Misnamed => 10,
+            Self::Full => FULL,
         }
     }
 
@@ -71,7 +75,9 @@ impl Answer {
             | Self::Differs(number)
             | Self::Deleted(number)
             | Self::Opened(number) => (*number, &b""[..]),
-            Self::Missing | Self::Expired | Self::Busy | Self::Misnamed => (0, &b""[..]),
+            Self::Missing | Self::Expired | Self::Busy | Self::Misnamed | Self::Full => {
+                (0, &b""[..])
+            }
         };
         put(self.kind(), number, bytes, out);
     }
@@ -107,7 +113,7 @@ impl Answer {
             7 => MAX_ADDRESS,
             _ => 0,
         };
-        if rest.len() > most || (number != 0 && matches!(kind, 2 | 7..=10)) {
+        if rest.len() > most || (number != 0 && matches!(kind, 2 | 7..=10 | FULL)) {
             return Err(Malformed);
         }
         Ok(match kind {
@@ -121,6 +127,7 @@ impl Answer {
             8 => Self::Expired,
             9 => Self::Busy,
             10 => Self::Misnamed,
+            FULL => Self::Full,
             _ => return Err(Malformed),
         })
     }

@@ -16,6 +16,10 @@ pub const BOOTSTRAP: ReqType = ReqType(0x7202);
 pub const PARCEL: ReqType = ReqType(0x7203);
 /// A part of a snapshot, from the leader to a replica ([`Piece`](super::Piece)).
 pub const PIECE: ReqType = ReqType(0x7204);
+/// Gives a process that joins a cluster its seat there ([`Roster`](super::Roster)).
+pub const JOIN: ReqType = ReqType(0x7211);
+/// An order of an administrator ([`Order`](super::Order)).
+pub const ORDER: ReqType = ReqType(0x7210);
 
 /// Most bytes of a key. The shortest key has one byte.
 pub const MAX_KEY: usize = 1024;

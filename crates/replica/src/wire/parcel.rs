@@ -7,8 +7,9 @@
 //! message cannot have gaps. Numbers with which Raft would panic, and entries that no replica could
 //! apply, are malformed.
 
-use raft::eraftpb::{Entry, EntryType, Message, MessageType};
+use raft::eraftpb::{Entry, Message, MessageType};
 
+use super::change::{Change, bytes_of, entry_of};
 use super::cursor::{Cursor, put_count, put_counted, put_words};
 use super::format::{MAX_INDEX, Malformed, VERSION};
 use super::request::{Operation, Request};
@@ -134,7 +135,7 @@ impl Parcel {
 /// The bytes of a message.
 fn size_of(message: &Message) -> usize {
     let entries = message.entries.iter();
-    let data: usize = entries.map(|entry| ENTRY + entry.data.len()).sum();
+    let data: usize = entries.map(|entry| ENTRY + bytes_of(entry).len()).sum();
     MESSAGE + message.context.len() + data
 }
 
@@ -160,7 +161,7 @@ fn put_message(out: &mut Vec<u8>, message: &Message) {
     out.extend_from_slice(&message.context);
     for entry in &message.entries {
         put_words(out, &[entry.term]);
-        put_counted(out, &entry.data);
+        put_counted(out, bytes_of(entry));
     }
 }
 
@@ -215,7 +216,8 @@ fn is_in_range(message: &Message) -> bool {
 
 /// Whether replicas can apply an entry with these bytes.
 fn is_applicable(data: &[u8]) -> bool {
-    data.is_empty() || Request::decode(data).is_ok_and(|it| it.operation != Operation::Get)
+    let is_operation = Request::decode(data).is_ok_and(|it| it.operation != Operation::Get);
+    data.is_empty() || is_operation || Change::decode(data).is_ok()
 }
 
 /// Reads the entries of a message. Their terms never decrease, and none is later than the message.
@@ -233,13 +235,7 @@ fn take_entries(
             return Err(Malformed);
         }
         term = next;
-        entries.push(Entry {
-            entry_type: EntryType::EntryNormal,
-            term,
-            index,
-            data: data.to_vec().into(),
-            ..Entry::default()
-        });
+        entries.push(entry_of(term, index, data));
     }
     Ok(entries)
 }

@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, put_words};
 use super::format::{Malformed, VERSION};
-use super::members::Members;
+use super::roster::Roster;
 
 /// The part of a replica in its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ pub struct Status {
     /// Keys that have an item.
     pub keys: u64,
     /// The cluster; `None` if it belongs to none.
-    pub members: Option<Members>,
+    pub members: Option<Roster>,
 }
 
 impl Status {
@@ -110,7 +110,7 @@ impl Status {
             members: None,
         };
         if role != Role::Idle {
-            status.members = Some(Members::take(&mut cursor)?);
+            status.members = Some(Roster::take(&mut cursor)?);
         }
         cursor.end()?;
         Ok(status)

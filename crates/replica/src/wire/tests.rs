@@ -1,7 +1,8 @@
 //! Golden vectors, and the bytes that are refused.
 
-use raft::eraftpb::{Entry, Message, MessageType};
+use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
+use super::change::{Change, bytes_of, entry_of};
 use super::*;
 
 fn hex(bytes: &[u8]) -> String {
@@ -68,6 +69,7 @@ fn answers_have_their_bytes() {
         (Answer::Moved(b"a:1".to_vec()), "0107", 0, "613a31"),
         (Answer::Expired, "0108", 0, ""),
         (Answer::Busy, "0109", 0, ""),
+        (Answer::Full, "0120", 0, ""),
         (Answer::Misnamed, "010a", 0, ""),
     ];
     for (answer, kind, number, tail) in golden {
@@ -120,13 +122,33 @@ fn members_and_status_have_their_bytes() {
         applied: 7,
         first: 1,
         keys: 5,
-        members: Some(members()),
+        members: Some(Roster::first(&members())),
     };
+    let list = hex(&members().cluster().to_le_bytes())
+        + "03000000"
+        + &word(1)
+        + "010000"
+        + "02000000"
+        + "6831"
+        + &word(2)
+        + "010000"
+        + "02000000"
+        + "6832"
+        + &word(3)
+        + "010000"
+        + "02000000"
+        + "6833";
     let words: String = [2, 4, 2, 9, 8, 7, 1, 5].map(word).concat();
     assert_eq!(
         hex(&status.to_bytes()),
         "0103000000000000".to_owned() + &words + &list
     );
+    let joining = Roster::first(&members()).for_joining(Member {
+        id: 7,
+        address: "h7".to_owned(),
+    });
+    assert!(!joining.has_voters() && joining.get(7).is_some());
+    assert_eq!(Roster::decode(&joining.to_bytes()), Ok(joining));
     for status in [status, Status::idle(6)] {
         assert_eq!(Status::decode(&status.to_bytes()), Ok(status));
     }
@@ -360,4 +382,53 @@ fn an_even_or_empty_cluster_and_doubles_are_refused() {
         refused(&[first, second, member(3, "a")]),
         MembersError::Address
     );
+}
+
+#[test]
+fn orders_and_changes_have_their_bytes() {
+    let member = Member {
+        id: 7,
+        address: "h7".to_owned(),
+    };
+    let address = "020000006837";
+    let orders = [
+        (Order::Transfer(3), "0101000000000000".to_owned() + &word(3)),
+        (Order::Snapshot, "0102000000000000".to_owned() + &word(0)),
+        (
+            Order::Join(member.clone()),
+            "0103000000000000".to_owned() + &word(7) + address,
+        ),
+        (Order::Leave(4), "0104000000000000".to_owned() + &word(4)),
+    ];
+    for (order, expected) in orders {
+        assert_eq!(hex(&order.to_bytes()), expected);
+        assert_eq!(Order::decode(&order.to_bytes()), Ok(order));
+    }
+    let begin = Change::Begin {
+        promote: vec![7],
+        remove: vec![1, 2],
+    };
+    let ids = "01000000".to_owned() + &word(7) + "02000000" + &word(1) + &word(2);
+    let changes = [
+        (
+            Change::Join(member),
+            "0180010000000000".to_owned() + &word(7) + address,
+        ),
+        (begin, "0180020000000000".to_owned() + &ids),
+        (Change::Complete, "0180030000000000".to_owned()),
+    ];
+    for (change, expected) in changes {
+        let bytes = change.to_bytes();
+        assert_eq!(hex(&bytes), expected);
+        assert_eq!(Change::decode(&bytes).as_ref(), Ok(&change));
+        assert!(Request::decode(&bytes).is_err());
+        // Raft sees its own codec, and others see ours.
+        let entry = entry_of(5, 9, &bytes);
+        assert_eq!(entry.entry_type, EntryType::EntryConfChangeV2);
+        assert_eq!(
+            (bytes_of(&entry), entry.term, entry.index),
+            (&bytes[..], 5, 9)
+        );
+        assert_eq!(Change::decode(&bytes[..bytes.len() - 1]), Err(Malformed));
+    }
 }

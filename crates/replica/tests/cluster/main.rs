@@ -1,25 +1,34 @@
 //! Simulated clusters of three, five and seven replicas, with clients, under loss, partitions,
-//! pauses, crashes and restarts. Checked: one leader a term, logs that match, no committed entry
-//! lost, and that each key behaves like a register which one operation at a time changes, each
-//! write once (linearizability). Planted bugs must be found.
+//! pauses, crashes and restarts. Half of them have their logs in memory, which a restart keeps; the
+//! others have `raft-engine` on simulated disks, which lose, tear and reorder what is not synced,
+//! fill up, and fail. In a third, members join and leave. Checked: one leader a term, logs that
+//! match, no committed entry lost, and that each key behaves like a register which one operation at
+//! a time changes, each write once (linearizability). Planted bugs must be found.
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `record.rs` | the operations with their times and outcomes; one key, as it should behave |
 //! | `processes.rs` | the simulated replicas and clients |
 //! | `judge.rs` | the invariants of Raft |
+//! | `platter.rs` | what a simulated disk keeps |
+//! | `disk.rs` | the engine on it, and the time that it takes |
 //! | `scripted.rs` | a client, and replicas that answer by a script |
-//! | `stage.rs` | sessions, faults, and the run of a seed |
+//! | `stage.rs` | sessions, faults, changes of members, and the run of a seed |
+//! | `sum.rs` | planted bugs, and counts |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod disk;
 mod judge;
+mod platter;
 mod processes;
 mod record;
 mod scripted;
 mod stage;
+mod sum;
 
-use stage::{Bug, Sum, run_seed};
+use stage::run_seed;
+use sum::{Bug, Sum};
 
 /// The seeds of a run without bugs.
 const SEEDS: u64 = 80;
@@ -29,7 +38,7 @@ const BUG_SEEDS: usize = 400;
 
 /// Runs a seed, and says how to repeat it if it fails.
 fn run(seed: u64) -> Sum {
-    run_seed(seed, Bug::None).unwrap_or_else(|what| {
+    run_bug(seed, Bug::None).unwrap_or_else(|what| {
         panic!(
             "seed {seed}: {what}\nrepeat it with: DUNLIN_SEED={seed} cargo test -p dunlin-replica \
              --test cluster one_seed"
@@ -57,6 +66,13 @@ fn every_history_has_an_order() {
             && sum.snapshots > SEEDS / 4,
         "{sum:?}"
     );
+    assert!(
+        sum.resumed > SEEDS / 2
+            && sum.failed_disks > SEEDS / 8
+            && sum.full_disks > SEEDS / 8
+            && sum.changed > SEEDS / 6,
+        "{sum:?}"
+    );
 }
 
 #[test]
@@ -69,6 +85,7 @@ fn one_seed() {
 #[cfg(feature = "mutants")]
 #[test]
 fn every_planted_bug_is_found() {
+    use disk::DiskBug;
     use dunlin_replica::Mutant;
     // Each with the seed at which the search begins, so that it is short while the runs stay as
     // they are, and with a part of the message by which the bug must be found.
@@ -82,7 +99,9 @@ fn every_planted_bug_is_found() {
             0,
             "has another state",
         ),
-        (Bug::LostTail, 80, "contradict the log"),
+        (Bug::LostTail, 81, "contradict the log"),
+        (Bug::Disk(DiskBug::NoSync), 0, ""),
+        (Bug::Disk(DiskBug::CaughtPanic), 0, ""),
     ];
     for (bug, first, message) in planted {
         let mut seeds = (first..).take(BUG_SEEDS);
@@ -93,8 +112,7 @@ fn every_planted_bug_is_found() {
     }
 }
 
-/// Runs a seed with a bug, which may make Raft panic.
-#[cfg(feature = "mutants")]
+/// Runs a seed. A panic of Raft or of the engine is a failure with a seed, too.
 fn run_bug(seed: u64, bug: Bug) -> Result<Sum, String> {
     let run = std::panic::catch_unwind(|| run_seed(seed, bug));
     run.unwrap_or_else(|panic| {

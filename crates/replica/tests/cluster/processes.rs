@@ -7,6 +7,7 @@ use dunlin_core::{Account, Config, Endpoint, Nanos, Report};
 use dunlin_replica::{Change, Client, ClientOptions, Replica, Token, serve};
 use dunlin_sim::{NetHandle, Node, PortId, Rng, SimClock, SimTransport};
 
+use crate::platter::SimFiles;
 use crate::record::{Action, KEYS, Operation, Shared, key_bytes, value_of};
 
 /// An endpoint of the simulator.
@@ -30,6 +31,10 @@ pub(crate) struct ReplicaNode {
     pub(crate) rpc: Rpc<Replica>,
     /// Wishes that the stage has not granted yet.
     pub(crate) wishes: Vec<String>,
+    /// The disk, if there is one.
+    disk: Option<SimFiles>,
+    /// A failure of the disk has ended the process.
+    pub(crate) has_ended: bool,
 }
 
 pub(crate) struct ClientNode {
@@ -67,7 +72,13 @@ pub(crate) fn take_reports<App>(rpc: &mut Rpc<App>) {
 }
 
 impl ReplicaNode {
-    pub(crate) fn boot(net: &NetHandle, port: PortId, replica: Replica, seed: u64) -> Self {
+    pub(crate) fn boot(
+        net: &NetHandle,
+        port: PortId,
+        replica: Replica,
+        disk: Option<SimFiles>,
+        seed: u64,
+    ) -> Self {
         let mut rpc = SimTransport::endpoint(net, port, replica, options(), seed);
         serve(&mut rpc);
         rpc.on_completion(|replica, done, cx| {
@@ -78,14 +89,28 @@ impl ReplicaNode {
         Self {
             rpc,
             wishes: Vec::new(),
+            disk,
+            has_ended: false,
         }
     }
 
     fn run_once(&mut self) {
+        if self.has_ended {
+            return;
+        }
         self.rpc.run_once();
         take_reports(&mut self.rpc);
         let (replica, mut cx) = self.rpc.with();
-        replica.run(&mut cx);
+        // A panic ends a real process.
+        let run = std::panic::AssertUnwindSafe(|| replica.run(&mut cx));
+        if let Err(panic) = std::panic::catch_unwind(run) {
+            if !self.disk.as_ref().is_some_and(SimFiles::has_failed) {
+                std::panic::resume_unwind(panic);
+            }
+            self.has_ended = true;
+            return;
+        }
+        let (replica, cx) = self.rpc.with();
         while let Some(address) = replica.wish(cx.now()) {
             self.wishes.push(address);
         }
@@ -102,6 +127,7 @@ impl Node for Process {
 
     fn next_wakeup(&mut self) -> Nanos {
         match self {
+            Self::Replica(node) if node.has_ended => Nanos::MAX,
             Self::Replica(node) => {
                 let own = node.rpc.app().next_wakeup();
                 node.rpc.next_wakeup().min(own)

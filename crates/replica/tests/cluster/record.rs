@@ -129,7 +129,7 @@ impl Record {
         let answer = match result {
             Ok(answer) => Some(answer),
             Err(Error::Unknown) => None,
-            Err(Error::Unavailable) => return,
+            Err(Error::Unavailable | Error::Full) => return,
             Err(error) => return self.violate(format!("{operation:?}: {error}")),
         };
         self.operations.push(Operation {

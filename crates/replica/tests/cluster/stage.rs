@@ -1,21 +1,29 @@
-//! The run of a seed: sessions between the processes, faults, and the check of the history.
+//! The run of a seed: sessions between the processes, and the check of the history.
+
+mod changes;
+mod faults;
 
 use std::collections::BTreeMap;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
-use dunlin_replica::{Image, Member, Members, Options, Replica};
+use dunlin_replica::{Image, Member, Members, Options, Replica, Roster};
 use dunlin_sim::world::rng::Ppm;
 use dunlin_sim::world::trace::Trace;
 use dunlin_sim::world::{Act, ProcessId};
-use dunlin_sim::{Cluster, FaultRates, HostId, Net, NetConfig, NetHandle, PortId, Rng, World};
+use dunlin_sim::{Cluster, FaultRates, Net, NetConfig, NetHandle, PortId, Rng, World};
 use dunlin_testkit::linear;
 
+use crate::disk::{DiskBug, SimDisk, seat};
 use crate::judge::Judge;
+use crate::platter::{Folder, SimFiles};
 use crate::processes::{BUSY, ClientNode, Process, ReplicaNode, Rpc};
 use crate::record::{KEYS, Operation, Shared};
+use crate::sum::{Bug, Sum};
 
 const CLIENTS: usize = 3;
+/// Processes that may join.
+const SPARES: usize = 2;
 /// No fault begins after this time.
 const CHAOS: Nanos = Nanos::from_millis(1000);
 /// Every operation must have ended at this time, and the replicas must agree.
@@ -23,54 +31,16 @@ const END: Nanos = Nanos::from_millis(2600);
 /// The invariants are checked this often.
 const STEP: Nanos = Nanos::from_micros(500);
 
-/// A planted bug.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Bug {
-    None,
-    /// A bug of the replica.
-    #[cfg(feature = "mutants")]
-    Replica(dunlin_replica::Mutant),
-    /// The last entries do not survive a restart.
-    #[cfg(feature = "mutants")]
-    LostTail,
-}
-
-/// Counts of events, which show that the runs cover the cases that they are made for.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Sum {
-    pub(crate) operations: u64,
-    pub(crate) unknown: u64,
-    pub(crate) restarts: u64,
-    pub(crate) cuts: u64,
-    pub(crate) pauses: u64,
-    pub(crate) terms: u64,
-    pub(crate) entries: u64,
-    pub(crate) snapshots: u64,
-    /// Names that clients have got.
-    pub(crate) names: u64,
-}
-
-impl Sum {
-    pub(crate) const fn plus(self, other: Self) -> Self {
-        Self {
-            operations: self.operations + other.operations,
-            unknown: self.unknown + other.unknown,
-            restarts: self.restarts + other.restarts,
-            cuts: self.cuts + other.cuts,
-            pauses: self.pauses + other.pauses,
-            terms: self.terms + other.terms,
-            entries: self.entries + other.entries,
-            snapshots: self.snapshots + other.snapshots,
-            names: self.names + other.names,
-        }
-    }
-}
-
 /// Makes the processes: replicas have the first ports.
 struct Processes {
-    members: Members,
+    /// The rosters with which the replicas have begun that have a seat.
+    rosters: Vec<Option<Roster>>,
     /// The logs and items of replicas that do not run.
     images: Vec<Option<Image>>,
+    /// The disks of the replicas; none if their logs are in memory.
+    disks: Vec<SimFiles>,
+    disk_bug: Option<DiskBug>,
+    resumed: u64,
     options: Options,
     remembers_one_client: bool,
     record: Shared,
@@ -78,20 +48,34 @@ struct Processes {
 }
 
 impl Processes {
+    fn replica_on_disk(&mut self, port: usize) -> Replica {
+        let rng = self.rng.fork();
+        let roster = self.rosters[port].clone();
+        // A process that joins has no entry before its first snapshot.
+        let joins = roster.as_ref().is_some_and(|it| !it.has_voters());
+        let first = if joins { (0, 0) } else { (1, 1) };
+        let (disk, remains) = SimDisk::open(&self.disks[port], self.disk_bug, first, rng);
+        self.resumed += u64::from(remains.is_some());
+        let seat = roster.map(|roster| seat(roster, remains));
+        Replica::with_disk(id_of(port), seat, Box::new(disk), self.options)
+    }
+
     fn replica(&mut self, port: usize) -> Replica {
         let id = id_of(port);
-        match self.images[port].take() {
-            Some(image) => Replica::resume(id, self.members.clone(), image, self.options),
-            None if self.remembers_one_client => {
-                let image = Image::first(&self.members).remember(1);
-                Replica::resume(id, self.members.clone(), image, self.options)
-            }
-            None => {
-                let mut replica = Replica::new(id, self.options);
-                replica.on_bootstrap(self.members.clone()).unwrap();
-                replica
-            }
+        if !self.disks.is_empty() {
+            return self.replica_on_disk(port);
         }
+        let Some(roster) = self.rosters[port].clone() else {
+            return Replica::new(id, self.options);
+        };
+        let image = self.images[port].take().unwrap_or_else(|| {
+            let image = Image::of(roster.clone());
+            match self.remembers_one_client {
+                true => image.remember(1),
+                false => image,
+            }
+        });
+        Replica::resume(id, roster, image, self.options)
     }
 }
 
@@ -103,7 +87,8 @@ impl Cluster for Processes {
         let replicas = self.images.len();
         if port.0 < replicas {
             let replica = self.replica(port.0);
-            let node = ReplicaNode::boot(net, port, replica, rng.next_u64());
+            let disk = self.disks.get(port.0).cloned();
+            let node = ReplicaNode::boot(net, port, replica, disk, rng.next_u64());
             return Process::Replica(Box::new(node));
         }
         let record = Shared::clone(&self.record);
@@ -126,6 +111,10 @@ enum Event {
     Start(usize),
     Lost(PortId, u32, Session),
     Act(Act),
+    /// The disk of a replica has room again.
+    Room(usize),
+    /// Members join or leave.
+    Change,
 }
 
 /// A session, and the lives of the processes at its ends.
@@ -134,7 +123,7 @@ struct Tie {
     ends: [(PortId, u32, Session); 2],
 }
 
-struct Stage {
+pub(crate) struct Stage {
     world: World<Processes>,
     rng: Rng,
     bug: Bug,
@@ -144,6 +133,19 @@ struct Stage {
     ties: Vec<Tie>,
     judge: Judge,
     sum: Sum,
+    /// The last field, so that the disks' engines are closed when it goes.
+    _folder: Folder,
+}
+
+impl Drop for Stage {
+    /// Ends all processes at once: the engines would sync, and some disk may be about to fail.
+    fn drop(&mut self) {
+        self.world
+            .cluster
+            .disks
+            .iter_mut()
+            .for_each(SimFiles::crash);
+    }
 }
 
 /// Runs a seed.
@@ -156,12 +158,18 @@ pub(crate) fn run_seed(seed: u64, bug: Bug) -> Result<Sum, String> {
     stage.judge_history()
 }
 
-fn members(replicas: usize) -> Members {
-    let member = |port: usize| Member {
+fn member(port: usize) -> Member {
+    Member {
         id: id_of(port),
         address: port.to_string(),
-    };
-    Members::new((0..replicas).map(member)).unwrap()
+    }
+}
+
+/// The rosters of the founders, and of processes that may join.
+fn rosters(founders: usize, replicas: usize) -> Vec<Option<Roster>> {
+    let first = Roster::first(&Members::new((0..founders).map(member)).unwrap());
+    let roster = |port| (port < founders).then(|| first.clone());
+    (0..replicas).map(roster).collect()
 }
 
 impl Stage {
@@ -174,7 +182,14 @@ impl Stage {
             ..FaultRates::draw(&mut rng)
         };
         net.borrow_mut().set_rates(rates);
-        let replicas = *rng.pick(&[3, 3, 3, 5, 5, 7]);
+        let founders = *rng.pick(&[3, 3, 3, 5, 5, 7]);
+        // A process that joins keeps the records of as many clients as usual.
+        let changes = if seed.is_multiple_of(3) && seed % 4 != 3 {
+            3
+        } else {
+            0
+        };
+        let replicas = founders + if changes > 0 { SPARES } else { 0 };
         let options = Options {
             kept_entries: rng.between(5, 40),
             piece_bytes: 512,
@@ -185,9 +200,19 @@ impl Stage {
             },
             ..Options::DEFAULT
         };
+        let folder = Folder::new();
+        let disks = match seed % 2 {
+            0 => (0..replicas)
+                .map(|it| folder.disk(it, rng.fork()))
+                .collect(),
+            _ => Vec::new(),
+        };
         let processes = Processes {
-            members: members(replicas),
+            rosters: rosters(founders, replicas),
             images: vec![None; replicas],
+            disks,
+            disk_bug: bug.of_disk(),
+            resumed: 0,
             options,
             remembers_one_client: seed % 4 == 3,
             record: Shared::default(),
@@ -209,74 +234,16 @@ impl Stage {
             ties: Vec::new(),
             judge: Judge::default(),
             sum: Sum::default(),
+            _folder: folder,
         };
         for _ in 0..stage.rng.between(2, 8) {
             stage.plan_fault();
         }
+        for _ in 0..changes {
+            let at = Nanos(stage.rng.below(CHAOS.0));
+            stage.schedule(at, Event::Change);
+        }
         stage
-    }
-
-    fn plan_fault(&mut self) {
-        let at = Nanos(self.rng.below(CHAOS.0));
-        self.schedule(at, Event::Strike);
-    }
-
-    /// A fault begins now, half of the time at the leader.
-    fn strike(&mut self) {
-        let until = self.world.now() + Nanos::from_micros(self.rng.log_between(20_000, 400_000));
-        let any = self.rng.index(self.replicas);
-        let aims = self.rng.one_in(2);
-        let leader = self.leader().filter(|_| aims);
-        let victim = leader.unwrap_or(any);
-        let host = HostId(victim);
-        match self.rng.below(4) {
-            0 => self.crash(victim),
-            1 => {
-                self.sum.pauses += 1;
-                self.world.act(Act::Pause(host));
-                self.schedule(until, Event::Act(Act::Resume(host)));
-            }
-            2 => {
-                self.sum.cuts += 1;
-                self.world.act(Act::Unplug(host));
-                self.schedule(until, Event::Act(Act::Plug(host)));
-            }
-            _ => self.cut(victim, until),
-        }
-    }
-
-    /// The replica that leads in the highest term.
-    fn leader(&mut self) -> Option<usize> {
-        let mut leader = None;
-        for port in 0..self.replicas {
-            let term = self.replica(port).and_then(|rpc| {
-                let node = rpc.app().node()?;
-                node.leads().then_some(node.term())
-            });
-            leader = leader.max(term.map(|term| (term, port)));
-        }
-        leader.map(|(_, port)| port)
-    }
-
-    /// Cuts a replica, and some others with it, from the rest, in one direction or in both.
-    fn cut(&mut self, victim: usize, until: Nanos) {
-        self.sum.cuts += 1;
-        let rng = &mut self.rng;
-        let is_near = |port| port == victim || rng.one_in(3);
-        let is_near: Vec<bool> = (0..self.replicas).map(is_near).collect();
-        let (out, back) = *self.rng.pick(&[(true, true), (true, false), (false, true)]);
-        for near in (0..self.replicas).filter(|it| is_near[*it]).map(HostId) {
-            for far in (0..self.replicas).filter(|it| !is_near[*it]).map(HostId) {
-                if out {
-                    self.world.act(Act::Block(near, far));
-                    self.schedule(until, Event::Act(Act::Unblock(near, far)));
-                }
-                if back {
-                    self.world.act(Act::Block(far, near));
-                    self.schedule(until, Event::Act(Act::Unblock(far, near)));
-                }
-            }
-        }
     }
 
     fn schedule(&mut self, at: Nanos, event: Event) {
@@ -296,6 +263,7 @@ impl Stage {
             if let Some(what) = self.world.net().borrow().violation() {
                 return Err(what.to_owned());
             }
+            self.end_failed();
             self.check_replicas()?;
             self.take_wishes();
             while let Some(entry) = self.events.first_entry() {
@@ -318,8 +286,9 @@ impl Stage {
 
     fn check_replicas(&mut self) -> Result<(), String> {
         for port in 0..self.replicas {
-            if let Some(Process::Replica(replica)) = self.world.node(PortId(port)) {
-                let node = replica.rpc.app().node().expect("it has a seat");
+            if let Some(Process::Replica(replica)) = self.world.node(PortId(port))
+                && let Some(node) = replica.rpc.app().node()
+            {
                 self.judge.check(id_of(port), node)?;
             }
         }
@@ -355,6 +324,8 @@ impl Stage {
                 }
             }
             Event::Act(act) => self.world.act(act),
+            Event::Change => self.change_members(),
+            Event::Room(victim) => self.world.cluster.disks[victim].fill(false),
         }
     }
 
@@ -412,46 +383,15 @@ impl Stage {
         Some(session)
     }
 
-    fn crash(&mut self, victim: usize) {
-        let Some(rpc) = self.replica(victim) else {
-            return;
-        };
-        let image = rpc.app().node().expect("it has a seat").image();
-        self.world.cluster.images[victim] = Some(self.survivor(image));
-        self.world.act(Act::Crash(PortId(victim)));
-        self.sum.restarts += 1;
-        let now = self.world.now();
-        let ties = std::mem::take(&mut self.ties);
-        for tie in ties {
-            match tie.ends.iter().position(|(port, ..)| port.0 == victim) {
-                Some(dead) => {
-                    let (port, life, session) = tie.ends[1 - dead];
-                    let at = now + Nanos(self.rng.below(5_000_000));
-                    self.schedule(at, Event::Lost(port, life, session));
-                }
-                None => self.ties.push(tie),
-            }
-        }
-        let down = Nanos::from_micros(self.rng.log_between(100, 400_000));
-        self.schedule(now + down, Event::Start(victim));
-    }
-
-    /// Log and items that a crash leaves.
-    fn survivor(&mut self, image: Image) -> Image {
-        #[cfg(feature = "mutants")]
-        if self.bug == Bug::LostTail {
-            let mut image = image;
-            image.lose_tail(self.rng.index(4));
-            return image;
-        }
-        let _ = self.bug;
-        image
-    }
-
     /// Checks what the clients have seen, and that the replicas agree.
     fn judge_history(mut self) -> Result<Sum, String> {
         let last = self.judge.last();
-        for port in 0..self.replicas {
+        let leader = self.leader().ok_or("no replica leads at the end")?;
+        let roster = self.roster(leader).ok_or("a leader has a seat")?;
+        let first = self.world.cluster.rosters[0].as_ref();
+        self.sum.changed += u64::from(first != Some(&roster));
+        let votes = |port: &usize| roster.part(id_of(*port)).is_some_and(|it| it.is_voter);
+        for port in (0..self.replicas).filter(votes) {
             let rpc = self.replica(port).ok_or("a replica does not run")?;
             let applied = rpc.app().status().applied;
             if applied != last {
@@ -483,6 +423,7 @@ impl Stage {
             entries: last,
             snapshots: self.judge.snapshots(),
             names: self.judge.names(),
+            resumed: self.world.cluster.resumed,
             ..self.sum
         })
     }

@@ -1,4 +1,5 @@
-//! `dunlin replica bootstrap` and `status`: questions to replicas, each by its address.
+//! `dunlin replica bootstrap`, `status` and `snapshot`: questions and orders to replicas, each by
+//! its address.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use dunlin::ConnectOptions;
 use dunlin::Settings;
-use dunlin::replica::{Inquirer, Member, Members, MembersError, Role, Status};
+use dunlin::replica::{
+    AskError, Inquirer, Member, Members, MembersError, Order, Role, Roster, Status,
+};
 use dunlin::settings::Configurable;
 use serde_json::{Value, json};
 
@@ -15,17 +18,17 @@ use crate::commands::target::{bind_ip, resolve};
 use crate::misuse::Misuse;
 use crate::say::print;
 
-/// The arguments of both commands.
+/// The arguments of most of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The replicas, as they reach each other
     #[arg(value_name = "HOST:PORT", required = true)]
-    replicas: Vec<String>,
+    pub(super) replicas: Vec<String>,
     /// How long to wait for each replica
     #[arg(long, value_name = "TIME", default_value = "5", value_parser = span)]
-    timeout: Duration,
+    pub(super) timeout: Duration,
     #[command(flatten)]
-    endpoint: EndpointArgs,
+    pub(super) endpoint: EndpointArgs,
 }
 
 /// Makes a cluster.
@@ -48,7 +51,10 @@ pub(crate) fn status(args: &Args) -> anyhow::Result<()> {
 }
 
 /// An endpoint for questions, at a port that the system chooses.
-fn inquirer<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<Inquirer<T>> {
+pub(super) fn inquirer<T: Configurable>(
+    args: &Args,
+    settings: &Settings,
+) -> anyhow::Result<Inquirer<T>> {
     let address = resolve(&args.replicas[0])?;
     let nexus = settings
         .nexus()
@@ -67,28 +73,37 @@ fn bootstrap_over<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::
         return Err(Misuse(wrong.to_string()).into());
     }
     let mut inquirer = inquirer::<T>(args, settings)?;
-    let mut members = Vec::new();
+    let (mut members, mut seated) = (Vec::new(), Vec::new());
     for address in &args.replicas {
         let status = inquirer.status(address).with_context(|| address.clone())?;
         members.push(Member {
             id: status.id,
             address: address.clone(),
         });
+        seated.extend(status.members.map(|roster| (address, roster)));
     }
     let members = Members::new(members).map_err(|error| Misuse(error.to_string()))?;
+    // Before any other replica has taken a seat.
+    for (address, roster) in seated {
+        if roster.cluster() != members.cluster() {
+            return Err(AskError::Taken).context(address.clone());
+        }
+    }
     for member in members.iter() {
         let seated = inquirer.bootstrap(&member.address, &members);
         seated.with_context(|| member.address.clone())?;
     }
     let noun = if count == 1 { "replica" } else { "replicas" };
+    let cluster = name(&Roster::first(&members));
     match args.endpoint.json {
-        true => print(&format!("{}\n", json!({ "cluster": name(&members) }))),
-        false => print(&format!("cluster {} of {count} {noun}\n", name(&members))),
+        true => print(&format!("{}\n", json!({ "cluster": cluster }))),
+        false => print(&format!("cluster {cluster} of {count} {noun}\n")),
     }
 }
 
-fn name(members: &Members) -> String {
-    format!("{:016x}", members.cluster())
+/// The name of a cluster, as commands show it.
+pub(super) fn name(roster: &Roster) -> String {
+    format!("{:016x}", roster.cluster())
 }
 
 fn status_over<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<()> {
@@ -148,4 +163,27 @@ fn object(address: &str, status: &Status) -> Value {
         "keys": status.keys,
         "cluster": members.map(name),
     })
+}
+
+/// Has replicas drop entries of their logs that their items contain.
+///
+/// # Errors
+/// A replica does not answer; the others have got the order.
+pub(crate) fn snapshot(args: &Args) -> anyhow::Result<()> {
+    let settings = args.endpoint.settings()?;
+    over!(args.endpoint.transport, snapshot_over(args, &settings))
+}
+
+fn snapshot_over<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<()> {
+    let mut inquirer = inquirer::<T>(args, settings)?;
+    let mut silent = Vec::new();
+    for address in &args.replicas {
+        if let Err(error) = inquirer.order(address, &Order::Snapshot) {
+            silent.push(format!("{address}: {error}"));
+        }
+    }
+    match silent.is_empty() {
+        true => Ok(()),
+        false => Err(anyhow!("{}", silent.join("; "))),
+    }
 }

@@ -1,12 +1,13 @@
 //! `dunlin replica serve`: a replica on one thread, until Ctrl-C. The thread is the process's
 //! first, so a panic of Raft ends the process.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use dunlin::Nexus;
 use dunlin::Settings;
-use dunlin::replica::{Driver, Options, Replica};
+use dunlin::replica::{Driver, Opened, Options, Replica};
 use dunlin::settings::Configurable;
 use harness::signal;
 use serde_json::json;
@@ -21,11 +22,15 @@ Examples:
   dunlin replica serve --listen 10.0.0.1:7101 --idle spin
   dunlin replica serve --listen 127.0.0.1:0 --json        at a port that is free
   dunlin replica serve --election 500ms                   for a network with long delays
+  dunlin replica serve --listen 10.0.0.1:7101 --disk data with a log that survives the process
 
-The replica belongs to no cluster until `dunlin replica bootstrap` gives it a seat in one.
+The replica belongs to no cluster until `dunlin replica bootstrap` gives it a seat in one. With
+--disk, it keeps number, seat, log and items there, and goes on with them when it starts again; let
+it listen at the same address then. Without --disk, a process that starts again is another replica.
 
-Exit codes: 0, Ctrl-C ended it; 1, it cannot listen; 2, an option or the usage is wrong; 101, it has
-lost a part of its log, and must not go on.";
+Exit codes: 0, Ctrl-C ended it; 1, it cannot listen, or cannot use the directory; 2, an option or
+the usage is wrong; 101, it has lost a part of its log, or its disk has failed, and it must not go
+on.";
 
 /// The arguments of `dunlin replica serve`.
 #[derive(Debug, clap::Args)]
@@ -38,6 +43,13 @@ pub(crate) struct Args {
     /// twice as long. All replicas of a cluster should have the same
     #[arg(long, value_name = "TIME", default_value = "75ms", value_parser = election)]
     election: Duration,
+    /// The directory for its log and items, which is made if it does not exist. A write is answered
+    /// when the disks of a majority have it
+    #[arg(long, value_name = "DIR")]
+    disk: Option<PathBuf>,
+    /// The cluster that the directory must hold, as `status` names it; refuses any other
+    #[arg(long, value_name = "NAME", requires = "disk", value_parser = cluster)]
+    of_cluster: Option<u64>,
     #[command(flatten)]
     endpoint: EndpointArgs,
 }
@@ -52,10 +64,15 @@ fn election(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The name of a cluster, in hexadecimal digits.
+fn cluster(text: &str) -> Result<u64, String> {
+    u64::from_str_radix(text, 16).map_err(|_| "up to 16 hexadecimal digits".to_owned())
+}
+
 /// Serves until a signal comes.
 ///
 /// # Errors
-/// It cannot listen there, or an option is wrong.
+/// It cannot listen there, the directory cannot be used, or an option is wrong.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     signal::watch()?;
     let mut settings = args.endpoint.settings()?;
@@ -73,14 +90,37 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> anyhow::Result<()> {
     let begin = Instant::now();
     let [word, _] = random::words()?;
-    let replica = Replica::new(word.max(1), options(args));
+    let id = word.max(1);
+    let replica = match &args.disk {
+        Some(path) => on_disk(path, id, args)?,
+        None => Replica::new(id, options(args)),
+    };
     let endpoint = settings.endpoint::<T>(nexus).index(0);
     let mut driver = Driver::new(endpoint, replica, settings.connect_options())?;
-    greet(args, nexus, driver.replica().id())?;
+    greet(args, nexus, driver.replica())?;
     while signal::check().is_ok() {
         driver.turn(dunlin::Nanos::MAX);
     }
+    driver.hand_over((2 * args.election).into());
     report(args, driver.replica(), begin)
+}
+
+/// A replica that goes on with what its directory holds.
+fn on_disk(path: &Path, fresh: u64, args: &Args) -> anyhow::Result<Replica> {
+    let Opened { id, seat, disk } = dunlin::replica::open(path, fresh)?;
+    let found = seat.as_ref().map(|(roster, _)| roster.cluster());
+    if let Some(wanted) = args.of_cluster
+        && found != Some(wanted)
+    {
+        let found = found.map_or("no cluster".to_owned(), |name| {
+            format!("cluster {name:016x}")
+        });
+        bail!(
+            "{} holds data of {found}, not of cluster {wanted:016x}",
+            path.display()
+        );
+    }
+    Ok(Replica::with_disk(id, seat, disk, options(args)))
 }
 
 fn options(args: &Args) -> Options {
@@ -91,15 +131,25 @@ fn options(args: &Args) -> Options {
     }
 }
 
-fn greet(args: &Args, nexus: &Nexus, id: u64) -> anyhow::Result<()> {
+fn greet(args: &Args, nexus: &Nexus, replica: &Replica) -> anyhow::Result<()> {
     let (address, over) = (nexus.address(), args.endpoint.transport.name());
+    let (id, status) = (replica.id(), replica.status());
+    let cluster = status.members.as_ref().map(super::cluster::name);
     if args.endpoint.json {
         let line = json!({
             "listening": address.to_string(),
             "transport": over,
             "id": format!("{id:016x}"),
+            "cluster": cluster,
         });
         return print(&format!("{line}\n"));
+    }
+    if let Some(cluster) = cluster {
+        return print(&format!(
+            "replica {id:016x} of cluster {cluster} listens at {address} over {over}; it goes on \
+             with {} keys and the log to entry {}; Ctrl-C ends it\n",
+            status.keys, status.last
+        ));
     }
     print(&format!(
         "replica {id:016x} listens at {address} over {over}; Ctrl-C ends it\n\

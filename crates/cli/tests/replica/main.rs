@@ -4,6 +4,9 @@
 #![cfg(feature = "replica")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod disks;
+mod members;
+#[path = "../program/mod.rs"]
 mod program;
 
 use std::io::{BufRead, BufReader, Read};
@@ -39,12 +42,24 @@ struct Replica {
     child: Child,
     out: BufReader<ChildStdout>,
     address: String,
+    /// The name of its cluster when it has started.
+    cluster: Value,
+}
+
+/// The arguments of a replica, with long time-outs, so that a busy machine holds no election
+/// without a reason.
+fn serve<'a>(listen: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let args = ["serve", "--listen", listen, "--json", "--election", "300ms"];
+    [&args, more].concat()
 }
 
 impl Replica {
     fn start(listen: &str) -> Self {
-        // Long time-outs, so that a busy machine holds no election without a reason.
-        let args = ["serve", "--listen", listen, "--json", "--election", "300ms"];
+        Self::start_with(listen, &[])
+    }
+
+    fn start_with(listen: &str, more: &[&str]) -> Self {
+        let args = serve(listen, more);
         let mut child = dunlin(&args).stderr(Stdio::inherit()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -55,6 +70,7 @@ impl Replica {
             child,
             out,
             address,
+            cluster: greeting["cluster"].clone(),
         }
     }
 
@@ -74,8 +90,12 @@ struct Cluster(Vec<Replica>);
 
 impl Cluster {
     fn start(count: usize) -> Self {
-        let replicas = (0..count).map(|_| Replica::start("127.0.0.1:0"));
+        Self::of((0..count).map(|_| Replica::start("127.0.0.1:0")))
+    }
+
+    fn of(replicas: impl Iterator<Item = Replica>) -> Self {
         let cluster = Self(replicas.collect());
+        let count = cluster.0.len();
         text(&cluster.bootstrap(count));
         cluster
     }

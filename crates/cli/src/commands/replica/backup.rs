@@ -1,0 +1,116 @@
+//! `dunlin replica backup` and `restore`: the items of a stopped replica in a file, and directories
+//! of a new cluster that begins with them.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use dunlin::replica::{Backup, Roster};
+use serde_json::json;
+
+use crate::say::print;
+
+const EXAMPLES: &str = "\
+A cluster goes on while one of its replicas is stopped for a backup:
+  dunlin replica backup items.backup --disk data
+
+A cluster that has lost its majority for good: take the backup from the survivor with the longest
+log (`dunlin replica status`), copy it to three machines, and run on each, with its own address:
+  dunlin replica restore items.backup --disk new-data --own 10.0.0.1:7101 \\
+      --cluster 10.0.0.1:7101,10.0.0.2:7101,10.0.0.3:7101
+  dunlin replica serve --listen 10.0.0.1:7101 --disk new-data
+
+The new cluster has all writes whose entries the survivor had. Writes that the lost majority had
+answered without the survivor are lost. Never start replicas of the old cluster again.
+
+Exit codes: 0, it is done; 1, the directory or the file cannot be used; 2, the usage is wrong.";
+
+/// The arguments of `dunlin replica backup`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct BackupArgs {
+    /// The file, which must not exist
+    file: PathBuf,
+    /// The directory of a replica that does not run
+    #[arg(long, value_name = "DIR")]
+    disk: PathBuf,
+    /// Prints a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments of `dunlin replica restore`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct RestoreArgs {
+    /// The file of a backup
+    file: PathBuf,
+    /// The directory of the new replica, which is made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    disk: PathBuf,
+    /// The address of the new replica, one of `--cluster`
+    #[arg(long, value_name = "HOST:PORT")]
+    own: String,
+    /// The addresses of all replicas of the new cluster; the same for each of them
+    #[arg(
+        long,
+        value_name = "HOST:PORT,…",
+        value_delimiter = ',',
+        required = true
+    )]
+    cluster: Vec<String>,
+    /// Prints a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Writes a backup.
+///
+/// # Errors
+/// The directory cannot be used, or the file cannot be written.
+pub(super) fn backup(args: &BackupArgs) -> anyhow::Result<()> {
+    let backup = Backup::of_directory(&args.disk)?;
+    let bytes = backup.to_bytes();
+    let written = write(&args.file, &bytes);
+    written.with_context(|| args.file.display().to_string())?;
+    let (keys, entry) = (backup.keys(), backup.applied());
+    match args.json {
+        true => {
+            let line = json!({ "keys": keys, "entry": entry, "bytes": bytes.len() });
+            print(&format!("{line}\n"))
+        }
+        false => print(&format!(
+            "{keys} keys after entry {entry}, {} bytes\n",
+            bytes.len()
+        )),
+    }
+}
+
+/// Writes a file that does not exist yet, and syncs it.
+fn write(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = std::fs::File::create_new(path)?;
+    std::io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()
+}
+
+/// Makes a directory from a backup.
+///
+/// # Errors
+/// The file is no backup, the directory holds something, or the addresses are no cluster.
+pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
+    let bytes = std::fs::read(&args.file).with_context(|| args.file.display().to_string())?;
+    let backup = Backup::decode(&bytes).map_err(|_| {
+        anyhow!(
+            "{} is no backup of this version, or it is damaged or cut off; take another one",
+            args.file.display()
+        )
+    })?;
+    let members = backup.restore(&args.disk, &args.own, &args.cluster)?;
+    let cluster = super::cluster::name(&Roster::first(&members));
+    match args.json {
+        true => print(&format!(
+            "{}\n",
+            json!({ "cluster": cluster, "keys": backup.keys() })
+        )),
+        false => print(&format!("cluster {cluster} with {} keys\n", backup.keys())),
+    }
+}

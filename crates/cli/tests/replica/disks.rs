@@ -1,0 +1,144 @@
+//! Replicas with disks: the end of all processes, directories that are refused, and backups.
+
+use dunlin_testkit::address::free_port;
+use dunlin_testkit::folder::Folder;
+
+use super::*;
+
+/// A cluster of three replicas with disks in a folder.
+fn on_disks(folder: &Folder) -> Cluster {
+    let start = |number: usize| {
+        let path = folder.path(&number.to_string());
+        Replica::start_with(&free_port(), &["--disk", &path])
+    };
+    Cluster::of((0..3).map(start))
+}
+
+impl Cluster {
+    /// Starts a replica again that was killed.
+    fn restart(&mut self, place: usize, folder: &Folder) {
+        let path = folder.path(&place.to_string());
+        let address = self.0[place].address.clone();
+        self.0[place] = Replica::start_with(&address, &["--disk", &path]);
+    }
+}
+
+#[test]
+fn answered_writes_survive_the_end_of_all_processes() {
+    let folder = Folder::new("replica-disks");
+    let mut cluster = on_disks(&folder);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let options = ClientOptions {
+        deadline: Nanos::from(PATIENCE),
+        ..ClientOptions::DEFAULT
+    };
+    let endpoint = nexus.endpoint_builder::<Auto>();
+    let mut client: Connection<Auto> =
+        Connection::open(endpoint, cluster.addresses(), options).unwrap();
+    let mut written = Vec::new();
+    for round in 0..3 {
+        let leader = cluster.leader();
+        std::thread::scope(|scope| {
+            let killer = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(5));
+                cluster.0[leader].kill();
+            });
+            for number in 0..50 {
+                let key = format!("{round}-{number}");
+                written.push((client.put(key.as_bytes(), b"value").unwrap(), key));
+            }
+            killer.join().unwrap();
+        });
+        // In the last round, no process is left to remember anything.
+        let killed = if round == 2 { 0..3 } else { leader..leader + 1 };
+        killed.clone().for_each(|place| cluster.0[place].kill());
+        killed.for_each(|place| cluster.restart(place, &folder));
+    }
+    for (version, key) in written {
+        let item = client.get(key.as_bytes()).unwrap();
+        assert_eq!(item, Some((version, b"value".to_vec())), "{key}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_none_of_this_replica_is_refused() {
+    let folder = Folder::new("replica-refused");
+    let mut cluster = on_disks(&folder);
+    let path = folder.path("0");
+    let fail = |more: &[&str]| {
+        let more = [&["--disk", &path], more].concat();
+        failure(&serve("127.0.0.1:0", &more), 1)
+    };
+    assert!(fail(&[]).contains("is in use by a process that lives"));
+    cluster.0[0].kill();
+    let Value::Null = cluster.0[0].cluster else {
+        panic!("its first start was before the bootstrap");
+    };
+    cluster.restart(0, &folder);
+    let name = cluster.0[0].cluster.as_str().unwrap().to_owned();
+    cluster.0[0].kill();
+    let wrong = fail(&["--of-cluster", "1"]);
+    assert!(
+        wrong.contains(&format!("holds data of cluster {name}")),
+        "{wrong}"
+    );
+    let file = folder.join("0/replica");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[8] = 2;
+    std::fs::write(&file, bytes).unwrap();
+    assert!(fail(&[]).contains("data of format 2"));
+}
+
+#[test]
+fn a_new_cluster_begins_with_the_backup_of_a_survivor() {
+    let folder = Folder::new("replica-backup");
+    let mut cluster = on_disks(&folder);
+    let all = cluster.addresses().join(",");
+    let put = |key: &str, all: &str| text(&["put", key, key, "--cluster", all, "--timeout", "30"]);
+    let get = |key: &str, all: &str| text(&["get", key, "--cluster", all, "--timeout", "30"]);
+    (0..20).for_each(|number| drop(put(&format!("key-{number}"), &all)));
+    let leader = cluster.leader();
+    // The log is shortened, so the backup has items and entries.
+    text(&["snapshot", &cluster.0[leader].address, "--timeout", "30"]);
+    put("after", &all);
+    let (file, path) = (folder.path("items"), folder.path(&leader.to_string()));
+    let backup = ["backup", &file, "--disk", &path];
+    assert!(failure(&backup, 1).contains("in use by a process"));
+    cluster.0.iter_mut().for_each(Replica::kill);
+    assert!(text(&backup).contains("21 keys"));
+    assert!(
+        failure(&backup, 1).contains("items"),
+        "no file is overwritten"
+    );
+
+    let addresses = [free_port(), free_port(), free_port()];
+    let all = addresses.join(",");
+    let restored = |place: usize| folder.path(&format!("new-{place}"));
+    let restore = |own: &str, place: usize| {
+        let path = restored(place);
+        let args = [
+            "restore",
+            &file,
+            "--disk",
+            &path,
+            "--own",
+            own,
+            "--cluster",
+            &all,
+        ];
+        args.map(str::to_owned)
+    };
+    let run = |args: [String; 8]| text(&args.each_ref().map(String::as_str));
+    let fail = |args: [String; 8]| failure(&args.each_ref().map(String::as_str), 1);
+    assert!(fail(restore("127.0.0.1:1", 0)).contains("none of the addresses"));
+    let names: Vec<String> = (0..3).map(|it| run(restore(&addresses[it], it))).collect();
+    assert!(names[0].contains("21 keys") && names[0] == names[1] && names[0] == names[2]);
+    assert!(fail(restore(&addresses[0], 0)).contains("holds a replica already"));
+    let start =
+        |place: usize| Replica::start_with(&addresses[place], &["--disk", &restored(place)]);
+    let _cluster: Vec<Replica> = (0..3).map(start).collect();
+    assert_eq!(get("key-7", &all), "key-7\n");
+    assert_eq!(get("after", &all), "after\n");
+    put("new", &all);
+    assert_eq!(get("new", &all), "new\n");
+}

@@ -1,0 +1,90 @@
+//! The engine's files. When the disk is full, the engine by itself begins another file and tries
+//! again, twice for each write; these report it as an error that the engine gives back at once. So
+//! a write on a full disk changes nothing, and can be tried again when there is room.
+
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use raft_engine::env::{DefaultFileSystem, FileSystem, Permission, WriteExt};
+
+/// The file system, for the engine.
+#[derive(Default)]
+pub(super) struct Files;
+
+type Handle = <DefaultFileSystem as FileSystem>::Handle;
+
+/// A writer of one of the engine's files.
+pub(super) struct Writer(<DefaultFileSystem as FileSystem>::Writer);
+
+/// Whether an error says that there is no room.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+    )
+}
+
+/// The error in words in which the engine does not look for a full disk.
+fn plain(error: io::Error) -> io::Error {
+    match is_full(&error) {
+        true => io::Error::new(error.kind(), "the disk has no room"),
+        false => error,
+    }
+}
+
+impl FileSystem for Files {
+    type Handle = Handle;
+    type Reader = <DefaultFileSystem as FileSystem>::Reader;
+    type Writer = Writer;
+
+    fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<Handle> {
+        DefaultFileSystem.create(path)
+    }
+
+    fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> io::Result<Handle> {
+        DefaultFileSystem.open(path, permission)
+    }
+
+    fn delete<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
+        DefaultFileSystem.delete(path)
+    }
+
+    fn rename<P: AsRef<Path>>(&self, from: P, to: P) -> io::Result<()> {
+        DefaultFileSystem.rename(from, to)
+    }
+
+    fn new_reader(&self, handle: Arc<Handle>) -> io::Result<Self::Reader> {
+        DefaultFileSystem.new_reader(handle)
+    }
+
+    fn new_writer(&self, handle: Arc<Handle>) -> io::Result<Writer> {
+        DefaultFileSystem.new_writer(handle).map(Writer)
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(plain)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Seek for Writer {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+impl WriteExt for Writer {
+    fn truncate(&mut self, offset: usize) -> io::Result<()> {
+        self.0.truncate(offset)
+    }
+
+    fn allocate(&mut self, offset: usize, size: usize) -> io::Result<()> {
+        self.0.allocate(offset, size)
+    }
+}

@@ -1,0 +1,278 @@
+//! The directory of a replica: a lock, the replica's number with the members of its cluster, and
+//! the log.
+//!
+//! | name | content |
+//! |---|---|
+//! | `lock` | locked by the process that uses the directory; the kernel releases it at its end |
+//! | `replica` | number, and the roster of its first start in a cluster, if it has a seat |
+//! | `log` | the files of `raft-engine` |
+//!
+//! The file `replica` is "dunlinRp", the version of the format u8, seven zeros, the number u64, and the
+//! bytes of the roster, and is replaced as a whole. A directory without it that has other files is none
+//! of a replica, and stays as it is. Called by the owner of a replica before it starts.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::files::Files;
+use super::store::{Limits, Loss, Store};
+use super::thread::Threaded;
+use super::{Disk, Remains};
+use crate::log::first_base;
+use crate::node::Image;
+use crate::wire::Roster;
+
+const MAGIC: &[u8; 8] = b"dunlinRp";
+/// The version of the format.
+const FORMAT: u8 = 1;
+/// Bytes before the members.
+const HEAD: usize = 24;
+
+/// A replica's directory, locked, and what it holds.
+#[derive(Debug)]
+pub struct Opened {
+    /// The replica's number.
+    pub id: u64,
+    /// The members with which it began, and its log and items; `None`: it waits for a bootstrap.
+    pub seat: Option<(Roster, Image)>,
+    /// The disk, for [`crate::Replica::with_disk`].
+    pub disk: Box<dyn Disk>,
+}
+
+/// The members with which a replica began, and its log and items.
+type Kept = (Roster, Image);
+
+/// The reason why a directory cannot be used.
+#[derive(Debug)]
+pub enum DiskError {
+    /// Another process uses it.
+    InUse(PathBuf),
+    /// It holds files, but none of a replica.
+    Foreign(PathBuf),
+    /// It holds no replica.
+    Empty(PathBuf),
+    /// It holds a replica already.
+    Taken(PathBuf),
+    /// The addresses are no cluster, or the own one is not among them.
+    Members(String),
+    /// A newer version of this library has written it.
+    Newer(PathBuf, u8),
+    /// What it holds is damaged, or was not written by a replica.
+    Broken(PathBuf, String),
+    /// The file system refuses.
+    Io(PathBuf, io::Error),
+}
+
+/// Opens a directory, which is made if it does not exist, and starts the thread that writes into
+/// it. A replica that starts there for the first time gets the number `fresh`.
+///
+/// # Errors
+/// [`DiskError`]. The directory is as it was.
+///
+/// # Panics
+/// If the engine does while it reads its files, or `fresh` is 0.
+pub fn open(path: &Path, fresh: u64) -> Result<Opened, DiskError> {
+    assert!(fresh != 0, "0 is the number of no replica");
+    let (folder, roster) = Folder::open(path, Some(fresh))?;
+    let (store, seat) = folder.open_log(roster)?;
+    let id = folder.id;
+    let disk = Threaded::start(folder, store);
+    let disk = disk.map_err(|error| DiskError::Io(path.to_owned(), error))?;
+    Ok(Opened {
+        id,
+        seat,
+        disk: Box::new(disk),
+    })
+}
+
+/// The log and items with which a replica goes on.
+fn image(roster: Roster, remains: Option<Remains>) -> Result<Image, String> {
+    match remains {
+        Some(remains) => Image::resume(roster, remains)
+            .map_err(|_| "the items are of another version of dunlin".to_owned()),
+        // The process ended before its node had begun.
+        None => Ok(Image::of(roster)),
+    }
+}
+
+/// A locked directory.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    id: u64,
+    /// The kernel releases the lock when the file is closed.
+    _lock: File,
+}
+
+impl Folder {
+    /// Locks a directory. Without a number for a new replica, it must hold one.
+    pub(super) fn open(
+        path: &Path,
+        fresh: Option<u64>,
+    ) -> Result<(Self, Option<Roster>), DiskError> {
+        let io = |error| DiskError::Io(path.to_owned(), error);
+        let is_old = path.join("replica").exists();
+        if !is_old && fresh.is_none() {
+            return Err(DiskError::Empty(path.to_owned()));
+        }
+        fs::create_dir_all(path).map_err(io)?;
+        if !is_old && !is_unused(path).map_err(io)? {
+            return Err(DiskError::Foreign(path.to_owned()));
+        }
+        let mut options = OpenOptions::new();
+        let lock = options.create(true).truncate(false).write(true);
+        let lock = lock.open(path.join("lock")).map_err(io)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DiskError::InUse(path.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        let mut folder = Self {
+            path: path.to_owned(),
+            id: fresh.unwrap_or(0),
+            _lock: lock,
+        };
+        let members = match is_old {
+            true => folder.read()?,
+            false => {
+                folder.write(None).map_err(io)?;
+                None
+            }
+        };
+        Ok((folder, members))
+    }
+
+    /// Opens the log, and reads what it holds.
+    pub(super) fn open_log(
+        &self,
+        roster: Option<Roster>,
+    ) -> Result<(Store<Files>, Option<Kept>), DiskError> {
+        let log = self.path.join("log");
+        let broken = |why: String| DiskError::Broken(self.path.clone(), why);
+        if roster.is_some() && !log.is_dir() {
+            let why = "its log is gone, and with it promises that the cluster relies on";
+            return Err(broken(why.to_owned()));
+        }
+        // A log without a seat is empty until a bootstrap or a restore.
+        let first = roster.as_ref().map_or((1, 1), first_base);
+        let opened = Store::open(&log, Arc::new(Files), Limits::DEFAULT, first);
+        let (store, remains) = opened.map_err(|loss| match loss {
+            Loss::Unreadable(error) => DiskError::Io(log.clone(), error),
+            Loss::Incomplete(why) => broken(why),
+        })?;
+        // The engine syncs its files, but not the name of the first one.
+        let synced = sync_names(&log).and_then(|()| sync_names(&self.path));
+        synced.map_err(|error| DiskError::Io(self.path.clone(), error))?;
+        match roster {
+            Some(roster) => {
+                let image = image(roster.clone(), remains).map_err(broken)?;
+                Ok((store, Some((roster, image))))
+            }
+            None if remains.is_some() => Err(broken("a restore of it was cut off".to_owned())),
+            None => Ok((store, None)),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Roster>, DiskError> {
+        let path = self.path.join("replica");
+        let bytes = fs::read(&path).map_err(|error| DiskError::Io(path.clone(), error))?;
+        let broken = |why: &str| DiskError::Broken(path.clone(), why.to_owned());
+        if bytes.len() < HEAD || !bytes.starts_with(MAGIC) {
+            return Err(broken("it is no file of a replica"));
+        }
+        if bytes[MAGIC.len()] != FORMAT {
+            return Err(DiskError::Newer(self.path.clone(), bytes[MAGIC.len()]));
+        }
+        let (head, rest) = bytes.split_at(HEAD);
+        let id = head.last_chunk().map_or(0, |id| u64::from_le_bytes(*id));
+        let members = match rest.is_empty() {
+            true => None,
+            false => Some(Roster::decode(rest).map_err(|_| broken("its members are damaged"))?),
+        };
+        if id == 0 || members.as_ref().is_some_and(|it| it.get(id).is_none()) {
+            return Err(broken("its number is none of its members"));
+        }
+        self.id = id;
+        Ok(members)
+    }
+
+    /// Saves the members.
+    pub(super) fn take_seat(&self, roster: &Roster) -> io::Result<()> {
+        self.write(Some(roster))
+    }
+
+    fn write(&self, roster: Option<&Roster>) -> io::Result<()> {
+        let members = roster.map(Roster::to_bytes).unwrap_or_default();
+        let head = [
+            &MAGIC[..],
+            &[FORMAT, 0, 0, 0, 0, 0, 0, 0],
+            &self.id.to_le_bytes(),
+        ];
+        let draft = self.path.join("replica.new");
+        let mut file = File::create(&draft)?;
+        file.write_all(&head.concat())?;
+        file.write_all(&members)?;
+        file.sync_all()?;
+        fs::rename(&draft, self.path.join("replica"))?;
+        sync_names(&self.path)
+    }
+}
+
+/// Whether a directory has no file but those that a start leaves which did not come far.
+fn is_unused(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if name != "lock" && name != "replica.new" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Syncs the names in a directory.
+fn sync_names(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse(path) => write!(
+                f,
+                "{} is in use by a process that lives; two replicas need two directories",
+                path.display()
+            ),
+            Self::Foreign(path) => write!(
+                f,
+                "{} holds files, but none of a replica; name an empty directory, or one that does \
+                 not exist",
+                path.display()
+            ),
+            Self::Empty(path) => write!(f, "{} holds no replica", path.display()),
+            Self::Taken(path) => write!(
+                f,
+                "{} holds a replica already; restore into an empty directory",
+                path.display()
+            ),
+            Self::Members(why) => f.write_str(why),
+            Self::Newer(path, version) => write!(
+                f,
+                "{} holds data of format {version}, and this program reads format {FORMAT}; use \
+                 the newer program",
+                path.display()
+            ),
+            Self::Broken(path, why) => write!(
+                f,
+                "{} cannot be used: {why}. A replica without its whole log must not start; move \
+                 the directory away, and let the cluster go on without this replica",
+                path.display()
+            ),
+            Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for DiskError {}

@@ -1,0 +1,120 @@
+//! The record that says which of the engine's entries count. It changes in the write that brings
+//! them, so it and they are on the disk together or not at all.
+//!
+//! The engine cannot drop the last entries of a log, so entries after `last` may be there; they are
+//! of a log that a leader's items have replaced. All fields are u64, little endian, after the
+//! version and seven zeros.
+
+use raft::eraftpb::HardState;
+
+use super::Write;
+use crate::wire::Malformed;
+use crate::wire::cursor::{Cursor, put_words};
+
+/// The version of the format.
+const VERSION: u8 = 1;
+
+/// Items in the engine: parts, as entries of a group of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Parts {
+    /// The last entry that the items contain; 0: there are no items.
+    pub(super) applied: u64,
+    pub(super) first: u64,
+    pub(super) last: u64,
+}
+
+/// The state of a log.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct State {
+    term: u64,
+    vote: u64,
+    commit: u64,
+    base: (u64, u64),
+    last: u64,
+    items: Parts,
+}
+
+impl State {
+    /// Gives a log that has dropped no entry yet its first place, which is not on the disk.
+    pub(super) fn begin_at(&mut self, base: (u64, u64)) {
+        if self.base == (0, 0) {
+            self.base = base;
+            self.last = self.last.max(base.0);
+        }
+    }
+
+    /// Notes the promises and entries of a write.
+    pub(super) fn on_write(&mut self, write: &Write) {
+        let promises = &write.promises;
+        (self.term, self.vote, self.commit) = (promises.term, promises.vote, promises.commit);
+        if let Some(entry) = write.entries.last() {
+            self.last = entry.index;
+        }
+    }
+
+    /// Notes the items of a checkpoint.
+    pub(super) fn on_checkpoint(&mut self, base: (u64, u64), items: Parts) {
+        self.base = base;
+        self.items = items;
+    }
+
+    /// Notes the items of a leader, with which the log begins anew.
+    pub(super) fn on_restore(&mut self, base: (u64, u64), items: Parts) {
+        self.on_checkpoint(base, items);
+        self.last = base.0;
+    }
+
+    pub(super) const fn base(&self) -> (u64, u64) {
+        self.base
+    }
+
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
+    pub(super) const fn items(&self) -> Parts {
+        self.items
+    }
+
+    /// Term, vote and committed index. The items contain committed entries alone.
+    pub(super) fn promises(&self) -> HardState {
+        HardState {
+            term: self.term,
+            vote: self.vote,
+            commit: self.commit.min(self.last).max(self.items.applied),
+            ..HardState::default()
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let (index, term) = self.base;
+        let mut bytes = vec![VERSION, 0, 0, 0, 0, 0, 0, 0];
+        put_words(&mut bytes, &[self.term, self.vote, self.commit]);
+        put_words(&mut bytes, &[index, term, self.last]);
+        let items = self.items;
+        put_words(&mut bytes, &[items.applied, items.first, items.last]);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(bytes);
+        if cursor.u8()? != VERSION {
+            return Err(Malformed);
+        }
+        cursor.zeros::<7>()?;
+        let state = Self {
+            term: cursor.u64()?,
+            vote: cursor.u64()?,
+            commit: cursor.u64()?,
+            base: (cursor.u64()?, cursor.u64()?),
+            last: cursor.u64()?,
+            items: Parts {
+                applied: cursor.u64()?,
+                first: cursor.u64()?,
+                last: cursor.u64()?,
+            },
+        };
+        cursor.end()?;
+        Ok(state)
+    }
+}

@@ -1,0 +1,387 @@
+//! Log and items on TiKV's `raft-engine`.
+//!
+//! Invariants: each write of the engine is synced before the next one begins, so a crash damages
+//! the last one at most, which the engine recognises at its start and drops. The record of the
+//! state (`state.rs`) travels in the write whose entries it counts. Parts of items are entries of a
+//! second group, and are synced before a record names them.
+//!
+//! Panics of the engine are not caught. It panics when a sync fails, and its own state is then
+//! undefined. Called by `thread`, and by simulated disks.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use raft::eraftpb::Entry;
+use raft_engine::env::FileSystem;
+use raft_engine::{Command, Config, Engine, Error, LogBatch, ReadableSize, RecoveryMode};
+
+use super::files::is_full;
+use super::record::{Record, Records};
+use super::state::{Parts, State};
+use super::{Items, Remains, Write};
+
+/// The engine's group of the log's entries.
+const LOG: u64 = 1;
+/// The engine's group of the parts of items.
+const ITEMS: u64 = 2;
+/// The key of the state's record, in the group of the log.
+const STATE: &[u8] = b"state";
+
+/// Sizes of the engine's files.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A file with more bytes gets no further write.
+    pub file_bytes: u64,
+    /// With more bytes in all files, the engine moves what counts out of the oldest, and deletes
+    /// them. Not less than `file_bytes`.
+    pub purge_bytes: u64,
+    /// Bytes of a part of items.
+    pub part_bytes: usize,
+}
+
+impl Limits {
+    /// The limits of a real disk.
+    pub const DEFAULT: Self = Self {
+        file_bytes: 32 << 20,
+        purge_bytes: 128 << 20,
+        part_bytes: 1 << 20,
+    };
+}
+
+/// The reason why a log cannot be read.
+#[derive(Debug)]
+pub enum Loss {
+    /// The file system refuses, or has no room.
+    Unreadable(io::Error),
+    /// Something is missing or damaged; in words.
+    Incomplete(String),
+}
+
+impl From<Error> for Loss {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io(error) => Self::Unreadable(error),
+            other => Self::Incomplete(other.to_string()),
+        }
+    }
+}
+
+/// The disk is full; nothing was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+/// Items on their way to the disk.
+struct Saving {
+    items: Items,
+    first: u64,
+    offset: usize,
+}
+
+/// Log and items of a replica.
+pub struct Store<F: FileSystem> {
+    engine: Engine<F>,
+    state: State,
+    saving: Option<Saving>,
+    next_part: u64,
+    part_bytes: usize,
+    checkpoints: u64,
+    syncs: bool,
+}
+
+impl<F: FileSystem> Store<F> {
+    /// Opens the log in a directory, which is made if its parent exists. A log that has
+    /// dropped no entry yet begins after the place `first`, an index and a term.
+    ///
+    /// # Errors
+    /// [`Loss`]: the files cannot be read, another process has them, or an entry is missing that
+    /// the record of the state counts. A torn last write is no loss: no message speaks of it.
+    ///
+    /// # Panics
+    /// If the engine does.
+    pub fn open(
+        folder: &Path,
+        files: Arc<F>,
+        limits: Limits,
+        first: (u64, u64),
+    ) -> Result<(Self, Option<Remains>), Loss> {
+        let config = Config {
+            dir: folder.display().to_string(),
+            recovery_mode: RecoveryMode::TolerateTailCorruption,
+            recovery_threads: 1,
+            // Waiting for the disk costs less than a burst of compression in front of it.
+            batch_compression_threshold: ReadableSize(0),
+            target_file_size: ReadableSize(limits.file_bytes),
+            purge_threshold: ReadableSize(limits.purge_bytes),
+            // An old file's bytes after new ones would have to be told apart after a crash.
+            enable_log_recycle: false,
+            ..Config::default()
+        };
+        let engine = Engine::open_with_file_system(config, files)?;
+        let found = read(&engine, first)?;
+        let state = found
+            .as_ref()
+            .map_or_else(State::default, |it| it.0.clone());
+        let store = Self {
+            next_part: engine.last_index(ITEMS).map_or(1, |last| last + 1),
+            engine,
+            state,
+            saving: None,
+            part_bytes: limits.part_bytes,
+            checkpoints: 0,
+            syncs: true,
+        };
+        Ok((store, found.map(|it| it.1)))
+    }
+
+    /// Plants the bug that nothing is synced.
+    #[cfg(feature = "mutants")]
+    pub fn never_sync(&mut self) {
+        self.syncs = false;
+    }
+
+    /// Writes and syncs some writes together.
+    ///
+    /// # Errors
+    /// [`Full`]: none of them counts. They may be tried again, with later ones.
+    ///
+    /// # Panics
+    /// If the disk fails.
+    pub fn save(&mut self, writes: &[Write]) -> Result<(), Full> {
+        let mut state = self.state.clone();
+        let mut batch = LogBatch::default();
+        for write in writes {
+            if let Some(items) = &write.items {
+                let parts = self.save_parts(items)?;
+                state.on_restore(items.base, parts);
+                drop_entries(&mut batch, &state);
+                self.drop_checkpoint(items.applied);
+            }
+            state.on_write(write);
+            let records: Vec<Record> = write.entries.iter().map(Record::of).collect();
+            let added = batch.add_entries::<Records>(LOG, &records);
+            added.expect("a node has at most 64 MiB of entries that are not committed");
+        }
+        self.write(batch, state)
+    }
+
+    /// Begins to save items, of which [`Self::save_part`] saves the parts. Earlier ones that are
+    /// not saved yet are dropped.
+    pub fn begin(&mut self, items: Items) {
+        self.drop_checkpoint(u64::MAX);
+        if items.applied <= self.state.items().applied {
+            self.checkpoints += 1;
+            return;
+        }
+        self.saving = Some(Saving {
+            items,
+            first: self.next_part,
+            offset: 0,
+        });
+    }
+
+    /// Whether items are on their way.
+    #[must_use]
+    pub const fn is_saving(&self) -> bool {
+        self.saving.is_some()
+    }
+
+    /// Checkpoints that are saved, or were dropped for later ones.
+    #[must_use]
+    pub const fn checkpoints(&self) -> u64 {
+        self.checkpoints
+    }
+
+    /// Saves the next part of the items on their way. After the last one, the items count, and
+    /// entries that the log need not keep are dropped.
+    ///
+    /// # Errors
+    /// [`Full`]: it may be tried again.
+    ///
+    /// # Panics
+    /// If the disk fails.
+    pub fn save_part(&mut self) -> Result<(), Full> {
+        let Some(mut saving) = self.saving.take() else {
+            return Ok(());
+        };
+        let result = match saving.offset < saving.items.image.len() {
+            true => self.save_next(&mut saving),
+            false => self.finish(&saving),
+        };
+        let is_done = result.is_ok() && self.state.items().applied >= saving.items.applied;
+        if !is_done {
+            self.saving = Some(saving);
+        }
+        result
+    }
+
+    /// Lets the engine delete files that nothing needs any more.
+    ///
+    /// # Panics
+    /// If the disk fails.
+    pub fn purge(&self) {
+        match self.engine.purge_expired_files() {
+            Err(error) if !is_no_room(&error) => fail(&error),
+            _ => {}
+        }
+    }
+
+    /// Bytes that the engine's files have, the last one counted as whole.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.engine.get_used_size()
+    }
+
+    fn drop_checkpoint(&mut self, applied: u64) {
+        let is_old = |it: &mut Saving| it.items.applied <= applied;
+        if self.saving.take_if(is_old).is_some() {
+            self.checkpoints += 1;
+        }
+    }
+
+    /// Saves all parts of some items. Nothing counts them yet.
+    fn save_parts(&mut self, items: &Items) -> Result<Parts, Full> {
+        let mut saving = Saving {
+            items: items.clone(),
+            first: self.next_part,
+            offset: 0,
+        };
+        while saving.offset < items.image.len() {
+            self.save_next(&mut saving)?;
+        }
+        Ok(self.parts_of(&saving))
+    }
+
+    fn save_next(&mut self, saving: &mut Saving) -> Result<(), Full> {
+        let rest = &saving.items.image[saving.offset..];
+        let part = &rest[..rest.len().min(self.part_bytes)];
+        let mut batch = LogBatch::default();
+        let record = Record::part(self.next_part, part);
+        let added = batch.add_entries::<Records>(ITEMS, &[record]);
+        added.expect("a part is small");
+        self.append(&mut batch)?;
+        self.next_part += 1;
+        saving.offset += part.len();
+        Ok(())
+    }
+
+    const fn parts_of(&self, saving: &Saving) -> Parts {
+        Parts {
+            applied: saving.items.applied,
+            first: saving.first,
+            last: self.next_part - 1,
+        }
+    }
+
+    fn finish(&mut self, saving: &Saving) -> Result<(), Full> {
+        let mut state = self.state.clone();
+        state.on_checkpoint(saving.items.base, self.parts_of(saving));
+        let mut batch = LogBatch::default();
+        drop_entries(&mut batch, &state);
+        self.write(batch, state)?;
+        self.checkpoints += 1;
+        self.purge();
+        Ok(())
+    }
+
+    /// Writes a batch with the state after it.
+    fn write(&mut self, mut batch: LogBatch, state: State) -> Result<(), Full> {
+        let put = batch.put(LOG, STATE.to_vec(), state.to_bytes());
+        put.expect("the key is none of the engine's own");
+        self.append(&mut batch)?;
+        self.state = state;
+        Ok(())
+    }
+
+    fn append(&self, batch: &mut LogBatch) -> Result<(), Full> {
+        match self.engine.write(batch, self.syncs) {
+            Ok(_) => Ok(()),
+            Err(error) if is_no_room(&error) => Err(Full),
+            Err(error) => fail(&error),
+        }
+    }
+}
+
+impl<F: FileSystem> std::fmt::Debug for Store<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("state", &self.state)
+            .field("checkpoints", &self.checkpoints)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Drops the entries and parts that do not count any more.
+fn drop_entries(batch: &mut LogBatch, state: &State) {
+    let index = state.base().0 + 1;
+    batch.add_command(LOG, Command::Compact { index });
+    let index = state.items().first;
+    batch.add_command(ITEMS, Command::Compact { index });
+}
+
+fn is_no_room(error: &Error) -> bool {
+    match error {
+        Error::Io(error) => is_full(error),
+        Error::TryAgain(_) => true,
+        _ => false,
+    }
+}
+
+fn fail(error: &Error) -> ! {
+    panic!("the disk does not take the log: {error}")
+}
+
+fn incomplete(why: &str) -> Loss {
+    Loss::Incomplete(why.to_owned())
+}
+
+/// Reads the state, and all that it counts.
+fn read<F: FileSystem>(
+    engine: &Engine<F>,
+    first: (u64, u64),
+) -> Result<Option<(State, Remains)>, Loss> {
+    let Some(bytes) = engine.get(LOG, STATE) else {
+        return Ok(None);
+    };
+    let state = State::decode(&bytes);
+    let mut state = state.map_err(|_| incomplete("its state is of a newer version"))?;
+    state.begin_at(first);
+    let remains = Remains {
+        promises: state.promises(),
+        base: state.base(),
+        entries: entries(engine, &state)?,
+        items: items(engine, state.items())?,
+    };
+    Ok(Some((state, remains)))
+}
+
+fn entries<F: FileSystem>(engine: &Engine<F>, state: &State) -> Result<Vec<Entry>, Loss> {
+    let (first, end) = (state.base().0 + 1, state.last() + 1);
+    let mut records = Vec::new();
+    let read = engine.fetch_entries_to::<Records>(LOG, first, end, None, &mut records);
+    read.map_err(|error| incomplete(&format!("entries {first} to {}: {error}", end - 1)))?;
+    let entries: Vec<Entry> = records.into_iter().map(Record::into_entry).collect();
+    match entries.iter().map(|entry| entry.index).eq(first..end) {
+        true => Ok(entries),
+        false => Err(incomplete(&format!(
+            "some of entries {first} to {} are gone",
+            end - 1
+        ))),
+    }
+}
+
+fn items<F: FileSystem>(engine: &Engine<F>, parts: Parts) -> Result<Option<(u64, Vec<u8>)>, Loss> {
+    if parts.applied == 0 {
+        return Ok(None);
+    }
+    let mut image = Vec::new();
+    for number in parts.first..=parts.last {
+        let part = engine.get_entry::<Records>(ITEMS, number);
+        let part =
+            part.map_err(|error| incomplete(&format!("part {number} of the items: {error}")))?;
+        let part =
+            part.ok_or_else(|| incomplete(&format!("part {number} of the items is gone")))?;
+        image.extend_from_slice(&part.bytes);
+    }
+    Ok(Some((parts.applied, image)))
+}

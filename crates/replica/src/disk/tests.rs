@@ -1,0 +1,220 @@
+//! Directories that can and cannot be used, and logs that are read back.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "a test that cannot go on fails; its indices are small"
+)]
+
+use std::fs;
+
+use dunlin_testkit::folder::Folder as Scratch;
+use raft::eraftpb::{Entry, HardState};
+
+use super::files::Files;
+use super::*;
+use crate::wire::{Member, Members};
+
+fn members() -> Roster {
+    let member = |id| Member {
+        id,
+        address: format!("host-{id}:1"),
+    };
+    Roster::first(&Members::new((1..=3).map(member)).unwrap())
+}
+
+fn entry(index: u64, term: u64) -> Entry {
+    Entry {
+        index,
+        term,
+        data: vec![index as u8; 40].into(),
+        ..Entry::default()
+    }
+}
+
+fn write(number: u64, entries: Vec<Entry>) -> Write {
+    let last = entries.last().map_or(1, |entry| entry.index);
+    Write {
+        number,
+        promises: HardState {
+            term: 7,
+            vote: 2,
+            commit: last,
+            ..HardState::default()
+        },
+        entries,
+        items: None,
+    }
+}
+
+fn store(folder: &Scratch) -> (Store<Files>, Option<Remains>) {
+    let limits = Limits {
+        file_bytes: 2048,
+        purge_bytes: 8192,
+        part_bytes: 100,
+    };
+    Store::open(
+        &folder.join("log"),
+        std::sync::Arc::new(Files),
+        limits,
+        (1, 1),
+    )
+    .unwrap()
+}
+
+fn indices(remains: &Remains) -> Vec<u64> {
+    remains.entries.iter().map(|entry| entry.index).collect()
+}
+
+#[test]
+fn a_log_that_is_opened_again_has_its_entries_and_promises() {
+    let folder = Scratch::new("store-again");
+    let (mut log, remains) = store(&folder);
+    assert_eq!(remains, None);
+    let writes = [
+        write(1, (2..=5).map(|index| entry(index, 6)).collect()),
+        write(2, vec![entry(4, 7), entry(5, 7)]),
+    ];
+    log.save(&writes).unwrap();
+    drop(log);
+    let remains = store(&folder).1.unwrap();
+    assert_eq!((remains.base, remains.items.clone()), ((1, 1), None));
+    assert_eq!(remains.promises, writes[1].promises);
+    let expected = [entry(2, 6), entry(3, 6), entry(4, 7), entry(5, 7)];
+    assert_eq!(remains.entries, expected);
+}
+
+#[test]
+fn a_checkpoint_shortens_the_log_and_frees_files() {
+    let folder = Scratch::new("store-checkpoint");
+    let (mut log, _) = store(&folder);
+    for index in 2..=200 {
+        log.save(&[write(index, vec![entry(index, 7)])]).unwrap();
+        if index % 50 == 0 {
+            log.begin(Items {
+                applied: index,
+                base: (index - 10, 7),
+                image: vec![index as u8; 333],
+            });
+        }
+        if log.is_saving() {
+            log.save_part().unwrap();
+        }
+    }
+    while log.is_saving() {
+        log.save_part().unwrap();
+    }
+    assert_eq!(log.checkpoints(), 4);
+    let files = fs::read_dir(folder.join("log")).unwrap().count();
+    assert!(files < 9, "{files} files");
+    drop(log);
+    let remains = store(&folder).1.unwrap();
+    assert_eq!(
+        (remains.base, indices(&remains)),
+        ((190, 7), (191..=200).collect())
+    );
+    assert_eq!(remains.items, Some((200, vec![200; 333])));
+}
+
+#[test]
+fn the_items_of_a_leader_replace_the_log() {
+    let folder = Scratch::new("store-items");
+    let (mut log, _) = store(&folder);
+    let entries = (2..=20).map(|index| entry(index, 6)).collect();
+    log.save(&[write(1, entries)]).unwrap();
+    let restore = |number, applied, entries| Write {
+        items: Some(Items {
+            applied,
+            base: (applied, 7),
+            image: vec![9; 250],
+        }),
+        ..write(number, entries)
+    };
+    // The log has entries of another leader after the place of the items.
+    log.save(&[restore(2, 15, Vec::new())]).unwrap();
+    drop(log);
+    let (mut log, remains) = store(&folder);
+    let remains = remains.unwrap();
+    assert_eq!((remains.base, indices(&remains)), ((15, 7), Vec::new()));
+    assert_eq!(remains.items, Some((15, vec![9; 250])));
+    // And there may be a gap between its last entry and the place.
+    let after = vec![entry(101, 7), entry(102, 7)];
+    log.save(&[write(3, vec![entry(16, 7)]), restore(4, 100, after)])
+        .unwrap();
+    drop(log);
+    let remains = store(&folder).1.unwrap();
+    assert_eq!(
+        (remains.base, indices(&remains)),
+        ((100, 7), vec![101, 102])
+    );
+}
+
+#[test]
+fn a_log_without_an_entry_that_counts_is_refused() {
+    let folder = Scratch::new("store-loss");
+    let (mut log, _) = store(&folder);
+    for index in 2..=100 {
+        log.save(&[write(index, vec![entry(index, 7)])]).unwrap();
+    }
+    drop(log);
+    // The first of several files goes.
+    let first = folder.join("log/0000000000000001.raftlog");
+    fs::remove_file(first).unwrap();
+    let limits = Limits::DEFAULT;
+    let opened = Store::open(
+        &folder.join("log"),
+        std::sync::Arc::new(Files),
+        limits,
+        (1, 1),
+    );
+    let why = format!("{:?}", opened.map(|_| ()).unwrap_err());
+    assert!(why.contains("entries 2 to 100"), "{why}");
+}
+
+fn refusal(path: &std::path::Path) -> String {
+    open(path, 5).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_directory_is_used_by_one_process_and_holds_one_replica() {
+    let folder = Scratch::new("folder-use");
+    let path = folder.join("replica");
+    let mut first = open(&path, 2).unwrap();
+    assert!(first.id == 2 && first.seat.is_none());
+    assert!(refusal(&path).contains("in use by a process that lives"));
+    first.disk.take_seat(&members()).unwrap();
+    drop(first);
+    let second = open(&path, 5).unwrap();
+    assert_eq!(
+        (second.id, second.seat.map(|it| it.0)),
+        (2, Some(members()))
+    );
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_left_as_it_is() {
+    let folder = Scratch::new("folder-bad");
+    let foreign = folder.join("foreign");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("letter"), b"dear").unwrap();
+    assert!(refusal(&foreign).contains("none of a replica"));
+    assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1);
+
+    let path = folder.join("replica");
+    let mut opened = open(&path, 2).unwrap();
+    opened.disk.take_seat(&members()).unwrap();
+    drop(opened);
+    let good = fs::read(path.join("replica")).unwrap();
+    let with = |place: usize, byte: u8| {
+        let mut bytes = good.clone();
+        bytes[place] = byte;
+        fs::write(path.join("replica"), bytes).unwrap();
+        refusal(&path)
+    };
+    assert!(with(8, 2).contains("data of format 2"));
+    assert!(with(0, b'x').contains("no file of a replica"));
+    assert!(with(16, 9).contains("its number is none of its members"));
+    fs::write(path.join("replica"), &good).unwrap();
+    fs::remove_dir_all(path.join("log")).unwrap();
+    assert!(refusal(&path).contains("its log is gone"));
+}

@@ -1,0 +1,122 @@
+//! Entries and promises on their way into the log: the one in memory, and that of the disk.
+
+use raft::Ready;
+use raft::eraftpb::{Entry, Snapshot};
+
+use super::journal::Journal;
+use super::{Node, Output};
+use crate::disk::{Items, Saved, Work, Write};
+
+impl<A> Node<A> {
+    /// The same node with a disk, which has all of the node's log. Its owner passes the
+    /// [work](Output::work) to the disk, and the disk's progress to [`Self::on_saved`].
+    #[must_use]
+    pub fn with_disk(mut self) -> Self {
+        self.journal = Some(Journal::new(self.term()));
+        self
+    }
+
+    /// Takes the progress of the disk.
+    pub fn on_saved(&mut self, saved: Saved) {
+        if let Some(journal) = &mut self.journal {
+            journal.on_saved(saved);
+            self.raft.on_persist_ready(saved.number);
+            self.note_applied();
+        }
+    }
+
+    /// Tells Raft what the items contain. It does not take items before the disk has them.
+    pub(super) fn note_applied(&mut self) {
+        let applied = self.applied();
+        if applied <= self.raft.raft.raft_log.persisted {
+            self.raft.advance_apply_to(applied);
+        }
+    }
+
+    /// Whether the disk is full. Writes are refused meanwhile.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::is_full)
+    }
+
+    /// Writes entries and promises into the log in memory. Then the messages leave that speak of
+    /// them.
+    pub(super) fn keep(&mut self, mut ready: Ready, out: &mut Output<A>) {
+        out.messages.append(&mut ready.take_messages());
+        self.append(&mut ready, out);
+        out.messages.append(&mut ready.take_persisted_messages());
+        let mut light = self.raft.advance_append(ready);
+        if let Some(index) = light.commit_index() {
+            self.raft.mut_store().commit(index);
+        }
+        out.messages.append(&mut light.take_messages());
+        self.apply(&light.take_committed_entries(), out);
+    }
+
+    /// Hands entries and promises to the disk. Messages that speak of them wait.
+    pub(super) fn save(&mut self, mut ready: Ready, out: &mut Output<A>) {
+        let (number, term) = (ready.number(), self.term());
+        let items = (!ready.snapshot().is_empty()).then(|| items_of(ready.snapshot()));
+        let must_write = ready.must_sync();
+        let entries = self.append(&mut ready, out);
+        let journal = self.journal.as_mut().expect("the caller has seen it");
+        if must_write {
+            journal.on_write(number, term);
+            out.work.push(Work::Write(Write {
+                number,
+                promises: self.raft.store().promises().clone(),
+                entries,
+                items,
+            }));
+        }
+        journal.send(ready.take_messages(), true, term);
+        journal.send(ready.take_persisted_messages(), false, term);
+        let is_idle = journal.is_idle();
+        self.raft.advance_append_async(ready);
+        if is_idle {
+            self.raft.on_persist_ready(number);
+        }
+    }
+
+    /// Appends the entries and promises of Raft to the log in memory.
+    fn append(&mut self, ready: &mut Ready, out: &mut Output<A>) -> Vec<Entry> {
+        let entries = ready.take_entries();
+        #[cfg(feature = "mutants")]
+        self.answer_early(&entries, out);
+        #[cfg(not(feature = "mutants"))]
+        let _ = out;
+        let log = self.raft.mut_store();
+        log.append(entries.clone());
+        if let Some(promises) = ready.hs() {
+            log.promise(promises.clone());
+        }
+        entries
+    }
+
+    /// Answers puts that are in this log alone, for a planted bug.
+    #[cfg(feature = "mutants")]
+    fn answer_early(&mut self, entries: &[Entry], out: &mut Output<A>) {
+        use crate::wire::{Answer, Operation, Request};
+        if !self.leads() || !self.options.shows(crate::options::Mutant::EarlyAnswer) {
+            return;
+        }
+        for entry in entries {
+            if let Ok(request) = Request::decode(&entry.data)
+                && matches!(request.operation, Operation::Put(_))
+            {
+                let answer = Answer::Written(entry.index);
+                self.waiting.on_applied(entry.index, answer, out);
+            }
+        }
+    }
+}
+
+/// The items of a leader's snapshot.
+fn items_of(snapshot: &Snapshot) -> Items {
+    let metadata = snapshot.get_metadata();
+    Items {
+        applied: metadata.index,
+        base: (metadata.index, metadata.term),
+        image: snapshot.data.to_vec(),
+    }
+}

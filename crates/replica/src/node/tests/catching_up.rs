@@ -1,0 +1,100 @@
+//! Followers that lack dropped entries, while the leader takes writes.
+
+use super::*;
+use crate::node::tend::SLACK_FOR_FOLLOWER;
+
+/// Entries that a log keeps here.
+const KEPT: u64 = 10;
+
+impl Stage {
+    /// A leader that has dropped entries which one follower lacks.
+    fn with_late_follower(options: Options) -> (Self, u64, u64, u64) {
+        let mut stage = Self::with(3, options);
+        let leader = stage.leader();
+        let client = stage.open(leader);
+        let late = 1 + leader % 3;
+        stage.cut = Some(late);
+        stage.write(leader, client, 1..=40);
+        // It answers no heartbeat, so the leader does not wait for it.
+        stage.tick(3 * Options::ELECTION_TICKS);
+        stage.write(leader, client, 41..=80);
+        assert!(stage.nodes[&leader].log().base() > stage.opened);
+        stage.cut = None;
+        (stage, leader, client, late)
+    }
+
+    fn write(&mut self, leader: u64, client: u64, numbers: std::ops::RangeInclusive<u64>) {
+        for number in numbers {
+            self.put(leader, client, number);
+            self.settle();
+        }
+    }
+
+    fn kept(&self, id: u64) -> u64 {
+        let log = self.nodes[&id].log();
+        log.last() - log.base()
+    }
+}
+
+fn options() -> Options {
+    Options {
+        kept_entries: KEPT,
+        ..Options::DEFAULT
+    }
+}
+
+#[test]
+fn a_follower_under_load_gets_one_snapshot() {
+    let (mut stage, _, client, late) = Stage::with_late_follower(options());
+    stage.delayed = Some(Vec::new());
+    stage.tick(3 * Options::ELECTION_TICKS);
+    let leader = stage.leader();
+    assert_eq!(stage.snapshots, 1);
+    // The snapshot takes its time, and then the entries after it.
+    stage.write(leader, client, 81..=81 + 8 * KEPT);
+    let snapshot = stage.delayed.take().unwrap().pop().unwrap();
+    stage.nodes.get_mut(&late).unwrap().on_message(snapshot);
+    stage
+        .nodes
+        .get_mut(&leader)
+        .unwrap()
+        .on_snapshot_sent(late, true);
+    stage.write(leader, client, 200..=200 + 8 * KEPT);
+    stage.tick(Options::ELECTION_TICKS);
+    assert_eq!(stage.snapshots, 1);
+    assert_eq!(stage.nodes[&late].applied(), stage.nodes[&leader].applied());
+    // Nothing holds the log back any more.
+    stage.write(leader, client, 300..=300 + 3 * KEPT);
+    assert!(stage.kept(leader) <= 2 * KEPT + 1, "{}", stage.kept(leader));
+}
+
+#[test]
+fn a_follower_that_does_not_catch_up_holds_the_log_back_only_so_far() {
+    let (mut stage, _, client, _) = Stage::with_late_follower(options());
+    stage.delayed = Some(Vec::new());
+    stage.tick(3 * Options::ELECTION_TICKS);
+    let leader = stage.leader();
+    for number in 81..81 + 20 * KEPT {
+        stage.write(leader, client, number..=number);
+        assert!(stage.kept(leader) <= SLACK_FOR_FOLLOWER * KEPT + 1);
+    }
+}
+
+#[test]
+fn a_log_drops_entries_when_it_has_too_many_bytes() {
+    let options = Options {
+        kept_bytes: 2000,
+        ..Options::DEFAULT
+    };
+    let mut stage = Stage::with(3, options);
+    let leader = stage.leader();
+    let client = stage.open(leader);
+    stage.write(leader, client, 1..=200);
+    assert!(stage.kept(leader) < 60, "{}", stage.kept(leader));
+    stage.write(leader, client, 201..=300);
+    assert!(
+        (10..60).contains(&stage.kept(leader)),
+        "{}",
+        stage.kept(leader)
+    );
+}

@@ -1,0 +1,145 @@
+//! Changes of the members, as entries of the log (Raft dissertation §4.3).
+//!
+//! Replicas send and keep a change in the codec of this crate. Raft wants the same change in its
+//! own, which each replica writes for itself, so Raft parses only bytes that this process has made.
+//! The first byte after the version is that of no client's operation, so an entry's bytes say which
+//! it is.
+
+use protobuf::Message as _;
+use raft::eraftpb::{
+    ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2, Entry, EntryType,
+};
+
+use super::cursor::{Cursor, put_count, put_counted, put_words};
+use super::format::{Malformed, VERSION};
+use super::members::Member;
+use super::roster::MAX_SEATS;
+
+/// Marks changes of the members among operations.
+const MARK: u8 = 0x80;
+
+/// A change of the members.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// A process joins, and gets the log.
+    Join(Member),
+    /// These learners are to vote, and these members are to leave. Both the old voters and the new
+    /// ones decide until the change is complete.
+    Begin { promote: Vec<u64>, remove: Vec<u64> },
+    /// The change is complete: the new voters decide alone.
+    Complete,
+}
+
+impl Change {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let kind = match self {
+            Self::Join(_) => 1,
+            Self::Begin { .. } => 2,
+            Self::Complete => 3,
+        };
+        let mut bytes = vec![VERSION, MARK, kind, 0, 0, 0, 0, 0];
+        match self {
+            Self::Join(member) => {
+                put_words(&mut bytes, &[member.id]);
+                put_counted(&mut bytes, member.address.as_bytes());
+            }
+            Self::Begin { promote, remove } => {
+                for ids in [promote, remove] {
+                    put_count(&mut bytes, ids.len());
+                    put_words(&mut bytes, ids);
+                }
+            }
+            Self::Complete => {}
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(bytes);
+        if (cursor.u8()?, cursor.u8()?) != (VERSION, MARK) {
+            return Err(Malformed);
+        }
+        let kind = cursor.u8()?;
+        cursor.zeros::<5>()?;
+        let change = match kind {
+            1 => {
+                let id = cursor.u64()?;
+                Self::Join(Member::take(id, &mut cursor)?)
+            }
+            2 => Self::Begin {
+                promote: take_ids(&mut cursor)?,
+                remove: take_ids(&mut cursor)?,
+            },
+            3 => Self::Complete,
+            _ => return Err(Malformed),
+        };
+        cursor.end()?;
+        Ok(change)
+    }
+
+    /// The change for Raft.
+    pub(crate) fn to_raft(&self) -> ConfChangeV2 {
+        let single = |id: u64, kind| ConfChangeSingle {
+            node_id: id,
+            change_type: kind,
+            ..ConfChangeSingle::default()
+        };
+        let (transition, changes) = match self {
+            Self::Join(member) => {
+                let change = single(member.id, ConfChangeType::AddLearnerNode);
+                (ConfChangeTransition::Auto, vec![change])
+            }
+            Self::Begin { promote, remove } => {
+                let added = promote
+                    .iter()
+                    .map(|id| single(*id, ConfChangeType::AddNode));
+                let gone = remove
+                    .iter()
+                    .map(|id| single(*id, ConfChangeType::RemoveNode));
+                (ConfChangeTransition::Explicit, added.chain(gone).collect())
+            }
+            Self::Complete => (ConfChangeTransition::Auto, Vec::new()),
+        };
+        ConfChangeV2 {
+            transition,
+            changes: changes.into(),
+            ..ConfChangeV2::default()
+        }
+    }
+}
+
+fn take_ids(cursor: &mut Cursor<'_>) -> Result<Vec<u64>, Malformed> {
+    let count = cursor.count(8)?;
+    if count > MAX_SEATS {
+        return Err(Malformed);
+    }
+    (0..count).map(|_| cursor.u64()).collect()
+}
+
+/// An entry with these bytes, which are those of an operation or of a change of the members.
+pub(crate) fn entry_of(term: u64, index: u64, bytes: &[u8]) -> Entry {
+    let mut entry = Entry {
+        term,
+        index,
+        ..Entry::default()
+    };
+    match Change::decode(bytes) {
+        Ok(change) => {
+            let written = change.to_raft().write_to_bytes();
+            let written = written.expect("a change has no field that must be set");
+            entry.entry_type = EntryType::EntryConfChangeV2;
+            entry.data = written.into();
+            entry.context = bytes.to_vec().into();
+        }
+        Err(Malformed) => entry.data = bytes.to_vec().into(),
+    }
+    entry
+}
+
+/// The bytes of an entry, as replicas send and keep them.
+pub(crate) fn bytes_of(entry: &Entry) -> &[u8] {
+    match entry.entry_type {
+        EntryType::EntryConfChangeV2 => &entry.context,
+        _ => &entry.data,
+    }
+}

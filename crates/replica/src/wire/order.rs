@@ -1,0 +1,63 @@
+//! Orders of an administrator to one replica. The answer is the replica's status; it says that the
+//! order was taken, not that it is done.
+
+use super::cursor::{Cursor, put_counted, put_words};
+use super::format::{Malformed, VERSION};
+use super::members::Member;
+
+/// An order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// The leader makes this member the leader; 0: one that has as much of the log as any other.
+    Transfer(u64),
+    /// The replica drops the entries that its items contain and no follower needs. With a disk, it
+    /// saves the items first.
+    Snapshot,
+    /// The leader adds a member that has its seat already. It gets the log, and votes when it has
+    /// caught up.
+    Join(Member),
+    /// The leader removes this member, which is another one.
+    Leave(u64),
+}
+
+impl Order {
+    /// The bytes of the request.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (kind, number) = match self {
+            Self::Transfer(to) => (1, *to),
+            Self::Snapshot => (2, 0),
+            Self::Join(member) => (3, member.id),
+            Self::Leave(id) => (4, *id),
+        };
+        let mut bytes = vec![VERSION, kind, 0, 0, 0, 0, 0, 0];
+        put_words(&mut bytes, &[number]);
+        if let Self::Join(member) = self {
+            put_counted(&mut bytes, member.address.as_bytes());
+        }
+        bytes
+    }
+
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(bytes);
+        if cursor.u8()? != VERSION {
+            return Err(Malformed);
+        }
+        let kind = cursor.u8()?;
+        cursor.zeros::<6>()?;
+        let number = cursor.u64()?;
+        let order = match (kind, number) {
+            (1, to) => Self::Transfer(to),
+            (2, 0) => Self::Snapshot,
+            (3, 1..) => Self::Join(Member::take(number, &mut cursor)?),
+            (4, 1..) => Self::Leave(number),
+            _ => return Err(Malformed),
+        };
+        cursor.end()?;
+        Ok(order)
+    }
+}

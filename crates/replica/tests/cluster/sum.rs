@@ -1,0 +1,71 @@
+//! Planted bugs, and counts of what a run has tried.
+
+use crate::disk::DiskBug;
+
+/// A planted bug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bug {
+    None,
+    /// A bug of the replica.
+    #[cfg(feature = "mutants")]
+    Replica(dunlin_replica::Mutant),
+    /// The last entries do not survive a restart.
+    #[cfg(feature = "mutants")]
+    LostTail,
+    /// A bug of the disk.
+    #[cfg(feature = "mutants")]
+    Disk(DiskBug),
+}
+
+impl Bug {
+    pub(crate) const fn of_disk(self) -> Option<DiskBug> {
+        #[cfg(feature = "mutants")]
+        if let Self::Disk(bug) = self {
+            return Some(bug);
+        }
+        None
+    }
+}
+
+/// Counts of events, which show that the runs cover the cases that they are made for.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Sum {
+    pub(crate) operations: u64,
+    pub(crate) unknown: u64,
+    pub(crate) restarts: u64,
+    pub(crate) cuts: u64,
+    pub(crate) pauses: u64,
+    pub(crate) terms: u64,
+    pub(crate) entries: u64,
+    pub(crate) snapshots: u64,
+    /// Names that clients have got.
+    pub(crate) names: u64,
+    /// Replicas that have gone on from their disks.
+    pub(crate) resumed: u64,
+    /// Processes that a failure of their disk has ended.
+    pub(crate) failed_disks: u64,
+    /// Runs that have ended with other members.
+    pub(crate) changed: u64,
+    /// Disks that were full for a while.
+    pub(crate) full_disks: u64,
+}
+
+impl Sum {
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            operations: self.operations + other.operations,
+            unknown: self.unknown + other.unknown,
+            restarts: self.restarts + other.restarts,
+            cuts: self.cuts + other.cuts,
+            pauses: self.pauses + other.pauses,
+            terms: self.terms + other.terms,
+            entries: self.entries + other.entries,
+            snapshots: self.snapshots + other.snapshots,
+            names: self.names + other.names,
+            resumed: self.resumed + other.resumed,
+            failed_disks: self.failed_disks + other.failed_disks,
+            changed: self.changed + other.changed,
+            full_disks: self.full_disks + other.full_disks,
+        }
+    }
+}
