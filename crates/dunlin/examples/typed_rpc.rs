@@ -5,7 +5,8 @@
 //! ```text
 //! cargo build --release -p dunlin --example typed_rpc
 //! for face in plain meta layer; do for rpcs in 2000 12000; do
-//!     valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*typed_rpc::turn*' \
+//!     valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+//!         --toggle-collect='*typed_rpc::turn*' \
 //!         target/release/examples/typed_rpc $face $rpcs 2>&1 | grep -o 'Collected : [0-9]*'
 //! done; done
 //! ```
@@ -46,7 +47,7 @@ struct Adder {
 }
 
 impl Sum for Adder {
-    async fn sum(&self, words: Words, context: Context<'_>) -> Words {
+    async fn sum(&self, words: &Words, context: Context<'_>) -> Words {
         if self.entries > 0 {
             assert_eq!(context.metadata().iter().count(), self.entries);
         }

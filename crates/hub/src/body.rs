@@ -1,7 +1,8 @@
-//! The bytes of a request, in the slot of its call. After the first calls they are in a msgbuf of the
-//! endpoint, which the slot keeps from one call to the next: the caller's task encodes into it, and
-//! the endpoint sends it as it is. Only the endpoint's thread makes msgbufs, so a call whose slot has
-//! none, or a smaller one, encodes into other memory, and the thread copies the bytes once.
+//! The bytes of a request, in the slot of its call. After the first calls they are in a msgbuf of
+//! the endpoint, which the slot keeps from one call to the next: the caller's task encodes into it,
+//! and the endpoint sends it as it is. Only the endpoint's thread makes msgbufs, so a call whose
+//! slot has none, or a smaller one, encodes into other memory, and the thread copies the bytes
+//! once.
 //!
 //! Invariant: while an attempt has the msgbuf, no other attempt needs it; calls that may have two
 //! attempts at once are copied for each.

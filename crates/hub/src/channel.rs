@@ -285,7 +285,8 @@ impl Channel {
         self.handle.board().see().state
     }
 
-    /// What the channel has done since it was opened, as of a tenth of a second ago or less.
+    /// Counts of calls and links since the channel was opened, as of a tenth of a second ago or
+    /// less.
     /// `dunlin top` shows the sums of all channels of a hub's thread.
     pub fn counters(&self) -> Counters {
         self.handle.board().counters()

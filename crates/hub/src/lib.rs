@@ -11,7 +11,7 @@
 //! | `orders.rs`, `board.rs` | between callers and a thread: orders, states |
 //! | `inbox.rs` | what a thread finds |
 //! | `figures.rs` | the figures that tools show |
-//! | `resolve.rs`, `names.rs` | the sources of a channel's addresses: fixed ones, names, resolvers |
+//! | `resolve.rs`, `names.rs` | the sources of addresses: fixed ones, names, resolvers |
 //! | `thread.rs` | a turn of a thread |
 //! | `driver.rs`, `driver/links.rs` | a channel's machine over the endpoint: calls, links |
 //! | `trunk.rs`, `trunks.rs` | the sessions of a thread, which its channels share |

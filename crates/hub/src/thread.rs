@@ -302,7 +302,7 @@ impl Thread {
     /// ready.
     fn on_serving(&mut self, now: Nanos) {
         for news in std::mem::take(&mut self.rpc.app_mut().serving) {
-            self.trunks.on_serving(&news);
+            self.trunks.on_serving(&news, &mut self.rpc);
             for (channel, link) in self.trunks.members_of(news.session) {
                 self.touch(channel, now, |driver, _| {
                     driver.on_serving(link, &news, now);

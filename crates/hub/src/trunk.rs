@@ -2,10 +2,10 @@
 //! input or output; `trunks.rs` makes and ends the sessions.
 //!
 //! A channel's link is a *member* of its trunk. A member whose attempts find no room waits for its
-//! turn, and each turn is one attempt, so a channel with thousands of calls delays another channel's
-//! call by one attempt for each other member that waits. While a trunk has several members, none of
-//! them takes the last eighth of its room: otherwise a channel whose calls take seconds would keep
-//! all others waiting for that long.
+//! turn, and each turn is one attempt, so a channel with thousands of calls delays the call of
+//! another one by one attempt for each other member that waits. While a trunk has several members,
+//! none of them takes the last eighth of its room: otherwise a channel whose calls take seconds
+//! would keep all others waiting for that long.
 //!
 //! Invariants: a member is in `turns` once if it waits, and otherwise not at all; a session carries
 //! at most as many attempts as its window.
@@ -31,7 +31,7 @@ pub(crate) type Member = (u32, LinkId);
 /// The server and the endpoint to which a trunk leads.
 pub(crate) type Place = (Box<str>, u16);
 
-/// What the members of an open trunk must know.
+/// Facts about an open trunk, for its members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) endpoint: u16,

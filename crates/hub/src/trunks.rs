@@ -19,6 +19,10 @@ use crate::trunk::{Facts, Member, Place, Said, Trunk};
 /// patience of calls does not shorten it: a distant server may need more time than a call has.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
+/// The longest time between two questions for a late answer while a server drains. A drain takes as
+/// long as its last answer, and if that is lost on the way, the server waits until this side asks.
+const HURRY: Nanos = Nanos::from_millis(20);
+
 /// The number of a trunk. Numbers are not used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct TrunkId(u64);
@@ -34,6 +38,9 @@ pub(crate) struct Trunks {
     /// Trunks that may have room for an attempt that waits.
     roomy: Vec<TrunkId>,
     made: u64,
+    /// While a server drains: the longest time between two questions for a late answer at other
+    /// times.
+    calm: Option<Nanos>,
 }
 
 /// The loss of a trunk, for its members.
@@ -192,13 +199,31 @@ impl Trunks {
     }
 
     /// The server of a session has announced its services, perhaps before the session is open.
-    pub(crate) fn on_serving(&mut self, said: &PeerServing) {
+    pub(crate) fn on_serving(&mut self, said: &PeerServing, endpoint: &mut Endpoint) {
         let id = self.by_session.get(&said.session);
         if let Some(trunk) = id.and_then(|id| self.all.get_mut(id)) {
             trunk.on_serving(Said {
                 process: said.process,
                 serving: said.serving,
             });
+        }
+        self.hurry(endpoint);
+    }
+
+    /// Has the endpoint ask for late answers more often while a server drains.
+    fn hurry(&mut self, endpoint: &mut Endpoint) {
+        let drains = |it: &Trunk<Session>| it.said().is_some_and(|said| said.serving.draining);
+        match (self.all.values().any(drains), self.calm) {
+            (true, None) => {
+                let calm = endpoint.cx_again().ask_within(HURRY);
+                endpoint.cx_again().ask_within(calm.min(HURRY));
+                self.calm = Some(calm);
+            }
+            (false, Some(calm)) => {
+                endpoint.cx_again().ask_within(calm);
+                self.calm = None;
+            }
+            _ => {}
         }
     }
 
@@ -254,6 +279,7 @@ impl Trunks {
                 self.by_place.remove(trunk.place());
             }
             self.all.remove(&id);
+            self.hurry(endpoint);
         }
     }
 }

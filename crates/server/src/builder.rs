@@ -46,9 +46,10 @@ type Layers = Option<Arc<dyn Layer>>;
 type Layers = ();
 
 /// Makes a thread whose services of the poll API have limits.
-type MakeLimited = dyn Fn(usize, EndpointBuilder<Auto>, Limits) -> Result<Box<dyn Seat>, EndpointError>
-    + Send
-    + Sync;
+type MakeLimited =
+    dyn Fn(usize, EndpointBuilder<Auto>, Limits) -> Result<BoxedSeat, EndpointError> + Send + Sync;
+
+type BoxedSeat = Box<dyn Seat>;
 
 /// The services of a server.
 enum Services {

@@ -50,8 +50,8 @@ struct Guarded<A> {
 /// The limits of a service, and its calls on this thread.
 struct Gate {
     limits: Limits,
-    /// Calls that the service has kept, the oldest first, with the times at which they end. Some may
-    /// have ended already.
+    /// Calls that the service has kept, the oldest first, with the times at which they end. Some
+    /// may have ended already.
     kept: VecDeque<(Ticket, Nanos)>,
 }
 

@@ -1,6 +1,7 @@
 //! Limits of a service: the length of its requests, the calls that it runs at once, and the time of
-//! a call. `limited.rs` keeps those of services of the poll API. For services of futures, a gate in front of the handlers and their layers keeps them, for all threads of a server
-//! together. A service without limits has no gate, so its requests pay nothing.
+//! a call. `limited.rs` keeps those of services of the poll API. For services of futures, a gate in
+//! front of the handlers and their layers keeps them, for all threads of a server together. A
+//! service without limits has no gate, so its requests pay nothing.
 //!
 //! Invariant: a request that the gate refuses has not reached a layer or a handler, and its code
 //! proves that to the client (rule W13).

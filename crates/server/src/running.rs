@@ -139,8 +139,8 @@ impl Running {
     }
 
     /// Announces the server to its clients, once all other threads have started, and starts its own
-    /// endpoint, unless that has nothing to answer. A thread that makes no turn for longer than `stuck` makes the server unhealthy;
-    /// without that time, health is off.
+    /// endpoint, unless that has nothing to answer. A thread that makes no turn for longer than
+    /// `stuck` makes the server unhealthy; without that time, health is off.
     pub(crate) fn answer_questions(
         &mut self,
         stuck: Option<Duration>,

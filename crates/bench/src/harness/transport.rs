@@ -30,6 +30,7 @@ pub enum Transport {
     /// DPDK between two processes with a device of memif each
     #[cfg(feature = "full")]
     Dpdk,
+    /// The simulator
     #[cfg(feature = "kv")]
     Sim,
 }

@@ -139,6 +139,14 @@ impl Cx<'_> {
         self.core.sessions.is_home(call.session()) && self.core.calls.is_unanswered(call)
     }
 
+    /// Sets the longest time after which this endpoint asks again for a late answer, in place of
+    /// [`Config::probe_max`](crate::Config::probe_max) or an earlier value, which it returns. It
+    /// also holds for calls under way, from the next time on that they ask. A client whose server
+    /// shuts down asks more often, because the server waits for its last answer to arrive.
+    pub fn ask_within(&mut self, span: Nanos) -> Nanos {
+        std::mem::replace(&mut self.core.context.config.probe_max, span)
+    }
+
     /// Ends a session. Its calls complete with an error, and its peer learns that the session has
     /// ended.
     ///

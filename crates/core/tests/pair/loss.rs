@@ -92,6 +92,11 @@ fn probes_go_on_while_the_server_answers_them() {
     let counters = *pair.client.rpc.counters();
     assert_eq!(counters.retransmissions, 0);
     assert!((50..=200).contains(&counters.probes), "{}", counters.probes);
+    let before = pair.client.rpc.cx().ask_within(Nanos::from_millis(20));
+    assert_eq!(before, Config::default().probe_max);
+    pair.pass(Nanos::from_secs(10));
+    let more = pair.client.rpc.counters().probes - counters.probes;
+    assert!((400..=600).contains(&more), "{more}");
 }
 
 #[test]

@@ -52,6 +52,10 @@ fn channels_to_one_server_share_a_session_until_the_last_one_is_dropped() {
         channels.push(open(&hub, server.address));
         channels.iter().for_each(echo);
         assert_eq!(sessions(), 1);
+        let counts = channels[0].counters();
+        assert!(counts.calls <= 3 && counts.answered <= counts.calls, "{counts:?}");
+        until(|| channels[0].counters().answered == 3);
+        assert_eq!(channels[0].counters().failed, 0);
         drop(channels);
         until(|| sessions() == 0);
         echo(&open(&hub, server.address));
@@ -134,8 +138,8 @@ async fn p99_beside(greedy: &Channel, channels: &[Channel], span: Duration) -> D
     futures::join!(join_all(calls), others).1
 }
 
-/// Of 1 000 channels to a server, one has as many calls as it can. With `DUNLIN_FAIR=1`, the others'
-/// slowest calls take at most three times as long as without it.
+/// Of 1 000 channels to a server, one has as many calls as it can. With `DUNLIN_FAIR=1`, the
+/// slowest calls of the others take at most three times as long as without it.
 #[test]
 fn a_greedy_channel_delays_the_others_little() {
     let is_strict = std::env::var_os(FAIR).is_some();
@@ -189,8 +193,8 @@ fn many_channels_need_little_memory_one_thread_and_one_connection_a_server() {
 }
 
 /// The client of the test above: prints the threads of the hub, the connections, the memory in KiB
-/// that 1 000 channels to all servers need more than the first channel, and the memory in bytes of a
-/// further channel to a known server.
+/// that 1 000 channels to all servers need more than the first channel, and the bytes of a further
+/// channel to a known server.
 pub(crate) fn crowd(addresses: &[&str]) {
     let hub = hub(Way::Shm);
     let before = sockets();

@@ -1,5 +1,5 @@
-//! The links of a channel: the trunks that it shares, the attempts that wait for room there, and the
-//! reasons for which links ended.
+//! The links of a channel: the trunks that it shares, the attempts that wait for room there, and
+//! the reasons for which links ended.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -45,7 +45,7 @@ impl Peer for Futex {
             words[0].store(turn, Ordering::Release);
             other.thread().unpark();
             wait(&words[1], turn);
-            // The threads hand over a word, whatever the size; the check of the load needs an answer.
+            // The threads hand over a word, whatever the size; the load checks an answer.
             work::answer(&request, &mut response);
             ended = load.end(number, &response);
             if ended.is_err() {
