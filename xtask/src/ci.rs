@@ -192,8 +192,8 @@ fn untimed() -> Vec<Step> {
     ]
 }
 
-/// The tests of a workspace, with its planted bugs, which some of them must find. A crate that fails
-/// does not hide the others.
+/// The tests of a workspace, with its planted bugs, which some of them must find. A crate that
+/// fails does not hide the others.
 fn test(planted: &str) -> Step {
     let script = format!("cargo test --workspace --no-fail-fast{planted}");
     sh("test", 40, script).of_tests()

@@ -13,8 +13,8 @@ use crate::workspaces::FOLDERS;
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
 
-/// The option that enables the planted bugs of all crates of a workspace, after a space; empty if no
-/// crate has any. Tests must find the bugs. Every step that uses the build of the tests has the
+/// The option that enables the planted bugs of all crates of a workspace, after a space; empty if
+/// no crate has any. Tests must find the bugs. Every step that uses the build of the tests has the
 /// option, so that each crate is compiled once.
 pub(super) fn planted(metadata: &Value) -> anyhow::Result<String> {
     let mut features = Vec::new();

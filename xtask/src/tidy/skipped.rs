@@ -1,6 +1,7 @@
-//! The parts of crates that cargo does not test. A manifest says `test = false` or `doctest = false`
-//! where cargo would otherwise compile a program without tests, or read a crate whose documentation
-//! has no code. A test that is written there later would never run, so this check finds it.
+//! The parts of crates that cargo does not test. A manifest says `test = false` or `doctest =
+//! false` where cargo would otherwise compile a program without tests, or read a crate whose
+//! documentation has no code. A test that is written there later would never run, so this check
+//! finds it.
 
 use std::path::Path;
 
