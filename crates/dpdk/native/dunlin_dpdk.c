@@ -71,9 +71,7 @@ uint32_t dunlin_dpdk_version(void) { return VERSION; }
 /* Copies the last words of DPDK, at most `room` bytes, and returns their number. */
 size_t dunlin_dpdk_log(char *to, size_t room) {
     pthread_mutex_lock(&speaking);
-    size_t length = spoken < LOG_BYTES ? spoken : LOG_BYTES;
-    if (length > room)
-        length = room;
+    size_t length = RTE_MIN(RTE_MIN(spoken, (size_t)LOG_BYTES), room);
     for (size_t i = 0; i < length; i++)
         to[i] = words[(spoken - length + i) % LOG_BYTES];
     pthread_mutex_unlock(&speaking);
@@ -257,8 +255,11 @@ static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
         error = -EMSGSIZE;
     if (error != 0)
         return error;
-    struct rte_ether_addr mac;
+    struct rte_ether_addr mac = {0};
     error = rte_eth_macaddr_get(port, &mac);
+    /* A ring has no address, but neighbours need one. */
+    if (rte_is_zero_ether_addr(&mac))
+        rte_eth_random_addr(mac.addr_bytes);
     memcpy(device->mac, mac.addr_bytes, sizeof device->mac);
     /* Not every device can be asked for this, and virtual ones have these packets anyway. */
     if (wish->groups)
@@ -295,9 +296,13 @@ int dunlin_dpdk_open(const char *arguments, const struct dunlin_dpdk_wish *wish,
         return error;
     }
     is_open[device->port] = 1;
-    struct rte_eth_link link;
-    if (rte_eth_link_get_nowait(device->port, &link) == 0 &&
-        link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+    struct rte_eth_link link = {0};
+    /* What is sent before the link is up may be lost. A memif client's takes some milliseconds. */
+    for (int turn = 0; turn < 20 && !link.link_status; turn++) {
+        usleep(turn * 500);
+        rte_eth_link_get_nowait(device->port, &link);
+    }
+    if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
         device->bytes_per_second = (uint64_t)link.link_speed * 125000;
     device->answers = rte_eth_tx_done_cleanup(device->port, QUEUE, 0) >= 0;
     device->bell = make_bell(device->port);
@@ -307,8 +312,7 @@ int dunlin_dpdk_open(const char *arguments, const struct dunlin_dpdk_wish *wish,
 /* Makes the bell ring when a packet comes, from now on, or no more. */
 void dunlin_dpdk_listen(uint16_t port, int bell, int on) {
     know_thread();
-    if (!on)
-        rte_eth_dev_rx_intr_disable(port, QUEUE);
+    rte_eth_dev_rx_intr_disable(port, QUEUE);
     clear_bell(bell);
     if (on)
         rte_eth_dev_rx_intr_enable(port, QUEUE);
@@ -389,9 +393,7 @@ void dunlin_dpdk_ask(uint16_t port) {
 /* Packets that the device had to drop because no descriptor or no empty packet was there. */
 uint64_t dunlin_dpdk_missed(uint16_t port) {
     struct rte_eth_stats stats;
-    if (rte_eth_stats_get(port, &stats) != 0)
-        return 0;
-    return stats.imissed + stats.rx_nombuf;
+    return rte_eth_stats_get(port, &stats) != 0 ? 0 : stats.imissed + stats.rx_nombuf;
 }
 
 /* Empty packets in a pool, for tests. */

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use dunlin_packet::neighbours::{self as messages, MAX_MESSAGE, Message};
-use dunlin_packet::{Home, Mac, Refused, Written, parse, port_of};
+use dunlin_packet::{Datagram, Home, Mac, Refused, Seen, Written, parse, port_of};
 
 use crate::device::{BATCH, Batch, Packet, Parts, Pool, RxQueue, TxQueue};
 use crate::inbox::{Arrived, Inbox, Payload, Room};
@@ -160,6 +160,7 @@ impl Port {
     pub(crate) fn receive(
         &self,
         own: &Home,
+        seen: &mut Seen,
         batch: &mut Batch,
         mut show: impl FnMut(usize, Payload),
     ) -> Looked {
@@ -173,7 +174,7 @@ impl Port {
         let mut corrupt = 0;
         batch.sift(
             before,
-            |at, bytes| payload_of(bytes, own).map(|payload| show(at, payload)),
+            |at, bytes| payload_of(seen.parse(bytes, own)?).map(|payload| show(at, payload)),
             |packet, why| corrupt += u64::from(self.on_other(packet, why)),
         );
         Looked { packets, corrupt }
@@ -182,9 +183,9 @@ impl Port {
     /// Receives for the inboxes alone, until the device has no more packets, or for a few bursts.
     /// True if there were any.
     pub(crate) fn look_for_all(&self) -> bool {
-        let mut batch = Batch::default();
+        let (mut batch, mut seen) = (Batch::default(), Seen::default());
         for burst in 0..MOST_BURSTS {
-            let looked = self.receive(&self.home, &mut batch, |_, _| {});
+            let looked = self.receive(&self.home, &mut seen, &mut batch, |_, _| {});
             // No endpoint has port 0.
             self.pool.free(&mut batch);
             if looked.packets < BATCH {
@@ -270,7 +271,7 @@ impl Port {
             let Some(inbox) = self.seats.find(number) else {
                 return Ok(None);
             };
-            let payload = payload_of(packet.bytes(), inbox.home())?;
+            let payload = payload_of(parse(packet.bytes(), inbox.home())?)?;
             Ok(Some((inbox, payload)))
         });
         match found {
@@ -444,10 +445,9 @@ impl Port {
     }
 }
 
-/// The payload of a packet for `home`.
+/// The payload of a packet.
 #[inline]
-fn payload_of(packet: &[u8], home: &Home) -> Result<Payload, Refused> {
-    let found = parse(packet, home)?;
+fn payload_of(found: Datagram) -> Result<Payload, Refused> {
     // No device without a network has only the sum of the pseudo header.
     if found.sum == Written::Partial {
         return Err(Refused::Sum);

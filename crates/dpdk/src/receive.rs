@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
-use dunlin_packet::Home;
+use dunlin_packet::{Home, Seen};
 use dunlin_transport::counters::Counters;
 
 use crate::device::Batch;
@@ -19,6 +19,7 @@ use crate::port::{Port, Seat};
 pub struct DpdkRx {
     seat: Arc<Seat>,
     home: Home,
+    seen: Seen,
     shown: Shown,
     corrupt: u64,
     /// Whether the device counts this endpoint as asleep.
@@ -55,6 +56,7 @@ impl DpdkRx {
         Self {
             home: *seat.inbox.home(),
             seat,
+            seen: Seen::default(),
             shown: Shown {
                 batch: Batch::default(),
                 payloads: [Payload::default(); RX_BURST],
@@ -131,10 +133,15 @@ impl Rx for DpdkRx {
         if !shown.batch.is_full() {
             port.on_poll();
             let (payloads, bytes) = (&mut shown.payloads, &mut shown.bytes);
-            let looked = port.receive(&self.home, &mut shown.batch, |at, payload| {
-                payloads[at] = payload;
-                *bytes += payload.len as u64;
-            });
+            let looked = port.receive(
+                &self.home,
+                &mut self.seen,
+                &mut shown.batch,
+                |at, payload| {
+                    payloads[at] = payload;
+                    *bytes += payload.len as u64;
+                },
+            );
             self.corrupt += looked.corrupt;
         }
         let count = shown.batch.len();

@@ -105,7 +105,6 @@ impl DpdkTx {
     }
 
     /// Adds a packet to the datagram of its peer, or sends it in one of its own.
-    #[inline]
     fn add(&mut self, peer: PeerId, inline: Option<&[u8]>, data: BufRef) {
         let leaving = &mut self.leaving;
         let Some(way) = self.ways.get(peer) else {
@@ -133,6 +132,17 @@ impl DpdkTx {
         }
     }
 
+    /// As [`Self::add`], for a packet of a lane, which has no other bytes.
+    #[inline]
+    fn add_staged(&mut self, peer: PeerId, bytes: &[u8]) {
+        match self.ways.get(peer) {
+            Some(way) if way.is_alone && (1..=way.most).contains(&bytes.len()) => {
+                self.leaving.send_alone(way, bytes, &[]);
+            }
+            _ => self.add(peer, Some(bytes), BufRef::EMPTY),
+        }
+    }
+
     #[inline]
     fn add_all(&mut self, items: &[TxItem]) {
         for item in items {
@@ -151,7 +161,7 @@ impl DpdkTx {
     ) -> TxSeq {
         self.ways.refresh(self.leaving.port);
         for packet in packets {
-            self.add(packet.peer(), Some(lane.bytes(*packet)), BufRef::EMPTY);
+            self.add_staged(packet.peer(), lane.bytes(*packet));
         }
         self.add_all(items);
         self.finish(packets.len() + items.len())
@@ -211,7 +221,8 @@ impl Leaving {
         };
         for part in [inline, data] {
             let end = open.at + part.len();
-            open.sum.copy(part, &mut open.packet.bytes_mut()[open.at..end]);
+            open.sum
+                .copy(part, &mut open.packet.bytes_mut()[open.at..end]);
             open.at = end;
         }
         open.payload += len;

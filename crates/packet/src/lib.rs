@@ -15,7 +15,7 @@ mod sum;
 use std::net::SocketAddr;
 
 pub use build::{Header, MAX_HEADER, Stamp};
-pub use parse::{Datagram, REFUSALS, Refused, Written, parse, port_of};
+pub use parse::{Datagram, REFUSALS, Refused, Seen, Written, parse, port_of};
 pub use sum::Sum;
 
 /// An address of Ethernet.

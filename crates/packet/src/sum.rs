@@ -19,20 +19,35 @@ pub struct Sum {
     odd: bool,
 }
 
-/// Words from which on many are added at once, without carries between them. That takes some time
+/// Bytes from which on many are added at once, without carries between them. That takes some time
 /// to set up.
-const MANY: usize = 24;
+const MANY: usize = 192;
 
 impl Sum {
+    /// The sum of an even number of bytes that is known when this is compiled.
+    #[inline]
+    pub fn of<const N: usize>(bytes: &[u8; N]) -> Self {
+        const { assert!(N.is_multiple_of(2), "half of a word has a place, too") };
+        let (words, rest) = bytes.as_chunks::<8>();
+        let total = words.iter().fold(0, |sum, word| around(sum, number(*word)));
+        let (pairs, _) = rest.as_chunks::<2>();
+        let pairs = pairs
+            .iter()
+            .map(|pair| u64::from(u16::from_ne_bytes(*pair)));
+        Self {
+            total: around(total, pairs.sum()),
+            odd: false,
+        }
+    }
+
     /// Adds bytes after those so far.
     #[inline]
     pub fn add(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        let total = match words.len() {
-            MANY.. => sum_of_many(words),
-            _ => words.iter().fold(0, |sum, word| around(sum, number(*word))),
+        let part = match is_short(bytes) {
+            true => sum_of_words(bytes),
+            false => sum_of_any(bytes),
         };
-        self.add_part(around(total, sum_of_rest(rest)), bytes.len());
+        self.add_part(part, bytes.len());
     }
 
     /// Copies bytes, and adds them after those so far.
@@ -50,21 +65,14 @@ impl Sum {
     #[inline]
     pub fn copy(&mut self, from: &[u8], to: &mut [u8]) {
         assert_eq!(from.len(), to.len(), "a copy is as long as its source");
-        let (words, rest) = from.as_chunks::<8>();
-        if words.len() >= MANY {
-            to.copy_from_slice(from);
-            return self.add(from);
-        }
-        let (copies, last) = to.as_chunks_mut::<8>();
-        let mut total = sum_of_rest(rest);
-        for (word, copy) in words.iter().zip(copies) {
-            *copy = *word;
-            total = around(total, number(*word));
-        }
-        for (byte, copy) in rest.iter().zip(last) {
-            *copy = *byte;
-        }
-        self.add_part(total, from.len());
+        let part = match is_short(from) {
+            true => copy_words(from, to),
+            false => {
+                to.copy_from_slice(from);
+                sum_of_any(from)
+            }
+        };
+        self.add_part(part, from.len());
     }
 
     /// Appends another sum to this one, which must have an even number of bytes.
@@ -108,25 +116,83 @@ fn around(one: u64, other: u64) -> u64 {
     sum + u64::from(carry)
 }
 
-/// The sum of fewer than 2^31 words.
+/// Whether bytes are few whole words.
 #[inline]
-fn sum_of_many(words: &[[u8; 8]]) -> u64 {
-    let (halves, _) = words.as_flattened().as_chunks::<4>();
+fn is_short(bytes: &[u8]) -> bool {
+    bytes.len() < MANY && bytes.len().is_multiple_of(8)
+}
+
+/// The sum of the words of a block, without a loop.
+#[inline]
+fn sum_of_block<const N: usize>(sum: u64, block: &[u8; N]) -> u64 {
+    let (words, _) = block.as_chunks::<8>();
+    words
+        .iter()
+        .fold(sum, |sum, word| around(sum, number(*word)))
+}
+
+/// The sum of few whole words.
+#[inline]
+fn sum_of_words(bytes: &[u8]) -> u64 {
+    let (mut sum, mut bytes) = (0, bytes);
+    while let Some((block, rest)) = bytes.split_first_chunk::<32>() {
+        sum = sum_of_block(sum, block);
+        bytes = rest;
+    }
+    if let Some((block, rest)) = bytes.split_first_chunk::<16>() {
+        sum = sum_of_block(sum, block);
+        bytes = rest;
+    }
+    match bytes.first_chunk::<8>() {
+        Some(word) => around(sum, number(*word)),
+        None => sum,
+    }
+}
+
+/// Copies few whole words, and returns their sum.
+#[inline]
+fn copy_words(from: &[u8], to: &mut [u8]) -> u64 {
+    let (blocks, rest) = from.as_chunks::<32>();
+    let (copies, last) = to.as_chunks_mut::<32>();
+    let mut sum = 0;
+    for (block, copy) in blocks.iter().zip(copies) {
+        *copy = *block;
+        sum = sum_of_block(sum, block);
+    }
+    let half = rest.len() / 16 * 16;
+    let ((block, rest), (copy, last)) = (rest.split_at(half), last.split_at_mut(half));
+    if let (Some(block), Some(copy)) = (block.first_chunk::<16>(), copy.first_chunk_mut()) {
+        *copy = *block;
+        sum = sum_of_block(sum, block);
+    }
+    if let (Some(word), Some(copy)) = (rest.first_chunk::<8>(), last.first_chunk_mut()) {
+        *copy = *word;
+        sum = around(sum, number(*word));
+    }
+    sum
+}
+
+/// The sum of any bytes.
+#[inline(never)]
+fn sum_of_any(bytes: &[u8]) -> u64 {
+    let (many, few) = bytes.split_at(bytes.len() / 64 * 64);
+    let (words, rest) = few.as_chunks::<8>();
+    let sum = words
+        .iter()
+        .fold(sum_of_many(many), |sum, word| around(sum, number(*word)));
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
+    around(sum, number(last))
+}
+
+/// The sum of all blocks of 64 bytes, fewer than 2^28 of them.
+fn sum_of_many(bytes: &[u8]) -> u64 {
+    let (blocks, _) = bytes.as_chunks::<64>();
+    let (halves, _) = blocks.as_flattened().as_chunks::<4>();
     let halves = halves.iter();
     halves
         .map(|half| u64::from(u32::from_ne_bytes(*half)))
         .sum()
-}
-
-/// The sum of the bytes after the last word.
-#[inline]
-fn sum_of_rest(rest: &[u8]) -> u64 {
-    if rest.is_empty() {
-        return 0;
-    }
-    let mut word = [0; 8];
-    word.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
-    number(word)
 }
 
 #[cfg(test)]

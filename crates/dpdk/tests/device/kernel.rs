@@ -18,12 +18,7 @@ use crate::{open, pair};
 
 /// An endpoint at a device whose other end is the interface `tap` of a namespace, where the kernel
 /// has the address that ends in 1. `prefix` is the beginning of both addresses.
-fn at_tap(
-    host: &Host,
-    number: u8,
-    prefix: &str,
-    bits: u8,
-) -> (Halves<DpdkRx, DpdkTx>, String) {
+fn at_tap(host: &Host, number: u8, prefix: &str, bits: u8) -> (Halves<DpdkRx, DpdkTx>, String) {
     let interface = format!("tap{number}");
     let device = format!(
         "net_tap{number},iface={interface};ip={prefix}2/{bits};{}",

@@ -59,7 +59,9 @@ fn bare_devices_pass_packets_unchanged_and_belong_to_no_endpoint() {
     let [mut near, mut far] = devices.each_ref().map(|it| Bare::open(it).unwrap());
     let packet = |number: usize| -> Vec<u8> {
         let len = 60 + number * 13 % 1400;
-        (0..len).map(|at| (number * 7 + at).to_le_bytes()[0]).collect()
+        (0..len)
+            .map(|at| (number * 7 + at).to_le_bytes()[0])
+            .collect()
     };
     let (mut sent, mut came) = (0, 0);
     until(|| {
