@@ -1,5 +1,5 @@
-//! The entries of an endpoint in the maps of the program: the number of its socket, and its address,
-//! from which packets come to the socket.
+//! The entries of an endpoint in the maps of the program: the number of its socket, and its
+//! address, whose packets come to the socket.
 //!
 //! Invariant: they end with this value. Made by `open` for endpoints of this process, and by the
 //! daemon of `setup` for those of others.
@@ -9,7 +9,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use crate::ffi;
-use crate::queue::Interface;
 use crate::steering::Steering;
 use dunlin_packet::Home;
 
@@ -17,8 +16,6 @@ use dunlin_packet::Home;
 #[derive(Debug)]
 pub(crate) struct Entries {
     steering: Arc<Steering>,
-    /// Keeps the program at the interface, and offers it to other processes.
-    _interface: Arc<Interface>,
     /// The socket's number in the map of sockets.
     number: u32,
     home: Home,
@@ -30,19 +27,16 @@ impl Entries {
     /// Assigns a number to the socket of an endpoint. Nothing is steered to it yet.
     ///
     /// # Errors
-    /// The kernel's; `ResourceBusy` if no number is free; `Unsupported` if this process does not
-    /// have the program.
+    /// The kernel's; `ResourceBusy` if no number is free.
     pub(crate) fn add(
-        interface: &Arc<Interface>,
+        steering: &Arc<Steering>,
         socket: BorrowedFd<'_>,
         home: Home,
         owner: u64,
     ) -> io::Result<Self> {
-        let steering = interface.steering().ok_or(io::ErrorKind::Unsupported)?;
         Ok(Self {
             number: steering.add_socket(socket)?,
             steering: steering.clone(),
-            _interface: interface.clone(),
             home,
             owner,
         })

@@ -7,6 +7,8 @@
 //! `ffi`, `mapping`, `ring`, `umem` and `steering`.
 
 #[cfg(not(loom))]
+mod ask;
+#[cfg(not(loom))]
 mod auto;
 #[cfg(not(loom))]
 mod connect;

@@ -16,11 +16,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use crate::ask::message::{Claim, Place};
+use crate::ask::{Client, Lease};
 use crate::device::Device;
 use crate::entries::Entries;
 use crate::ffi;
 use crate::receive::arrivals::fill;
-use crate::setup::{Claim, Client, Lease, Place};
 use crate::shared::{SharedRings, Shares};
 use crate::sharing::{self, Offer};
 use crate::socket::{self, Host, QueueRings, Rings, Socket, patiently};
@@ -151,17 +152,17 @@ impl Interface {
     /// # Errors
     /// The kernel's, or the daemon's.
     pub(crate) fn open_socket(
-        self: &Arc<Self>,
+        &self,
         queue: &Queue,
         home: Home,
         owner: u64,
     ) -> io::Result<(Socket, Rings, Lead)> {
         let (host, count, number) = (&queue.host, queue.share_frames(), queue.number);
         match &self.holder {
-            Holder::Own { .. } => {
+            Holder::Own { steering, .. } => {
                 let (socket, rings) = Socket::open(host, count)?;
                 let fd = socket.fd().expect("a socket has a descriptor");
-                let entries = Entries::add(self, fd, home, owner)?;
+                let entries = Entries::add(steering, fd, home, owner)?;
                 entries.steer(number)?;
                 Ok((socket, rings, Lead::Own(entries)))
             }

@@ -16,8 +16,8 @@ const VERSION: u32 = 0x2008_0522;
 /// Lower and upper halves of the effective, permitted and inheritable sets.
 type Sets = [[u32; 3]; 2];
 
-/// Keeps the capabilities that AF_XDP needs, as far as the calling thread has them, and gives up all
-/// others for ever. Threads that it starts later have no more than it has.
+/// Keeps the capabilities that AF_XDP needs, as far as the calling thread has them, and gives up
+/// all others for ever. Threads that it starts later have no more than it has.
 ///
 /// # Errors
 /// The kernel's.
@@ -53,8 +53,8 @@ fn has(sets: &Sets, bit: u32) -> bool {
 /// `capget(2)` or `capset(2)` of the calling thread.
 fn capability_call(call: libc::c_long, sets: &mut Sets) -> io::Result<()> {
     let mut header = [VERSION, 0];
-    // SAFETY: this version of both calls reads the header and reads or writes both halves, which are
-    // live. The kernel may write its version into the header.
+    // SAFETY: this version of both calls reads the header and reads or writes both halves, which
+    // are live. The kernel may write its version into the header.
     let rc = unsafe { libc::syscall(call, header.as_mut_ptr(), sets.as_mut_ptr()) };
     super::check(c_int::try_from(rc).unwrap_or(-1))
 }

@@ -191,8 +191,8 @@ impl Arrivals {
     }
 
     /// Gives the kernel all spare frames, and the places of all taken entries, if they are many or
-    /// if no packet waits. Entries and frames go together, so that all receive rings of a queue have
-    /// no more places than there are frames.
+    /// if no packet waits. Entries and frames go together, so that all receive rings of a queue
+    /// have no more places than there are frames.
     #[inline]
     pub(crate) fn refill_if_needed(&mut self) {
         if self.taken >= self.most_kept || self.taken > 0 && !self.has_more() {

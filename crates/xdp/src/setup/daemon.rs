@@ -3,8 +3,8 @@
 //! A process hands over the memory of a region; the daemon registers it with the kernel, binds the
 //! socket, and passes the bound socket, never the program or its maps. Each connection has one
 //! request and a thread. The entries of an endpoint live as long as its connection, so they end
-//! with the process, however it ends. If the daemon ends, the program ends, and packets come through
-//! the kernel.
+//! with the process, however it ends. If the daemon ends, the program ends, and packets come
+//! through the kernel.
 //!
 //! Invariant: the daemon neither reads a packet nor maps a ring, and touches no byte of a region.
 //! Called by the command `dunlin xdp-setup`.
@@ -17,8 +17,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::message::{Claim, Place, REQUEST, Request, Wish, grant, refusal};
 use super::table::Table;
+use crate::ask::message::{Claim, Place, REQUEST, Request, Wish, grant, refusal};
 use crate::entries::Entries;
 use crate::ffi::{self, descriptors};
 use crate::queue::Interface;
@@ -122,7 +122,7 @@ impl Daemon {
         user: u32,
         request: Request,
         descriptor: &OwnedFd,
-    ) -> io::Result<(OwnedFd, Option<Entries>)> {
+    ) -> io::Result<(OwnedFd, Option<Held>)> {
         let Request { place, wish } = request;
         check_namespace(&place)?;
         let is_it = |name: &str| is_interface(name, place.index);
@@ -134,12 +134,15 @@ impl Daemon {
             }
             Wish::Endpoint { entries, claim } => {
                 self.table.permits_claim(user, is_it, place.queue, &claim)?;
-                let (socket, entries) = open_endpoint(&place, descriptor, entries, &claim)?;
-                Ok((socket, Some(entries)))
+                let (socket, held) = open_endpoint(&place, descriptor, entries, &claim)?;
+                Ok((socket, Some(held)))
             }
         }
     }
 }
+
+/// The entries of an endpoint, and the interface with the program. Entries are dropped first.
+type Held = (Entries, Arc<Interface>);
 
 /// A connection's place among those that live.
 #[derive(Debug)]
@@ -156,10 +159,10 @@ impl Turn {
             return;
         };
         match self.daemon.grant(user, request, &descriptor) {
-            Ok((socket, entries)) => {
+            Ok((socket, held)) => {
                 let sent = descriptors::send(stream.as_fd(), &grant(), &[socket.as_fd()]);
                 drop((socket, descriptor));
-                if entries.is_some() && sent.is_ok() {
+                if held.is_some() && sent.is_ok() {
                     await_end(stream);
                 }
             }
@@ -236,7 +239,7 @@ fn open_endpoint(
     host: &OwnedFd,
     entries: u32,
     claim: &Claim,
-) -> io::Result<(OwnedFd, Entries)> {
+) -> io::Result<(OwnedFd, Held)> {
     if !(1..=MOST_ENTRIES).contains(&entries) {
         let why = format!("a ring has 1 to {MOST_ENTRIES} entries");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -251,7 +254,8 @@ fn open_endpoint(
         // The program does not look at Ethernet addresses.
         mac: [0; 6],
     };
-    let entries = Entries::add(&interface, socket.as_fd(), home, claim.owner)?;
+    let steering = interface.steering().ok_or(io::ErrorKind::Unsupported)?;
+    let entries = Entries::add(steering, socket.as_fd(), home, claim.owner)?;
     entries.claim(place.queue)?;
-    Ok((socket, entries))
+    Ok((socket, (entries, interface)))
 }

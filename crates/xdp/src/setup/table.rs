@@ -7,7 +7,7 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use super::message::Claim;
+use crate::ask::message::Claim;
 use crate::steering::Mode;
 use crate::umem::FRAME;
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use dunlin_testkit::network::Network;
 use dunlin_testkit::wait::until;
 
-use super::client::exchange;
-use super::message::{Request, Wish};
 use super::*;
+use crate::ask::exchange;
+use crate::ask::message::{Claim, Place, Request, Wish};
 use crate::ffi::{self, descriptors};
 use crate::steering::Mode;
 use crate::umem::{FRAME, MIN_FRAMES};

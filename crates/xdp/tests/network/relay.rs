@@ -121,8 +121,8 @@ fn raw_socket() -> io::Result<OwnedFd> {
         true => Err(io::Error::last_os_error()),
         false => Ok(()),
     };
-    // SAFETY: numbers; the name ends with a zero byte; the option and the address are live, and have
-    // the given lengths.
+    // SAFETY: numbers; the name ends with a zero byte; the option and the address are live, and
+    // have the given lengths.
     unsafe {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         let fd = libc::socket(libc::AF_PACKET, kind, i32::from(all));
@@ -185,8 +185,8 @@ fn receive(fd: &OwnedFd, room: &mut [u8]) -> Option<Vec<u8>> {
         iov_base: room.as_mut_ptr().cast(),
         iov_len: room.len(),
     };
-    // SAFETY: the message leads to live memory of the given lengths, which is ours alone; the kernel
-    // has filled in the control data when they are read.
+    // SAFETY: the message leads to live memory of the given lengths, which is ours alone; the
+    // kernel has filled in the control data when they are read.
     let (len, facts) = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;

@@ -1,7 +1,9 @@
-//! The process without privilege: asks the daemon for bound sockets.
+//! A process without privilege asks the daemon of `setup` for bound sockets.
 //!
 //! Each request has a connection of its own. The daemon keeps that of an endpoint, and removes the
 //! endpoint's entries when it closes. Called by `queue` and `open`.
+
+pub(crate) mod message;
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -10,9 +12,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::message::{ANSWER, Claim, Place, Request, Wish, read_answer};
 use crate::ffi::descriptors;
 use crate::socket::explain;
+use message::{ANSWER, Claim, Place, Request, Wish, read_answer};
 
 /// Longest time for an answer of the daemon, which may wait for a queue that becomes free.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -84,7 +86,7 @@ impl Client {
 }
 
 /// Sends a request with a descriptor over a new connection; returns the descriptor in the answer.
-pub(super) fn exchange(
+pub(crate) fn exchange(
     stream: &UnixStream,
     request: Request,
     descriptor: BorrowedFd<'_>,

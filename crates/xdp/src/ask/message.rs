@@ -2,7 +2,7 @@
 //! each connection.
 //!
 //! Invariant: a request has a fixed length, and an answer is a mark, a code, and for a refusal its
-//! reason. Each carries one descriptor, except a refusal. No I/O. Used by `client` and `daemon`.
+//! reason. Each carries one descriptor, except a refusal. No I/O. Used by `ask` and by the daemon.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -13,9 +13,9 @@ use crate::steering::Mode;
 const MARK: [u8; 4] = *b"dxs\x01";
 
 /// Bytes of a request.
-pub(super) const REQUEST: usize = 80;
+pub(crate) const REQUEST: usize = 80;
 /// Most bytes of an answer.
-pub(super) const ANSWER: usize = 1024;
+pub(crate) const ANSWER: usize = 1024;
 
 /// A queue of an interface, as the process sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Claim {
 
 /// The subject of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wish {
+pub(crate) enum Wish {
     /// The socket of a queue, with a region of this many frames. The descriptor is that of the
     /// region's memory.
     Queue { frames: u32 },
@@ -50,13 +50,13 @@ pub(super) enum Wish {
 
 /// A request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Request {
-    pub(super) place: Place,
-    pub(super) wish: Wish,
+pub(crate) struct Request {
+    pub(crate) place: Place,
+    pub(crate) wish: Wish,
 }
 
 impl Request {
-    pub(super) fn to_bytes(self) -> [u8; REQUEST] {
+    pub(crate) fn to_bytes(self) -> [u8; REQUEST] {
         let mut bytes = [0; REQUEST];
         let Place {
             namespace: (device, inode),
@@ -86,7 +86,7 @@ impl Request {
     }
 
     /// The request in bytes of a stranger; `None` if it has another form.
-    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; REQUEST] = bytes.try_into().ok()?;
         if bytes[..4] != MARK {
             return None;
@@ -151,12 +151,12 @@ const KINDS: [(u8, io::ErrorKind); 5] = [
 ];
 
 /// The answer with a descriptor.
-pub(super) fn grant() -> Vec<u8> {
+pub(crate) fn grant() -> Vec<u8> {
     [&MARK[..], &[0]].concat()
 }
 
 /// The answer with a reason.
-pub(super) fn refusal(error: &io::Error) -> Vec<u8> {
+pub(crate) fn refusal(error: &io::Error) -> Vec<u8> {
     let found = KINDS.iter().find(|(_, kind)| *kind == error.kind());
     let (code, _) = found.unwrap_or(&KINDS[4]);
     let text = error.to_string();
@@ -169,7 +169,7 @@ pub(super) fn refusal(error: &io::Error) -> Vec<u8> {
 ///
 /// # Errors
 /// The daemon's refusal; `InvalidData` if these are not bytes of a daemon of this version.
-pub(super) fn read_answer(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn read_answer(bytes: &[u8]) -> io::Result<()> {
     match bytes.strip_prefix(&MARK) {
         Some([0]) => Ok(()),
         Some([code, text @ ..]) => {
