@@ -195,7 +195,7 @@ fn rows(
     let row = |seed| {
         let case = Case { seed, ..*point };
         let mut known = before.iter();
-        match known.find_map(|row| row.with_more_memory(case)) {
+        match known.find_map(|row| row.with_more_memory(case, arguments.scheme)) {
             Some(row) => Ok(row),
             None => case.run(arguments.scheme, alone),
         }

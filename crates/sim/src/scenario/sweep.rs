@@ -136,14 +136,15 @@ impl Alone {
 }
 
 impl Row {
-    /// The row of the same case with more switch memory, if this row implies it: more memory
-    /// changes nothing where every frame had room already.
-    pub fn with_more_memory(&self, case: Case) -> Option<Self> {
+    /// The row of the same case and scheme with more switch memory, if this row implies it: more
+    /// memory changes nothing where every frame had room already, but for the marks of DCQCN.
+    pub fn with_more_memory(&self, case: Case, scheme: Scheme) -> Option<Self> {
         let same = Case {
             buffer_kb: self.case.buffer_kb,
             ..case
         };
-        let follows = same == self.case && case.buffer_kb >= same.buffer_kb && self.dropped == 0;
+        let more = same == self.case && case.buffer_kb >= same.buffer_kb;
+        let follows = more && self.dropped == 0 && scheme != Scheme::Dcqcn;
         follows.then_some(Self { case, ..*self })
     }
 }

@@ -17,14 +17,16 @@ const DMA: Nanos = Nanos(800);
 const LATENCY: Nanos = Nanos(300);
 /// The cost of everything that a thread does.
 const CHEAP: Nanos = Nanos(10);
-/// The marks of DCQCN's paper (§5.2): K_min = 5 KB, K_max = 200 KB, P_max = 1 %. Other schemes do not
-/// look at marks. With a step in place of a slope, all senders would get marks, and slow down, at the
-/// same time.
-const RED: Marking = Marking {
-    from: 5 << 10,
-    to: 200 << 10,
-    most: Ppm::percent(1),
-};
+/// The marks of DCQCN's paper (§5.2): K_min = 5 KB, K_max = 200 KB, P_max = 1 %. K_max is half of the
+/// switch's memory at most, so that the queue reaches it. With a step in place of a slope, all
+/// senders would get marks, and slow down, at the same time.
+fn red(buffer_bytes: u64) -> Marking {
+    Marking {
+        from: 5 << 10,
+        to: (200 << 10).min(buffer_bytes / 2),
+        most: Ppm::percent(1),
+    }
+}
 /// Senders that begin together all begin within this time.
 const TOGETHER: Nanos = Nanos(1000);
 /// Bytes of a request, and of an echo.
@@ -83,6 +85,7 @@ impl Case {
 
     fn network(&self, scheme: Scheme) -> NetConfig {
         let racks = if self.family == Family::Two { 2 } else { 1 };
+        let buffer_bytes = u64::from(self.buffer_kb) * 1024;
         NetConfig {
             line_rate: self.bytes_per_second(),
             cable: self.cable(),
@@ -93,10 +96,11 @@ impl Case {
                 spines: 1,
                 uplinks: 1,
                 uplink_rate: self.bytes_per_second(),
-                buffer_bytes: u64::from(self.buffer_kb) * 1024,
+                buffer_bytes,
                 alpha: 8.0,
+                // Other schemes do not look at marks.
                 marking: match scheme {
-                    Scheme::Dcqcn => RED,
+                    Scheme::Dcqcn => red(buffer_bytes),
                     _ => Marking::step(40 << 10),
                 },
                 latency: LATENCY,

@@ -84,7 +84,7 @@ fn patched_timely_starves_no_sender() {
 #[test]
 fn dcqcn_comes_back_after_the_first_burst() {
     let alone = Alone::default();
-    for (gbps, senders, least) in [(10, 2, 0.97), (10, 30, 0.76), (40, 5, 0.97)] {
+    for (gbps, senders, least) in [(10, 2, 0.97), (10, 30, 0.8), (40, 5, 0.97)] {
         let case = Case {
             buffer_kb: 2000,
             ..case(Family::Incast, gbps, senders)
@@ -117,13 +117,18 @@ fn a_row_stands_for_more_memory_if_nothing_was_dropped() {
     };
     let row = small.run(Scheme::Swift, &alone).unwrap();
     let run = large.run(Scheme::Swift, &alone).unwrap();
-    assert_eq!(row.with_more_memory(large), Some(run));
-    assert_eq!(run.with_more_memory(small), None, "that is less");
+    assert_eq!(row.with_more_memory(large, Scheme::Swift), Some(run));
+    assert_eq!(
+        run.with_more_memory(small, Scheme::Swift),
+        None,
+        "that is less"
+    );
+    assert_eq!(row.with_more_memory(large, Scheme::Dcqcn), None, "marks");
     let full = case(Family::Incast, 10, 30);
     let dropped = full.run(Scheme::None, &alone).unwrap();
     let more = Case {
         buffer_kb: 500,
         ..full
     };
-    assert_eq!(dropped.with_more_memory(more), None);
+    assert_eq!(dropped.with_more_memory(more, Scheme::None), None);
 }
