@@ -333,8 +333,8 @@ fn bytes_per_second(key: &str, gbps: f64) -> Result<u64, Wrong> {
     amount(key, gbps * 1e9 / 8.0)
 }
 
-/// This number of microseconds; [`Nanos::MAX`] if that is too long, so that no absurd time wraps to a
-/// short one.
+/// This number of microseconds; [`Nanos::MAX`] if that is too long, so that no absurd time wraps to
+/// a short one.
 fn micros(n: u64) -> Nanos {
     Nanos(n.saturating_mul(1000))
 }

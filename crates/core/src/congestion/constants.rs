@@ -98,9 +98,8 @@ pub(crate) mod dcqcn {
     /// F: steps of fast recovery. DCQCN §3.1: 5.
     pub(crate) const FAST_STEPS: u32 = 5;
     /// R_AI as a part of the line rate: 10 Mbit/s of 25 Gbit/s. DCQCN §5.2 has 40 Mbit/s of 40
-    /// Gbit/s, for up to 20 senders; the default of NICs is 5 Mbit/s. With that, thirty senders come
-    /// back more slowly after a burst: they use 0.78 of 10 Gb/s in the next 20 ms, and 0.83 with
-    /// ours.
+    /// Gbit/s, for up to 20 senders; the default of NICs is 5 Mbit/s. With that, thirty senders use
+    /// 0.78 of 10 Gb/s in the 20 ms after their first burst, and 0.83 with ours.
     pub(crate) const STEP: f64 = 1.0 / 2500.0;
     /// R_HAI as a multiple of R_AI. DCQCN leaves it open; the factor of ten is that of QCN (IEEE
     /// 802.1Qau).

@@ -46,7 +46,7 @@ pub(crate) struct Swift {
     turned: Nanos,
     /// Nothing has made the window decrease yet.
     starts: bool,
-    /// Packets that have arrived since the last sample, without one of their own: of several packets
+    /// Packets that have arrived since the last sample, without one of their own: of the packets
     /// that one RFR has asked for, only the last is measured.
     unmeasured: u32,
     timeouts: u32,

@@ -19,8 +19,8 @@ use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId};
 
 const CALL: ReqType = ReqType(1);
-/// Requests and responses begin and end with a word that follows from their name. The last word of a
-/// response also has the time at which it was made.
+/// Requests and responses begin and end with a word that follows from their name. The last word of
+/// a response also has the time at which it was made.
 const WORD: usize = 8;
 /// If a thread did not run for longer than this, it was idle, not busy.
 const SPIN: Nanos = Nanos(500);

@@ -17,20 +17,25 @@ use crate::session::line::Line;
 /// A packet of a request that is about to leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    pub(crate) packet: u32,
-    /// It was sent before.
-    pub(crate) again: bool,
-    /// The next packet of the request leaves right after it, and one CR may answer both (rule S7).
-    pub(crate) followed: bool,
+    packet: u32,
+    flags: Flags,
 }
 
 impl Part {
-    fn flags(self) -> Flags {
-        match self {
-            Self { again: true, .. } => Flags::RETRANSMISSION,
-            Self { followed: true, .. } => Flags::FOLLOWED,
-            _ => Flags::NONE,
-        }
+    /// A packet that has never left. `followed`: the next packet of the request leaves right after
+    /// it, and one CR may answer both (rule S7).
+    pub(crate) fn new(packet: u32, followed: bool) -> Self {
+        let flags = match followed {
+            true => Flags::FOLLOWED,
+            false => Flags::NONE,
+        };
+        Self { packet, flags }
+    }
+
+    /// A packet that was sent before.
+    pub(crate) fn again(packet: u32) -> Self {
+        let flags = Flags::RETRANSMISSION;
+        Self { packet, flags }
     }
 }
 
@@ -127,7 +132,8 @@ impl Calls {
         let Some(request) = call.request() else {
             return;
         };
-        let Part { packet, again, .. } = part;
+        let Part { packet, flags } = part;
+        let again = flags.has(Flags::RETRANSMISSION);
         let (start, size) = (packet as usize * terms.data_size as usize, request.len());
         let len = (size - start).min(terms.data_size as usize);
         #[cfg(feature = "mutants")]
@@ -142,7 +148,7 @@ impl Calls {
         header.aux = call.req_type.0;
         header.size = message_size(request);
         header.pkt = PktNum(packet);
-        header.flags = part.flags();
+        header.flags = flags;
         if again {
             context.stats.on_retransmission(1);
         }

@@ -76,12 +76,13 @@ impl Transfers {
                 .on_sent(packet, lent.context.moment.now());
             match lent.calls.is_sending(self.at(transfer).call) {
                 true => {
-                    let part = Part {
-                        packet,
-                        again,
-                        followed: !again
-                            && sent % 2 == 0
-                            && self.sends_pair(lent, transfer, most - sent),
+                    let part = match again {
+                        true => Part::again(packet),
+                        false => {
+                            let left = most - sent;
+                            let follows = sent % 2 == 0 && self.sends_pair(lent, transfer, left);
+                            Part::new(packet, follows)
+                        }
                     };
                     self.send_packet(lent, transfer, part);
                 }
@@ -317,14 +318,7 @@ impl Transfers {
     /// Sends the packet again, or asks for it again.
     pub(super) fn send_again(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, packet: u32) {
         match lent.calls.is_sending(self.at(transfer).call) {
-            true => {
-                let part = Part {
-                    packet,
-                    again: true,
-                    followed: false,
-                };
-                self.send_packet(lent, transfer, part);
-            }
+            true => self.send_packet(lent, transfer, Part::again(packet)),
             false => {
                 let mut asked = Asked {
                     first: packet,

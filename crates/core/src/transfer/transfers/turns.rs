@@ -216,8 +216,8 @@ impl Transfers {
     }
 
     /// Lets the next message of the session send, because another one has ended or has nothing left
-    /// to send. If no message of this way can send, one of the other way gets the credits. Otherwise,
-    /// that one would first wait for an arrival of its own, for up to a round trip.
+    /// to send. If no message of this way can send, one of the other way gets the credits.
+    /// Otherwise, that one would first wait for an arrival of its own, for up to a round trip.
     pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: SessionIdx, way: Way) {
         let next = |way| self.survey(lent, session, way).next;
         if let Some(next) = next(way).or_else(|| next(way.other())) {

@@ -17,8 +17,8 @@ const DMA: Nanos = Nanos(800);
 const LATENCY: Nanos = Nanos(300);
 /// The cost of everything that a thread does.
 const CHEAP: Nanos = Nanos(10);
-/// The marks of DCQCN's paper (§5.2): K_min = 5 KB, K_max = 200 KB, P_max = 1 %. K_max is half of the
-/// switch's memory at most, so that the queue reaches it. With a step in place of a slope, all
+/// The marks of DCQCN's paper (§5.2): K_min = 5 KB, K_max = 200 KB, P_max = 1 %. K_max is half of
+/// the switch's memory at most, so that the queue reaches it. With a step in place of a slope, all
 /// senders would get marks, and slow down, at the same time.
 fn red(buffer_bytes: u64) -> Marking {
     Marking {
