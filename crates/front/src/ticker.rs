@@ -1,6 +1,6 @@
-//! A tick that ends a wait for sockets, so that the wait needs no time-out of its own. With one, the
-//! kernel arms a timer at each wait and disarms it after that, for each command of a client that
-//! sends one at a time; a tick is armed once in its period.
+//! A tick that ends a wait for sockets, so that the wait needs no time-out of its own. With one,
+//! the kernel arms a timer at each wait and disarms it after that, for each command of a client
+//! that sends one at a time; a tick is armed once in its period.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

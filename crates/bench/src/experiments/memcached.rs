@@ -55,8 +55,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                TCP in the same way. Both servers have one thread and the same -m. A row is invalid \
                if the load generator used 90 % of its processor or more. Rows of memcaslap check \
                the generator: libmemcached's tool asks both servers, with 5 % sets. Rows with \
-               idle_connections show how much the front end costs native clients: their baseline is \
-               a server without one.",
+               idle_connections show how much the front end costs native clients: their baseline \
+               is a server without one.",
     }),
     charts,
     ..Experiment::BASE

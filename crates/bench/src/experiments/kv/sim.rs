@@ -1,12 +1,12 @@
-//! `kv` in the simulator: HERD's experiments with many clients and cores (HERD §5.5 to §5.7, figures
-//! 12 to 14), for which this machine is too small. The endpoints, the service and its client run
-//! unchanged; the simulator charges their threads for packets and operations.
+//! `kv` in the simulator: HERD's experiments with many clients and cores (HERD §5.5 to §5.7,
+//! figures 12 to 14), for which this machine is too small. The endpoints, the service and its
+//! client run unchanged; the simulator charges their threads for packets and operations.
 //!
-//! Two costs are chosen once, so that the simulated machine is the paper's: the time of an operation
-//! makes one core serve 6.3 million of them a second (figure 13), and the rate of the server's NIC,
-//! which its cores share, makes six serve 26 million (figure 9). The paper's limit is that of its
-//! PCIe bus (HERD §5.7). Everything else follows: the rates of other numbers of cores and of
-//! clients, and the load of each core under skew.
+//! Two costs are chosen once, so that the simulated machine is the paper's: the time of an
+//! operation makes one core serve 6.3 million of them a second (figure 13), and the rate of the
+//! server's NIC, which its cores share, makes six serve 26 million (figure 9). The paper's limit is
+//! that of its PCIe bus (HERD §5.7). Everything else follows: the rates of other numbers of cores
+//! and of clients, and the load of each core under skew.
 
 mod cluster;
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::harness::case::Case;
 use crate::harness::items::{Mix, Popularity, VALUE};
 use crate::harness::probe::{Against, Measurement, Metric, Probe};
-use crate::output::chart::{Wanted, chart, measured_line};
+use crate::output::chart::{Wanted, chart, measured_line, word};
 use crate::output::papers::{Beside, Param, Published};
 use dunlin_core::Nanos;
 use dunlin_sim::NetConfig;
@@ -44,8 +44,8 @@ const WINDOWS: [usize; 2] = [WINDOW, 16];
 const FEW_ITEMS: u32 = 1 << 16;
 
 /// Items under skew. HERD does not state their number, only that the most popular one is requested
-/// more than 10⁵ times as often as the average one (HERD §5.7); of these, it is 4.7 × 10⁵ times. The
-/// more items there are, the smaller is its share of all requests.
+/// more than 10⁵ times as often as the average one (HERD §5.7); of these, it is 4.7 × 10⁵ times.
+/// The more items there are, the smaller is its share of all requests.
 const ALL_ITEMS: u32 = 8 << 20;
 
 /// A cluster, and what its clients do.
@@ -248,13 +248,7 @@ pub(super) fn charts(rows: &[&Row]) -> Vec<Picture> {
             x: "clients",
             params: &[("figure", "12")],
         };
-        let is = |row: &&&Row| {
-            wanted.is(row)
-                && row
-                    .params
-                    .get("window")
-                    .is_some_and(|it| it.to_string() == window)
-        };
+        let is = |row: &&&Row| wanted.is(row) && word(row, "window").as_deref() == Some(window);
         let of: Vec<&Row> = rows.iter().filter(is).copied().collect();
         (wanted, of)
     };

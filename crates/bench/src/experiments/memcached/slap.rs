@@ -1,5 +1,5 @@
-//! The cross-check of the load generator: `memcaslap`, of libmemcached's tools, asks both servers for
-//! items of the same lengths. It writes its own items, and 5 % of its operations are sets.
+//! The cross-check of the load generator: `memcaslap`, of libmemcached's tools, asks both servers
+//! for items of the same lengths. It writes its own items, and 5 % of its operations are sets.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

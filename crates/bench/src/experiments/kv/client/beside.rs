@@ -6,13 +6,12 @@ use dunlin::Cx;
 use dunlin::kv::store::MAX_VALUE;
 use dunlin::kv::{Client, End, Reply, Request, Store, Token};
 
-use super::flow::MOST;
 use crate::harness::items::{self, Items};
 use crate::harness::ticks::{self, Stretch};
 
-/// Tokens that no operation of a step has.
-const SMALL: Token = Token(MOST as u64);
-const LARGE: Token = Token(MOST as u64 + 1);
+/// Tokens that no operation of a step has: those are numbers of slots.
+const SMALL: Token = Token(u64::MAX);
+const LARGE: Token = Token(u64::MAX - 1);
 
 /// Time between two new items, and between two long values, in ns.
 const SMALL_GAP: f64 = 100e3;
