@@ -13,7 +13,8 @@
 //! | `wire.rs` | the bytes of requests, answers, and messages between replicas |
 //! | `machine.rs` | the items, and the records by which a repeated write is recognised |
 //! | `log.rs` | entries and promises |
-//! | `disk.rs` | work for a disk, and the disk itself (feature `disk`) |
+//! | `work.rs` | work of a node for its disk, and the disk as a trait |
+//! | `disk.rs` | the disk (feature `disk`) |
 //! | `node.rs` | Raft, its log and its items, without input and output |
 //! | `replica.rs` | a node's seat in a cluster, and its sessions with the others |
 //! | `service.rs` | handlers of an endpoint |
@@ -30,6 +31,7 @@
 mod client;
 #[cfg(feature = "nexus")]
 mod connection;
+#[cfg(feature = "disk")]
 mod disk;
 #[cfg(feature = "nexus")]
 mod driver;
@@ -41,13 +43,13 @@ mod options;
 mod replica;
 mod service;
 mod wire;
+mod work;
 
 pub use client::{Change, Client, ClientOptions, End, Error, Token};
 #[cfg(feature = "nexus")]
 pub use connection::Connection;
 #[cfg(feature = "disk")]
 pub use disk::{Backup, DiskError, Full, Limits, Loss, Opened, Store, open};
-pub use disk::{Disk, Items, Remains, Saved, Work, Write};
 #[cfg(feature = "nexus")]
 pub use driver::{AskError, Driver, Inquirer};
 pub use log::Log;
@@ -63,3 +65,4 @@ pub use wire::{
     Members, MembersError, Name, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Part,
     Piece, Request, Role, Roster, STATUS, Status, VERSION, WINDOW,
 };
+pub use work::{Disk, Items, Remains, Saved, Work, Write};

@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
-use crate::disk::Remains;
 use crate::wire::change::bytes_of;
 use crate::wire::{Member, Roster};
+use crate::work::Remains;
 
 /// Bytes that an entry counts in addition to its data when entries are put into a message.
 const ENTRY: u64 = 32;

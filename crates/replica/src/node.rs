@@ -36,11 +36,11 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 use raft::{Config, RawNode, Ready, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
 
-use crate::disk::Work;
 use crate::log::Log;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::{Answer, Role};
+use crate::work::Work;
 pub use image::Image;
 use journal::Journal;
 use members::Orders;

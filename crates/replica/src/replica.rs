@@ -15,10 +15,10 @@ use std::task::Waker;
 
 use dunlin_core::{Cx, Done, Nanos, Session, SessionEvent, Ticket};
 
-use crate::disk::Disk;
 use crate::node::{Image, Node};
 use crate::options::Options;
 use crate::wire::{Answer, Members, Order, Parcel, Piece, Request, Roster, Status};
+use crate::work::Disk;
 use seat::Seat;
 
 /// A replica, for the state of an endpoint.

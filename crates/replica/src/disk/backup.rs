@@ -20,11 +20,11 @@ use dunlin_core::Rng;
 use raft::eraftpb::HardState;
 
 use super::folder::{DiskError, Folder};
-use super::{Items, Write};
 use crate::machine::Machine;
 use crate::node::items;
 use crate::wire::cursor::{Cursor, put_words};
 use crate::wire::{Malformed, Member, Members, Roster};
+use crate::work::{Items, Write};
 
 const MAGIC: &[u8; 8] = b"dunlinBk";
 const FORMAT: u8 = 1;

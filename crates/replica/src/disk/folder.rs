@@ -7,9 +7,9 @@
 //! | `replica` | number, and the roster of its first start in a cluster, if it has a seat |
 //! | `log` | the files of `raft-engine` |
 //!
-//! The file `replica` is "dunlinRp", the version of the format u8, seven zeros, the number u64, and the
-//! bytes of the roster, and is replaced as a whole. A directory without it that has other files is none
-//! of a replica, and stays as it is. Called by the owner of a replica before it starts.
+//! The file `replica` is "dunlinRp", the version of the format u8, seven zeros, the number u64, and
+//! the bytes of the roster; it is replaced as a whole. A directory without it that has other files
+//! is none of a replica, and stays as it is. Called by `open`, `thread` and `backup`.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -19,28 +19,16 @@ use std::sync::Arc;
 
 use super::files::Files;
 use super::store::{Limits, Loss, Store};
-use super::thread::Threaded;
-use super::{Disk, Remains};
 use crate::log::first_base;
 use crate::node::Image;
 use crate::wire::Roster;
+use crate::work::Remains;
 
 const MAGIC: &[u8; 8] = b"dunlinRp";
 /// The version of the format.
 const FORMAT: u8 = 1;
 /// Bytes before the members.
 const HEAD: usize = 24;
-
-/// A replica's directory, locked, and what it holds.
-#[derive(Debug)]
-pub struct Opened {
-    /// The replica's number.
-    pub id: u64,
-    /// The members with which it began, and its log and items; `None`: it waits for a bootstrap.
-    pub seat: Option<(Roster, Image)>,
-    /// The disk, for [`crate::Replica::with_disk`].
-    pub disk: Box<dyn Disk>,
-}
 
 /// The members with which a replica began, and its log and items.
 type Kept = (Roster, Image);
@@ -60,32 +48,10 @@ pub enum DiskError {
     Members(String),
     /// A newer version of this library has written it.
     Newer(PathBuf, u8),
-    /// What it holds is damaged, or was not written by a replica.
+    /// Its content is damaged, or was not written by a replica.
     Broken(PathBuf, String),
     /// The file system refuses.
     Io(PathBuf, io::Error),
-}
-
-/// Opens a directory, which is made if it does not exist, and starts the thread that writes into
-/// it. A replica that starts there for the first time gets the number `fresh`.
-///
-/// # Errors
-/// [`DiskError`]. The directory is as it was.
-///
-/// # Panics
-/// If the engine does while it reads its files, or `fresh` is 0.
-pub fn open(path: &Path, fresh: u64) -> Result<Opened, DiskError> {
-    assert!(fresh != 0, "0 is the number of no replica");
-    let (folder, roster) = Folder::open(path, Some(fresh))?;
-    let (store, seat) = folder.open_log(roster)?;
-    let id = folder.id;
-    let disk = Threaded::start(folder, store);
-    let disk = disk.map_err(|error| DiskError::Io(path.to_owned(), error))?;
-    Ok(Opened {
-        id,
-        seat,
-        disk: Box::new(disk),
-    })
 }
 
 /// The log and items with which a replica goes on.
@@ -174,6 +140,10 @@ impl Folder {
             None if remains.is_some() => Err(broken("a restore of it was cut off".to_owned())),
             None => Ok((store, None)),
         }
+    }
+
+    pub(super) const fn id(&self) -> u64 {
+        self.id
     }
 
     fn read(&mut self) -> Result<Option<Roster>, DiskError> {

@@ -7,9 +7,9 @@
 
 use raft::eraftpb::HardState;
 
-use super::Write;
 use crate::wire::Malformed;
 use crate::wire::cursor::{Cursor, put_words};
+use crate::work::Write;
 
 /// The version of the format.
 const VERSION: u8 = 1;

@@ -19,7 +19,7 @@ use raft_engine::{Command, Config, Engine, Error, LogBatch, ReadableSize, Recove
 use super::files::is_full;
 use super::record::{Record, Records};
 use super::state::{Parts, State};
-use super::{Items, Remains, Write};
+use crate::work::{Items, Remains, Write};
 
 /// The engine's group of the log's entries.
 const LOG: u64 = 1;

@@ -13,7 +13,8 @@ use raft::eraftpb::{Entry, HardState};
 
 use super::files::Files;
 use super::*;
-use crate::wire::{Member, Members};
+use crate::wire::{Member, Members, Roster};
+use crate::work::{Items, Remains, Write};
 
 fn members() -> Roster {
     let member = |id| Member {

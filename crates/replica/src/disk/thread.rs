@@ -19,8 +19,8 @@ use raft_engine::env::FileSystem;
 
 use super::folder::Folder;
 use super::store::Store;
-use super::{Disk, Saved, Work, Write};
 use crate::wire::Roster;
+use crate::work::{Disk, Saved, Work, Write};
 
 /// Time between two tries of a write on a full disk.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -1,12 +1,12 @@
 //! The log and the items of a node, with which it can start again.
 
 use super::items;
-use crate::disk::Remains;
 use crate::log::Log;
 use crate::machine::Machine;
 #[cfg(feature = "disk")]
 use crate::wire::change::Change;
 use crate::wire::{Malformed, Members, Roster};
+use crate::work::Remains;
 
 /// The log and the items of a node.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use raft::eraftpb::{Entry, Snapshot};
 
 use super::journal::Journal;
 use super::{Node, Output};
-use crate::disk::{Items, Saved, Work, Write};
+use crate::work::{Items, Saved, Work, Write};
 
 impl<A> Node<A> {
     /// The same node with a disk, which has all of the node's log. Its owner passes the

@@ -9,7 +9,7 @@ use raft::ProgressState;
 
 use super::journal::Journal;
 use super::{Node, Output, items};
-use crate::disk::{Items, Work};
+use crate::work::{Items, Work};
 
 /// How many times the entries and bytes that a log keeps it may have, and while a follower catches
 /// up.

@@ -7,8 +7,8 @@ mod members;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::disk::Saved;
 use crate::wire::{Member, Members, Name, Operation, Parcel, Request};
+use crate::work::Saved;
 
 struct Stage {
     nodes: BTreeMap<u64, Node<u32>>,

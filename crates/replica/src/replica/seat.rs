@@ -13,13 +13,13 @@ use raft::eraftpb::{Message, MessageType};
 
 use super::peers::Peer;
 use super::transfer::{Progress, Received, Receiving, Sending};
-use crate::disk::Disk;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
 use crate::options::Options;
 use crate::wire::{
     Answer, Operation, Order, PARCEL, PIECE, Parcel, Piece, Request, Roster, Status,
 };
+use crate::work::Disk;
 
 /// Marks the tags of a replica's calls among those of its endpoint: "rs".
 const MARK: u64 = 0x7273 << 48;

@@ -1,8 +1,8 @@
-//! What a simulated disk keeps, under `raft-engine` itself. A crash keeps any part of what was not
-//! synced: each write whole, torn, or not at all, and later ones without earlier ones. A sync takes
-//! time; a crash before its end is a crash before the sync. A sync that fails loses unsynced writes
-//! in the same way, although they can still be read, and later syncs do not bring them back. A full
-//! disk refuses writes.
+//! The content of a simulated disk, under `raft-engine` itself. A crash keeps any part of what was
+//! not synced: each write whole, torn, or not at all, and later ones without earlier ones. A sync
+//! takes time; a crash before its end is a crash before the sync. A sync that fails loses unsynced
+//! writes in the same way, although they can still be read, and later syncs do not bring them
+//! back. A full disk refuses writes.
 //!
 //! Names of files are the engine's own: it lists a real directory, which has an empty file for each
 //! simulated one. A crash keeps names as they are.

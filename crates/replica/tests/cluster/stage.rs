@@ -236,14 +236,18 @@ impl Stage {
             sum: Sum::default(),
             _folder: folder,
         };
-        for _ in 0..stage.rng.between(2, 8) {
-            stage.plan_fault();
+        stage.plan(changes);
+        stage
+    }
+
+    fn plan(&mut self, changes: usize) {
+        for _ in 0..self.rng.between(2, 8) {
+            self.plan_fault();
         }
         for _ in 0..changes {
-            let at = Nanos(stage.rng.below(CHAOS.0));
-            stage.schedule(at, Event::Change);
+            let at = Nanos(self.rng.below(CHAOS.0));
+            self.schedule(at, Event::Change);
         }
-        stage
     }
 
     fn schedule(&mut self, at: Nanos, event: Event) {

@@ -176,7 +176,7 @@ pub(super) const RULES: &[Rule] = &[
         )
     },
     Rule {
-        libraries: Some(&["raft", "slog"]),
+        libraries: Some(&["protobuf", "raft", "raft-engine", "slog"]),
         optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
         ..rule(
             "dunlin-replica",

@@ -1,0 +1,42 @@
+//! The start of a replica from its directory.
+
+use std::path::Path;
+
+use super::folder::{DiskError, Folder};
+use super::thread::Threaded;
+use crate::node::Image;
+use crate::wire::Roster;
+use crate::work::Disk;
+
+/// A replica's directory, locked, and what it holds.
+#[derive(Debug)]
+pub struct Opened {
+    /// The replica's number.
+    pub id: u64,
+    /// The members with which it began, and its log and items; `None`: it waits for a bootstrap.
+    pub seat: Option<(Roster, Image)>,
+    /// The disk, for [`crate::Replica::with_disk`].
+    pub disk: Box<dyn Disk>,
+}
+
+/// Opens a directory, which is made if it does not exist, and starts the thread that writes into
+/// it. A replica that starts there for the first time gets the number `fresh`.
+///
+/// # Errors
+/// [`DiskError`]. The directory is as it was.
+///
+/// # Panics
+/// If the engine does while it reads its files, or `fresh` is 0.
+pub fn open(path: &Path, fresh: u64) -> Result<Opened, DiskError> {
+    assert!(fresh != 0, "0 is the number of no replica");
+    let (folder, roster) = Folder::open(path, Some(fresh))?;
+    let (store, seat) = folder.open_log(roster)?;
+    let id = folder.id();
+    let disk = Threaded::start(folder, store);
+    let disk = disk.map_err(|error| DiskError::Io(path.to_owned(), error))?;
+    Ok(Opened {
+        id,
+        seat,
+        disk: Box::new(disk),
+    })
+}

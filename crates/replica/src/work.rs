@@ -1,0 +1,106 @@
+//! Work of a node for its disk, and the disk as a trait.
+//!
+//! A node hands its work out in order and goes on at once. Messages that speak of a write wait in
+//! the node until the disk reports it as saved, so this trait promises one thing: a write that is
+//! reported survives the end of the process and of the machine, with all work before it.
+//!
+//! A disk that cannot sync has lost data without saying which, so nothing repeats a sync or goes on
+//! after one has failed: the call panics, and the process must end. A disk that is full is another
+//! case: the write has not been made, is kept, and is tried again. Called by `node` and `replica`.
+
+use std::fmt::Debug;
+use std::io;
+use std::task::Waker;
+
+use dunlin_core::Nanos;
+use raft::eraftpb::{Entry, HardState};
+
+use crate::wire::Roster;
+
+/// Work of a node for its disk.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Work {
+    /// Entries and promises that messages wait for.
+    Write(Write),
+    /// Items that let the log drop entries. Nothing waits for them.
+    Checkpoint(Items),
+}
+
+/// Entries and promises that are saved together.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Write {
+    /// Its number. Later writes have greater ones.
+    pub number: u64,
+    /// Term, vote and committed index.
+    pub promises: HardState,
+    /// Entries, which replace those from their first index on.
+    pub entries: Vec<Entry>,
+    /// Items of a leader, with which the log begins anew before these entries.
+    pub items: Option<Items>,
+}
+
+/// The items after an entry, and the place after which the log goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Items {
+    /// The last entry that the items contain.
+    pub applied: u64,
+    /// Index and term of the entry before the first that the log keeps; not after `applied`.
+    pub base: (u64, u64),
+    /// The bytes of the items.
+    pub image: Vec<u8>,
+}
+
+/// Log, promises and items that a disk has kept.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Remains {
+    /// Term, vote and a committed index.
+    pub promises: HardState,
+    /// Index and term of the entry before the first.
+    pub base: (u64, u64),
+    /// The entries after it.
+    pub entries: Vec<Entry>,
+    /// The last entry that the items contain, and their bytes; `None`: the cluster's first items.
+    pub items: Option<(u64, Vec<u8>)>,
+}
+
+/// Progress of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Saved {
+    /// The number of the last write that is saved with all before it.
+    pub number: u64,
+    /// Checkpoints that have been saved, or were dropped for later items.
+    pub checkpoints: u64,
+    /// The disk is full. The work is kept and tried again.
+    pub is_full: bool,
+}
+
+/// A disk.
+pub trait Disk: Debug {
+    /// Saves the members with which the replica begins before it returns. Nothing else was
+    /// submitted.
+    ///
+    /// # Errors
+    /// They are not saved.
+    fn take_seat(&mut self, roster: &Roster) -> io::Result<()>;
+
+    /// Takes work, and returns at once.
+    fn submit(&mut self, work: Work, now: Nanos);
+
+    /// The progress.
+    ///
+    /// # Panics
+    /// If the disk has failed, or the engine on it. The process must end then, because it is not
+    /// known what the disk has kept.
+    fn saved(&mut self, now: Nanos) -> Saved;
+
+    /// Whether [`Self::saved`] has news since its last call.
+    fn has_news(&self, now: Nanos) -> bool;
+
+    /// When there will be news, if the disk knows it. Otherwise it wakes the replica.
+    fn next_news(&self) -> Nanos {
+        Nanos::MAX
+    }
+
+    /// Takes the waker of the thread that runs the replica.
+    fn wake_with(&mut self, waker: Waker);
+}
