@@ -13,8 +13,9 @@ class DpdkTransport;
 #define CTransport DpdkTransport
 static constexpr size_t kHeadroom = 40;
 
-// The device and its arguments, as the option --vdev of DPDK names it.
-extern const char *memif_device;
+// The device and its arguments, as the option --vdev of DPDK names it; and the option that gives the
+// calling thread its processor.
+extern const char *memif_device, *memif_lcores;
 #else
 #define CTransport ShmTransport
 static constexpr size_t kHeadroom = 0;

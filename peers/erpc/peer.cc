@@ -32,7 +32,7 @@
 
 #ifdef ERPC_MEMIF
 namespace erpc {
-const char *memif_device;
+const char *memif_device, *memif_lcores;
 }
 #endif
 
@@ -326,12 +326,14 @@ void await_server() {
 // Names the device of a process. The two devices meet at a socket without a file, and the server's
 // must come first. Buffers as long as eRPC's packets let the driver handle whole bursts.
 void name_device(int process) {
-  static std::string device;
+  static std::string device, lcores;
   device = std::string("net_memif0,role=") + (process == 1 ? "server" : "client") +
            ",socket=/dunlin-erpc-" + std::to_string(process == 1 ? getppid() : getpid()) +
            ",bsize=" +
            std::to_string(erpc::DpdkTransport::kMbufSize - RTE_PKTMBUF_HEADROOM);
   erpc::memif_device = device.c_str();
+  lcores = "--lcores=0@" + std::to_string(want.cpus[process]);
+  erpc::memif_lcores = lcores.c_str();
 }
 #else
 void name_device(int) {}
@@ -347,12 +349,11 @@ void with_endpoint(int process, F body) {
   erpc::Nexus nexus(address(process), 0, 0);
   nexus.register_req_func(kEcho, on_echo);
   nexus.register_req_func(kSink, on_large);
-  sit_on(want.cpus[process]);
-  go_first(1);
   Side side;
   Rpc rpc(&nexus, &side, 0, on_session);
-  // The start of DPDK lets the thread run anywhere.
+  // DPDK has started threads of its own, and lets this one run anywhere.
   sit_on(want.cpus[process]);
+  go_first(1);
   side.rpc = &rpc;
   body(side);
 }

@@ -17,6 +17,7 @@ use dunlin_dpdk::Bare;
 
 use super::sys::xdp;
 use crate::harness::link::End;
+use harness::seat::Seat;
 
 /// Bytes of the headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
@@ -167,10 +168,15 @@ impl Form {
 }
 
 impl Side {
-    /// Opens a side that sends and receives payloads of these numbers of bytes.
-    fn open(end: &End, out: usize, into: usize) -> io::Result<Self> {
+    /// Opens a side that sends and receives payloads of these numbers of bytes, and puts the thread
+    /// on its seat. DPDK has threads of its own, which go before it and run anywhere.
+    fn open(end: &End, seat: Seat, out: usize, into: usize) -> anyhow::Result<Self> {
+        end.enter()?;
+        seat.prepare()?;
+        let port = Port::open(end, HEADERS + out.max(into))?;
+        seat.take()?;
         Ok(Self {
-            port: Port::open(end, HEADERS + out.max(into))?,
+            port,
             out: Form::new(out)?,
             into: Form::new(into)?,
         })

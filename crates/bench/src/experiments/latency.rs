@@ -7,10 +7,10 @@ use anyhow::ensure;
 use dunlin::{Cx, Done, MsgBuf, Session, Tag};
 use serde_json::Value;
 
-use crate::baselines::shm_rtt::ShmRtt;
-use crate::baselines::udp_rtt::UdpRtt;
 #[cfg(feature = "full")]
 use crate::baselines::frames::rtt::FrameRtt;
+use crate::baselines::shm_rtt::ShmRtt;
+use crate::baselines::udp_rtt::UdpRtt;
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Measurement, Metric, Probe, patience};

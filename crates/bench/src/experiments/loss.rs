@@ -30,7 +30,8 @@ pub(super) const LOSS: Experiment = Experiment {
         title: "Loss",
         text: "8 MB requests over a simulated network of 100 Gb/s and 6 µs that loses packets, and \
                over kernel UDP or DPDK whose receiver loses datagrams on purpose. The baseline is \
-               the same without losses. The paper resends everything behind a lost packet after 5 ms.",
+               the same without losses. The paper resends everything behind a lost packet after \
+               5 ms.",
     }),
     charts,
     published: PUBLISHED,

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::baselines::exchange::Exchange;
-use crate::baselines::udp_rate;
-use crate::baselines::udp_rate::UdpRate;
 #[cfg(feature = "full")]
 use crate::baselines::frames::exchange::FrameExchange;
+use crate::baselines::udp_rate;
+use crate::baselines::udp_rate::UdpRate;
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
 #[cfg(feature = "full")]

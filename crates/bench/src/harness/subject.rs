@@ -68,9 +68,6 @@ pub(crate) const SET_UP: Duration = Duration::from_millis(60);
 /// A connection fails after this time.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// Most sessions that connect at the same time.
-const CONNECTING: usize = 256;
-
 /// How a process of an experiment opens its endpoint. Other options have their defaults.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Setting {
@@ -130,6 +127,9 @@ impl Report {
 
 /// A transport, with the options that experiments set.
 pub(crate) trait Medium: Open {
+    /// Most sessions that connect at the same time.
+    const CONNECTING: usize = 256;
+
     /// Switches packing and segmentation.
     fn pack(options: &mut Self::Options, on: bool);
 
@@ -157,6 +157,8 @@ impl Medium for Udp {
 
 #[cfg(feature = "full")]
 impl<T: Medium> Medium for Lossy<T> {
+    const CONNECTING: usize = T::CONNECTING;
+
     fn pack(options: &mut LossyOptions<T::Options>, on: bool) {
         T::pack(&mut options.below, on);
     }
@@ -202,6 +204,11 @@ impl Medium for Xdp {
 
 #[cfg(feature = "full")]
 impl Medium for Dpdk {
+    /// Each session proves the peer's address. An endpoint may ignore a challenge that comes soon
+    /// after another one, and the next is sent after an eighth of the failure timeout, which is
+    /// long in processes that go first.
+    const CONNECTING: usize = 1;
+
     fn pack(options: &mut DpdkOptions, on: bool) {
         Udp::pack(&mut options.udp, on);
     }
@@ -337,7 +344,11 @@ impl Setting {
             nexus = nexus.failure_timeout(Duration::from_secs(60));
         }
         let nexus = nexus.bind((self.enter()?, 0))?;
-        self.seat.take()?;
+        // The threads of DPDK are not pinned either.
+        let has_threads = self.transport.has_threads();
+        if !has_threads {
+            self.seat.take()?;
+        }
         let mut builder = nexus
             .endpoint_builder::<T>()
             .transport(|options| {
@@ -369,7 +380,11 @@ impl Setting {
         if self.spin {
             builder = builder.idle(Idle::Spin);
         }
-        Ok(builder.build(app)?)
+        let rpc = builder.build(app)?;
+        if has_threads {
+            self.seat.take()?;
+        }
+        Ok(rpc)
     }
 
     /// Moves the calling thread to its end of the link, if it has one. Returns the address there.
@@ -466,7 +481,7 @@ pub(crate) fn connect<T: Medium, App>(
 ) -> anyhow::Result<Vec<Session>> {
     let mut sessions = Vec::with_capacity(count);
     for connected in 0..count {
-        while sessions.len() < count.min(connected + CONNECTING) {
+        while sessions.len() < count.min(connected + T::CONNECTING) {
             sessions.push(rpc.connect(server)?);
         }
         wait(rpc, sessions[connected])

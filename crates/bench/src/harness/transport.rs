@@ -117,6 +117,14 @@ impl Transport {
         false
     }
 
+    /// Whether opening it starts threads.
+    pub(crate) const fn has_threads(self) -> bool {
+        #[cfg(feature = "full")]
+        return matches!(self, Self::Dpdk);
+        #[cfg(not(feature = "full"))]
+        false
+    }
+
     /// How much longer than others it takes to start in both processes: one after the other, each
     /// starts DPDK.
     pub(crate) const fn start_takes(self) -> Duration {

@@ -59,11 +59,7 @@ impl Over {
             Self::Udp => "--transport udp ",
             // A client with the default transport reaches these. Another host than the server's has
             // other names for its interfaces and devices.
-            Self::Auto
-            | Self::Xdp(_)
-            | Self::AutoXdp(_)
-            | Self::Dpdk(_)
-            | Self::AutoDpdk(_) => "",
+            Self::Auto | Self::Xdp(_) | Self::AutoXdp(_) | Self::Dpdk(_) | Self::AutoDpdk(_) => "",
         }
     }
 }
@@ -124,9 +120,7 @@ impl FromStr for Over {
 
 /// A device of DPDK, if the text has the form of one.
 fn checked(device: &str) -> Result<Option<String>, String> {
-    device
-        .parse::<DpdkSite>()
-        .map(|_| Some(device.to_owned()))
+    device.parse::<DpdkSite>().map(|_| Some(device.to_owned()))
 }
 
 impl FromStr for Place {

@@ -34,7 +34,7 @@ fn processes_echo_over_memif_awake_and_asleep() {
         let summary = objects(&out.stdout).pop().unwrap();
         assert_eq!(summary["answered"], 20, "{summary}");
     }
-    let stats = run(&["stats", &address, "--json"]);
+    let stats = run(&["stats", &server.child.id().to_string(), "--json"]);
     assert!(stats.status.success(), "{}", text(&stats.stderr));
     let endpoint = &objects(&stats.stdout)[0]["endpoints"][0];
     let counters = &endpoint["transport_counters"];

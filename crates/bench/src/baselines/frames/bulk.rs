@@ -12,7 +12,7 @@ use super::{Form, HEADERS, LIBRARY_HEADER, Side, UDP, is_ours, is_right, sum};
 use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use harness::process::{Parent, Process, Role};
-use harness::seat::Seats;
+use harness::seat::{Seat, Seats};
 
 /// Sends.
 pub(crate) const SEND: Role = Role::new("frame-send", send);
@@ -57,6 +57,7 @@ pub(crate) struct FrameBulk {
 #[derive(Serialize, Deserialize)]
 struct Params {
     end: End,
+    seat: Seat,
     data: u32,
     span: Duration,
 }
@@ -76,14 +77,15 @@ impl Probe for FrameBulk {
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let seats = Seats::pick();
         let [near, far] = link::ends(self.kind)?;
-        let params = |end| Params {
+        let params = |end, seat| Params {
             end,
+            seat,
             data: self.data,
             span,
         };
-        let mut receiver = Process::spawn(RECEIVE, seats.server, &params(far))?;
+        let mut receiver = Process::spawn(RECEIVE, Seat::default(), &params(far, seats.server))?;
         receiver.receive::<()>(patience(Duration::ZERO))?;
-        let mut sender = Process::spawn(SEND, seats.client, &params(near))?;
+        let mut sender = Process::spawn(SEND, Seat::default(), &params(near, seats.client))?;
         Ok(vec![sender.receive::<f64>(patience(span))?].into())
     }
 }
@@ -104,9 +106,8 @@ fn number(payload: &[u8]) -> Option<u64> {
 )]
 pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    params.end.enter()?;
     let data = params.data as usize;
-    let side = Side::open(&params.end, LIBRARY_HEADER + data, ACK)?;
+    let side = Side::open(&params.end, params.seat, LIBRARY_HEADER + data, ACK)?;
     let mut sender = Sender {
         side,
         message: vec![0xA5; data],
@@ -174,9 +175,8 @@ impl Sender {
 /// A packet is wrong, or the interface or device cannot be opened.
 pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    params.end.enter()?;
     let data = params.data as usize;
-    let mut side = Side::open(&params.end, ACK, LIBRARY_HEADER + data)?;
+    let mut side = Side::open(&params.end, params.seat, ACK, LIBRARY_HEADER + data)?;
     parent.say(&())?;
     let mut receiver = Receiver {
         form: side.into,

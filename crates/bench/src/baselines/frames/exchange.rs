@@ -12,7 +12,7 @@ use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::work;
 use harness::process::{Parent, Process, Role};
-use harness::seat::Seats;
+use harness::seat::{Seat, Seats};
 
 /// Exchanges requests and answers.
 pub(crate) const ROLE: Role = Role::new("frame-exchange", run);
@@ -53,6 +53,7 @@ pub(crate) struct FrameExchange {
 #[derive(Serialize, Deserialize)]
 struct Params {
     end: End,
+    seat: Seat,
     size: u16,
     batch: u32,
     /// Whether this process makes requests, and reports the rate of their answers.
@@ -77,18 +78,20 @@ impl Probe for FrameExchange {
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let seats = Seats::pick();
         let [near, far] = link::ends(self.kind)?;
-        let params = |end, begins, issues| Params {
+        let params = |end, seat, begins, issues| Params {
             end,
+            seat,
             size: self.size,
             batch: self.batch,
             issues,
             begins,
             span,
         };
-        let of_second = params(far, false, self.symmetric);
-        let mut second = Process::spawn(ROLE, seats.server, &of_second)?;
+        let of_second = params(far, seats.server, false, self.symmetric);
+        let mut second = Process::spawn(ROLE, Seat::default(), &of_second)?;
         second.receive::<()>(patience(Duration::ZERO))?;
-        let mut first = Process::spawn(ROLE, seats.client, &params(near, true, true))?;
+        let of_first = params(near, seats.client, true, true);
+        let mut first = Process::spawn(ROLE, Seat::default(), &of_first)?;
         first.receive::<()>(patience(Duration::ZERO))?;
         let mut rate: f64 = first.receive(patience(span))?;
         if self.symmetric {
@@ -198,11 +201,10 @@ impl Peer {
 /// A wrong or lost answer, or the interface or device cannot be opened.
 pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    params.end.enter()?;
     let size = usize::from(params.size);
     let payload = LIBRARY_HEADER + size;
     let mut peer = Peer {
-        side: Side::open(&params.end, payload, payload)?,
+        side: Side::open(&params.end, params.seat, payload, payload)?,
         size,
         batch: params.batch,
         free: 0,

@@ -11,7 +11,7 @@ use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Measurement, Metric, Probe, patience};
 use crate::harness::{rtt, work};
 use harness::process::{Parent, Process, Role};
-use harness::seat::Seats;
+use harness::seat::{Seat, Seats};
 
 /// Measures round trips.
 pub(crate) const PING: Role = Role::new("frame-ping", ping);
@@ -35,6 +35,7 @@ pub(crate) struct FrameRtt {
 #[derive(Serialize, Deserialize)]
 struct Params {
     end: End,
+    seat: Seat,
     size: u32,
     span: Duration,
 }
@@ -54,22 +55,22 @@ impl Probe for FrameRtt {
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let seats = Seats::pick();
         let [near, far] = link::ends(self.kind)?;
-        let params = |end| Params {
+        let params = |end, seat| Params {
             end,
+            seat,
             size: self.size,
             span,
         };
-        let mut server = Process::spawn(ECHO, seats.server, &params(far))?;
+        let mut server = Process::spawn(ECHO, Seat::default(), &params(far, seats.server))?;
         server.receive::<()>(patience(Duration::ZERO))?;
-        let mut client = Process::spawn(PING, seats.client, &params(near))?;
+        let mut client = Process::spawn(PING, Seat::default(), &params(near, seats.client))?;
         Ok(client.receive::<Vec<f64>>(patience(span))?.into())
     }
 }
 
 fn open(params: &Params) -> anyhow::Result<Side> {
-    params.end.enter()?;
     let payload = LIBRARY_HEADER + params.size as usize;
-    Ok(Side::open(&params.end, payload, payload)?)
+    Side::open(&params.end, params.seat, payload, payload)
 }
 
 /// The client.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{METRICS, Messages};
 use crate::baselines::copy::Copy;
-use crate::baselines::udp_rate::UdpRate;
 use crate::baselines::frames::bulk::FrameBulk;
+use crate::baselines::udp_rate::UdpRate;
 use crate::harness::link::Kind;
 use crate::harness::probe::{Measurement, Metric, Probe};
 use crate::harness::subject::JUMBO;
