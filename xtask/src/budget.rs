@@ -1,10 +1,11 @@
-//! The budget: how many instructions, stores and loads an RPC over shared memory costs its client
-//! and its server. `budget.toml` has the limits.
+//! The budget: how many instructions, stores and loads an RPC costs its client and its server, over
+//! shared memory in all, and over DPDK in the transport. `budget.toml` has the limits.
 //!
 //! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run. It is
-//! built once like the measured binaries and once like a user's program (`builds.rs`). `rows.rs`
-//! has the situations, `callgrind.rs` counts, and `table.rs` compares. Other work on the machine
-//! does not change the numbers, but another compiler does.
+//! built once like the measured binaries and once like a user's program (`builds.rs`), and so is
+//! the example `dpdk_rpc` of `dunlin-dpdk`, once. `rows.rs` has the situations, `callgrind.rs`
+//! counts, and `table.rs` compares. Other work on the machine does not change the numbers, but
+//! another compiler does.
 
 mod builds;
 mod callgrind;
@@ -26,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   cargo xtask budget                          all rows, as continuous integration does
   cargo xtask budget --build measured batch-  the rows whose names begin with that
+  cargo xtask budget --build dpdk             the transport over DPDK, without the driver
   cargo xtask budget --print > rows.toml      rows for budget.toml, 0.5 % above the counts
   cargo xtask budget --json | jq '.[] | select(.is_within | not)'
 
@@ -62,17 +64,23 @@ struct Outcome {
 
 /// Counts and prints a table; true if everything is within its budget.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
-    let all = rows::all();
-    let names: Vec<String> = all.iter().map(|row| row.name.clone()).collect();
     let is_meant = |row: &Row| {
         args.rows.is_empty() || args.rows.iter().any(|begin| row.name.starts_with(begin))
     };
-    let rows: Vec<Row> = all.into_iter().filter(is_meant).collect();
+    let rows_of = |build: Build| -> Vec<Row> {
+        let rows = rows::of(build).into_iter();
+        rows.filter(|row| is_meant(row)).collect()
+    };
+    let builds: Vec<Build> = Build::ALL
+        .into_iter()
+        .filter(|build| args.build.is_none_or(|only| only == *build))
+        .filter(|build| !rows_of(*build).is_empty())
+        .collect();
     ensure!(
-        !rows.is_empty(),
+        !builds.is_empty(),
         "no row begins with {:?}; the rows are {}",
         args.rows,
-        names.join(", ")
+        names(args.build.unwrap_or(Build::Measured)).join(", ")
     );
     let budget = match args.print {
         true => None,
@@ -80,15 +88,18 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
             let text = std::fs::read_to_string(root.join(FILE));
             Some(Budget::parse(
                 &text.with_context(|| format!("cannot read {FILE}"))?,
-                &names,
+                names,
             )?)
         }
     };
     let mut outcomes = Vec::new();
-    for build in Build::ALL {
-        if args.build.is_none_or(|only| only == build) {
-            outcomes.extend(count_build(root, build, &rows, budget.as_ref(), args)?);
+    for build in builds {
+        if let Some(why) = build.missing() {
+            eprintln!("[{}] is not counted: {why}", build.name());
+            continue;
         }
+        let rows = rows_of(build);
+        outcomes.extend(count_build(root, build, &rows, budget.as_ref(), args)?);
     }
     if args.json {
         println!(
@@ -100,6 +111,11 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
         return Ok(true);
     }
     Ok(judge(&outcomes, args))
+}
+
+/// The names of the rows of a section.
+fn names(build: Build) -> Vec<String> {
+    rows::of(build).into_iter().map(|row| row.name).collect()
 }
 
 /// Builds the program once and counts each row with it.
@@ -155,7 +171,7 @@ fn count_beside(
 ) -> Vec<anyhow::Result<Sides<f64>>> {
     let count = |row: &Row| {
         let profile = profiles.join(profile_name(build, row));
-        callgrind::count(program, &row.args(), &profile)
+        callgrind::count(program, &row.args(), &profile, build.counted())
     };
     std::thread::scope(|scope| {
         let started: Vec<_> = rows.iter().map(|row| scope.spawn(|| count(row))).collect();

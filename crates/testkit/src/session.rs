@@ -17,9 +17,9 @@ pub const fn options(window: u32, credits: u32) -> SessionOptions {
 ///
 /// # Panics
 /// If one of them refuses.
-pub fn connect<T: Transport, C: Clock, A, B>(
+pub fn connect<T: Transport, U: Transport, C: Clock, A, B>(
     client: &mut Endpoint<T, C, A>,
-    server: &mut Endpoint<T, C, B>,
+    server: &mut Endpoint<U, C, B>,
     peers: [PeerId; 2],
     options: &SessionOptions,
 ) -> [Session; 2] {

@@ -1,26 +1,31 @@
-//! The two ways in which the counted program is built.
+//! The counted programs, and the ways in which they are built.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// A way to build, named as its section of `budget.toml`.
+use super::callgrind::{Counted, Without};
+
+/// A program and the way to build it, named as its section of `budget.toml`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum Build {
     /// In the workspace: fat LTO and one codegen unit, like all measured binaries.
     Measured,
     /// Outside the workspace: cargo's default release profile, like a user's program.
     Plain,
+    /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
+    Dpdk,
 }
 
 impl Build {
-    pub(super) const ALL: [Self; 2] = [Self::Measured, Self::Plain];
+    pub(super) const ALL: [Self; 3] = [Self::Measured, Self::Plain, Self::Dpdk];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Measured => "measured",
             Self::Plain => "plain",
+            Self::Dpdk => "dpdk",
         }
     }
 
@@ -28,6 +33,38 @@ impl Build {
         match self {
             Self::Measured => "the workspace's profile `lto`: fat LTO, x86-64-v3",
             Self::Plain => "a program outside the workspace, cargo's default release profile",
+            Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
+        }
+    }
+
+    /// Why this program cannot run on this machine; `None` if it can. Where a test that skips
+    /// itself fails, so does a program that cannot run.
+    pub(super) fn missing(self) -> Option<&'static str> {
+        let exists = || {
+            let status = Command::new("pkg-config")
+                .args(["--exists", "libdpdk"])
+                .status();
+            status.is_ok_and(|status| status.success())
+        };
+        let must_run = std::env::var_os("DUNLIN_NO_SKIP").is_some();
+        (self == Self::Dpdk && !must_run && !exists())
+            .then_some("libdpdk or pkg-config is not installed")
+    }
+
+    /// The functions to count in its profile.
+    pub(super) const fn counted(self) -> Counted {
+        match self {
+            Self::Measured | Self::Plain => Counted {
+                sides: ["::client_turn", "::server_turn"],
+                without: None,
+            },
+            Self::Dpdk => Counted {
+                sides: ["Client as dpdk_rpc::Turn", "Server as dpdk_rpc::Turn"],
+                without: Some(Without {
+                    callers: "dunlin_dpdk_*",
+                    object: "librte_net_ring",
+                }),
+            },
         }
     }
 
@@ -46,6 +83,16 @@ impl Build {
                     "--example=shm_rpc",
                 ]);
                 target.join("lto/examples/shm_rpc")
+            }
+            Self::Dpdk => {
+                cargo.args([
+                    "--profile=lto",
+                    "--package=dunlin-dpdk",
+                    "--features=with-dpdk",
+                    "--example=dpdk_rpc",
+                ]);
+                build_library(root, &target.join("lto/examples"))?;
+                target.join("lto/examples/dpdk_rpc")
             }
             Self::Plain => {
                 let target = target.join("outside");
@@ -69,4 +116,19 @@ impl Build {
         );
         Ok((program, target.join("budget")))
     }
+}
+
+/// Builds the library that loads DPDK into the folder of the program, which finds it there.
+fn build_library(root: &Path, folder: &Path) -> anyhow::Result<()> {
+    let output = Command::new("sh")
+        .arg(root.join("crates/dpdk/native/build.sh"))
+        .arg(folder)
+        .output()
+        .context("cannot start sh")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "crates/dpdk/native/build.sh fails; it needs libdpdk-dev and pkg-config:\n{said}"
+    );
+    Ok(())
 }

@@ -1,8 +1,10 @@
-//! Runs the example under callgrind and reads the cost of each side: instructions, stores and loads
-//! in its turns, including those of the functions that the turns call.
+//! Runs a program under callgrind and reads the cost of each side: instructions, stores and loads
+//! in its functions, including those of the functions that they call.
 //!
 //! Callgrind collects only inside `counted`, so set-up and warm-up do not count. Its profile
-//! contains the cost of each call from there, so one run gives the costs of both sides.
+//! contains the cost of each call from there, so one run gives the costs of both sides. Of calls
+//! into an object that does not count, it also has the callers' callers, so that they can be
+//! subtracted from the side that they belong to.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,8 +21,24 @@ pub(super) const UNITS: [&str; 3] = ["instructions", "stores", "loads"];
 /// Names of the sides, in the order of [`Sides`].
 pub(super) const SIDES: [&str; 2] = ["client", "server"];
 
-/// The example's function for each side's part.
-const TURNS: [&str; 2] = ["::client_turn", "::server_turn"];
+/// Callers of a function that the profile tells apart: enough to reach the function of a side.
+const CALLERS: u32 = 8;
+
+/// The functions that are counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    /// Part of the name of each side's function.
+    pub(super) sides: [&'static str; 2],
+    /// Calls in them that do not count.
+    pub(super) without: Option<Without>,
+}
+
+/// Calls into an object, by functions with these names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Without {
+    pub(super) callers: &'static str,
+    pub(super) object: &'static str,
+}
 
 /// Instructions, stores and loads.
 pub(super) type Cost<T> = [T; 3];
@@ -30,15 +48,22 @@ pub(super) type Sides<T> = [Cost<T>; 2];
 
 /// Counts the cost of an RPC or of an iteration at each side. The profile stays in the file
 /// `profile`.
-pub(super) fn count(program: &Path, args: &[String], profile: &Path) -> anyhow::Result<Sides<f64>> {
+pub(super) fn count(
+    program: &Path,
+    args: &[String],
+    profile: &Path,
+    counted: Counted,
+) -> anyhow::Result<Sides<f64>> {
     let mut file = std::ffi::OsString::from("--callgrind-out-file=");
     file.push(profile);
+    let apart = counted.without.map(|it| it.callers);
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--cache-sim=yes"])
         // Without these options, valgrind would simulate caches like the machine's own, and stop if
         // it does not know them. Cache misses are not counted here.
         .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"])
-        .arg("--toggle-collect=*shm_rpc::counted*")
+        .arg("--toggle-collect=*rpc::counted*")
+        .args(apart.map(|callers| format!("--separate-callers{CALLERS}={callers}")))
         .arg(file)
         .arg(program)
         .args(args)
@@ -57,45 +82,71 @@ pub(super) fn count(program: &Path, args: &[String], profile: &Path) -> anyhow::
     })?;
     let text = std::fs::read_to_string(profile)
         .with_context(|| format!("cannot read {}", profile.display()))?;
-    let sides = sides(&text).with_context(|| format!("{}", profile.display()))?;
+    let sides = sides(&text, counted).with_context(|| format!("{}", profile.display()))?;
     // All numbers are far below 2^52.
     Ok(sides.map(|cost| cost.map(|number| number as f64 / done)))
 }
 
-/// The cost of all calls of each side's turns in a profile.
-fn sides(profile: &str) -> anyhow::Result<Sides<u64>> {
+/// The cost of all calls of each side's functions in a profile, less that of the calls that do not
+/// count.
+fn sides(profile: &str, counted: Counted) -> anyhow::Result<Sides<u64>> {
     let columns = columns(profile)?;
-    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut sides = Sides::default();
-    let mut callee = "";
+    let (mut functions, mut objects) = (Names::default(), Names::default());
+    let (mut sides, mut less) = (Sides::default(), Sides::default());
+    let (mut caller, mut callee, mut object) = ("", "", "");
     let mut lines = profile.lines();
     while let Some(line) = lines.next() {
-        if let Some(name) = function(line) {
-            // Where a number is used for the first time, its name follows.
-            let (id, name) = name.split_once(' ').unwrap_or((name, ""));
-            let name = *names.entry(id).or_insert(name);
-            if line.starts_with('c') {
-                callee = name;
-            }
+        if let Some(name) = line.strip_prefix("fn=") {
+            caller = functions.find(name);
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            callee = functions.find(name);
+        } else if let Some(name) = line.strip_prefix("cob=") {
+            object = objects.find(name);
+        } else if let Some(name) = line.strip_prefix("ob=") {
+            objects.find(name);
         } else if line.starts_with("calls=") {
             let cost = lines.next().context("a call without its cost")?;
-            for (side, turn) in sides.iter_mut().zip(TURNS) {
-                if callee.contains(turn) {
-                    add(side, cost, columns)?;
+            for (at, part) in counted.sides.into_iter().enumerate() {
+                if is_call_of(callee, part) && !caller.contains(part) {
+                    add(&mut sides[at], cost, columns)?;
+                }
+                if counted.without.is_some_and(|it| object.contains(it.object))
+                    && caller.contains(part)
+                {
+                    add(&mut less[at], cost, columns)?;
                 }
             }
+            // The next call is in the caller's object unless it names another.
+            object = "";
         }
     }
-    for (side, turn) in sides.iter().zip(TURNS) {
-        ensure!(side[0] != 0, "no instruction was counted in {turn}");
+    for (side, part) in sides.iter().zip(counted.sides) {
+        ensure!(side[0] != 0, "no instruction was counted in {part}");
     }
-    Ok(sides)
+    if let Some(without) = counted.without {
+        let is_complete = less.iter().all(|side| side[0] != 0);
+        ensure!(is_complete, "no call into {} was found", without.object);
+    }
+    Ok(std::array::from_fn(|side| {
+        std::array::from_fn(|unit| sides[side][unit] - less[side][unit])
+    }))
 }
 
-/// The name after `fn=` or `cfn=`.
-fn function(line: &str) -> Option<&str> {
-    line.strip_prefix("fn=")
-        .or_else(|| line.strip_prefix("cfn="))
+/// Whether a function, named with its callers after it, is one of a side.
+fn is_call_of(function: &str, part: &str) -> bool {
+    let own = function.split('\'').next().unwrap_or_default();
+    own.contains(part)
+}
+
+/// Names with numbers. Where a number is used for the first time, its name follows.
+#[derive(Default)]
+struct Names<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Names<'a> {
+    fn find(&mut self, text: &'a str) -> &'a str {
+        let (id, name) = text.split_once(' ').unwrap_or((text, ""));
+        self.0.entry(id).or_insert(name)
+    }
 }
 
 /// The columns of our events in a line of costs; the first event has column 0.

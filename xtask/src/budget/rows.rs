@@ -1,5 +1,7 @@
 //! The counted situations: for each, a name in `budget.toml` and the arguments with which the
-//! example `shm_rpc` runs it.
+//! program runs it.
+
+use super::builds::Build;
 
 /// Number of RPCs or iterations that are counted: enough for the counts to include events that
 /// happen once in many RPCs.
@@ -43,8 +45,19 @@ impl Row {
     }
 }
 
-/// All rows, in the order of the file.
-pub(super) fn all() -> Vec<Row> {
+/// The rows of a section, in the order of the file.
+pub(super) fn of(build: Build) -> Vec<Row> {
+    match build {
+        Build::Measured | Build::Plain => over_shm(),
+        Build::Dpdk => {
+            let mut rows = over_shm();
+            rows.retain(|row| row.name == "batch-32");
+            rows
+        }
+    }
+}
+
+fn over_shm() -> Vec<Row> {
     let row = |name: String, size, in_flight, sessions| Row {
         name,
         size,

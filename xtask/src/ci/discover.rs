@@ -46,6 +46,8 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
         let examples: Vec<(&str, &str)> = targets
             .iter()
             .filter(|target| target["kind"][0] == "example")
+            // The command above builds none that needs a feature.
+            .filter(|target| target["required-features"].is_null())
             .filter_map(|target| Some((target["name"].as_str()?, target["src_path"].as_str()?)))
             .collect();
         let has = |pair: &str, side: &str| {

@@ -47,7 +47,7 @@ pub(super) fn dpdk(planted: &str) -> String {
         "to=$(realpath -m \"${{CARGO_TARGET_DIR:-target}}\")/dpdk && \
          sh crates/dpdk/native/build.sh \"$to\" && DUNLIN_DPDK_LIBRARY=$to/libdunlin_dpdk.so \
          cargo test --workspace{planted} --test dpdk_conformance --test device --test endpoints \
-         -- --ignored"
+         --test bench -- --ignored"
     )
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::all;
+use super::{Build, of};
 
 #[test]
 fn each_row_has_a_name_and_a_run_of_its_own() {
-    let rows = all();
+    let rows = of(Build::Measured);
     let names: BTreeSet<_> = rows.iter().map(|row| &row.name).collect();
     let runs: BTreeSet<_> = rows.iter().map(super::Row::args).collect();
     assert_eq!((names.len(), runs.len()), (rows.len(), rows.len()));
@@ -15,7 +15,7 @@ fn each_row_has_a_name_and_a_run_of_its_own() {
 #[test]
 fn the_arguments_are_those_that_the_example_documents() {
     let args = |name: &str| {
-        let rows = all();
+        let rows = of(Build::Measured);
         let row = rows.iter().find(|row| row.name == name).unwrap();
         row.args().join(" ")
     };
@@ -23,4 +23,11 @@ fn the_arguments_are_those_that_the_example_documents() {
     assert_eq!(args("one-deadline"), "32 1 4 6000 deadline");
     assert_eq!(args("sessions-8"), "32 32 8 6000");
     assert_eq!(args("idle"), "32 0 4 6000");
+}
+
+#[test]
+fn the_program_over_dpdk_runs_messages_of_32_bytes_in_batches() {
+    let rows = of(Build::Dpdk);
+    let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
+    assert_eq!(runs, ["32 32 4 6000"]);
 }

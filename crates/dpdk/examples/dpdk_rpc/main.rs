@@ -1,0 +1,205 @@
+//! RPCs between two endpoints of `dpdk` over two devices of net_ring, in one thread and with a
+//! clock that only counts. `cargo xtask budget` runs it under callgrind, and compares the cost of
+//! the transport, without the driver, with `budget.toml`. It needs DPDK and `libdunlin_dpdk.so`.
+//!
+//! ```text
+//! cargo run --release -p dunlin-dpdk --features with-dpdk --example dpdk_rpc -- \
+//!     32 [IN_FLIGHT] [SESSIONS] [COUNT]
+//! ```
+//!
+//! Messages have 32 bytes each way, and each packet has a datagram of its own. Everything that the
+//! transport does for the client happens in `<Client as Turn>::transport`, and in that of `Server`
+//! for the server. The last printed line is the number of counted RPCs.
+
+#[path = "../../../transport/examples/rpc/mod.rs"]
+mod rpc;
+
+mod crossed;
+
+use std::hint::black_box;
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use dunlin_core::transport::{
+    Frame, Halves, Lane, MAX_INLINE, Path, PeerId, Rx, Transport, Tx, TxItem, TxSeq,
+};
+use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx, Options};
+use dunlin_msgbuf::BufRef;
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::udp;
+
+use rpc::{End, Plan, run};
+
+/// Arguments of DPDK that need no huge pages.
+const ARGUMENTS: &str = "--no-huge -m 128";
+
+/// How long the neighbours may take to find each other, also under callgrind.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A side, as the profile names it.
+trait Turn {
+    /// Runs work of the transport.
+    fn transport<R>(work: impl FnOnce() -> R) -> R;
+}
+
+#[derive(Debug)]
+enum Client {}
+#[derive(Debug)]
+enum Server {}
+
+// The compiler merges functions that are alike, so these differ.
+impl Turn for Client {
+    #[inline(never)]
+    fn transport<R>(work: impl FnOnce() -> R) -> R {
+        black_box(1_u8);
+        work()
+    }
+}
+
+impl Turn for Server {
+    #[inline(never)]
+    fn transport<R>(work: impl FnOnce() -> R) -> R {
+        black_box(2_u8);
+        work()
+    }
+}
+
+/// `dpdk`, each of whose calls is a call of [`Turn::transport`].
+#[derive(Debug)]
+struct Apart<S>(PhantomData<S>);
+
+#[derive(Debug)]
+struct ApartRx<S>(DpdkRx, PhantomData<S>);
+
+#[derive(Debug)]
+struct ApartTx<S>(DpdkTx, PhantomData<S>);
+
+impl<S: Turn> Transport for Apart<S> {
+    type Rx = ApartRx<S>;
+    type Tx = ApartTx<S>;
+}
+
+impl<S: Turn> Rx for ApartRx<S> {
+    fn burst(&mut self) -> usize {
+        S::transport(|| self.0.burst())
+    }
+
+    fn frame(&self, index: usize) -> Frame<'_> {
+        S::transport(|| self.0.frame(index))
+    }
+
+    fn whole(&self, index: usize) -> Option<&[u8]> {
+        S::transport(|| self.0.whole(index))
+    }
+}
+
+impl<S: Turn> Tx for ApartTx<S> {
+    fn burst(&mut self, items: &[TxItem]) -> TxSeq {
+        S::transport(|| self.0.burst(items))
+    }
+
+    fn done(&mut self) -> TxSeq {
+        S::transport(|| self.0.done())
+    }
+
+    fn lane(&self) -> usize {
+        self.0.lane()
+    }
+
+    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
+        S::transport(|| self.0.send(lane, items))
+    }
+
+    fn path(&self, peer: PeerId) -> Option<Path> {
+        self.0.path(peer)
+    }
+
+    fn settle(&mut self) {
+        S::transport(|| self.0.settle());
+    }
+
+    fn flush(&mut self) {
+        self.0.flush();
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u64| {
+        let text = args.get(at);
+        text.map_or(default, |text| text.parse().expect("a number"))
+    };
+    assert_eq!(number(0, 32), 32, "messages have 32 bytes");
+    let plan = Plan {
+        in_flight: usize::try_from(number(1, 32)).expect("few"),
+        sessions: usize::try_from(number(2, 4)).expect("few"),
+        count: number(3, 100_000),
+    };
+    let (near, far) = ends();
+    let ends = (apart(near), apart(far));
+    println!(
+        "{}",
+        run::<Apart<Client>, Apart<Server>, 32, false>(&plan, ends)
+    );
+}
+
+fn apart<S: Turn>((halves, peer): End<Dpdk>) -> End<Apart<S>> {
+    let halves = Halves {
+        rx: ApartRx(halves.rx, PhantomData),
+        tx: ApartTx(halves.tx, PhantomData),
+        limits: halves.limits,
+    };
+    (halves, peer)
+}
+
+/// Two endpoints, each at a device of its own, that know each other's Ethernet addresses.
+fn ends() -> (End<Dpdk>, End<Dpdk>) {
+    // DPDK starts with the first device.
+    let _first = open(&format!("net_null0;ip=10.86.1.1/24;{ARGUMENTS}"));
+    let site = |number: u8, device: &str| format!("{device};ip=10.86.0.{number}/24;{ARGUMENTS}");
+    let [one, other] = crossed::devices();
+    let (mut a, mut b) = (open(&site(1, &one)), open(&site(2, &other)));
+    let info = |number: u8| PeerInfo {
+        endpoint: EndpointUid([number; 16]),
+        same_host: false,
+        same_process: false,
+        proves: true,
+        local: None,
+        remote: Some([192, 0, 2, number].into()),
+    };
+    let (pending, offer) = Dpdk::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
+    let (to_a, answer) = Dpdk::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("an offer");
+    let to_b = Dpdk::complete(&mut a.rx, &mut a.tx, pending, answer).expect("an answer");
+    greet(&mut a.tx, to_b, &mut b.rx);
+    greet(&mut b.tx, to_a, &mut a.rx);
+    ((a, to_b), (b, to_a))
+}
+
+fn open(device: &str) -> Halves<DpdkRx, DpdkTx> {
+    let options = Options {
+        device: device.to_owned(),
+        udp: udp::Options {
+            allow_peers: "0.0.0.0/0".parse().expect("a network"),
+            pack: false,
+            ..udp::Options::default()
+        },
+    };
+    Dpdk::open(&options).expect("the device opens")
+}
+
+/// Sends a packet until it arrives. The first one waits for the neighbour's address.
+fn greet(tx: &mut DpdkTx, peer: PeerId, rx: &mut DpdkRx) {
+    let packet = TxItem {
+        peer,
+        inline_len: 24,
+        inline: [0; MAX_INLINE],
+        data: BufRef::EMPTY,
+    };
+    let begin = Instant::now();
+    tx.burst(&[packet]);
+    while rx.burst() == 0 {
+        assert!(begin.elapsed() < PATIENCE, "no packet arrives");
+    }
+    // Gives the packet back.
+    rx.burst();
+}

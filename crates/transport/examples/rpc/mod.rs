@@ -1,0 +1,254 @@
+//! The work of the counted programs: a client and a server, over the transport that the program
+//! gives.
+//!
+//! The counted part is [`counted`]: the client's part in [`client_turn`], the server's in
+//! [`server_turn`]. The client writes fresh numbers to the beginning of each request, and one to
+//! its end if it is longer; the server reads them and writes their sum to the same places of the
+//! response, where the client checks it. The program itself therefore does the same work for 32
+//! bytes and for 1000.
+
+use dunlin_core::transport::{Halves, PeerId, Transport};
+use dunlin_core::{
+    CallOptions, Clock, Config, Cx, Done, Endpoint, EndpointNum, Nanos, Request, Session,
+    SessionOptions, Tag,
+};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_testkit::session::connect;
+use dunlin_wire::ReqType;
+
+const SUM: ReqType = ReqType(1);
+
+/// Numbers at the beginning of a message that the program writes and reads.
+const FIRST: usize = 4;
+
+/// RPCs that are not counted, in which pools and rings fill.
+const WARM_UP: u64 = 2000;
+
+/// A deadline far beyond the end of the run.
+const AFTER: Nanos = Nanos::from_secs(10);
+
+/// Each reading of the clock advances it by this much.
+const TICK: Nanos = Nanos(100);
+
+struct Ticks(Nanos);
+
+impl Clock for Ticks {
+    #[inline]
+    fn now(&mut self) -> Nanos {
+        self.0 += TICK;
+        self.0
+    }
+}
+
+#[derive(Default)]
+struct Client {
+    /// First number in the next request.
+    next: u64,
+    completed: u64,
+}
+
+/// Both halves of an endpoint's transport, and the endpoint's number for the other side.
+pub(crate) type End<T> = (Halves<<T as Transport>::Rx, <T as Transport>::Tx>, PeerId);
+type ClientRpc<T> = Endpoint<T, Ticks, Client>;
+type ServerRpc<T> = Endpoint<T, Ticks, ()>;
+
+/// The amount of work.
+pub(crate) struct Plan {
+    pub(crate) in_flight: usize,
+    pub(crate) sessions: usize,
+    pub(crate) count: u64,
+}
+
+/// Runs with messages of `SIZE` bytes between the ends of the client and the server; returns the
+/// number of counted RPCs or iterations.
+pub(crate) fn run<A, B, const SIZE: usize, const DEADLINE: bool>(
+    plan: &Plan,
+    ends: (End<A>, End<B>),
+) -> u64
+where
+    A: Transport,
+    B: Transport,
+{
+    let (mut client, mut server, sessions) = connected::<A, B, SIZE, DEADLINE>(plan, ends);
+    for slot in 0..plan.in_flight.max(1) {
+        let session = sessions[slot % sessions.len()];
+        let bufs = [(); 2].map(|()| client.buf(SIZE).expect("there is memory"));
+        let (app, mut cx) = client.with();
+        call::<SIZE, DEADLINE>(app, session, bufs, &mut cx);
+    }
+    exchange(&mut client, &mut server, WARM_UP);
+    if plan.in_flight == 0 {
+        client.on_completion(|app, _, _| app.completed += 1);
+        exchange(&mut client, &mut server, 1);
+        idle(&mut client, &mut server, WARM_UP);
+        return counted(|| idle(&mut client, &mut server, plan.count));
+    }
+    let done = counted(|| exchange(&mut client, &mut server, plan.count));
+    assert_eq!(client.counters().retransmissions, 0);
+    done
+}
+
+/// Runs the counted part.
+#[inline(never)]
+fn counted(work: impl FnOnce() -> u64) -> u64 {
+    work()
+}
+
+/// Takes turns until at least `rpcs` more are complete; returns their number.
+fn exchange<A: Transport, B: Transport>(
+    client: &mut ClientRpc<A>,
+    server: &mut ServerRpc<B>,
+    rpcs: u64,
+) -> u64 {
+    let begin = client.app().completed;
+    // One RPC takes a turn or two. Without this limit, the program would wait for a lost call for
+    // ever.
+    for _ in 0..10 * (rpcs + WARM_UP) {
+        client_turn(client);
+        server_turn(server);
+        let done = client.app().completed - begin;
+        if done >= rpcs {
+            return done;
+        }
+    }
+    panic!("{rpcs} RPCs do not complete");
+}
+
+/// Takes turns in which no packet comes; returns their number.
+fn idle<A: Transport, B: Transport>(
+    client: &mut ClientRpc<A>,
+    server: &mut ServerRpc<B>,
+    turns: u64,
+) -> u64 {
+    for _ in 0..turns {
+        client_turn(client);
+        server_turn(server);
+    }
+    turns
+}
+
+/// The client's work for the requests in flight: takes the responses, sends the next requests.
+#[inline(never)]
+fn client_turn<T: Transport>(client: &mut ClientRpc<T>) {
+    client.run_once();
+}
+
+/// The server's work for the requests in flight: takes the requests, sends the responses.
+#[inline(never)]
+fn server_turn<T: Transport>(server: &mut ServerRpc<T>) {
+    server.run_once();
+}
+
+fn connected<A: Transport, B: Transport, const SIZE: usize, const DEADLINE: bool>(
+    plan: &Plan,
+    ((here, to_server), (there, to_client)): (End<A>, End<B>),
+) -> (ClientRpc<A>, ServerRpc<B>, Vec<Session>) {
+    let config = Config {
+        hugepages: false,
+        ..Config::default()
+    };
+    let clock = || Ticks(Nanos::ZERO);
+    let number = || EndpointNum::take().expect("they are the first");
+    let app = Client::default();
+    let mut client = Endpoint::new(app, clock(), here, config.clone(), 1, None, number())
+        .expect("the options are in range");
+    let mut server = Endpoint::new((), clock(), there, config, 2, None, number())
+        .expect("the options are in range");
+    server.on(SUM, answer::<SIZE>);
+    client.on_completion(complete::<SIZE, DEADLINE>);
+    // No call waits for a slot: each session has room for all of its calls.
+    let room = u32::try_from(plan.in_flight / plan.sessions).expect("few");
+    let options = SessionOptions {
+        window: SessionOptions::DEFAULT.window.max(room),
+        ..SessionOptions::DEFAULT
+    };
+    let peers = [to_server, to_client];
+    let open = |_| connect(&mut client, &mut server, peers, &options)[0];
+    let sessions = (0..plan.sessions).map(open).collect();
+    (client, server, sessions)
+}
+
+fn call<const SIZE: usize, const DEADLINE: bool>(
+    app: &mut Client,
+    session: Session,
+    bufs: [MsgBuf; 2],
+    cx: &mut Cx<'_>,
+) {
+    let [mut request, response] = bufs;
+    let first = app.next;
+    write::<SIZE>(request.data_mut(), |place| first + place);
+    let options = CallOptions {
+        deadline: DEADLINE.then_some(AFTER),
+    };
+    cx.call_with(session, SUM, request, response, Tag(first), options)
+        .expect("a slot is free");
+    app.next += 1;
+}
+
+fn complete<const SIZE: usize, const DEADLINE: bool>(
+    app: &mut Client,
+    done: Done,
+    cx: &mut Cx<'_>,
+) {
+    assert_eq!(done.result, Ok(()));
+    let first = done.tag.0;
+    let sum: u64 = numbers::<SIZE>(|place| first + place).into_iter().sum();
+    // Compares word by word, because on some processors a comparison of arrays calls `memcmp`.
+    let answers = read::<SIZE>(done.response.data()).into_iter();
+    let pairs = answers.zip(numbers::<SIZE>(|_| sum));
+    let difference = pairs.fold(0, |all, (answer, right)| all | (answer ^ right));
+    assert_eq!(difference, 0, "a response is wrong");
+    app.completed += 1;
+    call::<SIZE, DEADLINE>(app, done.session, [done.request, done.response], cx);
+}
+
+fn answer<const SIZE: usize>(_: &mut (), request: Request<'_>, cx: &mut Cx<'_>) {
+    let sum = read::<SIZE>(request.data())
+        .into_iter()
+        .fold(0, u64::wrapping_add);
+    request.reply(cx, SIZE, |out| write::<SIZE>(out, |_| sum));
+}
+
+/// A number for each place that the program writes and reads; 0 where a message of `SIZE` bytes has
+/// none. Places are counted from 0; the last one is `FIRST`.
+#[inline]
+fn numbers<const SIZE: usize>(of: impl Fn(u64) -> u64) -> [u64; FIRST + 1] {
+    let has = |place: usize| {
+        if place < FIRST {
+            SIZE / 8 > place
+        } else {
+            SIZE / 8 > FIRST
+        }
+    };
+    std::array::from_fn(|place| if has(place) { of(place as u64) } else { 0 })
+}
+
+/// Reads the numbers of a message, which need not be aligned.
+#[inline]
+fn read<const SIZE: usize>(bytes: &[u8]) -> [u64; FIRST + 1] {
+    let bytes = bytes
+        .first_chunk::<SIZE>()
+        .expect("messages have this length");
+    let (words, _) = bytes.as_chunks();
+    numbers::<SIZE>(|place| u64::from_le_bytes(words[at::<SIZE>(place)]))
+}
+
+#[inline]
+fn write<const SIZE: usize>(out: &mut [u8], of: impl Fn(u64) -> u64) {
+    let out = out
+        .first_chunk_mut::<SIZE>()
+        .expect("messages have this length");
+    let (words, _) = out.as_chunks_mut();
+    for place in 0..(FIRST as u64 + 1).min(SIZE as u64 / 8) {
+        words[at::<SIZE>(place)] = of(place).to_le_bytes();
+    }
+}
+
+/// The index of a place's number in a message of `SIZE` bytes, in words.
+#[inline]
+fn at<const SIZE: usize>(place: u64) -> usize {
+    match usize::try_from(place) {
+        Ok(place) if place < FIRST => place,
+        _ => SIZE / 8 - 1,
+    }
+}
