@@ -1,9 +1,9 @@
 //! Baselines over AF_XDP and DPDK. Their packets are as long as those of the library and use the
 //! same link, and both sides write and check checksums.
 //!
-//! [`Side`] writes and reads these packets; `rtt`, `exchange`, `bulk` and `wake` measure. The addresses
-//! are made up, because the side takes every packet. Of the library, the sides over DPDK use [`Bare`]
-//! alone: DPDK's own functions for bursts, by way of one call in C for each.
+//! [`Side`] writes and reads these packets; `rtt`, `exchange`, `bulk` and `wake` measure. The
+//! addresses are made up, because the side takes every packet. Of the library, the sides over DPDK
+//! use [`Bare`] alone: DPDK's own functions for bursts, by way of one call in C for each.
 
 pub(crate) mod bulk;
 pub(crate) mod exchange;

@@ -3,6 +3,7 @@
 //! work of its experiment, and reports. The server answers until the parent kills it.
 
 pub(crate) mod client;
+mod ends;
 pub(crate) mod exchange;
 pub(crate) mod pipeline;
 pub(crate) mod server;
@@ -21,13 +22,16 @@ use dunlin::{Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "full")]
-use super::link::{self, End, Kind};
+use super::link::{self, End};
 #[cfg(feature = "full")]
 use super::lossy::{Lossy, LossyOptions};
 use super::probe::{Measurement, patience};
 use super::transport::Transport;
+#[cfg(feature = "full")]
+pub(crate) use ends::at_link;
+pub(crate) use ends::{linked, linked_pair, spinning_pair};
 use harness::process::{Parent, Process};
-use harness::seat::{Seat, Seats};
+use harness::seat::Seat;
 use side::Side;
 
 /// Answered with a function of the whole request ([`super::work`]), in the dispatch thread.
@@ -423,51 +427,6 @@ impl Server {
         self.process.send(&())?;
         self.process.receive(patience(Duration::ZERO))
     }
-}
-
-/// Settings of a client and a server that spin, each on its own processor.
-pub(crate) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
-    let seats = Seats::pick();
-    let on = |seat| Setting::spinning(transport, seat);
-    (on(seats.client), on(seats.server))
-}
-
-/// As [`spinning_pair`]; for a transport that needs a link, at its two ends.
-///
-/// # Errors
-/// There is no link, and this process may not make one.
-pub(crate) fn linked_pair(transport: Transport) -> anyhow::Result<(Setting, Setting)> {
-    linked(transport, spinning_pair(transport))
-}
-
-/// The same settings; for `xdp`, at the two ends of a link.
-///
-/// # Errors
-/// As [`linked_pair`].
-pub(crate) fn linked(
-    transport: Transport,
-    pair: (Setting, Setting),
-) -> anyhow::Result<(Setting, Setting)> {
-    #[cfg(feature = "full")]
-    if let Some(kind) = transport.link() {
-        return at_link(pair, kind);
-    }
-    let _ = transport;
-    Ok(pair)
-}
-
-/// Settings at the two ends of a link.
-///
-/// # Errors
-/// There is no link, and this process may not make one.
-#[cfg(feature = "full")]
-pub(crate) fn at_link(
-    (client, server): (Setting, Setting),
-    kind: Kind,
-) -> anyhow::Result<(Setting, Setting)> {
-    let [near, far] = link::ends(kind)?.map(Some);
-    let at = |setting, end| Setting { end, ..setting };
-    Ok((at(client, near), at(server, far)))
 }
 
 /// Connects `count` sessions with the endpoint at `server`, many at the same time.

@@ -1,5 +1,5 @@
-//! `dunlin xdp-setup`: a daemon that opens AF_XDP sockets for processes without privilege, as a table
-//! of root's permits them, until Ctrl-C.
+//! `dunlin xdp-setup`: a daemon that opens AF_XDP sockets for processes without privilege, as a
+//! table of root's permits them, until Ctrl-C.
 
 mod table;
 
@@ -41,8 +41,8 @@ The daemon needs cap_net_admin, cap_net_raw, cap_bpf and cap_ipc_lock, and gives
 It serves its own network namespace. A process that has a socket can send any frame on the
 interface, whatever its addresses. If the daemon ends, its processes go on through the kernel.
 
-Exit codes: 0, Ctrl-C ended it, or the table is good; 1, it cannot serve; 2, the table or the usage is
-wrong.";
+Exit codes: 0, Ctrl-C ended it, or the table is good; 1, it cannot serve; 2, the table or the usage
+is wrong.";
 
 /// The time between two looks for a signal.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);

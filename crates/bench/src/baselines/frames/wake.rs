@@ -1,5 +1,5 @@
-//! The cost of waking a process for a packet over AF_XDP: after a silence, a client sends a packet to
-//! a server that sleeps in `poll(2)`, and spins for the answer.
+//! The cost of waking a process for a packet over AF_XDP: after a silence, a client sends a packet
+//! to a server that sleeps in `poll(2)`, and spins for the answer.
 
 use std::hint;
 use std::time::{Duration, Instant};
