@@ -67,6 +67,35 @@ fn datagrams_of_every_length_leave_as_they_are_written() {
 }
 
 #[test]
+fn a_short_packet_leaves_as_it_is_written() {
+    let (mut frames, kernel) = frames();
+    let (from, to, header) = ends();
+    for len in if cfg!(miri) { 60_u8..62 } else { 1..130 } {
+        let payload: Vec<u8> = (0..len).map(|at: u8| at.wrapping_mul(7)).collect();
+        assert!(frames.send(&header.stamp(payload.len()), &payload));
+        assert!(frames.kick());
+        kernel.complete();
+        let sent = std::mem::take(&mut kernel.ends().sent);
+        assert_eq!(sent, [written(&from, &to, &payload)], "{len} bytes");
+    }
+    assert_eq!(frames.met().bad, 0);
+}
+
+#[test]
+fn few_frames_are_in_use_while_the_kernel_sends_at_once() {
+    let (mut frames, kernel) = frames();
+    let (_, _, header) = ends();
+    let mut used = std::collections::BTreeSet::new();
+    for _ in 0..4 * HALF {
+        assert!(send(&mut frames, &header, b"a packet"));
+        assert!(frames.kick());
+        used.extend(kernel.ends().uncompleted.iter().copied());
+        kernel.complete();
+    }
+    assert!(used.len() <= UNCLAIMED + 1, "{}", used.len());
+}
+
+#[test]
 fn packets_share_a_datagram_and_its_sum() {
     let (mut frames, kernel) = frames();
     let (from, to, header) = ends();
