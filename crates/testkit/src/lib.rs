@@ -12,6 +12,7 @@
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
 //! | [`linear`] | whether some order explains a history of operations |
+//! | [`histories`] | histories as files, for a checker in another language |
 //! | [`random`] | numbers from a seed |
 //! | [`address`] | loopback addresses that no other test uses |
 //! | [`child`], [`wait`] | the program of a test in its own process; waits for other processes |
@@ -32,6 +33,7 @@ pub mod counting;
 pub mod descriptors;
 pub mod folder;
 pub mod forger;
+pub mod histories;
 pub mod life;
 pub mod linear;
 pub mod network;

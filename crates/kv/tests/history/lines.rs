@@ -1,34 +1,23 @@
 //! Histories as lines, for a second checker in another language: `tools/porcupine` reads them, and
-//! says what each number means. They are written if `DUNLIN_HISTORIES` names a folder.
-
-use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::path::PathBuf;
+//! says what each number means.
 
 use dunlin_core::Nanos;
+use dunlin_testkit::histories::{self, Line};
 
 use crate::record::{Action, Operation, Outcome};
 
 /// Appends a history and the verdict of the search to the file of its kind.
 pub(crate) fn write(kind: &str, name: &str, is_broken: bool, operations: &[Operation]) {
-    let Some(folder) = std::env::var_os("DUNLIN_HISTORIES").map(PathBuf::from) else {
-        return;
-    };
-    std::fs::create_dir_all(&folder).unwrap();
-    let verdict = if is_broken { "broken" } else { "sound" };
-    let mut text = format!("history {name} {verdict}\n");
-    for operation in operations {
-        line(operation, &mut text);
-    }
-    let path = folder.join(format!("{kind}.history"));
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    file.unwrap().write_all(text.as_bytes()).unwrap();
+    histories::write(kind, name, is_broken, operations.iter().map(line_of));
 }
 
 /// Appends the line of an operation.
 pub(crate) fn line(operation: &Operation, text: &mut String) {
-    let (action, one, two) = match operation.action {
+    line_of(operation).put(text);
+}
+
+fn line_of(operation: &Operation) -> Line {
+    let action = match operation.action {
         Action::Get => ("get", 0, 0),
         Action::Set(number, lifetime) => ("set", number, lifetime.into()),
         Action::Add(number) => ("add", number, 0),
@@ -38,7 +27,7 @@ pub(crate) fn line(operation: &Operation, text: &mut String) {
         Action::Lose => ("lose", 0, 0),
         Action::Evict(version) => ("evict", version, 0),
     };
-    let (outcome, three, four) = match operation.outcome {
+    let outcome = match operation.outcome {
         Outcome::Found(number, version) => ("found", number, version),
         Outcome::Absent => ("absent", 0, 0),
         Outcome::Present => ("present", 0, 0),
@@ -48,12 +37,12 @@ pub(crate) fn line(operation: &Operation, text: &mut String) {
         Outcome::Done => ("done", 0, 0),
         Outcome::Unknown => ("unknown", 0, 0),
     };
-    let (begin, end) = (operation.begin.0, operation.end.0);
-    let (server, key) = (operation.server, operation.key);
-    let _ = writeln!(
-        text,
-        "{server} {key} {begin} {end} {action} {one} {two} {outcome} {three} {four}"
-    );
+    Line {
+        object: (operation.server, operation.key),
+        times: (operation.begin.0, operation.end.0),
+        action,
+        outcome,
+    }
 }
 
 /// The operation of a line that another process has written.
