@@ -53,7 +53,10 @@ fn channels_to_one_server_share_a_session_until_the_last_one_is_dropped() {
         channels.iter().for_each(echo);
         assert_eq!(sessions(), 1);
         let counts = channels[0].counters();
-        assert!(counts.calls <= 3 && counts.answered <= counts.calls, "{counts:?}");
+        assert!(
+            counts.calls <= 3 && counts.answered <= counts.calls,
+            "{counts:?}"
+        );
         until(|| channels[0].counters().answered == 3);
         assert_eq!(channels[0].counters().failed, 0);
         drop(channels);
