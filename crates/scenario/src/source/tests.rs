@@ -222,13 +222,13 @@ const COMPLAINTS: &[[&str; 4]] = &[
     ],
     [
         "[sweep]",
-        "[faults]\nreorder_ppm = 1\nreorder_us = 9223372036854775807\n[sweep]",
+        "[faults]\nreorder_ppm = 1\nreorder_us = 18446744073710552\n[sweep]",
         "faults.reorder_us: takes as long",
         "x.toml:16",
     ],
     [
         "[sweep]",
-        "[endpoint]\nrto_floor_us = 18446744073709552\n[sweep]",
+        "[endpoint]\nrto_floor_us = 18446744073710552\n[sweep]",
         "rto_floor",
         "x.toml:14",
     ],
