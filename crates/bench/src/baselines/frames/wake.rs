@@ -13,7 +13,7 @@ use crate::harness::link::{self, End, Kind};
 use crate::harness::probe::{Measurement, Metric, Probe, patience};
 use crate::harness::work;
 use harness::process::{Parent, Process, Role};
-use harness::seat::Seats;
+use harness::seat::{Seat, Seats};
 
 /// Sends packets to a process that sleeps.
 pub(crate) const PING: Role = Role::new("frame-wake-ping", ping);
@@ -38,6 +38,7 @@ pub(crate) struct FrameWake {
 #[derive(Serialize, Deserialize)]
 struct Params {
     end: End,
+    seat: Seat,
     silence: Duration,
     samples: u32,
 }
@@ -58,14 +59,15 @@ impl Probe for FrameWake {
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
         let seats = Seats::pick().anywhere();
         let [near, far] = link::ends(self.kind)?;
-        let params = |end| Params {
+        let params = |end, seat| Params {
             end,
+            seat,
             silence: self.silence.min(LONGEST),
             samples: self.samples,
         };
-        let mut server = Process::spawn(ECHO, seats.server, &params(far))?;
+        let mut server = Process::spawn(ECHO, Seat::default(), &params(far, seats.server))?;
         server.receive::<()>(patience(Duration::ZERO))?;
-        let mut client = Process::spawn(PING, seats.client, &params(near))?;
+        let mut client = Process::spawn(PING, Seat::default(), &params(near, seats.client))?;
         let time: f64 = client.receive(patience(self.overhead()))?;
         Ok(vec![time].into())
     }
@@ -74,7 +76,7 @@ impl Probe for FrameWake {
 fn open(params: &Params) -> anyhow::Result<Side> {
     params.end.enter()?;
     let payload = LIBRARY_HEADER + SIZE;
-    Ok(Side::open(&params.end, payload, payload)?)
+    Side::open(&params.end, params.seat, payload, payload)
 }
 
 /// The client.
