@@ -127,6 +127,8 @@ impl Calls {
         };
         let size = call.request().map_or(0, message_size);
         if size > line.terms().data_size {
+            // The flag has another meaning in its packets, and its packets are timed one by one.
+            self.at_mut(idx).sample = false;
             return Started::InParts(size);
         }
         if line.is_paced() {

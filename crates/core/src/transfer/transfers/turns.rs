@@ -153,7 +153,7 @@ impl Transfers {
                 return false;
             };
             let most = match window.saturating_sub(in_flight) {
-                1 if in_flight != 0 && self.waits_for_pair(next) => 0,
+                1 if self.waits_for_pair(next) => 0,
                 // One lost packet may leave nevertheless, because the packets that count as in
                 // flight may be lost as well.
                 0 => u32::from(sent == 0 && self.at(next).has_lost()),
@@ -170,10 +170,14 @@ impl Transfers {
 
     /// Whether the message rather sends two packets a little later than one now, although its
     /// window has room for one: a CR, or an RFR, for every packet takes a twelfth of a cable whose
-    /// packets have 1 KB. Lost packets and the last one of a message leave at once.
+    /// packets have 1 KB. An arrival of its own must be able to end the wait. Lost packets, and the
+    /// last one of a message or of its turn, leave at once.
     fn waits_for_pair(&self, transfer: TransferIdx) -> bool {
         let message = self.at(transfer);
-        !message.has_lost() && !message.has_one_left()
+        message.outstanding() != 0
+            && message.turn_left() > 1
+            && !message.has_lost()
+            && !message.has_one_left()
     }
 
     /// Sends up to `most` packets of the message, within the rest of its turn.
