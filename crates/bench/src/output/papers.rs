@@ -122,6 +122,8 @@ fn in_words(metric: &str) -> &str {
         "rtt_p99_us" => "round trip, 99th percentile",
         "latency_mean" => "operation, mean",
         "ops_per_s" => "operations per second",
+        "ops_per_s_per_core" => "operations per second and core",
+        "most_per_least" => "load of the busiest core over that of the idlest",
         "latency_p50_us" => "RPC, median",
         "latency_p99_us" => "RPC, 99th percentile",
         "latency_p9999_us" => "RPC, 99.99th percentile",
