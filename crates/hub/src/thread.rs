@@ -117,6 +117,7 @@ impl Thread {
         while self.on_turns(now) {
             self.settle(now);
         }
+        self.wake_by(self.trunks.next_wakeup());
         self.count(now);
         self.forget_closed();
     }
@@ -348,7 +349,7 @@ impl Thread {
     /// were any.
     fn on_turns(&mut self, now: Nanos) -> bool {
         let mut were_any = false;
-        while let Some((channel, link)) = self.trunks.next_turn() {
+        while let Some((channel, link)) = self.trunks.next_turn(&mut self.rpc, now) {
             were_any = true;
             self.touch(channel, now, |driver, around| driver.on_turn(link, around));
         }

@@ -7,6 +7,10 @@
 //! none of them takes the last eighth of its room: otherwise a channel whose calls take seconds
 //! would keep all others waiting for that long.
 //!
+//! A member takes at most the room of eight sessions. A trunk opens another session while a member
+//! that has less than this waits and no session has room for it. So calls that end late, or only
+//! after calls of other channels, cannot keep another channel waiting for ever.
+//!
 //! Invariants: a member is in `turns` once if it waits, and otherwise not at all; a session carries
 //! at most as many attempts as its window.
 
@@ -16,8 +20,8 @@ use dunlin_channel::LinkId;
 use dunlin_core::Nanos;
 use dunlin_wire::control::Serving;
 
-/// Most sessions of a trunk.
-const MAX_LINES: usize = 8;
+/// Most sessions whose room one member takes.
+const MAX_LINES: u32 = 8;
 
 /// The part of the room that no member alone takes: one of this many slots.
 const RESERVED: u32 = 8;
@@ -127,16 +131,27 @@ impl<S: Copy + PartialEq> Trunk<S> {
 
     /// Whether the member's next attempt may begin now, before those that wait.
     pub(crate) fn takes(&self, member: Member) -> bool {
-        let waits_another = || self.turns.iter().any(|other| self.is_eligible(*other));
-        self.line().is_some() && self.is_eligible(member) && !waits_another()
+        let most = self.most();
+        self.line().is_some() && self.has_less(member, most) && !self.waits_any(most)
     }
 
-    /// Whether a further session must be opened, because no session has room for this member.
-    pub(crate) fn must_grow(&self, member: Member, now: Nanos) -> bool {
-        let are_open = self.lines.iter().all(|line| line.window > 0);
-        let may_grow = are_open && self.lines.len() < MAX_LINES && now >= self.grow_from;
-        let has_room = self.line().is_some() && self.is_eligible(member);
-        may_grow && !self.is_broken && !has_room
+    /// Whether a further session must be opened, because a member waits for which no session has
+    /// room.
+    pub(crate) fn must_grow(&self, now: Nanos) -> bool {
+        let are_open = || self.lines.iter().all(|line| line.window > 0);
+        let may_grow = !self.is_broken && now >= self.grow_from;
+        let most = self.share_of(MAX_LINES * self.widest());
+        may_grow && self.waits_any(most) && !self.has_turn() && are_open()
+    }
+
+    /// The time from which a session may be opened again, after one could not be.
+    pub(crate) const fn grow_from(&self) -> Nanos {
+        self.grow_from
+    }
+
+    /// Whether a member that waits may begin its next attempt.
+    fn has_turn(&self) -> bool {
+        self.line().is_some() && self.waits_any(self.most())
     }
 
     /// The index of the session with the fewest attempts, if it has room.
@@ -147,17 +162,35 @@ impl<S: Copy + PartialEq> Trunk<S> {
         least.map(|(at, _)| at)
     }
 
-    /// Whether a member has less than the part of the room that it may take.
-    fn is_eligible(&self, member: Member) -> bool {
-        let Some(standing) = self.members.get(&member) else {
-            return false;
-        };
+    /// Most attempts of a member.
+    fn most(&self) -> u32 {
         let room: u32 = self.lines.iter().map(|line| line.window).sum();
-        let most = match self.members.len() {
+        self.share_of(room.min(MAX_LINES * self.widest()))
+    }
+
+    /// The greatest window of a session.
+    fn widest(&self) -> u32 {
+        let windows = self.lines.iter().map(|line| line.window);
+        windows.max().unwrap_or(0)
+    }
+
+    /// The part of a room that a member takes.
+    fn share_of(&self, room: u32) -> u32 {
+        match self.members.len() {
             1 => room,
             _ => room - room / RESERVED,
-        };
-        standing.issued < most
+        }
+    }
+
+    /// Whether a member has fewer attempts than this.
+    fn has_less(&self, member: Member, most: u32) -> bool {
+        let standing = self.members.get(&member);
+        standing.is_some_and(|standing| standing.issued < most)
+    }
+
+    /// Whether a member waits that has fewer attempts than this.
+    fn waits_any(&self, most: u32) -> bool {
+        self.turns.iter().any(|member| self.has_less(*member, most))
     }
 
     // Events of members.
@@ -185,7 +218,8 @@ impl<S: Copy + PartialEq> Trunk<S> {
     /// Takes the member whose turn it is, if there is room for its next attempt.
     pub(crate) fn next_turn(&mut self) -> Option<Member> {
         self.line()?;
-        let at = self.turns.iter().position(|it| self.is_eligible(*it))?;
+        let most = self.most();
+        let at = self.turns.iter().position(|it| self.has_less(*it, most))?;
         let member = self.turns.remove(at)?;
         if let Some(standing) = self.members.get_mut(&member) {
             standing.waits = false;

@@ -37,6 +37,8 @@ pub(crate) struct Trunks {
     by_session: BTreeMap<Session, TrunkId>,
     /// Trunks that may have room for an attempt that waits.
     roomy: Vec<TrunkId>,
+    /// The time at which trunks that could not open a session try again.
+    grow_at: Option<Nanos>,
     made: u64,
     /// While a server drains: the longest time between two questions for a late answer at other
     /// times.
@@ -75,6 +77,11 @@ impl Trunks {
             .get(&session)
             .and_then(|id| self.all.get(id));
         trunk.map(Trunk::members).unwrap_or_default()
+    }
+
+    /// The time at which [`Self::next_turn`] has something to do, if no event comes before.
+    pub(crate) fn next_wakeup(&self) -> Nanos {
+        self.grow_at.unwrap_or(Nanos::MAX)
     }
 
     /// Whether the member's next attempt may begin now.
@@ -128,29 +135,45 @@ impl Trunks {
         endpoint: &mut Endpoint,
         now: Nanos,
     ) {
-        let Some(trunk) = self.all.get_mut(&id) else {
-            return;
-        };
-        trunk.on_wait(member);
-        if trunk.must_grow(member, now) {
-            match connect(trunk.place(), endpoint) {
-                Ok(session) => {
-                    trunk.on_line(session);
-                    self.by_session.insert(session, id);
-                }
-                Err(_) => trunk.on_no_growth(now),
-            }
+        if let Some(trunk) = self.all.get_mut(&id) {
+            trunk.on_wait(member);
+            self.grow(id, endpoint, now);
         }
     }
 
-    /// The member whose turn it is in any trunk.
-    pub(crate) fn next_turn(&mut self) -> Option<Member> {
-        while let Some(id) = self.roomy.last() {
-            let member = self.all.get_mut(id).and_then(Trunk::next_turn);
+    /// Opens a further session if a member waits for which no session has room.
+    fn grow(&mut self, id: TrunkId, endpoint: &mut Endpoint, now: Nanos) {
+        let trunk = self.all.get_mut(&id);
+        let Some(trunk) = trunk.filter(|it| it.must_grow(now)) else {
+            return;
+        };
+        if let Ok(session) = connect(trunk.place(), endpoint) {
+            trunk.on_line(session);
+            self.by_session.insert(session, id);
+        } else {
+            trunk.on_no_growth(now);
+            let again = trunk.grow_from();
+            self.grow_by(again);
+        }
+    }
+
+    fn grow_by(&mut self, at: Nanos) {
+        self.grow_at = Some(self.grow_at.map_or(at, |it| it.min(at)));
+    }
+
+    /// The member whose turn it is in any trunk. A trunk in which none has a turn, but one still
+    /// waits, opens a further session.
+    pub(crate) fn next_turn(&mut self, endpoint: &mut Endpoint, now: Nanos) -> Option<Member> {
+        if self.grow_at.take_if(|at| *at <= now).is_some() {
+            self.roomy = self.all.keys().copied().collect();
+        }
+        while let Some(id) = self.roomy.last().copied() {
+            let member = self.all.get_mut(&id).and_then(Trunk::next_turn);
             if member.is_some() {
                 return member;
             }
             self.roomy.pop();
+            self.grow(id, endpoint, now);
         }
         None
     }
@@ -239,6 +262,8 @@ impl Trunks {
         let trunk = self.all.get_mut(&id)?;
         let was_open = trunk.facts().is_some();
         if !trunk.on_closed(session, now) {
+            let again = trunk.grow_from();
+            self.grow_by(again);
             return None;
         }
         let members = trunk.take_members();

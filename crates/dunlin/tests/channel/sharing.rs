@@ -86,6 +86,25 @@ fn a_busy_channel_opens_further_sessions_and_leaves_room_for_others() {
     }
 }
 
+/// Calls that take long, of as many channels, need more sessions than a channel alone may have.
+#[test]
+fn long_calls_of_some_channels_do_not_block_those_of_others() {
+    for way in WAYS {
+        let server = Server::start(way, "127.0.0.1:0", Role::Keeps);
+        let hub = hub(way);
+        let channels: Vec<_> = (0..72).map(|_| open(&hub, server.address)).collect();
+        let calls: Vec<_> = channels.iter().map(|it| it.call(HOLD, b"")).collect();
+        let calls = std::thread::spawn(|| block_on(join_all(calls)));
+        until(|| server.seen.held.load(Ordering::Relaxed) == channels.len());
+        // Nine sessions have room for all.
+        assert_eq!(server.seen.sessions.load(Ordering::Relaxed), 9);
+        server.seen.may_answer.store(true, Ordering::Relaxed);
+        for end in calls.join().unwrap() {
+            assert_eq!(end.unwrap().data(), b"late");
+        }
+    }
+}
+
 #[test]
 fn channels_that_share_a_session_all_live_through_a_restart() {
     for way in WAYS {

@@ -88,27 +88,57 @@ fn a_member_at_its_limit_holds_up_no_other() {
 fn a_trunk_without_room_opens_sessions_one_after_the_other() {
     let mut trunk = trunk(2, 1);
     let only = member(0);
-    assert!(!trunk.must_grow(only, NOW));
     fill(&mut trunk, only);
+    assert!(!trunk.must_grow(NOW), "it does not wait");
     for session in 1..8 {
-        assert!(trunk.must_grow(only, NOW));
+        trunk.on_wait(only);
+        assert!(trunk.must_grow(NOW));
         trunk.on_line(session);
-        assert!(!trunk.must_grow(only, NOW), "one is on its way");
+        assert!(!trunk.must_grow(NOW), "one is on its way");
         assert!(!trunk.on_open(session, 2), "it is not the first");
+        assert!(!trunk.must_grow(NOW), "it has a turn");
+        assert_eq!(trunk.next_turn(), Some(only));
         assert_eq!(trunk.on_attempt(only), Some(session));
         assert_eq!(trunk.on_attempt(only), Some(session));
     }
-    assert!(!trunk.must_grow(only, NOW), "there are eight");
+    trunk.on_wait(only);
+    assert!(!trunk.must_grow(NOW), "there are eight");
+}
+
+/// Each of these members always has another call, and none of the calls ends.
+#[test]
+fn every_member_gets_the_room_of_eight_sessions_and_none_gets_more() {
+    let (mut trunk, count) = (trunk(8, 3), 3);
+    (0..count).for_each(|channel| trunk.on_wait(member(channel)));
+    let mut issued = [0; 3];
+    let mut sessions = 1;
+    loop {
+        while let Some(next) = trunk.next_turn() {
+            trunk.on_attempt(next).unwrap();
+            issued[next.0 as usize] += 1;
+            trunk.on_wait(next);
+        }
+        if !trunk.must_grow(NOW) {
+            break;
+        }
+        trunk.on_line(sessions);
+        trunk.on_open(sessions, 8);
+        sessions += 1;
+    }
+    // Seven eighths of the room.
+    assert_eq!((issued, sessions), ([56; 3], 21));
 }
 
 #[test]
 fn a_session_that_cannot_be_added_is_tried_again_later() {
     let mut trunk = trunk(1, 1);
     fill(&mut trunk, member(0));
+    trunk.on_wait(member(0));
     trunk.on_line(1);
     assert!(!trunk.on_closed(1, NOW), "the members keep the first");
-    assert!(!trunk.must_grow(member(0), NOW));
-    assert!(trunk.must_grow(member(0), NOW + GROW_AGAIN));
+    assert!(!trunk.must_grow(NOW));
+    assert_eq!(trunk.grow_from(), NOW + GROW_AGAIN);
+    assert!(trunk.must_grow(trunk.grow_from()));
 }
 
 #[test]
