@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::Poll;
 
 use dunlin_core::SessionEvent;
@@ -16,7 +16,7 @@ const MAX_EVENTS: usize = 1024;
 
 /// The queues of all [`Events`] of an endpoint.
 #[derive(Default)]
-pub(super) struct Watchers(RefCell<Vec<Weak<Queue>>>);
+pub(super) struct Watchers(RefCell<Vec<Rc<Queue>>>);
 
 #[derive(Default)]
 struct Queue {
@@ -45,12 +45,16 @@ impl Watchers {
         self.each(|queue| wake(queue.future.take()));
     }
 
-    /// Visits the queues, and forgets those whose `Events` are gone.
     fn each(&self, visit: impl Fn(&Queue)) {
-        self.0.borrow_mut().retain(|queue| {
-            let queue = queue.upgrade();
-            queue.as_deref().inspect(|queue| visit(queue)).is_some()
-        });
+        self.0.borrow().iter().for_each(|queue| visit(queue));
+    }
+
+    fn forget(&self, gone: &Rc<Queue>) {
+        let mut all = self.0.borrow_mut();
+        let at = all.iter().position(|queue| Rc::ptr_eq(queue, gone));
+        if let Some(at) = at {
+            all.remove(at);
+        }
     }
 }
 
@@ -68,7 +72,7 @@ impl Queue {
 impl Events {
     pub(super) fn new(state: Rc<State>) -> Self {
         let queue = Rc::<Queue>::default();
-        state.watchers.0.borrow_mut().push(Rc::downgrade(&queue));
+        state.watchers.0.borrow_mut().push(Rc::clone(&queue));
         Self { state, queue }
     }
 
@@ -89,6 +93,12 @@ impl Events {
     /// The number of events that were lost because more than 1024 waited.
     pub fn missed(&self) -> u64 {
         self.queue.missed.get()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.state.watchers.forget(&self.queue);
     }
 }
 

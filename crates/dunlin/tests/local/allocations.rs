@@ -46,6 +46,19 @@ fn calls_and_handlers_allocate_nothing() {
     assert_eq!(count, 0, "first: {}", first_allocation());
 }
 
+/// Nothing is left of an `Events` that was dropped, even if no session opens or closes.
+#[test]
+fn watching_sessions_needs_no_memory_afterwards() {
+    let nexus = dunlin::Nexus::bind("127.0.0.1:0").unwrap();
+    local(&nexus).block_on(|cx| async move {
+        drop(cx.events());
+        let count = allocations_in(|| (0..CALLS).for_each(|_| drop(cx.events())));
+        // The queue of each, and no list of all queues that grows.
+        assert_eq!(count, CALLS as u64);
+        let _ = first_allocation();
+    });
+}
+
 /// The proof above can fail.
 #[test]
 fn what_allocates_is_seen() {
