@@ -25,12 +25,21 @@ struct Link {
     waiting: VecDeque<AttemptId>,
 }
 
+/// The ends of the links to an address.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    address: AddressId,
+    count: u32,
+    /// The reason for the last one.
+    error: AddressError,
+}
+
 #[derive(Debug)]
 pub(super) struct Links {
     /// The links, by their index.
     all: Vec<Option<Link>>,
-    /// The reason for which the last link to an address ended, by the index of the address.
-    errors: Vec<Option<(AddressId, AddressError)>>,
+    /// The ends of links, by the index of the address.
+    ends: Vec<Option<Ends>>,
     /// The number of attempts that wait for any link.
     waiting: usize,
 }
@@ -39,7 +48,7 @@ impl Links {
     pub(super) const fn new() -> Self {
         Self {
             all: Vec::new(),
-            errors: Vec::new(),
+            ends: Vec::new(),
             waiting: 0,
         }
     }
@@ -104,7 +113,22 @@ impl Links {
     }
 
     fn on_error(&mut self, address: AddressId, error: AddressError) {
-        put(&mut self.errors, address.index(), (address, error));
+        let ends = Ends {
+            address,
+            count: self.ends(address).map_or(1, |it| it.count.wrapping_add(1)),
+            error,
+        };
+        put(&mut self.ends, address.index(), ends);
+    }
+
+    fn ends(&self, address: AddressId) -> Option<Ends> {
+        let ends = self.ends.get(address.index()).copied().flatten();
+        ends.filter(|ends| ends.address == address)
+    }
+
+    /// The number of links to an address that have ended.
+    fn failures(&self, address: AddressId) -> u32 {
+        self.ends(address).map_or(0, |ends| ends.count)
     }
 
     /// The last error of an address, in more detail than the machine has.
@@ -113,9 +137,8 @@ impl Links {
             Reason::Draining => return Some(AddressError::Draining),
             Reason::Closed(reason) => reason,
         };
-        let error = self.errors.get(view.id.index()).copied().flatten();
-        let error = error.filter(|(id, _)| *id == view.id);
-        Some(error.map_or(AddressError::Session(reason), |(_, error)| error))
+        let ends = self.ends(view.id);
+        Some(ends.map_or(AddressError::Session(reason), |ends| ends.error))
     }
 }
 
@@ -191,7 +214,7 @@ impl Driver {
         };
         let endpoint = match endpoint {
             Some(endpoint) => u16::try_from(endpoint).unwrap_or(u16::MAX - 1),
-            None => self.any_endpoint(&name, around),
+            None => self.any_endpoint(address, &name, around),
         };
         let place = (name, endpoint);
         match around.trunks.join(place, self.member(id), around.rpc) {
@@ -223,12 +246,14 @@ impl Driver {
     }
 
     /// The endpoint of a server for this channel's first link. If the server has announced how many
-    /// serve, channels share them out; the first one serves in any case.
-    fn any_endpoint(&self, server: &str, around: &Around<'_>) -> u16 {
+    /// serve, channels share them out, and a channel tries another one after each link that has
+    /// ended; the first one serves in any case.
+    fn any_endpoint(&self, address: AddressId, server: &str, around: &Around<'_>) -> u16 {
         let endpoints = around.trunks.endpoints_of(server).unwrap_or(1);
         let most = u16::try_from(self.endpoints_per_server).unwrap_or(u16::MAX);
         let endpoints = u32::from(endpoints.min(most).max(1));
-        u16::try_from(self.id % endpoints).unwrap_or(0)
+        let turn = self.id.wrapping_add(self.links.failures(address));
+        u16::try_from(turn % endpoints).unwrap_or(0)
     }
 
     pub(super) fn disconnect(&mut self, id: LinkId, around: &mut Around<'_>) {
@@ -257,3 +282,6 @@ impl Driver {
         self.board.show(self.state());
     }
 }
+
+#[cfg(test)]
+mod tests;
