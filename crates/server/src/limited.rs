@@ -50,9 +50,12 @@ struct Guarded<A> {
 /// The limits of a service, and its calls on this thread.
 struct Gate {
     limits: Limits,
-    /// Calls that the service has kept, the oldest first, with the times at which they end. Some
+    /// Calls that the service has kept, with the times at which they end, the first one first. Some
     /// may have ended already.
-    kept: VecDeque<(Ticket, Nanos)>,
+    timed: VecDeque<(Ticket, Nanos)>,
+    /// Calls that the service has kept and whose deadlines are the client's. Some may have ended
+    /// already.
+    untimed: Vec<Ticket>,
 }
 
 /// A thread of a server whose services of the poll API have limits.
@@ -146,50 +149,64 @@ impl Gate {
     const fn new(limits: Limits) -> Self {
         Self {
             limits,
-            kept: VecDeque::new(),
+            timed: VecDeque::new(),
+            untimed: Vec::new(),
         }
     }
 
     /// Lets a request pass, until the returned time if its handler keeps it.
-    fn admit(&mut self, request: &Request<'_>, cx: &Cx<'_>) -> Result<Nanos, ErrorCode> {
+    fn admit(&mut self, request: &Request<'_>, cx: &Cx<'_>) -> Result<Option<Nanos>, ErrorCode> {
         let Ok((context, message)) = poll::message_of(request, cx) else {
             return Err(ErrorCode::UNDECODABLE);
         };
         if self.limits.are_exceeded_by(message.len()) {
             return Err(ErrorCode::TOO_LARGE);
         }
-        if self.limits.are_reached_by(self.kept.len()) {
-            self.kept.retain(|(ticket, _)| is_kept(*ticket, cx));
-            if self.limits.are_reached_by(self.kept.len()) {
+        if self.limits.are_reached_by(self.calls()) {
+            self.timed.retain(|(ticket, _)| is_kept(*ticket, cx));
+            self.untimed.retain(|ticket| is_kept(*ticket, cx));
+            if self.limits.are_reached_by(self.calls()) {
                 return Err(ErrorCode::OVERLOADED);
             }
         }
         let span = self.limits.time().filter(|_| context.deadline.is_none());
-        Ok(span.map_or(Nanos::MAX, |span| cx.now() + span))
+        Ok(span.map(|span| cx.now() + span))
+    }
+
+    fn calls(&self) -> usize {
+        self.timed.len() + self.untimed.len()
     }
 
     /// The handler has returned.
-    fn after(&mut self, ticket: Ticket, end: Nanos, cx: &Cx<'_>) {
-        let is_counted = end != Nanos::MAX || self.limits.count_calls();
-        if is_counted && is_kept(ticket, cx) {
-            self.kept.push_back((ticket, end));
+    fn after(&mut self, ticket: Ticket, end: Option<Nanos>, cx: &Cx<'_>) {
+        let is_counted = end.is_some() || self.limits.count_calls();
+        match end {
+            _ if !is_counted || !is_kept(ticket, cx) => {}
+            // All calls of a service have the same time, so this one ends last.
+            Some(end) => self.timed.push_back((ticket, end)),
+            None => self.untimed.push(ticket),
         }
     }
 
-    /// Takes a call whose time is over.
+    /// Takes a call whose time is over, and forgets those that have ended before the first one
+    /// that has not.
     fn take_late(&mut self, cx: &Cx<'_>) -> Option<Ticket> {
-        while let Some(at) = self.kept.iter().position(|(_, end)| *end <= cx.now()) {
-            let (ticket, _) = self.kept.remove(at)?;
-            if is_kept(ticket, cx) {
+        while let Some((ticket, end)) = self.timed.front().copied() {
+            let is_kept = is_kept(ticket, cx);
+            if is_kept && end > cx.now() {
+                break;
+            }
+            self.timed.pop_front();
+            if is_kept {
                 return Some(ticket);
             }
         }
         None
     }
 
-    fn next_end(&self) -> Nanos {
-        let ends = self.kept.iter().map(|(_, end)| *end);
-        ends.min().unwrap_or(Nanos::MAX)
+    /// The time at which the first call ends, if it has not ended already.
+    fn next_end(&self) -> Option<Nanos> {
+        self.timed.front().map(|(_, end)| *end)
     }
 }
 
@@ -224,7 +241,7 @@ impl<A> Guarded<A> {
 
     /// The time at which the next call may have taken too long.
     fn next_end(&self) -> Nanos {
-        let ends = self.gates.iter().map(Gate::next_end);
+        let ends = self.gates.iter().filter_map(Gate::next_end);
         ends.min().unwrap_or(Nanos::MAX)
     }
 }
