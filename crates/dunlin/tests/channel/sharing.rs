@@ -105,6 +105,30 @@ fn long_calls_of_some_channels_do_not_block_those_of_others() {
     }
 }
 
+/// Nothing else happens on the hub's thread when it can open the session at last.
+#[test]
+fn a_call_that_waits_gets_a_session_after_one_could_not_be_opened() {
+    for way in WAYS {
+        let server = Server::start(way, "127.0.0.1:0", Role::Keeps);
+        let other = Server::start(way, "127.0.0.1:0", Role::Answers);
+        let hub = Hub::builder().listen("127.0.0.1:0").nexus(way.nexus());
+        let hub = hub.endpoint(|it| it.config(|config| config.max_sessions = 2));
+        let hub = hub.start().unwrap();
+        let [channel, last] = [&server, &other].map(|it| open(&hub, it.address));
+        [&channel, &last].into_iter().for_each(echo);
+        // A session has eight slots.
+        let calls: Vec<_> = (0..9).map(|_| channel.call(HOLD, b"")).collect();
+        let calls = std::thread::spawn(|| block_on(join_all(calls)));
+        until(|| server.seen.held.load(Ordering::Relaxed) == 8);
+        drop(last);
+        until(|| server.seen.held.load(Ordering::Relaxed) == 9);
+        server.seen.may_answer.store(true, Ordering::Relaxed);
+        for end in calls.join().unwrap() {
+            assert_eq!(end.unwrap().data(), b"late");
+        }
+    }
+}
+
 #[test]
 fn channels_that_share_a_session_all_live_through_a_restart() {
     for way in WAYS {
