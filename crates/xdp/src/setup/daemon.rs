@@ -2,9 +2,9 @@
 //!
 //! A process hands over the memory of a region; the daemon registers it with the kernel, binds the
 //! socket, and passes the bound socket, never the program or its maps. Each connection has one
-//! request and a thread. The entries of an endpoint live as long as its connection, so they end
-//! with the process, however it ends. If the daemon ends, the program ends, and packets come
-//! through the kernel.
+//! request and a thread. The entries and the socket of an endpoint live as long as its connection,
+//! so the daemon lets go of them when the process ends, however it ends. If the daemon ends, the
+//! program ends, and packets come through the kernel.
 //!
 //! Invariant: the daemon neither reads a packet nor maps a ring, and touches no byte of a region.
 //! Called by the command `dunlin xdp-setup`.
@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -115,14 +115,8 @@ impl Daemon {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what a user asks for, with the descriptor that came with the request. Returns the
-    /// socket, and the entries that live as long as the connection.
-    fn grant(
-        &self,
-        user: u32,
-        request: Request,
-        descriptor: &OwnedFd,
-    ) -> io::Result<(OwnedFd, Option<Held>)> {
+    /// Does what a user asks for, with the descriptor that came with the request.
+    fn grant(&self, user: u32, request: Request, descriptor: &OwnedFd) -> io::Result<Granted> {
         let Request { place, wish } = request;
         check_namespace(&place)?;
         let is_it = |name: &str| is_interface(name, place.index);
@@ -130,19 +124,39 @@ impl Daemon {
             Wish::Queue { frames } => {
                 let of_queue = (place.queue, place.mode);
                 self.table.permits_queue(user, is_it, of_queue, frames)?;
-                Ok((open_queue(&place, frames, descriptor)?, None))
+                open_queue(&place, frames, descriptor).map(Granted::Queue)
             }
             Wish::Endpoint { entries, claim } => {
                 self.table.permits_claim(user, is_it, place.queue, &claim)?;
-                let (socket, held) = open_endpoint(&place, descriptor, entries, &claim)?;
-                Ok((socket, Some(held)))
+                open_endpoint(&place, descriptor, entries, &claim).map(Granted::Endpoint)
             }
         }
     }
 }
 
-/// The entries of an endpoint, and the interface with the program. Entries are dropped first.
-type Held = (Entries, Arc<Interface>);
+/// The outcome of a request.
+enum Granted {
+    /// The socket of a queue, which the daemon does not keep.
+    Queue(OwnedFd),
+    /// An endpoint, which the daemon keeps until its connection ends.
+    Endpoint(Held),
+}
+
+impl Granted {
+    fn socket(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Queue(socket) | Self::Endpoint(Held { socket, .. }) => socket.as_fd(),
+        }
+    }
+}
+
+/// An endpoint of another process. Fields are dropped in this order: the kernel frees the number of
+/// a socket that ends, and the entries must not remove the socket that has the number next.
+struct Held {
+    _entries: Entries,
+    socket: OwnedFd,
+    _interface: Arc<Interface>,
+}
 
 /// A connection's place among those that live.
 #[derive(Debug)]
@@ -152,17 +166,17 @@ struct Turn {
 }
 
 impl Turn {
-    /// Answers the request of a connection, and keeps the entries until the connection ends.
+    /// Answers the request of a connection, and keeps an endpoint until the connection ends.
     fn attend(&self, user: u32, stream: &UnixStream) {
         // A process that does not ask in time, or that has gone, gets nothing.
         let Ok((request, descriptor)) = read_request(stream) else {
             return;
         };
         match self.daemon.grant(user, request, &descriptor) {
-            Ok((socket, held)) => {
-                let sent = descriptors::send(stream.as_fd(), &grant(), &[socket.as_fd()]);
-                drop((socket, descriptor));
-                if held.is_some() && sent.is_ok() {
+            Ok(granted) => {
+                drop(descriptor);
+                let sent = descriptors::send(stream.as_fd(), &grant(), &[granted.socket()]);
+                if matches!(granted, Granted::Endpoint(_)) && sent.is_ok() {
                     await_end(stream);
                 }
             }
@@ -234,12 +248,7 @@ fn open_queue(place: &Place, frames: u32, memory: &OwnedFd) -> io::Result<OwnedF
 }
 
 /// The socket of an endpoint, and its entries in the program's maps.
-fn open_endpoint(
-    place: &Place,
-    host: &OwnedFd,
-    entries: u32,
-    claim: &Claim,
-) -> io::Result<(OwnedFd, Held)> {
+fn open_endpoint(place: &Place, host: &OwnedFd, entries: u32, claim: &Claim) -> io::Result<Held> {
     if !(1..=MOST_ENTRIES).contains(&entries) {
         let why = format!("a ring has 1 to {MOST_ENTRIES} entries");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -257,5 +266,9 @@ fn open_endpoint(
     let steering = interface.steering().ok_or(io::ErrorKind::Unsupported)?;
     let entries = Entries::add(steering, socket.as_fd(), home, claim.owner)?;
     entries.claim(place.queue)?;
-    Ok((socket, (entries, interface)))
+    Ok(Held {
+        _entries: entries,
+        socket,
+        _interface: interface,
+    })
 }

@@ -12,6 +12,7 @@ use super::*;
 use crate::ask::exchange;
 use crate::ask::message::{Claim, Place, Request, Wish};
 use crate::ffi::{self, descriptors};
+use crate::queue::Interface;
 use crate::steering::Mode;
 use crate::umem::{FRAME, MIN_FRAMES};
 
@@ -114,6 +115,31 @@ fn an_address_is_claimed_once_until_its_connection_ends() {
         let (_socket, connection) = asker.ask(again, &host).unwrap();
         drop(connection);
         until(|| network.left.xdp_programs() == 0);
+    });
+}
+
+#[test]
+fn a_closed_socket_keeps_its_number_until_its_connection_ends() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let ip = network.left.address;
+    network.left.run(|| {
+        let asker = Asker::new(ip);
+        let host = asker.queue();
+        let udp = UdpSocket::bind((ip, 100)).unwrap();
+        let (socket, connection) = asker.ask(endpoint(&udp), &host).unwrap();
+        let interface = Interface::get(asker.place.index, Mode::Generic, None).unwrap();
+        let number = || {
+            let steering = interface.steering().unwrap();
+            let number = steering.add_socket(host.as_fd()).unwrap();
+            steering.forget_socket(number);
+            number
+        };
+        drop(socket);
+        assert_eq!(number(), 1, "the endpoint has number 0");
+        drop(connection);
+        until(|| number() == 0);
     });
 }
 
