@@ -120,14 +120,14 @@ impl Daemon {
         let Request { place, wish } = request;
         check_namespace(&place)?;
         let is_it = |name: &str| is_interface(name, place.index);
+        let of_queue = (place.queue, place.mode);
         match wish {
             Wish::Queue { frames } => {
-                let of_queue = (place.queue, place.mode);
                 self.table.permits_queue(user, is_it, of_queue, frames)?;
                 open_queue(&place, frames, descriptor).map(Granted::Queue)
             }
             Wish::Endpoint { entries, claim } => {
-                self.table.permits_claim(user, is_it, place.queue, &claim)?;
+                self.table.permits_claim(user, is_it, of_queue, &claim)?;
                 open_endpoint(&place, descriptor, entries, &claim).map(Granted::Endpoint)
             }
         }

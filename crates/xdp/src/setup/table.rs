@@ -53,14 +53,32 @@ impl Table {
         Ok(Self(grants))
     }
 
-    /// The grants of a user at the interface that `is_it` recognizes by its name.
-    fn of<'a>(
-        &'a self,
+    /// The grants of a user at a queue of the interface that `is_it` recognizes by its name; there
+    /// is at least one.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if there is none, or if the program runs in the other mode there.
+    fn at_queue(
+        &self,
         user: u32,
-        is_it: impl Fn(&str) -> bool + 'a,
-    ) -> impl Iterator<Item = &'a Grant> + 'a {
-        let is_meant = move |grant: &&Grant| grant.user == user && is_it(&grant.interface);
-        self.0.iter().filter(is_meant)
+        is_it: impl Fn(&str) -> bool,
+        (queue, mode): (u32, Mode),
+    ) -> io::Result<Vec<&Grant>> {
+        let is_meant = |grant: &&Grant| {
+            grant.user == user && grant.queues.contains(&queue) && is_it(&grant.interface)
+        };
+        let at_queue: Vec<_> = self.0.iter().filter(is_meant).collect();
+        let Some(first) = at_queue.first() else {
+            return Err(denied(user, &format!("queue {queue} of this interface")));
+        };
+        if first.mode != mode {
+            let why = format!(
+                "the table says that this interface has the mode {:?} (xdp.mode)",
+                first.mode
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        Ok(at_queue)
     }
 
     /// Checks that a user may have a queue, in this mode and with this number of frames.
@@ -71,24 +89,12 @@ impl Table {
         &self,
         user: u32,
         is_it: impl Fn(&str) -> bool,
-        (queue, mode): (u32, Mode),
+        of_queue: (u32, Mode),
         frames: u32,
     ) -> io::Result<()> {
-        let grants = self.of(user, is_it);
-        let mut at_queue = grants
-            .filter(|grant| grant.queues.contains(&queue))
-            .peekable();
-        let Some(first) = at_queue.peek() else {
-            return Err(denied(user, &format!("queue {queue} of this interface")));
-        };
-        if first.mode != mode {
-            let why = format!(
-                "the table says that this interface has the mode {:?} (xdp.mode)",
-                first.mode
-            );
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-        }
-        let most = at_queue.map(|grant| grant.umem_bytes).max().unwrap_or(0);
+        let grants = self.at_queue(user, is_it, of_queue)?;
+        let most = grants.iter().map(|grant| grant.umem_bytes).max();
+        let most = most.unwrap_or(0);
         match u64::from(frames) * FRAME as u64 <= most {
             true => Ok(()),
             false => {
@@ -98,19 +104,19 @@ impl Table {
         }
     }
 
-    /// Checks that a user may have the packets for an address at a queue.
+    /// Checks that a user may have the packets for an address at a queue, in this mode.
     ///
     /// # Errors
-    /// The refusal.
+    /// The refusal: `PermissionDenied`.
     pub(super) fn permits_claim(
         &self,
         user: u32,
         is_it: impl Fn(&str) -> bool,
-        queue: u32,
+        of_queue: (u32, Mode),
         claim: &Claim,
     ) -> io::Result<()> {
-        let mut grants = self.of(user, is_it);
-        match grants.any(|grant| grant.queues.contains(&queue) && grant.has(claim)) {
+        let grants = self.at_queue(user, is_it, of_queue)?;
+        match grants.iter().any(|grant| grant.has(claim)) {
             true => Ok(()),
             false => {
                 let Claim { address, vlan, .. } = claim;
@@ -118,7 +124,7 @@ impl Table {
                     0 => String::new(),
                     vlan => format!(" of VLAN {vlan}"),
                 };
-                let what = format!("{address}{tag} at queue {queue} of this interface");
+                let what = format!("{address}{tag} at queue {} of this interface", of_queue.0);
                 Err(denied(user, &what))
             }
         }

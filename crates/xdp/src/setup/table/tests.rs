@@ -47,7 +47,10 @@ fn a_user_has_what_is_granted_and_nothing_else() {
     }
     let other = table.permits_queue(5, |name| name == "link1", (1, Mode::Generic), 1);
     assert_eq!(kind(other), io::ErrorKind::PermissionDenied);
-    let claims = |user, queue, of| table.permits_claim(user, is_link, queue, &of);
+    let in_mode = |mode, user, queue, of| table.permits_claim(user, is_link, (queue, mode), &of);
+    let claims = |user, queue, of| in_mode(Mode::Generic, user, queue, of);
+    let native = in_mode(Mode::Native, 5, 2, claim("10.0.0.1:100", 0));
+    assert_eq!(kind(native), io::ErrorKind::PermissionDenied);
     assert!(claims(5, 2, claim("10.0.0.1:100", 0)).is_ok());
     assert!(claims(5, 2, claim("10.0.0.1:199", 0)).is_ok());
     for (user, queue, of) in [
