@@ -39,9 +39,6 @@ const AFTER_FAILURE: Duration = Duration::from_millis(20);
 /// Bytes of the stack of a connection's thread.
 const STACK: usize = 128 << 10;
 
-/// Most entries of a ring that a process may ask for.
-const MOST_ENTRIES: u32 = 1 << 16;
-
 /// The daemon.
 #[derive(Debug)]
 pub struct Daemon {
@@ -127,7 +124,8 @@ impl Daemon {
                 open_queue(&place, frames, descriptor).map(Granted::Queue)
             }
             Wish::Endpoint { entries, claim } => {
-                self.table.permits_claim(user, is_it, of_queue, &claim)?;
+                self.table
+                    .permits_claim(user, is_it, of_queue, &claim, entries)?;
                 open_endpoint(&place, descriptor, entries, &claim).map(Granted::Endpoint)
             }
         }
@@ -249,10 +247,6 @@ fn open_queue(place: &Place, frames: u32, memory: &OwnedFd) -> io::Result<OwnedF
 
 /// The socket of an endpoint, and its entries in the program's maps.
 fn open_endpoint(place: &Place, host: &OwnedFd, entries: u32, claim: &Claim) -> io::Result<Held> {
-    if !(1..=MOST_ENTRIES).contains(&entries) {
-        let why = format!("a ring has 1 to {MOST_ENTRIES} entries");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    }
     // If the descriptor is not that of a socket with a region at this queue, the kernel refuses to
     // bind.
     let socket = socket::bound(host.as_fd(), place.index, place.queue, entries)?;

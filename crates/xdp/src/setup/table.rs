@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use crate::ask::message::Claim;
 use crate::steering::Mode;
-use crate::umem::FRAME;
+use crate::umem::{FRAME, MAX_FRAMES};
 
 /// The part of an interface that one user may have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,8 +93,7 @@ impl Table {
         frames: u32,
     ) -> io::Result<()> {
         let grants = self.at_queue(user, is_it, of_queue)?;
-        let most = grants.iter().map(|grant| grant.umem_bytes).max();
-        let most = most.unwrap_or(0);
+        let most = most_bytes(&grants);
         match u64::from(frames) * FRAME as u64 <= most {
             true => Ok(()),
             false => {
@@ -104,18 +103,21 @@ impl Table {
         }
     }
 
-    /// Checks that a user may have the packets for an address at a queue, in this mode.
+    /// Checks that a user may have the packets for an address at a queue, in this mode and with
+    /// rings of this number of entries.
     ///
     /// # Errors
-    /// The refusal: `PermissionDenied`.
+    /// The refusal: `PermissionDenied`, or `InvalidInput` for the number of entries.
     pub(super) fn permits_claim(
         &self,
         user: u32,
         is_it: impl Fn(&str) -> bool,
         of_queue: (u32, Mode),
         claim: &Claim,
+        entries: u32,
     ) -> io::Result<()> {
         let grants = self.at_queue(user, is_it, of_queue)?;
+        check_entries(entries, most_bytes(&grants))?;
         match grants.iter().any(|grant| grant.has(claim)) {
             true => Ok(()),
             false => {
@@ -178,6 +180,24 @@ impl Grant {
             ))),
             None => Ok(()),
         }
+    }
+}
+
+/// Most bytes of a region that one of these grants permits.
+fn most_bytes(grants: &[&Grant]) -> u64 {
+    let bytes = grants.iter().map(|grant| grant.umem_bytes);
+    bytes.max().unwrap_or(0)
+}
+
+/// Checks the entries of an endpoint's rings: one for each frame that it sends, which are at most
+/// half of the region. So the rings of all its connections take less than the region may.
+fn check_entries(entries: u32, region: u64) -> io::Result<()> {
+    let most = (region / FRAME as u64).min(u64::from(MAX_FRAMES)) / 2;
+    match (1..=most).contains(&u64::from(entries)) {
+        true => Ok(()),
+        false => Err(invalid(&format!(
+            "a ring has 1 to {most} entries, half of the frames that the table grants (xdp.umem)"
+        ))),
     }
 }
 

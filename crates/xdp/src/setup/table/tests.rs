@@ -47,10 +47,17 @@ fn a_user_has_what_is_granted_and_nothing_else() {
     }
     let other = table.permits_queue(5, |name| name == "link1", (1, Mode::Generic), 1);
     assert_eq!(kind(other), io::ErrorKind::PermissionDenied);
-    let in_mode = |mode, user, queue, of| table.permits_claim(user, is_link, (queue, mode), &of);
+    let in_mode =
+        |mode, user, queue, of| table.permits_claim(user, is_link, (queue, mode), &of, 64);
     let claims = |user, queue, of| in_mode(Mode::Generic, user, queue, of);
     let native = in_mode(Mode::Native, 5, 2, claim("10.0.0.1:100", 0));
     assert_eq!(kind(native), io::ErrorKind::PermissionDenied);
+    // Half of the frames of a megabyte.
+    for (entries, is_granted) in [(0, false), (128, true), (129, false)] {
+        let of = claim("10.0.0.1:100", 0);
+        let outcome = table.permits_claim(5, is_link, (2, Mode::Generic), &of, entries);
+        assert_eq!(outcome.is_ok(), is_granted, "{entries} entries");
+    }
     assert!(claims(5, 2, claim("10.0.0.1:100", 0)).is_ok());
     assert!(claims(5, 2, claim("10.0.0.1:199", 0)).is_ok());
     for (user, queue, of) in [
