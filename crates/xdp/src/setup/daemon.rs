@@ -9,7 +9,7 @@
 //! Invariant: the daemon neither reads a packet nor maps a ring, and touches no byte of a region.
 //! Called by the command `dunlin xdp-setup`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,6 +45,8 @@ pub struct Daemon {
     table: Table,
     /// The connections of each user.
     live: Mutex<BTreeMap<u32, u32>>,
+    /// The queues, by interface and number, whose sockets are being opened.
+    opening: Mutex<BTreeSet<(u32, u32)>>,
 }
 
 impl Daemon {
@@ -53,6 +55,7 @@ impl Daemon {
         Arc::new(Self {
             table,
             live: Mutex::default(),
+            opening: Mutex::default(),
         })
     }
 
@@ -112,6 +115,29 @@ impl Daemon {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until no other request opens this queue. Each pins its region before the kernel says
+    /// whether the queue is free, so several at once would pin more than the table grants.
+    ///
+    /// # Errors
+    /// `ResourceBusy` if others open the queue for a second.
+    pub(super) fn open_alone(&self, index: u32, queue: u32) -> io::Result<Opening<'_>> {
+        let place = (index, queue);
+        socket::patiently(|| match self.opening().insert(place) {
+            true => Ok(Opening {
+                daemon: self,
+                place,
+            }),
+            false => {
+                let why = format!("another process is asking for queue {queue}");
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
+            }
+        })
+    }
+
+    fn opening(&self) -> MutexGuard<'_, BTreeSet<(u32, u32)>> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Does what a user asks for, with the descriptor that came with the request.
     fn grant(&self, user: u32, request: Request, descriptor: &OwnedFd) -> io::Result<Granted> {
         let Request { place, wish } = request;
@@ -121,6 +147,7 @@ impl Daemon {
         match wish {
             Wish::Queue { frames } => {
                 self.table.permits_queue(user, is_it, of_queue, frames)?;
+                let _opening = self.open_alone(place.index, place.queue)?;
                 open_queue(&place, frames, descriptor).map(Granted::Queue)
             }
             Wish::Endpoint { entries, claim } => {
@@ -154,6 +181,18 @@ struct Held {
     _entries: Entries,
     socket: OwnedFd,
     _interface: Arc<Interface>,
+}
+
+/// A queue whose socket a request opens, while no other may.
+pub(super) struct Opening<'a> {
+    daemon: &'a Daemon,
+    place: (u32, u32),
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.daemon.opening().remove(&self.place);
+    }
 }
 
 /// A connection's place among those that live.

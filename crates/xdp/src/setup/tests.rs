@@ -67,9 +67,13 @@ impl Asker {
     }
 
     fn queue(&self) -> OwnedFd {
-        let memory = ffi::memory::sealed(u64::from(MIN_FRAMES) * FRAME as u64).unwrap();
+        self.try_queue().unwrap()
+    }
+
+    fn try_queue(&self) -> std::io::Result<OwnedFd> {
+        let memory = ffi::memory::sealed(u64::from(MIN_FRAMES) * FRAME as u64)?;
         let wish = Wish::Queue { frames: MIN_FRAMES };
-        self.ask(wish, &memory).unwrap().0
+        Ok(self.ask(wish, &memory)?.0)
     }
 }
 
@@ -140,6 +144,25 @@ fn a_closed_socket_keeps_its_number_until_its_connection_ends() {
         assert_eq!(number(), 1, "the endpoint has number 0");
         drop(connection);
         until(|| number() == 0);
+    });
+}
+
+#[test]
+fn a_queue_is_opened_for_one_request_at_a_time() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.left.run(|| {
+        let asker = Asker::new(network.left.address);
+        let index = asker.place.index;
+        let elsewhere = asker.daemon.open_alone(index, 1).unwrap();
+        let opening = asker.daemon.open_alone(index, 0).unwrap();
+        let refused = asker.try_queue().unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ResourceBusy);
+        assert!(refused.to_string().contains("is asking"), "{refused}");
+        drop(opening);
+        asker.queue();
+        drop(elsewhere);
     });
 }
 
