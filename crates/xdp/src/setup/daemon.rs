@@ -27,7 +27,7 @@ use crate::umem::Umem;
 use dunlin_packet::Home;
 
 /// Most connections of one user, and of all users together.
-const MOST_OF_USER: u32 = 128;
+pub(super) const MOST_OF_USER: u32 = 128;
 const MOST: u32 = 1024;
 
 /// Longest time for a request, and for the room for its answer.
@@ -78,14 +78,19 @@ impl Daemon {
         }
     }
 
-    /// Starts a thread for a connection.
+    /// Starts a thread for a connection, or refuses it if there is no room.
+    ///
+    /// # Errors
+    /// The kernel's, if it starts no thread.
     pub(super) fn begin(self: &Arc<Self>, stream: UnixStream) -> io::Result<()> {
         let user = descriptors::user_of_peer(stream.as_fd())?;
         let Some(turn) = self.enter(user) else {
             let why = format!("user {user} has too many connections");
             let full = io::Error::new(io::ErrorKind::ResourceBusy, why);
-            // Too small to wait for room in the socket of a new connection.
-            return (&stream).write_all(&refusal(&full));
+            // Too small to wait for room in the socket of a new connection. A process that has gone
+            // does not get it, which is no reason to let others wait.
+            let _ = (&stream).write_all(&refusal(&full));
+            return Ok(());
         };
         let thread = std::thread::Builder::new()
             .name("dunlin-setup".to_owned())
@@ -95,7 +100,7 @@ impl Daemon {
     }
 
     /// A turn for a connection of this user, if there is room.
-    fn enter(self: &Arc<Self>, user: u32) -> Option<Turn> {
+    pub(super) fn enter(self: &Arc<Self>, user: u32) -> Option<Turn> {
         let mut live = self.live();
         if live.values().sum::<u32>() >= MOST {
             return None;
@@ -197,7 +202,7 @@ impl Drop for Opening<'_> {
 
 /// A connection's place among those that live.
 #[derive(Debug)]
-struct Turn {
+pub(super) struct Turn {
     daemon: Arc<Daemon>,
     user: u32,
 }

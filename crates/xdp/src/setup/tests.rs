@@ -1,5 +1,6 @@
 //! The daemon's decisions about connections, without processes and users of their own. Needs root.
 
+use std::io::Read;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -167,6 +168,26 @@ fn a_queue_is_opened_for_one_request_at_a_time() {
 }
 
 #[test]
+fn a_user_with_too_many_connections_is_refused_without_delay_for_others() {
+    let daemon = Daemon::new(Table::new(Vec::new()).unwrap());
+    let user = descriptors::user();
+    let turns: Vec<_> = (0..daemon::MOST_OF_USER)
+        .map(|_| daemon.enter(user).unwrap())
+        .collect();
+    let (mut near, far) = UnixStream::pair().unwrap();
+    daemon.begin(far).unwrap();
+    let mut said = Vec::new();
+    near.read_to_end(&mut said).unwrap();
+    assert!(String::from_utf8_lossy(&said).contains("too many connections"));
+    // After an error, the daemon would pause before it accepts others.
+    let (near, far) = UnixStream::pair().unwrap();
+    drop(near);
+    daemon.begin(far).unwrap();
+    drop(turns);
+    assert!(daemon.enter(user).is_some());
+}
+
+#[test]
 fn strange_requests_get_a_reason_or_nothing() {
     let Some(network) = Network::new() else {
         return;
@@ -205,7 +226,7 @@ fn strange_requests_get_a_reason_or_nothing() {
         let (near, far) = UnixStream::pair().unwrap();
         asker.daemon.begin(far).unwrap();
         descriptors::send(near.as_fd(), b"a stranger", &[near.as_fd()]).unwrap();
-        assert_eq!(std::io::Read::read(&mut &near, &mut [0; 8]).unwrap(), 0);
+        assert_eq!((&near).read(&mut [0; 8]).unwrap(), 0);
         assert_eq!(network.left.xdp_programs(), 0);
     });
 }
