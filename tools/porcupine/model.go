@@ -11,6 +11,7 @@ import (
 //	get                                count (adds one)       delete
 //	set NUMBER LIFETIME (seconds)      add NUMBER             cas NUMBER VERSION
 //	lose (the server has stopped)      evict VERSION
+//	take COUNT RANK (of the numbers of a sequence, as the call with this rank by its numbers)
 type input struct {
 	action     string
 	a, b       uint64
@@ -21,6 +22,7 @@ type input struct {
 //
 //	found NUMBER VERSION    written VERSION    counted NUMBER VERSION
 //	absent    present    differs (the version)    done    unknown
+//	given FIRST (and those after it)
 type output struct {
 	outcome string
 	c, d    uint64
@@ -68,6 +70,8 @@ func step(state item, in input, out output) []interface{} {
 	case "evict":
 		// An item whose time is up may be evicted, too.
 		return one(item{}, !state.exists || !state.hasVersion || state.version == in.a)
+	case "take":
+		return take(state, in, out)
 	case "get":
 		return get(state, out)
 	case "set":
@@ -93,6 +97,14 @@ func step(state item, in input, out output) []interface{} {
 		return compareAndSet(state, in, out, isUnknown, mayHappen)
 	}
 	panic("no action is called " + in.action)
+}
+
+// take adds to a counter, whose value is the next number, and whose version is the number of calls
+// so far. It may leave numbers out.
+func take(state item, in input, out output) []interface{} {
+	isNext := out.outcome == "given" && in.b == state.version && out.c >= state.number
+	taken := item{exists: true, number: out.c + in.a, version: in.b + 1, first: never, last: never}
+	return one(taken, isNext)
 }
 
 func compareAndSet(state item, in input, out output, isUnknown, mayHappen bool) []interface{} {

@@ -100,11 +100,49 @@ impl Client {
         self.begin(Kind::Get, key, token, deadline, cx)
     }
 
+    /// Begins to read items whose keys begin with `prefix`, in their order: at most `limit` of
+    /// them, after the key `after`, if that is not empty. The answer says whether there are more.
+    /// The end comes from [`Self::next_end`].
+    ///
+    /// # Errors
+    /// The operation is not begun: [`Error::BadKey`] or [`Error::BadLimit`].
+    pub fn begin_range(
+        &mut self,
+        (prefix, after): (&[u8], &[u8]),
+        limit: u32,
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        let after = after.to_vec();
+        self.begin(Kind::Range { limit, after }, prefix, token, deadline, cx)
+    }
+
+    /// Begins to wait for changes of keys that begin with `prefix`, by log entries from an index
+    /// on; with 0, for those that come from now on.
+    /// The end comes when there is one, or without one after a moment; the program then goes on
+    /// from the index that the answer names, also with another client. The end comes from
+    /// [`Self::next_end`].
+    ///
+    /// # Errors
+    /// The operation is not begun: [`Error::BadKey`].
+    pub fn begin_watch(
+        &mut self,
+        prefix: &[u8],
+        from: u64,
+        token: Token,
+        deadline: Option<Nanos>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        self.begin(Kind::Watch(from), prefix, token, deadline, cx)
+    }
+
     /// Begins to change a key, with a deadline or the client's own. The end comes from
     /// [`Self::next_end`].
     ///
     /// # Errors
-    /// The operation is not begun: [`Error::BadKey`] or [`Error::TooLong`].
+    /// The operation is not begun: [`Error::BadKey`], [`Error::TooLong`], [`Error::BadLifetime`] or
+    /// [`Error::BadSteps`].
     pub fn begin_change(
         &mut self,
         key: &[u8],

@@ -3,8 +3,10 @@
 
 use dunlin_nexus::{ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
 
+use std::time::Duration;
+
 use crate::client::{Change, Client, ClientOptions, Error, Token};
-use crate::wire::Answer;
+use crate::wire::{Answer, Compare, Event, Found, Write};
 
 /// A connection to a cluster.
 ///
@@ -12,7 +14,7 @@ use crate::wire::Answer;
 /// use dunlin_core::Nanos;
 /// use dunlin_nexus::{ConnectOptions, Nexus};
 /// use dunlin_replica::{
-///     ClientOptions, Connection, Driver, Member, Members, Options, Replica,
+///     ClientOptions, Compare, Connection, Driver, Member, Members, Options, Replica, Write,
 /// };
 /// use dunlin_transport::shm::Shm;
 /// # use std::sync::Arc;
@@ -41,6 +43,14 @@ use crate::wire::Answer;
 /// assert_eq!(cluster.get(b"name")?, Some((version, b"dunlin".to_vec())));
 /// assert_eq!(cluster.compare_and_set(b"name", 1, b"x")?, Err(version));
 /// assert_eq!(cluster.delete(b"name")?, version);
+///
+/// let write = |key, value| Write::Put { key, value, lifetime: 0 };
+/// let both = [write(b"user/1", b"a"), write(b"user/2", b"b")];
+/// let free = [Compare { key: b"user/1", version: 0 }];
+/// assert!(cluster.transact(&free, &both)?.is_ok());
+/// assert_eq!(cluster.transact(&free, &both)?, Err(0), "the first compare does not fit");
+/// let (items, more) = cluster.range(b"user/", b"", 10)?;
+/// assert_eq!((items.len(), more), (2, false));
 /// # stop.store(true, Ordering::Relaxed);
 /// # server.join().unwrap();
 /// # Ok(())
@@ -140,6 +150,81 @@ impl<T: Open> Connection<T> {
         match self.change(key, Change::CompareAndSet(version, value.to_vec()))? {
             Answer::Written(version) => Ok(Ok(version)),
             Answer::Differs(version) => Ok(Err(version)),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    /// Writes a key for a time, and returns its version. The time is the log's: it passes while the
+    /// cluster has a leader, so the item may stay longer, but never goes early.
+    ///
+    /// # Errors
+    /// [`Error`]; after [`Error::Unknown`] the write may happen.
+    pub fn put_for(&mut self, key: &[u8], value: &[u8], time: Duration) -> Result<u64, Error> {
+        let lifetime = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        match self.change(key, Change::PutFor(lifetime, value.to_vec()))? {
+            Answer::Written(version) => Ok(version),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    /// Makes all writes, if all keys have the versions that the compares name (0: no item). Returns
+    /// the version of what was written, or else the place of the first compare that does not fit.
+    ///
+    /// # Errors
+    /// [`Error`]; after [`Error::Unknown`] the writes may happen, all or none.
+    pub fn transact(
+        &mut self,
+        compares: &[Compare<'_>],
+        writes: &[Write<'_>],
+    ) -> Result<Result<u64, u64>, Error> {
+        match self.change(b"", Change::transaction(compares, writes))? {
+            Answer::Written(version) => Ok(Ok(version)),
+            Answer::Conflict(place) => Ok(Err(place)),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    /// Items whose keys begin with `prefix`, in their order: at most `limit` of them, after the key
+    /// `after`, if that is not empty; and whether there may be more. The items of one call are
+    /// those of one moment. An answer has about 64 KiB, so it may have fewer than `limit`.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn range(
+        &mut self,
+        prefix: &[u8],
+        after: &[u8],
+        limit: u32,
+    ) -> Result<(Vec<Found>, bool), Error> {
+        let token = self.token();
+        let (client, mut cx) = self.rpc.with();
+        client.begin_range((prefix, after), limit, token, None, &mut cx)?;
+        match self.wait(token)? {
+            Answer::Items { more, items } => Ok((items, more)),
+            _ => Err(Error::Incompatible),
+        }
+    }
+
+    /// Waits for changes of keys that begin with `prefix`, by log entries from an index on, which
+    /// is 1 above the version of the last change that the program has seen; with 0, for those that
+    /// come from now on. Returns the changes, of
+    /// which there may be none after a moment, and the index from which the next call goes on.
+    /// `Err` inside: the cluster has forgotten some of them, and knows those from this index on;
+    /// read the range, and go on from there.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn watch(
+        &mut self,
+        prefix: &[u8],
+        from: u64,
+    ) -> Result<Result<(Vec<Event>, u64), u64>, Error> {
+        let token = self.token();
+        let (client, mut cx) = self.rpc.with();
+        client.begin_watch(prefix, from, token, None, &mut cx)?;
+        match self.wait(token)? {
+            Answer::Events { next, events } => Ok(Ok((events, next))),
+            Answer::Forgotten(first) => Ok(Err(first)),
             _ => Err(Error::Incompatible),
         }
     }

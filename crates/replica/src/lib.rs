@@ -61,8 +61,9 @@ pub use replica::{Replica, SeatError};
 pub use service::{Host, STRANGER, TAKEN, UNABLE, UNSAVED, serve};
 
 pub use wire::{
-    Answer, BOOTSTRAP, JOIN, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, Member,
-    Members, MembersError, Name, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Part,
-    Piece, Request, Role, Roster, STATUS, Status, VERSION, WINDOW,
+    Answer, BOOTSTRAP, Compare, Event, EventKind, Found, JOIN, MAX_ADDRESS, MAX_ITEMS, MAX_KEY,
+    MAX_LIFETIME, MAX_MEMBERS, MAX_STEPS, MAX_VALUE, Malformed, Member, Members, MembersError,
+    Name, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Part, Piece, Request, Role,
+    Roster, STATUS, Status, Steps, VERSION, WINDOW, Write,
 };
-pub use work::{Disk, Items, Remains, Saved, Work, Write};
+pub use work::{Disk, Items, LogWrite, Remains, Saved, Work};

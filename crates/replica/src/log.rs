@@ -86,6 +86,12 @@ impl Log {
         self.base.0 + self.entries.len() as u64
     }
 
+    /// Whether its replica has not taken part in any term yet: it has no entry, and has promised
+    /// nothing.
+    pub(crate) fn is_new(&self) -> bool {
+        self.last() <= FIRST_BASE.0 && self.promises.term <= FIRST_BASE.1
+    }
+
     /// Term and bytes of the entry at an index, if the log has it.
     #[must_use]
     pub fn at(&self, index: u64) -> Option<(u64, &[u8])> {

@@ -3,27 +3,29 @@
 //! Invariant: the state follows from the entries alone. Nothing here reads a clock, draws a number
 //! or depends on the replica, so all replicas that have applied the same entries have the same
 //! items, and answer a repeated write alike. The version of an item is the index of the entry that
-//! wrote it. Called by `node`.
+//! wrote it. Time is the log's: it passes when an entry says so, and never backwards; an item whose
+//! lifetime is over goes with that entry. Called by `node`.
 
 mod clients;
+mod history;
 mod image;
+mod items;
 
-use std::collections::BTreeMap;
-
-use crate::wire::{Answer, Malformed, Name, Operation, Request};
+use crate::wire::{
+    Answer, EventKind, Events, Malformed, Name, Operation, Page, Request, Steps, Write,
+};
 use clients::{Clients, MAX_CLIENTS};
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Item {
-    version: u64,
-    value: Vec<u8>,
-}
+use history::History;
+use items::{Item, Items};
 
 /// The items and clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Machine {
-    items: BTreeMap<Vec<u8>, Item>,
+    items: Items,
     clients: Clients,
+    /// The log's time in milliseconds.
+    time: u64,
+    history: History,
     /// The index of the last entry that was applied.
     applied: u64,
     /// The name of the cluster.
@@ -34,20 +36,27 @@ pub(crate) struct Machine {
     /// Images have no clients.
     #[cfg(feature = "mutants")]
     forgets_clients: bool,
+    /// Transactions write although a key has another version.
+    #[cfg(feature = "mutants")]
+    is_careless: bool,
 }
 
 impl Machine {
     /// The state of a cluster before the entry after `applied`, without items.
     pub(crate) fn new(applied: u64, cluster: u64) -> Self {
         Self {
-            items: BTreeMap::new(),
+            items: Items::default(),
             clients: Clients::new(MAX_CLIENTS),
+            time: 0,
+            history: History::new(applied),
             applied,
             cluster,
             #[cfg(feature = "mutants")]
             repeats: false,
             #[cfg(feature = "mutants")]
             forgets_clients: false,
+            #[cfg(feature = "mutants")]
+            is_careless: false,
         }
     }
 
@@ -66,6 +75,39 @@ impl Machine {
     #[cfg(feature = "mutants")]
     pub(crate) fn forget_clients(&mut self) {
         self.forgets_clients = true;
+    }
+
+    /// Plants the bug that transactions write although a key has another version.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn compare_nothing(&mut self) {
+        self.is_careless = true;
+    }
+
+    /// The log's time in milliseconds.
+    pub(crate) const fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// The log's time at which the next item goes, if one does.
+    pub(crate) fn next_expiry(&self) -> Option<u64> {
+        self.items.next_expiry()
+    }
+
+    /// The items whose keys begin with a prefix, after a key, as an answer.
+    pub(crate) fn page(&self, prefix: &[u8], limit: u32, after: &[u8]) -> Page {
+        let mut page = Page::new(limit);
+        let mut rest = self.items.range(prefix, after);
+        while let Some((key, item)) = rest.next()
+            && page.add(item.version, key, &item.value)
+        {}
+        page
+    }
+
+    /// Changes of keys with a prefix by entries from an index on; or else the first index whose
+    /// changes are all known.
+    pub(crate) fn events(&self, prefix: &[u8], from: u64) -> Result<Events, u64> {
+        let events = self.history.since(prefix, from, self.applied);
+        events.ok_or_else(|| self.history.first())
     }
 
     /// The index of the last entry that was applied.
@@ -111,7 +153,11 @@ impl Machine {
         let Some(name) = request.name else {
             return match request.operation {
                 Operation::Open => Answer::Opened(self.open(index)),
-                // No replica proposes a get.
+                Operation::Clock(time) => {
+                    self.on_time(index, time);
+                    Answer::Missing
+                }
+                // No replica proposes a read.
                 _ => self.get(request.key),
             };
         };
@@ -134,25 +180,80 @@ impl Machine {
         client
     }
 
+    /// Lets the log's time pass.
+    fn on_time(&mut self, index: u64, time: u64) {
+        self.time = self.time.max(time);
+        while let Some(key) = self.items.expire(self.time) {
+            self.history.note(index, &key, EventKind::Expired);
+        }
+    }
+
     fn write(&mut self, index: u64, request: &Request<'_>) -> Answer {
-        let found = self.items.get(request.key).map_or(0, |item| item.version);
+        let (key, found) = (request.key, self.items.version(request.key));
         match request.operation {
             Operation::Delete => {
-                self.items.remove(request.key);
+                self.remove(index, key);
                 Answer::Deleted(found)
             }
             Operation::CompareAndSet(version, _) if version != found => Answer::Differs(found),
             Operation::CompareAndSet(_, value) | Operation::Put(value) => {
-                let value = value.to_vec();
-                let item = Item {
-                    version: index,
-                    value,
-                };
-                self.items.insert(request.key.to_vec(), item);
+                self.put(index, key, value, 0);
                 Answer::Written(index)
             }
-            Operation::Get | Operation::Open => Answer::Missing,
+            Operation::PutFor(lifetime, value) => {
+                self.put(index, key, value, lifetime);
+                Answer::Written(index)
+            }
+            Operation::Transact(steps) => self.transact(index, &steps),
+            Operation::Get
+            | Operation::Open
+            | Operation::Range(..)
+            | Operation::Watch(_)
+            | Operation::Clock(_) => Answer::Missing,
         }
+    }
+
+    fn put(&mut self, index: u64, key: &[u8], value: &[u8], lifetime: u64) {
+        let expires = match lifetime {
+            0 => 0,
+            // The log's time was rounded down.
+            _ => self.time + lifetime + 1,
+        };
+        let item = Item {
+            version: index,
+            expires,
+            value: value.to_vec(),
+        };
+        self.history
+            .note(index, key, EventKind::Put(value.to_vec()));
+        self.items.put(key.to_vec(), item);
+    }
+
+    fn remove(&mut self, index: u64, key: &[u8]) {
+        if self.items.remove(key) {
+            self.history.note(index, key, EventKind::Deleted);
+        }
+    }
+
+    fn transact(&mut self, index: u64, steps: &Steps<'_>) -> Answer {
+        let mut compares = steps.compares();
+        let conflict = compares.position(|it| self.items.version(it.key) != it.version);
+        #[cfg(feature = "mutants")]
+        let conflict = conflict.filter(|_| !self.is_careless);
+        if let Some(place) = conflict {
+            return Answer::Conflict(place as u64);
+        }
+        for write in steps.writes() {
+            match write {
+                Write::Put {
+                    key,
+                    value,
+                    lifetime,
+                } => self.put(index, key, value, lifetime),
+                Write::Delete { key } => self.remove(index, key),
+            }
+        }
+        Answer::Written(index)
     }
 }
 

@@ -25,13 +25,15 @@ mod guard;
 mod image;
 pub(crate) mod items;
 mod journal;
+mod lease;
 mod members;
 mod pace;
 mod persist;
+mod planted;
 mod tend;
 mod waiting;
 
-use dunlin_core::Rng;
+use dunlin_core::{Nanos, Rng};
 use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 use raft::{Config, RawNode, Ready, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
@@ -39,12 +41,14 @@ use slog::{Discard, Logger, o};
 use crate::log::Log;
 use crate::machine::Machine;
 use crate::options::Options;
-use crate::wire::{Answer, Role};
+use crate::wire::{Answer, Events, Page, Request, Role};
 use crate::work::Work;
 pub use image::Image;
 use journal::Journal;
+use lease::Lease;
 use members::Orders;
 use pace::Pace;
+use planted::{lease_of, plant};
 use waiting::Waiting;
 
 /// A node whose operations are named by an `A`.
@@ -58,8 +62,14 @@ pub struct Node<A> {
     /// The log is to be as short as it can be.
     is_to_shorten: bool,
     orders: Orders,
+    lease: Lease,
+    /// Ticks for which this node answers no candidate, because it may have answered a leader's
+    /// question before it has started again.
+    mute_ticks: usize,
     restores: u64,
     contradictions: u64,
+    /// Writes of this node itself, which the next run proposes before those of clients.
+    own: Vec<Vec<u8>>,
     options: Options,
 }
 
@@ -71,7 +81,7 @@ pub struct Output<A> {
     /// Operations that have ended, each with its answer. [`Answer::Moved`] has no address: the
     /// node does not know any.
     pub answers: Vec<(A, Answer)>,
-    /// Gets that have ended, each with its key. Their answers are the items of [`Node::item`]
+    /// Reads that have ended, each with its bytes. Their answers are the items of [`Node::item`]
     /// before the next run, so no value is copied before its answer is written.
     pub gets: Vec<(A, Vec<u8>)>,
     /// Work for the disk, in order. Nothing in the other fields has to wait for it. Empty if the
@@ -112,8 +122,14 @@ impl<A> Node<A> {
             ..Config::default()
         };
         let logger = Logger::root(Discard, o!());
+        let mute_ticks = match options.lease_reads && !log.is_new() {
+            // The first tick comes at once.
+            true => Options::ELECTION_TICKS + 1,
+            false => 0,
+        };
         let raft = RawNode::new(&config, log, &logger).expect("the options are in range");
         Self {
+            mute_ticks,
             raft,
             machine,
             waiting: Waiting::new(options.operations),
@@ -121,15 +137,24 @@ impl<A> Node<A> {
             journal: None,
             is_to_shorten: false,
             orders: Orders::default(),
+            lease: lease_of(&options),
             restores: 0,
             contradictions: 0,
+            own: Vec::new(),
             options,
         }
     }
 
     /// Lets a tick of time pass.
     pub fn on_tick(&mut self) {
+        self.lease.on_tick(self.options.tick());
+        self.mute_ticks = self.mute_ticks.saturating_sub(1);
         self.raft.tick();
+    }
+
+    /// Takes the time, of a clock that never stops while the process lives.
+    pub fn on_time(&mut self, now: Nanos) {
+        self.lease.on_time(now);
     }
 
     /// Takes a message of another node. One of a stranger, one that contradicts this node's log,
@@ -141,6 +166,9 @@ impl<A> Node<A> {
         {
             self.raft.raft.vote = 0;
             self.raft.raft.leader_id = 0;
+        }
+        if self.mute_ticks > 0 && guard::is_of_candidate(&message) {
+            return;
         }
         let raft = &self.raft.raft;
         let is_member = raft.prs().get(message.from).is_some();
@@ -205,7 +233,13 @@ impl<A> Node<A> {
         }
     }
 
-    /// Takes a get.
+    /// Takes the log's time, in milliseconds, for an entry before the writes that have come since
+    /// the last run. A node that does not lead forgets it.
+    pub fn on_clock(&mut self, time: u64) {
+        self.own.push(Request::clock(time).to_bytes());
+    }
+
+    /// Takes a read: its key, or other bytes that say what it reads.
     pub fn on_get(&mut self, key: Vec<u8>, asker: A) {
         self.waiting.on_get(key, asker);
     }
@@ -246,6 +280,8 @@ impl<A> Node<A> {
             Some(to)
         };
         if let Some(to) = to {
+            // The next leader does not wait for this one's lease.
+            self.lease.give_up(self.term());
             self.raft.transfer_leader(to);
         }
     }
@@ -296,6 +332,23 @@ impl<A> Node<A> {
         self.machine.item(key)
     }
 
+    /// The items whose keys begin with a prefix, after a key, as an answer.
+    pub(crate) fn page(&self, prefix: &[u8], limit: u32, after: &[u8]) -> Page {
+        self.machine.page(prefix, limit, after)
+    }
+
+    /// Changes of keys with a prefix by entries from an index on; or else the first index whose
+    /// changes are all known.
+    pub(crate) fn events(&self, prefix: &[u8], from: u64) -> Result<Events, u64> {
+        self.machine.events(prefix, from)
+    }
+
+    /// The log's time in milliseconds, as far as entries are applied, and when the next item goes.
+    #[must_use]
+    pub fn times(&self) -> (u64, Option<u64>) {
+        (self.machine.time(), self.machine.next_expiry())
+    }
+
     /// A digest of the items and the records of clients. Replicas that have applied the same
     /// entries have the same; for checks, because it reads all of them.
     #[must_use]
@@ -332,6 +385,9 @@ impl<A> Node<A> {
     /// those of an earlier term.
     fn on_change(&mut self, rng: &mut Rng, out: &mut Output<A>) {
         let has_changed = self.pace.on_step(&mut self.raft.raft, rng);
+        if has_changed {
+            self.lease.end();
+        }
         match self.leads() {
             true if has_changed => self.waiting.on_won(out),
             true => {}
@@ -341,11 +397,12 @@ impl<A> Node<A> {
 
     /// Proposes all writes that wait as one message, so that Raft appends them together.
     fn propose(&mut self) {
+        let own = std::mem::take(&mut self.own);
         let requests = self.waiting.take_requests();
-        if requests.is_empty() {
+        if !self.leads() || (requests.is_empty() && own.is_empty()) {
             return;
         }
-        let last = self.raft.raft.raft_log.last_index();
+        let last = self.raft.raft.raft_log.last_index() + own.len() as u64;
         let entry = |data: Vec<u8>| Entry {
             data: data.into(),
             ..Entry::default()
@@ -353,7 +410,12 @@ impl<A> Node<A> {
         let message = Message {
             msg_type: MessageType::MsgPropose,
             from: self.raft.raft.id,
-            entries: requests.into_iter().map(entry).collect::<Vec<_>>().into(),
+            entries: own
+                .into_iter()
+                .chain(requests)
+                .map(entry)
+                .collect::<Vec<_>>()
+                .into(),
             ..Message::default()
         };
         match self.raft.step(message) {
@@ -373,7 +435,12 @@ impl<A> Node<A> {
             let applied = self.machine.applied();
             return self.waiting.confirm_all(applied);
         }
+        if self.options.lease_reads && self.lease.holds(self.term()) {
+            let committed = self.committed();
+            return self.waiting.confirm_all(committed);
+        }
         if let Some(number) = self.waiting.ask() {
+            self.lease.on_asked(number);
             self.raft.read_index(number.to_le_bytes().to_vec());
         }
     }
@@ -381,6 +448,8 @@ impl<A> Node<A> {
     /// Does the work that Raft asks for.
     fn take(&mut self, mut ready: Ready, out: &mut Output<A>) {
         for state in ready.take_read_states() {
+            self.lease
+                .on_confirmed(&state.request_ctx, self.options.tick());
             self.waiting.on_confirmed(&state.request_ctx, state.index);
         }
         if !ready.snapshot().is_empty() {
@@ -421,18 +490,6 @@ impl<A> Node<A> {
         self.raft.mut_store().restore(snapshot, roster);
         self.restores += 1;
     }
-}
-
-/// Plants the bug of the items, if the options name one.
-fn plant(machine: &mut Machine, options: &Options) {
-    #[cfg(feature = "mutants")]
-    match options.mutant {
-        Some(crate::options::Mutant::Repeat) => machine.repeat(),
-        Some(crate::options::Mutant::ForgottenClients) => machine.forget_clients(),
-        _ => {}
-    }
-    #[cfg(not(feature = "mutants"))]
-    let _ = (machine, options);
 }
 
 #[cfg(test)]

@@ -23,6 +23,11 @@ pub struct Options {
     /// Bytes of entries that the log keeps, within the same bounds. Whichever limit is reached
     /// first counts.
     pub kept_bytes: u64,
+    /// Whether a leader answers gets without a majority, as long as no other can lead: since a
+    /// majority has last answered it, for a little less than `election`. This assumes that no
+    /// replica's clock runs more than an eighth faster than another's. All replicas of a cluster
+    /// need the same `election`.
+    pub lease_reads: bool,
     /// Bytes of a part of a snapshot. One part at a time is under way to a follower.
     pub piece_bytes: usize,
     /// The pause after a session with another replica could not be made; it doubles with each
@@ -51,6 +56,10 @@ pub enum Mutant {
     ForgottenClients,
     /// While members change, the majority of the new voters decides alone.
     HalfOfJoint,
+    /// The time of a lease is counted in ticks, of which one passes in a pause of the process.
+    LeaseByTicks,
+    /// A transaction writes although a key has another version.
+    Careless,
 }
 
 impl Options {
@@ -63,6 +72,7 @@ impl Options {
         operations: 4096,
         kept_entries: 100_000,
         kept_bytes: 64 << 20,
+        lease_reads: false,
         piece_bytes: 256 << 10,
         least_pause: Nanos::from_millis(1),
         most_pause: Nanos::from_millis(200),

@@ -7,9 +7,13 @@
 //! each iteration, lets the node work on it. A panic of Raft so reaches the owner's thread. Called
 //! by `service` and by the owner.
 
+mod answers;
+mod log_clock;
+mod outbox;
 mod peers;
 mod seat;
 mod transfer;
+mod watchers;
 
 use std::task::Waker;
 

@@ -8,6 +8,7 @@
 mod answer;
 pub(crate) mod change;
 pub(crate) mod cursor;
+mod event;
 mod format;
 mod members;
 mod order;
@@ -16,13 +17,17 @@ mod piece;
 mod request;
 mod roster;
 mod status;
+mod steps;
 
-pub use answer::Answer;
-#[cfg(test)]
+pub use answer::{Answer, Found};
+pub(crate) use answer::{MAX_ITEM, Page};
+pub(crate) use event::Events;
+pub use event::{Event, EventKind};
 pub(crate) use format::MAX_INDEX;
+pub(crate) use format::PAGE;
 pub use format::{
-    BOOTSTRAP, JOIN, MAX_ADDRESS, MAX_KEY, MAX_MEMBERS, MAX_VALUE, Malformed, OPERATE, ORDER,
-    PARCEL, PIECE, STATUS, VERSION, WINDOW,
+    BOOTSTRAP, JOIN, MAX_ADDRESS, MAX_ITEMS, MAX_KEY, MAX_LIFETIME, MAX_MEMBERS, MAX_STEPS,
+    MAX_VALUE, Malformed, OPERATE, ORDER, PARCEL, PIECE, STATUS, VERSION, WINDOW,
 };
 pub use members::{Member, Members, MembersError};
 pub use order::Order;
@@ -32,6 +37,7 @@ pub use request::{Name, Operation, Request};
 pub(crate) use roster::MAX_SEATS;
 pub use roster::{Part, Roster};
 pub use status::{Role, Status};
+pub use steps::{Compare, Steps, Write};
 
 #[cfg(test)]
 mod tests;

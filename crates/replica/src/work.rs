@@ -21,14 +21,14 @@ use crate::wire::Roster;
 #[derive(Clone, PartialEq, Debug)]
 pub enum Work {
     /// Entries and promises that messages wait for.
-    Write(Write),
+    Write(LogWrite),
     /// Items that let the log drop entries. Nothing waits for them.
     Checkpoint(Items),
 }
 
 /// Entries and promises that are saved together.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Write {
+pub struct LogWrite {
     /// Its number. Later writes have greater ones.
     pub number: u64,
     /// Term, vote and committed index.

@@ -3,9 +3,9 @@
 use dunlin_core::Nanos;
 
 use super::options::{Error, Token};
-use crate::wire::{self, Answer, MAX_KEY, MAX_VALUE, Name, Request};
+use crate::wire::{self, Answer, Compare, MAX_KEY, MAX_VALUE, Name, Request, Steps, Write};
 
-/// A change of a key.
+/// A change of a key, or of several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Writes the key, whether it has a value or not.
@@ -14,6 +14,45 @@ pub enum Change {
     Delete,
     /// Writes the key if its item has this version; version 0: if it has none.
     CompareAndSet(u64, Vec<u8>),
+    /// Writes the key for this number of milliseconds of the log's time, 1 at least.
+    PutFor(u64, Vec<u8>),
+    /// Makes the writes of [`Change::transaction`] together. Its key is empty.
+    Transact(Vec<u8>),
+}
+
+impl Change {
+    /// A transaction: makes all writes, if all keys have the versions that the compares name.
+    ///
+    /// ```
+    /// use dunlin_replica::{Change, Compare, Write};
+    ///
+    /// // Moves a name, if it is still that of version 7 and the other is free.
+    /// let compares = [Compare { key: b"a", version: 7 }, Compare { key: b"b", version: 0 }];
+    /// let put = Write::Put { key: b"b", value: b"dunlin", lifetime: 0 };
+    /// let change = Change::transaction(&compares, &[Write::Delete { key: b"a" }, put]);
+    /// # assert!(matches!(change, Change::Transact(_)));
+    /// ```
+    #[must_use]
+    pub fn transaction(compares: &[Compare<'_>], writes: &[Write<'_>]) -> Self {
+        Self::Transact(Steps::encode(compares, writes))
+    }
+
+    /// The reason why no replica takes the change, if there is one.
+    fn fault(&self, key: &[u8]) -> Option<Error> {
+        let is_key = (1..=MAX_KEY).contains(&key.len());
+        match self {
+            Self::Transact(_) if !key.is_empty() => Some(Error::BadKey),
+            Self::Transact(steps) => Steps::decode(steps).is_err().then_some(Error::BadSteps),
+            _ if !is_key => Some(Error::BadKey),
+            Self::Delete => None,
+            Self::PutFor(lifetime, _) if !(1..=wire::MAX_LIFETIME).contains(lifetime) => {
+                Some(Error::BadLifetime)
+            }
+            Self::Put(value) | Self::CompareAndSet(_, value) | Self::PutFor(_, value) => {
+                (value.len() > MAX_VALUE).then_some(Error::TooLong)
+            }
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,7 +60,34 @@ pub(super) enum Kind {
     /// The client's own request for a name.
     Open,
     Get,
+    /// Items after a key.
+    Range {
+        limit: u32,
+        after: Vec<u8>,
+    },
+    /// Changes by entries from an index on.
+    Watch(u64),
     Change(Change),
+}
+
+impl Kind {
+    pub(super) const fn is_read(&self) -> bool {
+        matches!(self, Self::Get | Self::Range { .. } | Self::Watch(_))
+    }
+
+    /// The reason why no replica takes the operation, if there is one.
+    fn fault(&self, key: &[u8]) -> Option<Error> {
+        let is_bad = match self {
+            Self::Change(change) => return change.fault(key),
+            Self::Range { limit, .. } if !(1..=wire::MAX_ITEMS).contains(limit) => {
+                return Some(Error::BadLimit);
+            }
+            Self::Range { after, .. } => key.len() > MAX_KEY || after.len() > MAX_KEY,
+            Self::Watch(from) => key.len() > MAX_KEY || *from > wire::MAX_INDEX,
+            Self::Get | Self::Open => !(1..=MAX_KEY).contains(&key.len()),
+        };
+        is_bad.then_some(Error::BadKey)
+    }
 }
 
 #[derive(Debug)]
@@ -52,16 +118,12 @@ impl Operation {
         deadline: Nanos,
         expected_value: usize,
     ) -> Result<Self, Error> {
-        if !(1..=MAX_KEY).contains(&key.len()) {
-            return Err(Error::BadKey);
-        }
-        if let Kind::Change(Change::Put(value) | Change::CompareAndSet(_, value)) = &kind
-            && value.len() > MAX_VALUE
-        {
-            return Err(Error::TooLong);
+        if let Some(fault) = kind.fault(key) {
+            return Err(fault);
         }
         let value = match kind {
             Kind::Get => expected_value,
+            Kind::Range { .. } | Kind::Watch(_) => wire::PAGE,
             _ => wire::MAX_ADDRESS,
         };
         Ok(Self {
@@ -107,6 +169,15 @@ impl Operation {
         let operation = match &self.kind {
             Kind::Open => wire::Operation::Open,
             Kind::Get => wire::Operation::Get,
+            Kind::Range { limit, after } => wire::Operation::Range(*limit, after),
+            Kind::Watch(from) => wire::Operation::Watch(*from),
+            Kind::Change(Change::PutFor(lifetime, value)) => {
+                wire::Operation::PutFor(*lifetime, value)
+            }
+            Kind::Change(Change::Transact(steps)) => {
+                let steps = Steps::decode(steps);
+                wire::Operation::Transact(steps.expect("they were read when it began"))
+            }
             Kind::Change(Change::Put(value)) => wire::Operation::Put(value),
             Kind::Change(Change::Delete) => wire::Operation::Delete,
             Kind::Change(Change::CompareAndSet(version, value)) => {

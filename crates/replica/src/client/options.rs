@@ -48,8 +48,10 @@ impl Default for ClientOptions {
 pub struct End {
     /// The operation.
     pub token: Token,
-    /// [`Answer::Found`] or [`Answer::Missing`] for a get; [`Answer::Written`],
-    /// [`Answer::Differs`] or [`Answer::Deleted`] for a change.
+    /// [`Answer::Found`] or [`Answer::Missing`] for a get; [`Answer::Items`] for a range;
+    /// [`Answer::Events`] or [`Answer::Forgotten`] for a watch;
+    /// [`Answer::Written`], [`Answer::Differs`], [`Answer::Deleted`] or [`Answer::Conflict`] for a
+    /// change.
     pub result: Result<Answer, Error>,
 }
 
@@ -61,6 +63,13 @@ pub enum Error {
     BadKey,
     /// The value is longer than [`MAX_VALUE`](crate::MAX_VALUE), or than the session's messages.
     TooLong,
+    /// A range shows 1 to [`MAX_ITEMS`](crate::MAX_ITEMS) items.
+    BadLimit,
+    /// A lifetime is 0 or longer than [`MAX_LIFETIME`](crate::MAX_LIFETIME).
+    BadLifetime,
+    /// A transaction writes a key twice, has more than [`MAX_STEPS`](crate::MAX_STEPS) compares or
+    /// writes, or one with a key or value of a bad length, or takes more than 1 MiB.
+    BadSteps,
     /// No leader has answered before the deadline.
     Unavailable,
     /// No leader has answered before the deadline, or not as this protocol demands. The change may
@@ -77,6 +86,12 @@ impl std::fmt::Display for Error {
         f.write_str(match self {
             Self::BadKey => "a key has 1 to 1024 bytes",
             Self::TooLong => "a value has 1 MiB at most",
+            Self::BadLimit => "a range shows 1 to 10000 items",
+            Self::BadLifetime => "a lifetime is 1 ms at least, and 100 years at most",
+            Self::BadSteps => {
+                "a transaction writes each key once, has up to 128 compares and 128 writes with \
+                 keys of 1 to 1024 bytes, and takes 1 MiB at most"
+            }
             Self::Unavailable => "no leader has answered; nothing has changed",
             Self::Unknown => "no leader has answered; the change may be made, or not",
             Self::Incompatible => "no replica speaks this version of the protocol",

@@ -6,7 +6,7 @@ use dunlin_wire::ErrorCode;
 use super::operation::{Kind, Operation};
 use super::options::{End, Error};
 use super::{Client, Identity};
-use crate::wire::{Answer, MAX_VALUE};
+use crate::wire::{Answer, MAX_ITEM};
 
 impl Client {
     /// Takes the end of a call. Ends of other calls come back.
@@ -35,7 +35,12 @@ impl Client {
                 self.is_stirred = true;
             }
             (Kind::Get, Answer::Found(..) | Answer::Missing)
-            | (Kind::Change(_), Answer::Written(_) | Answer::Differs(_) | Answer::Deleted(_)) => {
+            | (Kind::Range { .. }, Answer::Items { .. })
+            | (Kind::Watch(_), Answer::Events { .. } | Answer::Forgotten(_))
+            | (
+                Kind::Change(_),
+                Answer::Written(_) | Answer::Differs(_) | Answer::Deleted(_) | Answer::Conflict(_),
+            ) => {
                 self.end(operation, Ok(answer));
             }
             (_, Answer::Moved(address)) => {
@@ -107,8 +112,8 @@ impl Client {
     fn on_failure(&mut self, mut operation: Operation, error: RpcError, cx: &mut Cx<'_>) {
         match error {
             RpcError::ResponseTooLarge { size }
-                if operation.kind == Kind::Get
-                    && (operation.room + 1..=Answer::HEAD + MAX_VALUE)
+                if operation.kind.is_read()
+                    && (operation.room + 1..=Answer::HEAD + MAX_ITEM)
                         .contains(&(size as usize)) =>
             {
                 operation.room = size as usize;

@@ -24,7 +24,7 @@ use crate::machine::Machine;
 use crate::node::items;
 use crate::wire::cursor::{Cursor, put_words};
 use crate::wire::{Malformed, Member, Members, Roster};
-use crate::work::{Items, Write};
+use crate::work::{Items, LogWrite};
 
 const MAGIC: &[u8; 8] = b"dunlinBk";
 const FORMAT: u8 = 1;
@@ -152,8 +152,8 @@ impl Backup {
         Ok(members)
     }
 
-    fn first_write(&self, roster: &Roster) -> Write {
-        Write {
+    fn first_write(&self, roster: &Roster) -> LogWrite {
+        LogWrite {
             number: 1,
             promises: HardState {
                 term: TERM,

@@ -9,7 +9,7 @@ use raft::eraftpb::HardState;
 
 use crate::wire::Malformed;
 use crate::wire::cursor::{Cursor, put_words};
-use crate::work::Write;
+use crate::work::LogWrite;
 
 /// The version of the format.
 const VERSION: u8 = 1;
@@ -44,7 +44,7 @@ impl State {
     }
 
     /// Notes the promises and entries of a write.
-    pub(super) fn on_write(&mut self, write: &Write) {
+    pub(super) fn on_write(&mut self, write: &LogWrite) {
         let promises = &write.promises;
         (self.term, self.vote, self.commit) = (promises.term, promises.vote, promises.commit);
         if let Some(entry) = write.entries.last() {

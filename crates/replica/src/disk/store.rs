@@ -19,7 +19,7 @@ use raft_engine::{Command, Config, Engine, Error, LogBatch, ReadableSize, Recove
 use super::files::is_full;
 use super::record::{Record, Records};
 use super::state::{Parts, State};
-use crate::work::{Items, Remains, Write};
+use crate::work::{Items, LogWrite, Remains};
 
 /// The engine's group of the log's entries.
 const LOG: u64 = 1;
@@ -147,7 +147,7 @@ impl<F: FileSystem> Store<F> {
     ///
     /// # Panics
     /// If the disk fails.
-    pub fn save(&mut self, writes: &[Write]) -> Result<(), Full> {
+    pub fn save(&mut self, writes: &[LogWrite]) -> Result<(), Full> {
         let mut state = self.state.clone();
         let mut batch = LogBatch::default();
         for write in writes {

@@ -14,7 +14,7 @@ use raft::eraftpb::{Entry, HardState};
 use super::files::Files;
 use super::*;
 use crate::wire::{Member, Members, Roster};
-use crate::work::{Items, Remains, Write};
+use crate::work::{Items, LogWrite, Remains};
 
 fn members() -> Roster {
     let member = |id| Member {
@@ -33,9 +33,9 @@ fn entry(index: u64, term: u64) -> Entry {
     }
 }
 
-fn write(number: u64, entries: Vec<Entry>) -> Write {
+fn write(number: u64, entries: Vec<Entry>) -> LogWrite {
     let last = entries.last().map_or(1, |entry| entry.index);
-    Write {
+    LogWrite {
         number,
         promises: HardState {
             term: 7,
@@ -123,7 +123,7 @@ fn the_items_of_a_leader_replace_the_log() {
     let (mut log, _) = store(&folder);
     let entries = (2..=20).map(|index| entry(index, 6)).collect();
     log.save(&[write(1, entries)]).unwrap();
-    let restore = |number, applied, entries| Write {
+    let restore = |number, applied, entries| LogWrite {
         items: Some(Items {
             applied,
             base: (applied, 7),

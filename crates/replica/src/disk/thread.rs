@@ -20,7 +20,7 @@ use raft_engine::env::FileSystem;
 use super::folder::Folder;
 use super::store::Store;
 use crate::wire::Roster;
-use crate::work::{Disk, Saved, Work, Write};
+use crate::work::{Disk, LogWrite, Saved, Work};
 
 /// Time between two tries of a write on a full disk.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -163,7 +163,7 @@ struct Writer<'a, F: FileSystem> {
     store: Store<F>,
     work: Receiver<Work>,
     shared: &'a Shared,
-    writes: Vec<Write>,
+    writes: Vec<LogWrite>,
     saved: Saved,
     /// The replica takes no reports any more.
     is_last: bool,

@@ -2,10 +2,10 @@
 //!
 //! Invariant: a state and the one that is read from its bytes answer every later entry alike.
 
-use std::collections::BTreeMap;
-
+use super::Machine;
 use super::clients::Clients;
-use super::{Item, Machine};
+use super::history::History;
+use super::items::{Item, Items};
 use crate::wire::cursor::{Cursor, put_count, put_counted, put_words};
 use crate::wire::{MAX_KEY, MAX_VALUE, Malformed, VERSION};
 
@@ -26,10 +26,10 @@ impl Machine {
 
     fn image_with(&self, clients: &Clients) -> Vec<u8> {
         let mut image = vec![VERSION, 0, 0, 0, 0, 0, 0, 0];
-        put_words(&mut image, &[self.applied]);
+        put_words(&mut image, &[self.applied, self.time]);
         put_count(&mut image, self.items.len());
-        for (key, item) in &self.items {
-            put_words(&mut image, &[item.version]);
+        for (key, item) in self.items.iter() {
+            put_words(&mut image, &[item.version, item.expires]);
             put_counted(&mut image, key);
             put_counted(&mut image, &item.value);
         }
@@ -53,28 +53,35 @@ impl Machine {
             return Err(Malformed);
         }
         cursor.zeros::<7>()?;
-        let applied = cursor.u64()?;
+        let (applied, time) = (cursor.u64()?, cursor.u64()?);
         let items = take_items(&mut cursor)?;
         let clients = self.clients.take(&mut cursor)?;
         cursor.end()?;
         self.applied = applied;
+        self.history = History::new(applied);
+        self.time = time;
         self.items = items;
         self.clients = clients;
         Ok(())
     }
 }
 
-fn take_items(cursor: &mut Cursor<'_>) -> Result<BTreeMap<Vec<u8>, Item>, Malformed> {
-    let mut items = BTreeMap::new();
-    for _ in 0..cursor.count(16)? {
-        let version = cursor.u64()?;
+fn take_items(cursor: &mut Cursor<'_>) -> Result<Items, Malformed> {
+    let mut items = Items::default();
+    for _ in 0..cursor.count(24)? {
+        let (version, expires) = (cursor.u64()?, cursor.u64()?);
         let key = cursor.counted()?;
         let value = cursor.counted()?;
         if !(1..=MAX_KEY).contains(&key.len()) || value.len() > MAX_VALUE {
             return Err(Malformed);
         }
         let value = value.to_vec();
-        items.insert(key.to_vec(), Item { version, value });
+        let item = Item {
+            version,
+            expires,
+            value,
+        };
+        items.put(key.to_vec(), item);
     }
     Ok(items)
 }

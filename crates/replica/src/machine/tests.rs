@@ -2,6 +2,7 @@
 
 use super::clients::MAX_CLIENTS;
 use super::*;
+use crate::wire::Compare;
 
 struct Stage {
     machine: Machine,
@@ -163,6 +164,111 @@ fn an_entry_of_another_version_changes_nothing() {
     assert_eq!(machine, Machine::new(1, 0));
     assert_eq!(machine.apply(2, b""), Ok(Answer::Missing));
     assert_eq!(machine.applied(), 2);
+}
+
+fn keys(page: &Page) -> Vec<String> {
+    let mut bytes = vec![0; page.size()];
+    page.encode(&mut bytes);
+    let Ok(Answer::Items { items, .. }) = Answer::decode(&bytes) else {
+        panic!("a page is an answer with items");
+    };
+    let keys = items
+        .into_iter()
+        .map(|it| String::from_utf8(it.key).unwrap());
+    keys.collect()
+}
+
+impl Stage {
+    fn transact(&mut self, number: u64, compares: &[Compare<'_>], writes: &[Write<'_>]) -> Answer {
+        let name = Name {
+            client: 2,
+            number,
+            first: number,
+        };
+        let bytes = Steps::encode(compares, writes);
+        let steps = Steps::decode(&bytes).unwrap();
+        self.apply(&Request::write(name, b"", Operation::Transact(steps)))
+    }
+
+    fn keys(&self, prefix: &[u8], limit: u32, after: &[u8]) -> Vec<String> {
+        keys(&self.machine.page(prefix, limit, after))
+    }
+}
+
+const fn put(key: &[u8], lifetime: u64) -> Write<'_> {
+    Write::Put {
+        key,
+        value: b"v",
+        lifetime,
+    }
+}
+
+#[test]
+fn a_transaction_makes_all_writes_or_none() {
+    let mut stage = Stage::new();
+    stage.apply(&Request::OPEN);
+    let free = |key| Compare { key, version: 0 };
+    let both = [put(b"a", 0), put(b"b", 0)];
+    let done = stage.transact(1, &[free(b"a"), free(b"b")], &both);
+    assert_eq!(done, Answer::Written(3));
+    assert_eq!(stage.keys(b"", 9, b""), ["a", "b"]);
+    let held = Compare {
+        key: b"a",
+        version: 3,
+    };
+    let writes = [Write::Delete { key: b"a" }, put(b"c", 0)];
+    assert_eq!(
+        stage.transact(2, &[held, free(b"b")], &writes),
+        Answer::Conflict(1)
+    );
+    assert_eq!(stage.keys(b"", 9, b""), ["a", "b"]);
+    assert_eq!(stage.transact(3, &[held], &writes), Answer::Written(5));
+    assert_eq!(stage.keys(b"", 9, b""), ["b", "c"]);
+    // Repeated, although the item is gone.
+    assert_eq!(stage.transact(3, &[held], &writes), Answer::Written(5));
+}
+
+#[test]
+fn a_range_has_the_keys_with_a_prefix_after_a_key() {
+    let mut stage = Stage::new();
+    stage.apply(&Request::OPEN);
+    let all: [&[u8]; 5] = [b"c", b"b1", b"a", b"b", b"b2"];
+    for (key, number) in all.into_iter().zip(1..) {
+        stage.transact(number, &[], &[put(key, 0)]);
+    }
+    assert_eq!(stage.keys(b"b", 9, b""), ["b", "b1", "b2"]);
+    assert_eq!(stage.keys(b"b", 2, b""), ["b", "b1"]);
+    assert_eq!(stage.keys(b"b", 9, b"b1"), ["b2"]);
+    assert_eq!(stage.keys(b"b", 9, b"a"), ["b", "b1", "b2"]);
+    assert_eq!(stage.keys(b"b", 9, b"x"), [""; 0]);
+    assert_eq!(stage.keys(b"", 9, b"b2"), ["c"]);
+    assert_eq!(stage.keys(b"", 9, b""), ["a", "b", "b1", "b2", "c"]);
+}
+
+#[test]
+fn an_item_goes_when_the_logs_time_says_so_and_not_before() {
+    let mut stage = Stage::new();
+    stage.apply(&Request::OPEN);
+    stage.apply(&Request::clock(1000));
+    stage.write((2, 1, 1), Operation::PutFor(50, b"a"));
+    stage.transact(2, &[], &[put(b"b", 100), put(b"c", 0)]);
+    assert_eq!(stage.machine.next_expiry(), Some(1051));
+    // A leader whose clock is behind changes nothing.
+    stage.apply(&Request::clock(10));
+    stage.apply(&Request::clock(1050));
+    assert_eq!(stage.keys(b"", 9, b""), ["b", "c", "key"]);
+    let mut image = Machine::new(1, 0);
+    image.restore(&stage.machine.to_image()).unwrap();
+    assert_eq!(image, stage.machine);
+    stage.apply(&Request::clock(1051));
+    assert_eq!(stage.keys(b"", 9, b""), ["b", "c"]);
+    // A key that is written again stays, and one that is deleted is not due.
+    stage.write((2, 3, 3), Operation::PutFor(10, b"a"));
+    stage.write((2, 4, 4), Operation::Put(b"b"));
+    stage.transact(5, &[], &[Write::Delete { key: b"b" }]);
+    assert_eq!(stage.machine.next_expiry(), None);
+    stage.apply(&Request::clock(9000));
+    assert_eq!(stage.keys(b"", 9, b""), ["c", "key"]);
 }
 
 #[test]

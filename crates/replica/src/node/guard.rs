@@ -46,3 +46,11 @@ pub(super) fn is_early(raft: &Raft<Log>, message: &Message) -> bool {
     message.msg_type == MessageType::MsgRequestVoteResponse
         && raft.raft_log.persisted < raft.raft_log.last_index()
 }
+
+/// Whether a message asks for a vote.
+pub(super) fn is_of_candidate(message: &Message) -> bool {
+    matches!(
+        message.msg_type,
+        MessageType::MsgRequestVote | MessageType::MsgRequestPreVote
+    )
+}

@@ -5,7 +5,7 @@ use raft::eraftpb::{Entry, Snapshot};
 
 use super::journal::Journal;
 use super::{Node, Output};
-use crate::work::{Items, Saved, Work, Write};
+use crate::work::{Items, LogWrite, Saved, Work};
 
 impl<A> Node<A> {
     /// The same node with a disk, which has all of the node's log. Its owner passes the
@@ -62,7 +62,7 @@ impl<A> Node<A> {
         let journal = self.journal.as_mut().expect("the caller has seen it");
         if must_write {
             journal.on_write(number, term);
-            out.work.push(Work::Write(Write {
+            out.work.push(Work::Write(LogWrite {
                 number,
                 promises: self.raft.store().promises().clone(),
                 entries,

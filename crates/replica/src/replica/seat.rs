@@ -9,16 +9,17 @@
 use std::task::Waker;
 
 use dunlin_core::{CallOptions, Cx, Done, Nanos, SessionEvent, Tag, Ticket};
-use raft::eraftpb::{Message, MessageType};
+use raft::eraftpb::Message;
 
+use super::log_clock::LogClock;
+use super::outbox::{is_answer, is_snapshot, take_if};
 use super::peers::Peer;
 use super::transfer::{Progress, Received, Receiving, Sending};
+use super::watchers::Watchers;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
 use crate::options::Options;
-use crate::wire::{
-    Answer, Operation, Order, PARCEL, PIECE, Parcel, Piece, Request, Roster, Status,
-};
+use crate::wire::{Operation, Order, PARCEL, PIECE, Parcel, Piece, Request, Roster, Status};
 use crate::work::Disk;
 
 /// Marks the tags of a replica's calls among those of its endpoint: "rs".
@@ -73,6 +74,12 @@ pub(super) struct Seat {
     parcel_bytes: usize,
     /// Something has come in since the last run.
     is_stirred: bool,
+    clock: LogClock,
+    watchers: Watchers,
+    /// Most clients that watch at a time.
+    most_watchers: usize,
+    /// An operation has come in that needs the log's time.
+    needs_time: bool,
     output: Output<Ticket>,
 }
 
@@ -111,6 +118,10 @@ impl Seat {
             piece_bytes: options.piece_bytes,
             parcel_bytes: usize::try_from(options.append_bytes).unwrap_or(usize::MAX),
             is_stirred: true,
+            clock: LogClock::default(),
+            watchers: Watchers::default(),
+            most_watchers: options.operations,
+            needs_time: false,
             output: Output::default(),
             first,
         };
@@ -144,8 +155,13 @@ impl Seat {
 
     pub(super) fn on_operation(&mut self, request: &Request<'_>, ticket: Ticket) {
         self.is_stirred = true;
+        self.needs_time |= request.operation.needs_time();
         match request.operation {
-            Operation::Get => self.node.on_get(request.key.to_vec(), ticket),
+            Operation::Watch(from) if self.watchers.len() < self.most_watchers => {
+                self.watchers.add(request.key, from, ticket);
+            }
+            // A read that finds the leader too busy is refused there, too.
+            _ if request.operation.is_read() => self.node.on_get(request.to_bytes(), ticket),
             _ => self.node.on_write(request.to_bytes(), ticket),
         }
     }
@@ -317,6 +333,8 @@ impl Seat {
         if let Some(disk) = &mut self.disk {
             self.node.on_saved(disk.saved(cx.now()));
         }
+        self.node.on_time(cx.now());
+        self.set_time(cx.now());
         let mut output = std::mem::take(&mut self.output);
         self.node.run(cx.rng(), &mut output);
         self.meet(own);
@@ -324,12 +342,29 @@ impl Seat {
             let work = output.work.drain(..);
             work.for_each(|work| disk.submit(work, cx.now()));
         }
+        // Clients first: what the others get after a commit is not urgent.
+        self.answer(&mut output, cx);
         for lane in 0..self.peers.len() {
             self.send(own, lane, &mut output.messages, cx);
         }
         output.messages.clear();
-        self.answer(&mut output, cx);
         self.output = output;
+        self.watchers.run(&self.node, &self.moved(), cx);
+    }
+
+    /// Sets the log's time, if this member leads, and an operation needs it or an item must go.
+    fn set_time(&mut self, now: Nanos) {
+        let needs_time = std::mem::take(&mut self.needs_time);
+        if !self.node.leads() {
+            return;
+        }
+        let (applied, due) = self.node.times();
+        let time = self.clock.read(self.node.term(), applied, now);
+        // A full disk takes no entry that can wait.
+        let due = due.filter(|_| !self.node.is_full());
+        if needs_time || due.is_some_and(|due| self.clock.removes(time, due)) {
+            self.node.on_clock(time);
+        }
     }
 
     /// Sends a member the messages for it.
@@ -434,23 +469,6 @@ impl Seat {
             }
         }
     }
-
-    fn answer(&self, output: &mut Output<Ticket>, cx: &mut Cx<'_>) {
-        let leader = self.node.roster().get(self.node.leader());
-        for (ticket, mut answer) in output.answers.drain(..) {
-            if let (Answer::Moved(address), Some(leader)) = (&mut answer, leader) {
-                *address = leader.address.clone().into_bytes();
-            }
-            // The client may have given up.
-            let _ = cx.reply(ticket, answer.size(), |out| answer.encode(out));
-        }
-        for (ticket, key) in output.gets.drain(..) {
-            let item = self.node.item(&key);
-            let _ = cx.reply(ticket, Answer::size_of(item), |out| {
-                Answer::encode_item(item, out)
-            });
-        }
-    }
 }
 
 impl std::fmt::Debug for Seat {
@@ -466,34 +484,4 @@ fn reply(ticket: Ticket, parcel: &Parcel, cx: &mut Cx<'_>) {
     let bytes = parcel.to_bytes();
     // The other member may have given up.
     let _ = cx.reply(ticket, bytes.len(), |out| out.copy_from_slice(&bytes));
-}
-
-/// Moves out the messages that fit, up to a number of them.
-fn take_if(
-    messages: &mut Vec<Message>,
-    most: usize,
-    fits: impl Fn(&Message) -> bool,
-) -> Vec<Message> {
-    let mut left = most;
-    let taken = messages.extract_if(.., |message| {
-        let takes = left > 0 && fits(message);
-        left -= usize::from(takes);
-        takes
-    });
-    taken.collect()
-}
-
-fn is_snapshot(message: &Message) -> bool {
-    message.msg_type == MessageType::MsgSnapshot
-}
-
-/// Whether a message answers another one, and so has a bounded length.
-fn is_answer(message: &Message) -> bool {
-    matches!(
-        message.msg_type,
-        MessageType::MsgAppendResponse
-            | MessageType::MsgRequestVoteResponse
-            | MessageType::MsgRequestPreVoteResponse
-            | MessageType::MsgHeartbeatResponse
-    )
 }

@@ -1,11 +1,28 @@
 //! Answers to clients.
 
-use super::cursor::Cursor;
-use super::format::{MAX_ADDRESS, MAX_VALUE, Malformed, VERSION};
+use super::cursor::{Cursor, put_counted, put_words};
+use super::event::{Event, Events, put_event, take_events};
+use super::format::{MAX_ADDRESS, MAX_KEY, MAX_VALUE, Malformed, PAGE, VERSION};
 
 const FOUND: u8 = 1;
 const MISSING: u8 = 2;
 const FULL: u8 = 32;
+const ITEMS: u8 = 12;
+const EVENTS: u8 = 13;
+
+/// Most bytes of items or events in an answer: those of the longest item, or of a transaction.
+pub(crate) const MAX_ITEM: usize = MAX_VALUE + 8 * MAX_KEY;
+
+/// An item of a range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The version of the item.
+    pub version: u64,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+}
 
 /// The answer of a replica to an operation of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +51,70 @@ pub enum Answer {
     Misnamed,
     /// The disk of the leader is full; the operation did not run.
     Full,
+    /// The transaction has written nothing, because the key of the compare at this place has
+    /// another version.
+    Conflict(u64),
+    /// Items of a range, and whether there may be more after the last of them.
+    Items {
+        /// There may be more.
+        more: bool,
+        /// The items, in the order of their keys.
+        items: Vec<Found>,
+    },
+    /// Changes of keys that a client watches.
+    Events {
+        /// The index from which the client goes on.
+        next: u64,
+        /// The changes, in the order of their entries; those of one entry are together. None, if
+        /// nothing has changed for a while.
+        events: Vec<Event>,
+    },
+    /// The replica does not know all changes that the client wants, but those by entries from this
+    /// index on.
+    Forgotten(u64),
+}
+
+/// The bytes of items of a range, while they are gathered.
+#[derive(Debug)]
+pub(crate) struct Page {
+    bytes: Vec<u8>,
+    left: u32,
+    more: bool,
+}
+
+impl Page {
+    pub(crate) const fn new(limit: u32) -> Self {
+        Self {
+            bytes: Vec::new(),
+            left: limit,
+            more: false,
+        }
+    }
+
+    /// Adds an item. False: there is no room for it, or the limit is reached; it is not added.
+    pub(crate) fn add(&mut self, version: u64, key: &[u8], value: &[u8]) -> bool {
+        let size = 16 + key.len() + value.len();
+        let is_full = !self.bytes.is_empty() && self.bytes.len() + size > PAGE;
+        if self.left == 0 || is_full {
+            self.more = true;
+            return false;
+        }
+        self.left -= 1;
+        put_words(&mut self.bytes, &[version]);
+        put_counted(&mut self.bytes, key);
+        put_counted(&mut self.bytes, value);
+        true
+    }
+
+    /// The length of the answer.
+    pub(crate) const fn size(&self) -> usize {
+        Answer::HEAD + self.bytes.len()
+    }
+
+    /// Writes the answer into `out`, which has its length.
+    pub(crate) fn encode(&self, out: &mut [u8]) {
+        put(ITEMS, self.more.into(), &self.bytes, out);
+    }
 }
 
 impl Answer {
@@ -53,28 +134,56 @@ impl Answer {
             Self::Busy => 9,
             Self::Misnamed => 10,
             Self::Full => FULL,
+            Self::Conflict(_) => 11,
+            Self::Items { .. } => ITEMS,
+            Self::Events { .. } => EVENTS,
+            Self::Forgotten(_) => 14,
         }
     }
 
     /// Its length in bytes.
     #[must_use]
-    pub const fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         Self::HEAD
             + match self {
                 Self::Found(_, bytes) | Self::Moved(bytes) => bytes.len(),
+                Self::Items { items, .. } => {
+                    let sizes = items.iter().map(|it| 16 + it.key.len() + it.value.len());
+                    sizes.sum()
+                }
+                Self::Events { events, .. } => {
+                    let mut bytes = Vec::new();
+                    events.iter().for_each(|event| put_event(&mut bytes, event));
+                    bytes.len()
+                }
                 _ => 0,
             }
     }
 
     /// Writes the answer into `out`, which has its length.
     pub fn encode(&self, out: &mut [u8]) {
+        let mut list = Vec::new();
         let (number, bytes) = match self {
+            Self::Items { more, items } => {
+                for item in items {
+                    put_words(&mut list, &[item.version]);
+                    put_counted(&mut list, &item.key);
+                    put_counted(&mut list, &item.value);
+                }
+                (u64::from(*more), &list[..])
+            }
+            Self::Events { next, events } => {
+                events.iter().for_each(|event| put_event(&mut list, event));
+                (*next, &list[..])
+            }
             Self::Found(version, value) => (*version, &value[..]),
             Self::Moved(address) => (0, &address[..]),
             Self::Written(number)
             | Self::Differs(number)
             | Self::Deleted(number)
-            | Self::Opened(number) => (*number, &b""[..]),
+            | Self::Opened(number)
+            | Self::Conflict(number)
+            | Self::Forgotten(number) => (*number, &b""[..]),
             Self::Missing | Self::Expired | Self::Busy | Self::Misnamed | Self::Full => {
                 (0, &b""[..])
             }
@@ -111,6 +220,7 @@ impl Answer {
         let most = match kind {
             1 => MAX_VALUE,
             7 => MAX_ADDRESS,
+            ITEMS | EVENTS => MAX_ITEM.max(PAGE),
             _ => 0,
         };
         if rest.len() > most || (number != 0 && matches!(kind, 2 | 7..=10 | FULL)) {
@@ -128,9 +238,49 @@ impl Answer {
             9 => Self::Busy,
             10 => Self::Misnamed,
             FULL => Self::Full,
+            11 => Self::Conflict(number),
+            ITEMS => Self::Items {
+                more: flag(number)?,
+                items: take_items(Cursor(rest))?,
+            },
+            EVENTS => Self::Events {
+                next: number,
+                events: take_events(Cursor(rest))?,
+            },
+            14 => Self::Forgotten(number),
             _ => return Err(Malformed),
         })
     }
+
+    /// The length of an answer with events.
+    pub(crate) fn size_of_events(events: &Events) -> usize {
+        Self::HEAD + events.bytes().len()
+    }
+
+    /// Writes an answer with events into `out`, which has its length.
+    pub(crate) fn encode_events(events: &Events, out: &mut [u8]) {
+        put(EVENTS, events.next(), events.bytes(), out);
+    }
+}
+
+fn flag(number: u64) -> Result<bool, Malformed> {
+    match number {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed),
+    }
+}
+
+fn take_items(mut cursor: Cursor<'_>) -> Result<Vec<Found>, Malformed> {
+    let mut items = Vec::new();
+    while !cursor.0.is_empty() {
+        items.push(Found {
+            version: cursor.u64()?,
+            key: cursor.counted()?.to_vec(),
+            value: cursor.counted()?.to_vec(),
+        });
+    }
+    Ok(items)
 }
 
 fn put(kind: u8, number: u64, bytes: &[u8], out: &mut [u8]) {

@@ -29,6 +29,14 @@ pub const MAX_VALUE: usize = 1 << 20;
 pub const MAX_ADDRESS: usize = 255;
 /// Most replicas of a cluster.
 pub const MAX_MEMBERS: usize = 7;
+/// Most items that a read of a range shows.
+pub const MAX_ITEMS: u32 = 10_000;
+/// Most bytes of items in an answer to a read of a range, unless the first one is longer.
+pub(crate) const PAGE: usize = 64 << 10;
+/// Most compares of a transaction, and most writes.
+pub const MAX_STEPS: usize = 128;
+/// The longest lifetime of an item, in milliseconds: 100 years.
+pub const MAX_LIFETIME: u64 = 100 * 365 * 24 * 3600 * 1000;
 /// The largest term or index. No log grows to it, and numbers up to it can be added.
 pub(crate) const MAX_INDEX: u64 = 1 << 62;
 /// Numbers of one client's operations that may be under way at a time.

@@ -12,7 +12,7 @@ use raft::eraftpb::{Entry, Message, MessageType};
 use super::change::{Change, bytes_of, entry_of};
 use super::cursor::{Cursor, put_count, put_counted, put_words};
 use super::format::{MAX_INDEX, Malformed, VERSION};
-use super::request::{Operation, Request};
+use super::request::Request;
 
 /// Kinds of messages, each with its number.
 const KINDS: [(u8, MessageType); 9] = [
@@ -216,8 +216,8 @@ fn is_in_range(message: &Message) -> bool {
 
 /// Whether replicas can apply an entry with these bytes.
 fn is_applicable(data: &[u8]) -> bool {
-    let is_operation = Request::decode(data).is_ok_and(|it| it.operation != Operation::Get);
-    data.is_empty() || is_operation || Change::decode(data).is_ok()
+    let is_write = Request::decode(data).is_ok_and(|it| !it.operation.is_read());
+    data.is_empty() || is_write || Change::decode(data).is_ok()
 }
 
 /// Reads the entries of a message. Their terms never decrease, and none is later than the message.

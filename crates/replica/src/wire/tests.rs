@@ -1,8 +1,9 @@
 //! Golden vectors, and the bytes that are refused.
 
-use raft::eraftpb::{Entry, EntryType, Message, MessageType};
+mod orders;
 
-use super::change::{Change, bytes_of, entry_of};
+use raft::eraftpb::{Entry, Message, MessageType};
+
 use super::*;
 
 fn hex(bytes: &[u8]) -> String {
@@ -45,7 +46,68 @@ fn requests() -> Vec<(Request<'static>, String)> {
             Request::write(NAME, b"key", cas),
             "0105030000000000".to_owned() + &name + &word(9) + "6b6579" + "76616c7565",
         ),
+        (
+            Request::write(NAME, b"k", Operation::PutFor(9, b"v")),
+            "0108010000000000".to_owned() + &name + &word(9) + "6b" + "76",
+        ),
+        (
+            Request::range(b"k", 9, b"ka"),
+            "0107010000000000".to_owned() + &unnamed + &word(9) + "6b" + "6b61",
+        ),
+        (
+            Request::watch(b"k", 9),
+            "010a010000000000".to_owned() + &unnamed + &word(9) + "6b",
+        ),
+        (
+            Request::clock(9),
+            "0109000000000000".to_owned() + &unnamed + &word(9),
+        ),
     ]
+}
+
+#[test]
+fn a_transaction_has_its_bytes() {
+    let compares = [Compare {
+        key: b"k",
+        version: 3,
+    }];
+    let put = Write::Put {
+        key: b"a",
+        value: b"v",
+        lifetime: 5,
+    };
+    let writes = [put, Write::Delete { key: b"b" }];
+    let bytes = Steps::encode(&compares, &writes);
+    let counts = "01000000".to_owned() + "02000000";
+    let compare = word(3) + "01000000" + "6b";
+    let put = word(1) + &word(5) + "01000000" + "61" + "01000000" + "76";
+    let delete = word(2) + &word(0) + "01000000" + "62" + "00000000";
+    assert_eq!(hex(&bytes), counts + &compare + &put + &delete);
+    let steps = Steps::decode(&bytes).unwrap();
+    assert!(steps.compares().eq(compares) && steps.writes().eq(writes) && steps.has_lifetimes());
+    let request = Request::write(NAME, b"", Operation::Transact(steps));
+    assert_eq!(Request::decode(&request.to_bytes()), Ok(request));
+    for len in 0..bytes.len() {
+        assert_eq!(Steps::decode(&bytes[..len]), Err(Malformed), "{len} bytes");
+    }
+    let twice = [Write::Delete { key: b"b" }, put_of(b"b")];
+    assert_eq!(Steps::decode(&Steps::encode(&[], &twice)), Err(Malformed));
+    let empty = [Write::Delete { key: b"" }];
+    assert_eq!(Steps::decode(&Steps::encode(&[], &empty)), Err(Malformed));
+    let many: Vec<Vec<u8>> = (0..=MAX_STEPS)
+        .map(|it| it.to_le_bytes().to_vec())
+        .collect();
+    let many: Vec<Write<'_>> = many.iter().map(|key| put_of(key)).collect();
+    assert!(Steps::decode(&Steps::encode(&[], &many[1..])).is_ok());
+    assert_eq!(Steps::decode(&Steps::encode(&[], &many)), Err(Malformed));
+}
+
+fn put_of(key: &[u8]) -> Write<'_> {
+    Write::Put {
+        key,
+        value: b"",
+        lifetime: 0,
+    }
 }
 
 #[test]
@@ -71,6 +133,34 @@ fn answers_have_their_bytes() {
         (Answer::Busy, "0109", 0, ""),
         (Answer::Full, "0120", 0, ""),
         (Answer::Misnamed, "010a", 0, ""),
+        (Answer::Conflict(2), "010b", 2, ""),
+        (
+            Answer::Items {
+                more: true,
+                items: vec![Found {
+                    version: 9,
+                    key: b"k".to_vec(),
+                    value: b"v".to_vec(),
+                }],
+            },
+            "010c",
+            1,
+            "0900000000000000010000006b0100000076",
+        ),
+        (
+            Answer::Events {
+                next: 10,
+                events: vec![Event {
+                    index: 9,
+                    key: b"k".to_vec(),
+                    kind: EventKind::Put(b"v".to_vec()),
+                }],
+            },
+            "010d",
+            10,
+            "09000000000000000100000000000000010000006b0100000076",
+        ),
+        (Answer::Forgotten(7), "010e", 7, ""),
     ];
     for (answer, kind, number, tail) in golden {
         let mut bytes = vec![0xff; answer.size()];
@@ -382,53 +472,4 @@ fn an_even_or_empty_cluster_and_doubles_are_refused() {
         refused(&[first, second, member(3, "a")]),
         MembersError::Address
     );
-}
-
-#[test]
-fn orders_and_changes_have_their_bytes() {
-    let member = Member {
-        id: 7,
-        address: "h7".to_owned(),
-    };
-    let address = "020000006837";
-    let orders = [
-        (Order::Transfer(3), "0101000000000000".to_owned() + &word(3)),
-        (Order::Snapshot, "0102000000000000".to_owned() + &word(0)),
-        (
-            Order::Join(member.clone()),
-            "0103000000000000".to_owned() + &word(7) + address,
-        ),
-        (Order::Leave(4), "0104000000000000".to_owned() + &word(4)),
-    ];
-    for (order, expected) in orders {
-        assert_eq!(hex(&order.to_bytes()), expected);
-        assert_eq!(Order::decode(&order.to_bytes()), Ok(order));
-    }
-    let begin = Change::Begin {
-        promote: vec![7],
-        remove: vec![1, 2],
-    };
-    let ids = "01000000".to_owned() + &word(7) + "02000000" + &word(1) + &word(2);
-    let changes = [
-        (
-            Change::Join(member),
-            "0180010000000000".to_owned() + &word(7) + address,
-        ),
-        (begin, "0180020000000000".to_owned() + &ids),
-        (Change::Complete, "0180030000000000".to_owned()),
-    ];
-    for (change, expected) in changes {
-        let bytes = change.to_bytes();
-        assert_eq!(hex(&bytes), expected);
-        assert_eq!(Change::decode(&bytes).as_ref(), Ok(&change));
-        assert!(Request::decode(&bytes).is_err());
-        // Raft sees its own codec, and others see ours.
-        let entry = entry_of(5, 9, &bytes);
-        assert_eq!(entry.entry_type, EntryType::EntryConfChangeV2);
-        assert_eq!(
-            (bytes_of(&entry), entry.term, entry.index),
-            (&bytes[..], 5, 9)
-        );
-        assert_eq!(Change::decode(&bytes[..bytes.len() - 1]), Err(Malformed));
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use dunlin_core::Nanos;
-use dunlin_replica::{Disk, Full, Image, Limits, Remains, Roster, Saved, Store, Work, Write};
+use dunlin_replica::{Disk, Full, Image, Limits, LogWrite, Remains, Roster, Saved, Store, Work};
 use dunlin_sim::Rng;
 
 use crate::platter::SimFiles;
@@ -41,7 +41,7 @@ struct Busy {
 pub(crate) struct SimDisk {
     store: Store<SimFiles>,
     files: SimFiles,
-    writes: Vec<Write>,
+    writes: Vec<LogWrite>,
     busy: Option<Busy>,
     saved: Saved,
     rng: Rng,

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use dunlin_core::{Account, Config, Endpoint, Nanos, Report};
-use dunlin_replica::{Change, Client, ClientOptions, Replica, Token, serve};
+use dunlin_replica::{
+    Answer, Change, Client, ClientOptions, Compare, Error, Replica, Token, Write, serve,
+};
 use dunlin_sim::{NetHandle, Node, PortId, Rng, SimClock, SimTransport};
 
 use crate::platter::SimFiles;
-use crate::record::{Action, KEYS, Operation, Shared, key_bytes, value_of};
+use crate::record::{Action, KEYS, Operation, PASSING, Shared, key_bytes, value_of};
 
 /// An endpoint of the simulator.
 pub(crate) type Rpc<App> = Endpoint<SimTransport, SimClock, App>;
@@ -18,6 +20,8 @@ pub(crate) const BUSY: Nanos = Nanos::from_millis(1200);
 /// Every key is read from then on, after all faults.
 const LAST: Nanos = Nanos::from_millis(1600);
 const LAST_DEADLINE: Nanos = Nanos::from_millis(900);
+/// The first index after the members were agreed upon.
+const FIRST: u64 = 2;
 /// Mean time between two operations of a client.
 const GAP: u64 = 10_000_000;
 
@@ -44,10 +48,14 @@ pub(crate) struct ClientNode {
     rng: Rng,
     next: Nanos,
     tokens: u64,
-    begun: BTreeMap<u64, Operation>,
+    /// The operations of each token: one for each key that it reads or writes.
+    begun: BTreeMap<u64, Vec<Operation>>,
     /// The latest version of each key that this client has seen.
     versions: [u64; KEYS],
     is_last: bool,
+    /// The token of the watch that is under way, and the index from which it goes on.
+    watch: Option<u64>,
+    watch_from: u64,
     /// It only reads, often, and is patient with a leader: so it would see one that has been
     /// replaced and does not know it.
     is_reader: bool,
@@ -172,6 +180,8 @@ impl ClientNode {
             begun: BTreeMap::new(),
             versions: [0; KEYS],
             is_last: false,
+            watch: None,
+            watch_from: FIRST,
             is_reader,
         }
     }
@@ -196,13 +206,47 @@ impl ClientNode {
                 self.begin_last(now);
             }
         }
+        if self.is_reader && self.watch.is_none() {
+            self.begin_watch(now);
+        }
         let (client, mut cx) = self.rpc.with();
         client.on_time(&mut cx);
         while let Some(address) = client.wish(cx.now()) {
             self.wishes.push(address);
         }
         while let Some(end) = self.rpc.app_mut().next_end() {
-            self.on_end(&end.token, end.result, now);
+            match self.watch.take_if(|token| *token == end.token.0) {
+                Some(_) => self.on_watched(end.result),
+                None => self.on_end(&end.token, end.result, now),
+            }
+        }
+    }
+
+    /// Watches all keys, from where the last watch has ended.
+    fn begin_watch(&mut self, now: Nanos) {
+        self.tokens += 1;
+        let (token, deadline) = (Token(self.tokens), now + Nanos::from_millis(300));
+        self.watch = Some(token.0);
+        let (client, mut cx) = self.rpc.with();
+        client
+            .begin_watch(b"key-", self.watch_from, token, Some(deadline), &mut cx)
+            .unwrap();
+    }
+
+    fn on_watched(&mut self, result: Result<Answer, Error>) {
+        let mut record = self.record.borrow_mut();
+        match result {
+            Ok(Answer::Events { next, events }) => {
+                record.on_events(self.watch_from..next, events);
+                self.watch_from = next;
+            }
+            Ok(Answer::Forgotten(first)) => {
+                record.has_missed = true;
+                self.watch_from = first;
+            }
+            // No leader has answered.
+            Err(Error::Unavailable) => {}
+            other => record.violate(format!("a watch has ended with {other:?}")),
         }
     }
 
@@ -211,79 +255,153 @@ impl ClientNode {
         self.next = Nanos::MAX;
         if !std::mem::replace(&mut self.is_last, true) {
             for key in 0..KEYS {
-                self.begin(key, Action::Get, now);
+                self.begin(&[(key, Action::Get)], now);
             }
         }
     }
 
     fn begin_one(&mut self, now: Nanos) {
-        let key = self.rng.index(KEYS);
+        let (any, key) = (self.rng.index(KEYS), self.rng.index(PASSING));
         let number = self.record.borrow_mut().number();
-        let action = match self.rng.below(10) {
-            _ if self.is_reader => Action::Get,
-            0..4 => Action::Get,
-            4 => Action::Delete,
-            5..7 => Action::CompareAndSet(number, self.versions[key]),
-            _ => Action::Put(number),
-        };
-        self.begin(key, action, now);
+        let all: Vec<(usize, Action)> = (0..KEYS).map(|key| (key, Action::Get)).collect();
+        let set = Action::CompareAndSet(number, self.versions[key]);
+        let time = Nanos::from_millis(self.rng.log_between(1, 200));
+        match self.rng.below(24) {
+            _ if self.is_reader => self.begin(&[(any, Action::Get)], now),
+            0..9 => self.begin(&[(any, Action::Get)], now),
+            9..11 => self.begin(&[(key, Action::Delete)], now),
+            11..15 => self.begin(&[(key, set)], now),
+            15..17 => {
+                let other = (key + 1) % PASSING;
+                self.begin(&[(key, set), (other, Action::Follow(number))], now);
+            }
+            17 => self.begin(&all, now),
+            18 => self.begin(&[(PASSING, Action::PutFor(number, time))], now),
+            _ => self.begin(&[(key, Action::Put(number))], now),
+        }
     }
 
-    fn begin(&mut self, key: usize, action: Action, now: Nanos) {
+    /// Begins an operation on a key, a transaction of two keys, or a read of all.
+    fn begin(&mut self, parts: &[(usize, Action)], now: Nanos) {
         self.tokens += 1;
         let token = Token(self.tokens);
-        let operation = Operation {
-            key,
-            action,
+        let part = |(key, action): &(usize, Action)| Operation {
+            key: *key,
+            action: *action,
             begin: now,
             end: Nanos::MAX,
             answer: None,
         };
-        self.begun.insert(self.tokens, operation);
+        let operations = parts.iter().map(part).collect();
+        self.begun.insert(self.tokens, operations);
         let deadline = match now < LAST {
             true => Nanos::from_millis(self.rng.log_between(20, 1200)),
             false => LAST_DEADLINE,
         };
         let deadline = Some(now + deadline);
-        let bytes = key_bytes(key);
-        let change = match action {
-            Action::Get => None,
-            Action::Put(number) => Some(Change::Put(value_of(number))),
-            Action::Delete => Some(Change::Delete),
-            Action::CompareAndSet(number, version) => {
-                Some(Change::CompareAndSet(version, value_of(number)))
-            }
-        };
         let (client, mut cx) = self.rpc.with();
-        let begun = match change {
-            None => client.begin_get(&bytes, token, deadline, &mut cx),
-            Some(change) => client.begin_change(&bytes, change, token, deadline, &mut cx),
+        let begun = match *parts {
+            [(key, action)] => {
+                let key = key_bytes(key);
+                match change_of(action) {
+                    None => client.begin_get(&key, token, deadline, &mut cx),
+                    Some(change) => client.begin_change(&key, change, token, deadline, &mut cx),
+                }
+            }
+            [(key, Action::CompareAndSet(number, version)), (other, _)] => {
+                let change = transaction([key, other], number, version);
+                client.begin_change(b"", change, token, deadline, &mut cx)
+            }
+            _ => client.begin_range((b"key-", b""), 100, token, deadline, &mut cx),
         };
         begun.unwrap();
     }
 
-    fn on_end(
-        &mut self,
-        token: &Token,
-        result: Result<dunlin_replica::Answer, dunlin_replica::Error>,
-        now: Nanos,
-    ) {
-        use dunlin_replica::Answer;
-        let Some(mut operation) = self.begun.remove(&token.0) else {
+    fn on_end(&mut self, token: &Token, result: Result<Answer, Error>, now: Nanos) {
+        let Some(operations) = self.begun.remove(&token.0) else {
             let what = format!("{token:?} has ended twice");
             return self.record.borrow_mut().violate(what);
         };
-        if let Ok(Answer::Found(version, _) | Answer::Written(version) | Answer::Differs(version)) =
-            &result
-        {
-            self.versions[operation.key] = *version;
+        let answers = self.answers(&operations, &result);
+        for (mut operation, answer) in operations.into_iter().zip(answers) {
+            if answer.is_ok() {
+                operation.end = now;
+            } else if operation.begin >= LAST {
+                let what = format!("{operation:?} has failed after all faults: {answer:?}");
+                return self.record.borrow_mut().violate(what);
+            }
+            self.see(operation.key, &answer);
+            self.record.borrow_mut().note(operation, answer);
         }
-        if result.is_ok() {
-            operation.end = now;
-        } else if operation.begin >= LAST {
-            let what = format!("{operation:?} has failed after all faults: {result:?}");
-            return self.record.borrow_mut().violate(what);
-        }
-        self.record.borrow_mut().note(operation, result);
     }
+
+    /// The answers to the parts of an operation, as far as they have any.
+    fn answers(
+        &self,
+        operations: &[Operation],
+        result: &Result<Answer, Error>,
+    ) -> Vec<Result<Answer, Error>> {
+        let mut record = self.record.borrow_mut();
+        match (result, operations) {
+            (Ok(Answer::Items { items, more: false }), _) => {
+                let of_key = |operation: &Operation| {
+                    let key = key_bytes(operation.key);
+                    let item = items.iter().find(|it| it.key == key);
+                    item.map_or(Answer::Missing, |it| {
+                        Answer::Found(it.version, it.value.clone())
+                    })
+                };
+                let versions = operations.iter().map(|it| match of_key(it) {
+                    Answer::Found(version, _) => Some(version),
+                    _ => None,
+                });
+                let versions: Vec<_> = versions.collect();
+                record.ranges.push(versions.try_into().unwrap());
+                operations.iter().map(|it| Ok(of_key(it))).collect()
+            }
+            (Ok(Answer::Written(version)), [one, other]) => {
+                record.transactions.push((*version, [one.key, other.key]));
+                vec![result.clone(), result.clone()]
+            }
+            // The second part is not made, and says nothing of its key.
+            (Ok(Answer::Conflict(_)), [_, _]) => vec![result.clone()],
+            _ => vec![result.clone(); operations.len()],
+        }
+    }
+
+    /// Notes the version of a key.
+    fn see(&mut self, key: usize, answer: &Result<Answer, Error>) {
+        if let Ok(Answer::Found(version, _) | Answer::Written(version) | Answer::Differs(version)) =
+            answer
+        {
+            self.versions[key] = *version;
+        }
+    }
+}
+
+fn change_of(action: Action) -> Option<Change> {
+    Some(match action {
+        Action::Get => return None,
+        Action::Put(number) | Action::Follow(number) => Change::Put(value_of(number)),
+        Action::PutFor(number, time) => {
+            Change::PutFor(time.0.div_ceil(1_000_000), value_of(number))
+        }
+        Action::Delete => Change::Delete,
+        Action::CompareAndSet(number, version) => Change::CompareAndSet(version, value_of(number)),
+    })
+}
+
+/// A transaction that compares the first key, and writes both.
+fn transaction(keys: [usize; 2], number: u64, version: u64) -> Change {
+    let (keys, value) = (keys.map(key_bytes), value_of(number));
+    let compare = Compare {
+        key: &keys[0],
+        version,
+    };
+    let writes = [&keys[0], &keys[1]].map(|key| Write::Put {
+        key,
+        value: &value,
+        lifetime: 0,
+    });
+    Change::transaction(&[compare], &writes)
 }

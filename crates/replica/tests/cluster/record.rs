@@ -1,23 +1,32 @@
 //! The operations of a run, with their times and outcomes, and one key as it should behave.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use dunlin_core::Nanos;
-use dunlin_replica::{Answer, Error};
+use dunlin_replica::{Answer, Error, Event, EventKind};
+use dunlin_testkit::histories::Line;
 use dunlin_testkit::linear;
 
 /// The number of keys of a run.
 pub(crate) const KEYS: usize = 8;
+/// The key whose items may have a lifetime.
+pub(crate) const PASSING: usize = KEYS - 1;
 
 /// An operation on a key. Each write has a number of its own, which is its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
     Get,
     Put(u64),
+    /// Number, and the time that the item stays at least.
+    PutFor(u64, Nanos),
     Delete,
     /// Number, and the version that the item must have.
     CompareAndSet(u64, u64),
+    /// The part of a transaction that writes a key without comparing it.
+    Follow(u64),
 }
 
 #[derive(Clone, Debug)]
@@ -36,6 +45,8 @@ pub(crate) struct Operation {
 pub(crate) struct Item {
     number: u64,
     version: Option<u64>,
+    /// It may be gone from then on; `None`: it stays.
+    goes_from: Option<Nanos>,
 }
 
 impl Item {
@@ -60,20 +71,73 @@ impl linear::Operation for Operation {
     }
 
     fn after(&self, state: &Option<Item>) -> Vec<Option<Item>> {
-        self.step(*state).into_iter().collect()
+        // An item whose time is over may be gone when the operation takes effect.
+        let goes_from = state.and_then(|item| item.goes_from);
+        let goes = goes_from.is_some_and(|from| from <= self.end);
+        let gone = goes.then(|| self.step(None)).flatten();
+        self.step(*state).into_iter().chain(gone).collect()
     }
 }
 
 impl Operation {
+    /// The line of the operation, for a checker in another language. A set that wants no item is an
+    /// `add` there. `None`: the operation has no answer that it can have.
+    pub(crate) fn line(&self) -> Option<Line> {
+        if self.key == PASSING {
+            // The other checker counts lifetimes in seconds.
+            return None;
+        }
+        let action = match self.action {
+            Action::Get => ("get", 0, 0),
+            Action::PutFor(..) => return None,
+            Action::Put(number) | Action::Follow(number) => ("set", number, 0),
+            Action::Delete => ("delete", 0, 0),
+            Action::CompareAndSet(number, 0) => ("add", number, 0),
+            Action::CompareAndSet(number, version) => ("cas", number, version),
+        };
+        let outcome = match (self.action, self.answer.as_ref()) {
+            (_, None) => ("unknown", 0, 0),
+            (_, Some(Answer::Found(version, value))) => ("found", number_of(value)?, *version),
+            (_, Some(Answer::Missing | Answer::Deleted(0))) => ("absent", 0, 0),
+            (_, Some(Answer::Written(version))) => ("written", *version, 0),
+            (_, Some(Answer::Deleted(_))) => ("done", 0, 0),
+            (Action::CompareAndSet(_, 0), Some(Answer::Differs(_))) => ("present", 0, 0),
+            (_, Some(Answer::Differs(0))) => ("absent", 0, 0),
+            (_, Some(Answer::Differs(_))) => ("differs", 0, 0),
+            _ => return None,
+        };
+        Some(Line {
+            object: (0, self.key),
+            times: (self.begin.0, self.end.0),
+            action,
+            outcome,
+        })
+    }
+
     /// The state after the operation, if it can have its answer.
     fn step(&self, state: Option<Item>) -> Option<Option<Item>> {
-        let written = |number, version| Some(Item { number, version });
+        let item = |number, version, goes_from| {
+            Some(Item {
+                number,
+                version,
+                goes_from,
+            })
+        };
+        let written = |number, version| item(number, version, None);
+        // What is known of an item that stays.
+        let seen = |version| state.and_then(|it| item(it.number, Some(version), it.goes_from));
         match (self.action, &self.answer) {
             (Action::Get, Some(Answer::Missing)) => state.is_none().then_some(None),
             (Action::Get, Some(Answer::Found(version, value))) => {
                 let number = number_of(value)?;
                 let fits = state.is_some_and(|it| it.number == number && it.may_have(*version));
-                fits.then_some(written(number, Some(*version)))
+                fits.then_some(seen(*version))
+            }
+            (Action::PutFor(number, time), Some(Answer::Written(version))) => {
+                Some(item(number, Some(*version), Some(self.begin + time)))
+            }
+            (Action::PutFor(number, time), None) => {
+                Some(item(number, None, Some(self.begin + time)))
             }
             (Action::Put(number), Some(Answer::Written(version))) => {
                 Some(written(number, Some(*version)))
@@ -84,6 +148,10 @@ impl Operation {
                 .is_some_and(|it| it.may_have(*version))
                 .then_some(None),
             (Action::Delete, None) => Some(None),
+            (Action::Follow(number), Some(Answer::Written(version))) => {
+                Some(written(number, Some(*version)))
+            }
+            (Action::Follow(number), None) => Some(written(number, None)),
             (Action::CompareAndSet(number, wanted), answer) => {
                 let may_fit = match wanted {
                     0 => state.is_none(),
@@ -95,8 +163,15 @@ impl Operation {
                     }
                     Some(Answer::Differs(0)) => (wanted != 0 && state.is_none()).then_some(None),
                     Some(Answer::Differs(version)) if *version != wanted => {
-                        let item = state.filter(|it| it.may_have(*version))?;
-                        Some(written(item.number, Some(*version)))
+                        state.filter(|it| it.may_have(*version))?;
+                        Some(seen(*version))
+                    }
+                    Some(Answer::Conflict(_)) => {
+                        let differs = match state {
+                            None => wanted != 0,
+                            Some(it) => it.version != Some(wanted),
+                        };
+                        differs.then_some(state)
                     }
                     None if may_fit => Some(written(number, None)),
                     None => Some(state),
@@ -112,6 +187,15 @@ impl Operation {
 pub(crate) struct Record {
     pub(crate) operations: Vec<Operation>,
     pub(crate) violation: Option<String>,
+    /// Transactions that were made: version, and the keys that they have written.
+    pub(crate) transactions: Vec<(u64, [usize; 2])>,
+    /// Ranges that were read: the version of each key.
+    pub(crate) ranges: Vec<[Option<u64>; KEYS]>,
+    /// The versions of keys, as changes that were watched have left them, and the next index.
+    pub(crate) watched: BTreeMap<Vec<u8>, u64>,
+    pub(crate) watched_to: u64,
+    /// A watch has missed changes, because a replica had forgotten them.
+    pub(crate) has_missed: bool,
     numbers: u64,
 }
 
@@ -136,6 +220,42 @@ impl Record {
             answer,
             ..operation
         });
+    }
+
+    /// Notes changes that a watch has brought for these indices.
+    pub(crate) fn on_events(&mut self, indices: Range<u64>, events: Vec<Event>) {
+        let mut last = indices.start;
+        for event in events {
+            if event.index < last || !indices.contains(&event.index) {
+                let what = format!("{event:?} came after {last}, for the indices {indices:?}");
+                return self.violate(what);
+            }
+            last = event.index;
+            match event.kind {
+                EventKind::Put(_) => self.watched.insert(event.key, event.index),
+                EventKind::Deleted | EventKind::Expired => self.watched.remove(&event.key),
+            };
+        }
+        self.watched_to = indices.end;
+    }
+
+    /// Whether no range has shown one part of a transaction without the other.
+    pub(crate) fn check_ranges(&self) -> Result<(), String> {
+        for range in &self.ranges {
+            for (version, keys) in &self.transactions {
+                let [one, other] = keys.map(|key| range[key]);
+                // Another write may have come later.
+                let is_half = |one: Option<u64>, other: Option<u64>| {
+                    one == Some(*version) && other.is_some_and(|other| other < *version)
+                };
+                if is_half(one, other) || is_half(other, one) {
+                    return Err(format!(
+                        "{range:?} has half of the transaction {version} of the keys {keys:?}"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn violate(&mut self, what: String) {

@@ -40,6 +40,10 @@ pub(crate) struct Sum {
     pub(crate) snapshots: u64,
     /// Names that clients have got.
     pub(crate) names: u64,
+    /// Runs in which a client has watched all changes.
+    pub(crate) watched: u64,
+    pub(crate) transactions: u64,
+    pub(crate) ranges: u64,
     /// Replicas that have gone on from their disks.
     pub(crate) resumed: u64,
     /// Processes that a failure of their disk has ended.
@@ -62,6 +66,9 @@ impl Sum {
             entries: self.entries + other.entries,
             snapshots: self.snapshots + other.snapshots,
             names: self.names + other.names,
+            watched: self.watched + other.watched,
+            transactions: self.transactions + other.transactions,
+            ranges: self.ranges + other.ranges,
             resumed: self.resumed + other.resumed,
             failed_disks: self.failed_disks + other.failed_disks,
             changed: self.changed + other.changed,

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use dunlin::Settings;
-use dunlin::replica::{ClientOptions, Connection};
+use dunlin::replica::{
+    ClientOptions, Compare, Connection, Error, Event, EventKind, Found, MAX_ITEMS, Write,
+};
 use dunlin::settings::Configurable;
+use harness::signal;
 use serde_json::{Value, json};
 
 use crate::commands::echo::{EndpointArgs, over, span};
@@ -22,9 +25,19 @@ Examples:
   dunlin replica get name --json              with its version
   dunlin replica cas name 12 other            only if the item has still version 12
   dunlin replica cas lock 0 me                only if the key has no item
+  dunlin replica put lock me --for 10s        goes after ten seconds
+  dunlin replica list user/ --limit 10        keys that begin with user/, with versions and values
+  dunlin replica list user/ --after user/7    those after user/7
+  dunlin replica transact --if a=7 --if b=0 --delete a --put b=dunlin
+                                              all writes, if all keys have these versions
+  dunlin replica watch user/                  changes of these keys from now on, until Ctrl-C
+  dunlin replica watch user/ --from 12        those by log entries from 12 on
   dunlin replica delete name
 
 A write that fails has not happened, unless its message says that it may have.
+
+The time of --for is the log's: it passes while the cluster has a leader, so an item may stay
+longer, but never goes early.
 
 Exit codes: 0, it is done; 1, there is no such item, it has another version, or no leader answers;
 2, an option or the usage is wrong.";
@@ -44,6 +57,15 @@ pub(super) enum Command {
     /// Writes a key, if its item has still the given version
     #[command(after_help = EXAMPLES)]
     Cas(CasArgs),
+    /// Shows the items whose keys begin with a prefix, in the order of their keys
+    #[command(after_help = EXAMPLES)]
+    List(ListArgs),
+    /// Makes several writes together, if all keys have the given versions
+    #[command(after_help = EXAMPLES)]
+    Transact(TransactArgs),
+    /// Shows changes of the keys that begin with a prefix, until Ctrl-C
+    #[command(after_help = EXAMPLES)]
+    Watch(WatchArgs),
 }
 
 /// The cluster, and how to reach it.
@@ -77,6 +99,58 @@ pub(super) struct PutArgs {
     /// The value; `-` reads it from the standard input
     #[arg(allow_negative_numbers = true)]
     value: String,
+    /// The time after which the item goes; without it, the item stays
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    lifetime: Option<Duration>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArgs {
+    /// The beginning of the keys; without it, all keys
+    #[arg(default_value = "")]
+    prefix: String,
+    /// Begin after this key
+    #[arg(long, value_name = "KEY", default_value = "")]
+    after: String,
+    /// The most items
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    limit: u32,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct WatchArgs {
+    /// The beginning of the keys; without it, all keys
+    #[arg(default_value = "")]
+    prefix: String,
+    /// The index of the log entry from which on changes are shown: one more than the version of the
+    /// last change that is known. Without it, those that come from now on
+    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    from: u64,
+    /// End after this number of changes
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TransactArgs {
+    /// A key and the version that its item must have; 0: there must be none. Can be repeated
+    #[arg(long = "if", value_name = "KEY=VERSION", value_parser = versioned)]
+    compares: Vec<(String, u64)>,
+    /// A key to write, and its value. Can be repeated
+    #[arg(long = "put", value_name = "KEY=VALUE", value_parser = valued)]
+    puts: Vec<(String, String)>,
+    /// A key to remove. Can be repeated
+    #[arg(long = "delete", value_name = "KEY")]
+    deletes: Vec<String>,
+    /// The time after which the written items go; without it, they stay
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    lifetime: Option<Duration>,
     #[command(flatten)]
     cluster: ClusterArgs,
 }
@@ -112,8 +186,27 @@ impl Command {
             Self::Get(args) | Self::Delete(args) => &args.cluster,
             Self::Put(args) => &args.cluster,
             Self::Cas(args) => &args.cluster,
+            Self::List(args) => &args.cluster,
+            Self::Transact(args) => &args.cluster,
+            Self::Watch(args) => &args.cluster,
         }
     }
+}
+
+/// Reads `KEY=VALUE`. A key may have a `=`, which a value then may not.
+fn valued(text: &str) -> Result<(String, String), String> {
+    match text.rsplit_once('=') {
+        Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+        None => Err("a key and a value, as KEY=VALUE".to_owned()),
+    }
+}
+
+/// Reads `KEY=VERSION`.
+fn versioned(text: &str) -> Result<(String, u64), String> {
+    let (key, version) = valued(text)?;
+    let version = version.parse();
+    let version = version.map_err(|_| "a version is a number; 0: there is no item".to_owned())?;
+    Ok((key, version))
 }
 
 fn run_over<T: Configurable>(
@@ -171,9 +264,16 @@ fn operate<T: Configurable>(
             None => Err(anyhow!("there is no item with the key `{}`", args.key)),
         },
         Command::Put(args) => {
-            let version = connection.put(args.key.as_bytes(), &value(&args.value)?)?;
+            let (key, value) = (args.key.as_bytes(), value(&args.value)?);
+            let version = match args.lifetime {
+                Some(time) => connection.put_for(key, &value, time)?,
+                None => connection.put(key, &value)?,
+            };
             done(json, version)
         }
+        Command::List(args) => list(args, connection, json),
+        Command::Transact(args) => transact(args, connection, json),
+        Command::Watch(args) => watch(args, connection, json),
         Command::Delete(args) => match connection.delete(args.key.as_bytes())? {
             0 => Err(anyhow!("there is no item with the key `{}`", args.key)),
             version => done(json, version),
@@ -185,6 +285,117 @@ fn operate<T: Configurable>(
                 Err(0) => Err(anyhow!("there is no item with the key `{}`", args.key)),
                 Err(version) => Err(anyhow!("`{}` has the version {version}", args.key)),
             }
+        }
+    }
+}
+
+/// Shows items in pages, until the limit is reached or there are no more.
+fn list<T: Configurable>(
+    args: &ListArgs,
+    connection: &mut Connection<T>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let (mut after, mut left) = (args.after.clone().into_bytes(), args.limit);
+    while left > 0 {
+        let most = left.min(MAX_ITEMS);
+        let (items, more) = connection.range(args.prefix.as_bytes(), &after, most)?;
+        for item in &items {
+            show(item, json)?;
+        }
+        left -= u32::try_from(items.len())?.min(left);
+        match items.into_iter().next_back() {
+            Some(last) if more => after = last.key,
+            _ => break,
+        }
+    }
+    Ok(())
+}
+
+fn show(item: &Found, json: bool) -> anyhow::Result<()> {
+    let [key, value] = [&item.key, &item.value].map(|it| String::from_utf8_lossy(it));
+    if json {
+        return line(&json!({ "key": key, "version": item.version, "value": value }));
+    }
+    print(&format!("{key}\t{}\t{value}\n", item.version))
+}
+
+/// Shows changes until a signal comes, or until there were as many as the user wants.
+fn watch<T: Configurable>(
+    args: &WatchArgs,
+    connection: &mut Connection<T>,
+    json: bool,
+) -> anyhow::Result<()> {
+    signal::watch()?;
+    let (mut from, mut left) = (args.from, args.count.unwrap_or(u64::MAX));
+    while left > 0 && signal::check().is_ok() {
+        let (events, next) = match connection.watch(args.prefix.as_bytes(), from) {
+            Ok(Ok(watched)) => watched,
+            Ok(Err(first)) => {
+                return Err(anyhow!(
+                    "the cluster has forgotten changes from {from} on; it knows those from {first} \
+                     on, and `dunlin replica list` shows what the earlier ones have left"
+                ));
+            }
+            // The next leader goes on.
+            Err(Error::Unavailable) if from > 0 => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for event in events
+            .iter()
+            .take(usize::try_from(left).unwrap_or(usize::MAX))
+        {
+            show_event(event, json)?;
+            left -= 1;
+        }
+        from = next;
+    }
+    Ok(())
+}
+
+fn show_event(event: &Event, json: bool) -> anyhow::Result<()> {
+    let key = String::from_utf8_lossy(&event.key);
+    let (kind, value) = match &event.kind {
+        EventKind::Put(value) => ("put", Some(String::from_utf8_lossy(value))),
+        EventKind::Deleted => ("deleted", None),
+        EventKind::Expired => ("expired", None),
+    };
+    if json {
+        let object = json!({ "index": event.index, "key": key, "change": kind, "value": value });
+        return line(&object);
+    }
+    let value = value.unwrap_or_default();
+    print(&format!("{key}\t{}\t{kind}\t{value}\n", event.index))
+}
+
+fn transact<T: Configurable>(
+    args: &TransactArgs,
+    connection: &mut Connection<T>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let compares = args.compares.iter().map(|(key, version)| Compare {
+        key: key.as_bytes(),
+        version: *version,
+    });
+    let compares: Vec<Compare<'_>> = compares.collect();
+    let lifetime = args.lifetime.map_or(0, |time| time.as_millis());
+    let lifetime = u64::try_from(lifetime)?;
+    let puts = args.puts.iter().map(|(key, value)| Write::Put {
+        key: key.as_bytes(),
+        value: value.as_bytes(),
+        lifetime,
+    });
+    let deletes = args.deletes.iter().map(|key| Write::Delete {
+        key: key.as_bytes(),
+    });
+    let writes: Vec<Write<'_>> = puts.chain(deletes).collect();
+    match connection.transact(&compares, &writes)? {
+        Ok(version) => done(json, version),
+        Err(place) => {
+            let key = usize::try_from(place)
+                .ok()
+                .and_then(|it| args.compares.get(it));
+            let key = key.map_or("?", |(key, _)| key);
+            Err(anyhow!("nothing is written: `{key}` has another version"))
         }
     }
 }

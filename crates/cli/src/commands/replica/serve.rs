@@ -50,6 +50,11 @@ pub(crate) struct Args {
     /// The cluster that the directory must hold, as `status` names it; refuses any other
     #[arg(long, value_name = "NAME", requires = "disk", value_parser = cluster)]
     of_cluster: Option<u64>,
+    /// A leader answers gets without a majority while no other can lead. This assumes that no
+    /// replica's clock runs more than an eighth faster than another's. All replicas of a cluster
+    /// need the same --election
+    #[arg(long)]
+    lease_reads: bool,
     #[command(flatten)]
     endpoint: EndpointArgs,
 }
@@ -127,6 +132,7 @@ fn options(args: &Args) -> Options {
     Options {
         election: args.election.into(),
         heartbeat: (args.election / 5).into(),
+        lease_reads: args.lease_reads,
         ..Options::DEFAULT
     }
 }

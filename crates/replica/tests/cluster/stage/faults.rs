@@ -25,27 +25,34 @@ impl Stage {
         let victim = leader.unwrap_or(any);
         let host = HostId(victim);
         let kinds = if self.world.cluster.disks.is_empty() {
-            4
-        } else {
             6
+        } else {
+            9
         };
         match self.rng.below(kinds) {
-            5 => self.fill(victim, until),
+            8 => self.fill(victim, until),
             // A process that starts would end at once, and be started again.
-            4 if self.replica(victim).is_some() => self.world.cluster.disks[victim].fail_next(),
-            0 => self.crash(victim),
-            1 => {
-                self.sum.pauses += 1;
-                self.world.act(Act::Pause(host));
-                self.schedule(until, Event::Act(Act::Resume(host)));
-            }
-            2 => {
+            6 | 7 if self.replica(victim).is_some() => self.world.cluster.disks[victim].fail_next(),
+            0 | 1 => self.crash(victim),
+            2 => self.pause(host, until),
+            3 => {
                 self.sum.cuts += 1;
                 self.world.act(Act::Unplug(host));
                 self.schedule(until, Event::Act(Act::Plug(host)));
             }
+            4 => {
+                // It goes on with an old clock, and learns nothing from the others for a while.
+                self.pause(host, until);
+                self.cut(victim, until + Nanos::from_millis(100));
+            }
             _ => self.cut(victim, until),
         }
+    }
+
+    fn pause(&mut self, host: HostId, until: Nanos) {
+        self.sum.pauses += 1;
+        self.world.act(Act::Pause(host));
+        self.schedule(until, Event::Act(Act::Resume(host)));
     }
 
     fn fill(&mut self, victim: usize, until: Nanos) {

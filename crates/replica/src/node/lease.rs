@@ -1,0 +1,96 @@
+//! The lease of a leader: the time in which no other node can lead, so that gets need no majority
+//! (Raft dissertation, §6.4.1).
+//!
+//! A node that gets messages of its leader votes for no other for the shortest election time-out,
+//! which it counts in ticks. So a leader whose question of a time was answered by a majority stays
+//! the only one for that many ticks after this time. Assumption: no node's clock runs more than an
+//! eighth faster than another's; the clocks need not show the same time. After a pause of the
+//! process, the leader's clock shows that the lease is over.
+//!
+//! A node that a leader asks to take over asks for votes at once, and gets them although the others
+//! have a leader. The request may be late, so such a leader has no lease in its term any more.
+//! Called by `node`.
+
+use std::collections::BTreeMap;
+
+use dunlin_core::Nanos;
+
+use crate::options::Options;
+
+#[derive(Debug, Default)]
+pub(super) struct Lease {
+    now: Nanos,
+    /// When questions were asked that no majority has answered yet.
+    asked: BTreeMap<u64, Nanos>,
+    /// No other node leads before this time.
+    until: Nanos,
+    /// The last term in which this node has asked another one to lead.
+    given_up: u64,
+    /// Ticks of this node, by which a planted bug measures time.
+    #[cfg(feature = "mutants")]
+    ticks: u64,
+    #[cfg(feature = "mutants")]
+    measures_ticks: bool,
+}
+
+impl Lease {
+    /// Plants the bug that time is measured in ticks, of which one passes in a pause.
+    #[cfg(feature = "mutants")]
+    pub(super) fn measure_ticks(&mut self) {
+        self.measures_ticks = true;
+    }
+
+    pub(super) fn on_time(&mut self, now: Nanos) {
+        #[cfg(feature = "mutants")]
+        if self.measures_ticks {
+            return;
+        }
+        self.now = now;
+    }
+
+    /// Notes a tick of Raft, of this length.
+    pub(super) fn on_tick(&mut self, tick: Nanos) {
+        #[cfg(feature = "mutants")]
+        if self.measures_ticks {
+            self.ticks += 1;
+            self.now = tick.times(self.ticks);
+        }
+        let _ = tick;
+    }
+
+    /// Notes a question to all nodes.
+    pub(super) fn on_asked(&mut self, question: u64) {
+        self.asked.insert(question, self.now);
+    }
+
+    /// Notes that a majority has answered a question.
+    pub(super) fn on_confirmed(&mut self, question: &[u8], tick: Nanos) {
+        let number = question.try_into().map(u64::from_le_bytes);
+        let Some(asked) = number.ok().and_then(|it| self.asked.remove(&it)) else {
+            return;
+        };
+        // A node's first tick may come at once, and its clock may be fast.
+        let ticks = Options::ELECTION_TICKS as u64 - 1;
+        let until = asked + Nanos(tick.0 * ticks / 8 * 7);
+        self.until = self.until.max(until);
+    }
+
+    /// Ends the lease: the term is over.
+    pub(super) fn end(&mut self) {
+        self.asked.clear();
+        self.until = Nanos::ZERO;
+    }
+
+    /// Gives the leases of this term up.
+    pub(super) fn give_up(&mut self, term: u64) {
+        self.given_up = term;
+    }
+
+    /// Whether no other node can lead while this one leads in a term.
+    pub(super) fn holds(&self, term: u64) -> bool {
+        self.now < self.until && self.given_up != term
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! Parts of a node with the bug that its options name, if they name one. Called by `node`.
+
+use super::lease::Lease;
+use crate::machine::Machine;
+use crate::options::Options;
+
+/// The lease of a new node, with its bug, if the options name one.
+pub(super) fn lease_of(options: &Options) -> Lease {
+    #[cfg(feature = "mutants")]
+    if options.shows(crate::options::Mutant::LeaseByTicks) {
+        let mut lease = Lease::default();
+        lease.measure_ticks();
+        return lease;
+    }
+    let _ = options;
+    Lease::default()
+}
+
+/// Plants the bug of the items, if the options name one.
+pub(super) fn plant(machine: &mut Machine, options: &Options) {
+    #[cfg(feature = "mutants")]
+    match options.mutant {
+        Some(crate::options::Mutant::Repeat) => machine.repeat(),
+        Some(crate::options::Mutant::ForgottenClients) => machine.forget_clients(),
+        Some(crate::options::Mutant::Careless) => machine.compare_nothing(),
+        _ => {}
+    }
+    #[cfg(not(feature = "mutants"))]
+    let _ = (machine, options);
+}
