@@ -1,7 +1,8 @@
 //! The experiments: one list, and a file for each experiment or for two similar ones. A new
 //! experiment is a file here and a line in [`ALL`]; if its roles are long, they go into a folder of
-//! the same name. Experiments outside the summary belong to the feature `full`, and those with the
-//! key-value service to `kv`, and the one with the sequencer to `sequencer`.
+//! the same name. Experiments outside the summary belong to the feature `full`, those with the
+//! key-value service to `kv`, and those with the replicated store, the index and the sequencer to
+//! the features of these names.
 
 #[cfg(feature = "full")]
 mod bandwidth;
@@ -14,6 +15,8 @@ mod factors;
 mod idle;
 #[cfg(feature = "full")]
 mod incast;
+#[cfg(feature = "index")]
+mod index;
 #[cfg(feature = "kv")]
 mod kv;
 mod latency;
@@ -29,6 +32,8 @@ mod parallel;
 mod queue;
 mod rate;
 mod raw;
+#[cfg(feature = "replica")]
+mod replica;
 #[cfg(feature = "sequencer")]
 mod sequencer;
 #[cfg(feature = "full")]
@@ -85,6 +90,10 @@ pub static ALL: &[Experiment] = &[
     kv::EXPERIMENT,
     #[cfg(feature = "kv")]
     memcached::EXPERIMENT,
+    #[cfg(feature = "replica")]
+    replica::EXPERIMENT,
+    #[cfg(feature = "index")]
+    index::EXPERIMENT,
     #[cfg(feature = "sequencer")]
     sequencer::EXPERIMENT,
 ];

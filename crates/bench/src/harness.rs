@@ -11,7 +11,9 @@ pub mod link;
 pub(crate) mod lossy;
 pub mod plan;
 pub mod probe;
-#[cfg(feature = "kv")]
+#[cfg(any(feature = "kv", feature = "replica"))]
+pub(crate) mod program;
+#[cfg(any(feature = "kv", feature = "replica"))]
 pub(crate) mod resident;
 pub(crate) mod rtt;
 #[cfg(feature = "full")]

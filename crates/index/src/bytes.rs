@@ -5,26 +5,33 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The longest bytes that need no allocation of their own.
-const SHORT: usize = 22;
+use crate::values::Handle;
+
+/// The longest key that needs no allocation of its own.
+const SHORT_KEY: usize = 22;
+
+/// The longest value that lies in the tree.
+const SHORT_VALUE: usize = 14;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Bytes {
-    Short(u8, [u8; SHORT]),
+pub(crate) enum Key {
+    Short(u8, [u8; SHORT_KEY]),
     Long(Arc<[u8]>),
 }
 
-const _: () = assert!(size_of::<Bytes>() == 24);
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    Short(u8, [u8; SHORT_VALUE]),
+    Long(Handle),
+}
 
-impl Bytes {
+const _: () = assert!(size_of::<Key>() == 24 && size_of::<Value>() == 16);
+
+impl Key {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        match u8::try_from(bytes.len()) {
-            Ok(len) if bytes.len() <= SHORT => {
-                let mut short = [0; SHORT];
-                short[..bytes.len()].copy_from_slice(bytes);
-                Self::Short(len, short)
-            }
-            _ => Self::Long(bytes.into()),
+        match short(bytes) {
+            Some((len, short)) => Self::Short(len, short),
+            None => Self::Long(bytes.into()),
         }
     }
 
@@ -35,39 +42,63 @@ impl Bytes {
             Self::Long(bytes) => bytes,
         }
     }
+}
 
-    /// The number of a value: its first eight bytes, little endian; missing ones are zeros.
-    #[inline]
-    pub(crate) fn number(&self) -> u64 {
-        let bytes = self.as_slice();
-        let mut number = [0; 8];
-        let len = bytes.len().min(8);
-        number[..len].copy_from_slice(&bytes[..len]);
-        u64::from_le_bytes(number)
+impl Value {
+    /// A value that lies in the tree, if it is short enough.
+    pub(crate) fn short(bytes: &[u8]) -> Option<Self> {
+        let (len, short) = short(bytes)?;
+        Some(Self::Short(len, short))
+    }
+
+    /// The handle of a long value.
+    pub(crate) const fn handle(&self) -> Option<Handle> {
+        match self {
+            Self::Short(..) => None,
+            Self::Long(handle) => Some(*handle),
+        }
     }
 }
 
-impl Borrow<[u8]> for Bytes {
+/// The bytes and their number, if they fit.
+#[inline]
+fn short<const MOST: usize>(bytes: &[u8]) -> Option<(u8, [u8; MOST])> {
+    let len = u8::try_from(bytes.len()).ok()?;
+    let mut short = [0; MOST];
+    short.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some((len, short))
+}
+
+/// The number of a value: its first eight bytes, little endian; missing ones are zeros.
+#[inline]
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    let mut number = [0; 8];
+    let len = bytes.len().min(8);
+    number[..len].copy_from_slice(&bytes[..len]);
+    u64::from_le_bytes(number)
+}
+
+impl Borrow<[u8]> for Key {
     fn borrow(&self) -> &[u8] {
         self.as_slice()
     }
 }
 
-impl PartialEq for Bytes {
+impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         self.as_slice() == other.as_slice()
     }
 }
 
-impl Eq for Bytes {}
+impl Eq for Key {}
 
-impl PartialOrd for Bytes {
+impl PartialOrd for Key {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Bytes {
+impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_slice().cmp(other.as_slice())
     }

@@ -10,18 +10,26 @@
 //! that comes or goes meanwhile may be shown or not. A scan or sum pins what it reads for at most
 //! [`CHUNK`] items at a time, so memory of deleted items comes back while a long one runs.
 //!
+//! The tree has short values, and handles of long ones (`values.rs`). A long value goes after its
+//! item has left the tree, so a reader that finds its handle without a value looks at the tree
+//! again. Writers of one key wait for each other, so that each knows the value that it replaces.
+//!
 //! Called by `service.rs` and by programs that have the index in their own process.
 
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scc::{Guard, TreeIndex};
 
-use crate::bytes::Bytes;
+use crate::bytes::{Key, Value, number};
 use crate::range::{Direction, Range, Start};
+use crate::values::{Handle, Values};
 
 /// Items that are read between two releases of what was pinned.
 const CHUNK: usize = 1024;
+
+/// Locks of writers, each for a part of the keys.
+const LOCKS: usize = 256;
 
 /// The items of a server. A clone is another handle of the same items.
 ///
@@ -40,14 +48,29 @@ pub struct Index {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
-    tree: TreeIndex<Bytes, Bytes>,
+    tree: TreeIndex<Key, Value>,
+    values: Values,
+    writers: [Mutex<()>; LOCKS],
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
     /// The first value of each key that was read, for a planted bug.
     #[cfg(feature = "mutants")]
-    old: std::sync::Mutex<std::collections::HashMap<Vec<u8>, Vec<u8>>>,
+    old: Mutex<std::collections::HashMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            tree: TreeIndex::new(),
+            values: Values::default(),
+            writers: [const { Mutex::new(()) }; LOCKS],
+            #[cfg(feature = "mutants")]
+            mutant: None,
+            #[cfg(feature = "mutants")]
+            old: Mutex::default(),
+        }
+    }
 }
 
 /// A planted bug of the index.
@@ -95,46 +118,95 @@ impl Index {
         }
     }
 
-    /// Passes the value of a key to `read`, if there is an item, and returns the result.
+    /// Passes the value of a key to `read`, if there is an item, and returns the result. `read`
+    /// must not write this index: a long value stays locked until it returns.
     #[inline]
     pub fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         #[cfg(feature = "mutants")]
         if self.shared.mutant == Some(Mutant::OldRead) {
             return self.get_old(key).map(|value| read(&value));
         }
-        let guard = Guard::new();
-        let value = self.shared.tree.peek(key, &guard)?;
-        Some(read(value.as_slice()))
+        let mut read = Some(read);
+        loop {
+            let guard = Guard::new();
+            let value = self.shared.tree.peek(key, &guard)?;
+            if let Some(result) = self.show(value, &mut read) {
+                return Some(result);
+            }
+        }
+    }
+
+    /// Passes a value to `read`, which is there; `None`: the value has gone.
+    #[inline]
+    fn show<R>(&self, value: &Value, read: &mut Option<impl FnOnce(&[u8]) -> R>) -> Option<R> {
+        let mut show = |bytes: &[u8]| {
+            let read = read.take().expect("a value is shown once");
+            read(bytes)
+        };
+        match value {
+            Value::Short(len, bytes) => Some(show(&bytes[..usize::from(*len)])),
+            Value::Long(handle) => self.shared.values.read(*handle, show),
+        }
     }
 
     #[cfg(feature = "mutants")]
     fn get_old(&self, key: &[u8]) -> Option<Vec<u8>> {
         let guard = Guard::new();
-        let value = self.shared.tree.peek(key, &guard)?.as_slice().to_vec();
+        let mut read = Some(<[u8]>::to_vec);
+        let value = self.show(self.shared.tree.peek(key, &guard)?, &mut read)?;
         let mut old = self.shared.old.lock().ok()?;
         Some(old.entry(key.to_vec()).or_insert(value).clone())
     }
 
     /// Writes an item.
     pub fn put(&self, key: &[u8], value: &[u8]) {
-        let tree = &self.shared.tree;
-        tree.upsert_sync(Bytes::new(key), Bytes::new(value));
+        let Shared { tree, values, .. } = &*self.shared;
+        let value = Value::short(value).unwrap_or_else(|| Value::Long(values.keep(value)));
+        let _writing = self.lock(key);
+        let old = self.handle_of(key);
+        tree.upsert_sync(Key::new(key), value);
+        if let Some(old) = old {
+            values.take_away(old);
+        }
     }
 
     /// Deletes an item. False: there was none.
     pub fn delete(&self, key: &[u8]) -> bool {
-        self.shared.tree.remove_sync(key)
+        let mut old = None;
+        let is_deleted = self.shared.tree.remove_if_sync(key, |value| {
+            old = value.handle();
+            true
+        });
+        if let Some(old) = old.filter(|_| is_deleted) {
+            self.shared.values.take_away(old);
+        }
+        // Without this, nodes that are free wait for a while until their memory is.
+        Guard::new().accelerate();
+        is_deleted
+    }
+
+    /// The handle of a key's long value, if it has one.
+    fn handle_of(&self, key: &[u8]) -> Option<Handle> {
+        let guard = Guard::new();
+        self.shared.tree.peek(key, &guard)?.handle()
+    }
+
+    /// Waits for other writers of a key.
+    fn lock(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+        let mix = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
+        let lock = &self.shared.writers[key.iter().fold(0, mix) % LOCKS];
+        lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows the items of a valid range in their order, until `show` returns false or the range has
-    /// no more.
+    /// no more. `show` must not write this index: a long value stays locked until it returns.
     pub fn scan(
         &self,
         range: Range<'_>,
         direction: Direction,
         mut show: impl FnMut(&[u8], &[u8]) -> bool,
     ) {
-        self.visit(range, direction, |key, value| show(key, value.as_slice()));
+        self.visit(range, direction, |key, value| show(key, value));
     }
 
     /// Counts the items of a valid range, and adds up their numbers, up to `limit` of them.
@@ -144,7 +216,7 @@ impl Index {
         if limit > 0 {
             self.visit(range, Direction::Forward, |_, value| {
                 total.items += 1;
-                total.sum = total.sum.wrapping_add(value.number());
+                total.sum = total.sum.wrapping_add(number(value));
                 total.items < limit
             });
         }
@@ -156,9 +228,9 @@ impl Index {
         &self,
         range: Range<'_>,
         direction: Direction,
-        mut show: impl FnMut(&[u8], &Bytes) -> bool,
+        mut show: impl FnMut(&[u8], &[u8]) -> bool,
     ) {
-        let mut last: Option<Bytes> = None;
+        let mut last: Option<Key> = None;
         loop {
             let at = last.clone();
             let rest = match &at {
@@ -176,7 +248,10 @@ impl Index {
                 if self.is_shown(last.as_ref(), key, direction) {
                     continue;
                 }
-                if !show(key.as_slice(), value) {
+                let mut read = Some(|value: &[u8]| show(key.as_slice(), value));
+                let shown = self.show(value, &mut read);
+                // If its value has gone, the item was deleted or replaced.
+                if shown.or_else(|| self.get(key.as_slice(), read?)) == Some(false) {
                     return;
                 }
                 last = Some(key.clone());
@@ -189,7 +264,7 @@ impl Index {
 
     /// Whether the scan has passed this key already. The tree promises no order between the items
     /// of nodes that are split while it reads.
-    fn is_shown(&self, last: Option<&Bytes>, key: &Bytes, direction: Direction) -> bool {
+    fn is_shown(&self, last: Option<&Key>, key: &Key, direction: Direction) -> bool {
         #[cfg(feature = "mutants")]
         if self.shared.mutant == Some(Mutant::Again) {
             return false;

@@ -8,18 +8,22 @@
 //! |---|---|
 //! | `bytes.rs` | keys and values, as the tree keeps them |
 //! | `index.rs` | the tree, and the operations on it |
+//! | `values.rs` | long values |
 //! | `range.rs` | parts of the keys, and places where scans go on |
 //! | `wire.rs` | the bytes of requests and answers |
 //! | `service.rs` | handlers of an endpoint |
 //! | `client.rs` | calls of a client, driven by the owner of an endpoint |
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
 //! | `snapshot.rs` | files with all items |
+//! | `check.rs` | what holds for any bytes |
 //!
 //! Nothing here but `connection.rs` knows a transport or a clock.
 
 #![forbid(unsafe_code)]
 
 mod bytes;
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
 mod client;
 #[cfg(feature = "nexus")]
 mod connection;
@@ -28,6 +32,7 @@ mod index;
 mod range;
 mod service;
 pub mod snapshot;
+mod values;
 mod wire;
 
 pub use client::{Client, End, Token};

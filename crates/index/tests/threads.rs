@@ -61,7 +61,7 @@ fn write(index: &Index, registers: &[Register], own: u64, is_over: &AtomicBool) 
                     index.delete(&key(number));
                 }
                 false => {
-                    index.put(&key(number), &step.to_le_bytes());
+                    index.put(&key(number), &value(number, step));
                 }
             }
             state.store(2 * step, Ordering::SeqCst);
@@ -80,8 +80,19 @@ fn is_possible(before: u64, after: u64, seen: Option<u64>) -> bool {
     (first..=last).any(shows)
 }
 
+/// The value that a write leaves: that of every third key is too long for the tree.
+fn value(number: u64, step: u64) -> Vec<u8> {
+    match number % 3 {
+        0 => step.to_le_bytes().repeat(5),
+        _ => step.to_le_bytes().to_vec(),
+    }
+}
+
 fn number(value: &[u8]) -> u64 {
-    u64::from_le_bytes(value.try_into().unwrap())
+    let (words, rest) = value.as_chunks::<8>();
+    let is_whole = rest.is_empty() && words.iter().all(|word| *word == words[0]);
+    assert!(is_whole, "a value of two writes: {value:?}");
+    u64::from_le_bytes(words[0])
 }
 
 /// Reads until the time is over, and returns the first thing that is wrong.

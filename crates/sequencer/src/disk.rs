@@ -10,6 +10,8 @@
 
 #[cfg(feature = "nexus")]
 mod files;
+#[cfg(feature = "replica")]
+mod replicated;
 
 use std::{fmt, io};
 
@@ -17,6 +19,8 @@ use crate::state::{Damage, State};
 
 #[cfg(feature = "nexus")]
 pub use files::Files;
+#[cfg(feature = "replica")]
+pub use replicated::Replicated;
 
 /// A directory with a file for each epoch.
 pub trait Disk {

@@ -16,12 +16,15 @@
 //! | `keeper.rs` | the thread for the disk, and the server's loop (feature `nexus`) |
 //! | `connection.rs` | a client that blocks, over an endpoint of a nexus (feature `nexus`) |
 //! | `futures.rs` | a client for futures (feature `local`) |
+//! | `disk/replicated.rs` | a replicated store in place of a directory (feature `replica`) |
 //!
 //! Nothing here but the files of those features and `disk/files.rs` knows a transport, a clock or a
 //! file, so the simulator runs all of it.
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
 mod client;
 #[cfg(feature = "nexus")]
 mod connection;
@@ -43,6 +46,8 @@ pub use connection::{Connection, ConnectionError, figures};
 pub use desk::{Desk, perform, take_directory};
 #[cfg(feature = "nexus")]
 pub use disk::Files;
+#[cfg(feature = "replica")]
+pub use disk::Replicated;
 pub use disk::{Claim, ClaimError, Disk, Job, Outcome, Taking};
 pub use error::Error;
 #[cfg(feature = "local")]

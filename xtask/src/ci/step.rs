@@ -32,7 +32,8 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
     peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
     -- -D warnings";
 
-/// The variable that names the folder for histories of the key-value service.
+/// The variable that names the folder for histories of the key-value service, the replicated store
+/// and the sequencer.
 pub(super) const HISTORIES: &str = "DUNLIN_HISTORIES";
 
 /// Checks with porcupine the histories that the tests have written.

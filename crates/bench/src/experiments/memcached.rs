@@ -15,6 +15,7 @@ use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section, Sweep};
 use crate::harness::items::{Items, Mix, VALUE};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::harness::program;
 use crate::harness::resident::Resident;
 use crate::harness::subject;
 use crate::harness::subject::side::Side;
@@ -35,7 +36,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             of `all`",
     cases: |sweep| Ok(cases(sweep)),
     roles: &[
-        server::ROLE,
+        program::ROLE,
         generator::LOAD,
         generator::GET,
         slap::ROLE,

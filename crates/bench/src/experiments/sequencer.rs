@@ -31,7 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     section: Some(Section {
         title: "The sequencer",
         text: "One thread gives numbers, one by one, to one process; 60 requests are in flight, \
-               issued in batches of 16 over as many sessions as there are clients. Blocks of \
+               issued in batches over as many sessions as there are clients. Blocks of \
                numbers are reserved in a directory for temporary files. The baseline exchanges \
                echoes of the same lengths between the same processes. With speculation, answers \
                have 4 bytes in place of 8. The paper's server has up to 10 cores, and 70 \
@@ -58,6 +58,12 @@ const PUBLISHED: &[Published] = &[
 /// Sessions of the process that takes numbers.
 const CLIENTS: [usize; 4] = [1, 2, 4, 8];
 
+/// Requests that are issued together, unless a row is about them.
+const BATCH: usize = 16;
+
+/// Other numbers of requests that one client issues together.
+const BATCHES: [usize; 3] = [1, 4, 32];
+
 const METRICS: [Metric; 1] = [Metric {
     name: "numbers_per_s",
     unit: "1/s",
@@ -72,22 +78,27 @@ const METRICS: [Metric; 1] = [Metric {
 struct Numbers {
     transport: Transport,
     clients: usize,
+    batch: usize,
     speculates: bool,
 }
 
 fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
     for &transport in transports {
-        let all = CLIENTS.map(|clients| (clients, false));
-        for (clients, speculates) in all.into_iter().chain([(1, true)]) {
-            let params: [(&str, Value); 3] = [
+        let clients = CLIENTS.map(|clients| (clients, BATCH, false));
+        let batches = BATCHES.map(|batch| (1, batch, false));
+        let all = clients.into_iter().chain(batches).chain([(1, BATCH, true)]);
+        for (clients, batch, speculates) in all {
+            let params: [(&str, Value); 4] = [
                 ("clients", clients.into()),
+                ("batch", batch.into()),
                 ("speculates", speculates.into()),
                 ("inflight", client::INFLIGHT.into()),
             ];
             let numbers = Numbers {
                 transport,
                 clients,
+                batch,
                 speculates,
             };
             let case = Case::new("sequencer", transport.name(), &params, numbers);
@@ -117,6 +128,7 @@ impl Probe for Numbers {
             setting,
             server: server.address,
             clients: self.clients,
+            batch: self.batch,
             speculates: self.speculates,
             // In turn, so that a slow moment of the machine does not meet one of both alone.
             steps: [Step::Echo, Step::Take].repeat(2),
@@ -140,7 +152,7 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
     let wanted = Wanted {
         metric: "numbers_per_s",
         x: "clients",
-        params: &[("speculates", "false")],
+        params: &[("speculates", "false"), ("batch", "16")],
     };
     vec![chart(
         "Rate of the sequencer against clients",
@@ -165,7 +177,7 @@ const fn published(
         params: [
             Some(("speculates", Param::Word(speculates))),
             Some(("clients", Param::Number(1.0))),
-            None,
+            Some(("batch", Param::Number(16.0))),
             None,
         ],
         beside: Beside::Median,

@@ -6,6 +6,7 @@ pub(crate) mod client;
 mod ends;
 pub(crate) mod exchange;
 pub(crate) mod pipeline;
+mod report;
 pub(crate) mod server;
 pub(crate) mod side;
 
@@ -25,13 +26,14 @@ use serde::{Deserialize, Serialize};
 use super::link::{self, End};
 #[cfg(feature = "full")]
 use super::lossy::{Lossy, LossyOptions};
-use super::probe::{Measurement, patience};
+use super::probe::patience;
 use super::transport::Transport;
 #[cfg(feature = "full")]
 pub(crate) use ends::at_link;
 pub(crate) use ends::{linked, linked_pair, spinning_pair};
 use harness::process::{Parent, Process};
 use harness::seat::Seat;
+pub(crate) use report::Report;
 use side::Side;
 
 /// Answered with a function of the whole request ([`super::work`]), in the dispatch thread.
@@ -108,25 +110,6 @@ pub(crate) struct Loss {
     pub(crate) per_million: u32,
     pub(crate) late_per_million: u32,
     pub(crate) seed: u64,
-}
-
-/// The report of a client.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Report {
-    pub(crate) values: Vec<f64>,
-    pub(crate) side: Side,
-}
-
-impl Report {
-    /// The report as a measurement, with the counts of both sides.
-    pub(crate) fn measurement(self, server: &Side) -> Measurement {
-        let alarms = [self.side.alarm("client"), server.alarm("server")];
-        Measurement {
-            values: self.values,
-            alarms: alarms.into_iter().flatten().collect(),
-            details: vec![self.side.line("client"), server.line("server")],
-        }
-    }
 }
 
 /// A transport, with the options that experiments set.
@@ -339,7 +322,24 @@ impl Setting {
     /// # Errors
     /// The system refuses something.
     pub(crate) fn open<T: Medium, App>(&self, app: App) -> anyhow::Result<Rpc<T, App>> {
-        // The threads of the nexus are not pinned.
+        let nexus = self.bind()?;
+        // The threads of DPDK are not pinned either.
+        let has_threads = self.transport.has_threads();
+        if !has_threads {
+            self.seat.take()?;
+        }
+        let rpc = self.open_at(&nexus, app)?;
+        if has_threads {
+            self.seat.take()?;
+        }
+        Ok(rpc)
+    }
+
+    /// Makes a nexus, whose threads are not pinned. The calling thread must not have taken a seat.
+    ///
+    /// # Errors
+    /// The system refuses something.
+    pub(crate) fn bind(&self) -> anyhow::Result<Nexus> {
         self.seat.prepare()?;
         let mut nexus = Nexus::builder().workers(self.workers);
         if self.seat.first {
@@ -347,12 +347,18 @@ impl Setting {
             // a short time.
             nexus = nexus.failure_timeout(Duration::from_secs(60));
         }
-        let nexus = nexus.bind((self.enter()?, 0))?;
-        // The threads of DPDK are not pinned either.
-        let has_threads = self.transport.has_threads();
-        if !has_threads {
-            self.seat.take()?;
-        }
+        Ok(nexus.bind((self.enter()?, 0))?)
+    }
+
+    /// Makes an endpoint of the calling thread, which has its seat.
+    ///
+    /// # Errors
+    /// The system refuses something.
+    pub(crate) fn open_at<T: Medium, App>(
+        &self,
+        nexus: &Nexus,
+        app: App,
+    ) -> anyhow::Result<Rpc<T, App>> {
         let mut builder = nexus
             .endpoint_builder::<T>()
             .transport(|options| {
@@ -384,11 +390,7 @@ impl Setting {
         if self.spin {
             builder = builder.idle(Idle::Spin);
         }
-        let rpc = builder.build(app)?;
-        if has_threads {
-            self.seat.take()?;
-        }
-        Ok(rpc)
+        Ok(builder.build(app)?)
     }
 
     /// Moves the calling thread to its end of the link, if it has one. Returns the address there.

@@ -120,6 +120,12 @@ fn in_words(metric: &str) -> &str {
     match metric {
         "rtt_p50" | "rtt_p50_us" => "round trip, median",
         "rtt_p99_us" => "round trip, 99th percentile",
+        "put_p50" => "replicated put, median",
+        "put_p99" => "replicated put, 99th percentile",
+        "leader_p50" => "replicated put at the leader, median",
+        "echo_p50" => "echo, median",
+        "get_p99" => "get, 99th percentile",
+        "gets_per_s" => "gets per second",
         "latency_mean" => "operation, mean",
         "ops_per_s" => "operations per second",
         "ops_per_s_per_core" => "operations per second and core",

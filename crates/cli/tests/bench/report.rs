@@ -170,9 +170,24 @@ fn add_services(add: Add<'_>) {
     }
     for transport in ["shm", "udp"] {
         for (clients, speculates) in [(1, false), (2, false), (4, false), (8, false), (1, true)] {
-            let params = json!({ "clients": clients, "speculates": speculates, "inflight": 60 });
+            let params = json!({
+                "clients": clients, "batch": 16, "speculates": speculates, "inflight": 60
+            });
             add("sequencer", transport, params, ("numbers_per_s", "1/s"));
         }
+        add_replicas_and_index(transport, add);
+    }
+}
+
+fn add_replicas_and_index(transport: &str, add: Add<'_>) {
+    for (outstanding, metric) in [(1, ("put_p50", "ns")), (32, ("puts_per_s", "1/s"))] {
+        let params = json!({ "replicas": 3, "outstanding": outstanding });
+        add("replica", transport, params, metric);
+    }
+    for scans in ["workers", "dispatch"] {
+        let params = json!({ "scans": scans, "inflight": 60 });
+        add("index", transport, params.clone(), ("gets_per_s", "1/s"));
+        add("index", transport, params, ("get_p99", "ns"));
     }
 }
 

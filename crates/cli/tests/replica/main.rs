@@ -152,6 +152,7 @@ fn each_command_does_its_work() {
     for gone in [vec!["get", "name"], vec!["delete", "name"]] {
         assert!(fail(&gone).contains("there is no item with the key `name`"));
     }
+    several_keys(&run, &fail);
     // The same bootstrap again changes nothing; another one is refused.
     assert!(text(&cluster.bootstrap(3)).contains("of 3 replicas"));
     assert!(failure(&cluster.bootstrap(2), 2).contains("2 replicas are no cluster"));
@@ -176,6 +177,136 @@ fn each_command_does_its_work() {
     cluster.0[2].out.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("\"applied\":0"), "{rest}");
     assert_eq!(cluster.0[2].child.wait().unwrap().code(), Some(0));
+}
+
+/// Transactions, ranges and lifetimes.
+fn several_keys(run: &dyn Fn(&[&str]) -> String, fail: &dyn Fn(&[&str]) -> String) {
+    let both = [
+        "transact",
+        "--if",
+        "user/1=0",
+        "--put",
+        "user/1=a",
+        "--put",
+        "user/2=b=1",
+    ];
+    assert_eq!(run(&both[..5]), "");
+    assert!(fail(&both).contains("nothing is written: `user/1` has another version"));
+    assert_eq!(run(&["put", "user/2", "b"]), "");
+    let keys = |out: String| -> Vec<String> {
+        let keys = out
+            .lines()
+            .map(|line| line.split('\t').next().unwrap().to_owned());
+        keys.collect()
+    };
+    assert_eq!(keys(run(&["list", "user/"])), ["user/1", "user/2"]);
+    assert_eq!(
+        keys(run(&["list", "user/", "--after", "user/1"])),
+        ["user/2"]
+    );
+    assert_eq!(keys(run(&["list", "user/", "--limit", "1"])), ["user/1"]);
+    assert_eq!(keys(run(&["list", "us/"])), [""; 0]);
+    assert!(run(&["list", "user/2", "--json"]).contains("\"value\":\"b\""));
+    assert_eq!(run(&["put", "user/1", "gone soon", "--for", "50ms"]), "");
+    until(|| keys(run(&["list", "user/"])) == ["user/2"]);
+    let last = run(&["transact", "--delete", "user/2", "--json"]);
+    assert_eq!(run(&["list", "user/"]), "");
+    let changes = run(&["watch", "user/", "--from", "2", "--count", "5"]);
+    let kinds = |line: &str| -> String {
+        let words: Vec<&str> = line.split('\t').collect();
+        format!("{} {} {}", words[0], words[2], words[3])
+    };
+    let kinds: Vec<String> = changes.lines().map(kinds).collect();
+    let expected = [
+        "user/1 put a",
+        "user/2 put b",
+        "user/1 put gone soon",
+        "user/1 expired ",
+        "user/2 deleted ",
+    ];
+    assert_eq!(kinds, expected);
+    let last: Value = serde_json::from_str(&last).unwrap();
+    assert!(changes.contains(&format!("user/2\t{}\tdeleted", last["version"])));
+}
+
+/// The address in the greeting of a sequencer.
+#[cfg(feature = "sequencer")]
+fn greeting(child: &mut Child) -> String {
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.as_mut().unwrap());
+    out.read_line(&mut line).unwrap();
+    let greeting: Value = serde_json::from_str(&line).unwrap();
+    greeting["listening"].as_str().unwrap().to_owned()
+}
+
+/// Sequencers whose reservations are in a cluster: one is killed, and another one takes over.
+#[cfg(feature = "sequencer")]
+#[test]
+fn a_sequencer_keeps_its_reservations_in_a_cluster() {
+    let cluster = Cluster::start(3);
+    let all = cluster.addresses().join(",");
+    let sequencer = |args: &[&str]| program::dunlin(&[&["sequencer"], args].concat());
+    let serve = |more: &[&str]| {
+        let first = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--json",
+            "--cluster",
+            &all,
+        ];
+        let set = ["--set", "sequencer.lease=300ms"];
+        let mut command = sequencer(&[&first, &set[..], more].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let next = |address: &str| -> u64 {
+        let args = [
+            "next",
+            "orders",
+            "--create",
+            "--server",
+            address,
+            "--timeout",
+            "30",
+        ];
+        let output = sequencer(&args).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{errors}");
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
+    };
+    let mut first = serve(&[]);
+    let address = greeting(&mut first);
+    assert_eq!([next(&address), next(&address)], [1, 2]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let refused = serve(&[]).wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        String::from_utf8(refused.stderr)
+            .unwrap()
+            .contains("--take-over")
+    );
+    let mut second = serve(&["--take-over"]);
+    let address = greeting(&mut second);
+    assert!(next(&address) > 2);
+    // A third one deposes it while it lives.
+    let mut third = serve(&["--take-over"]);
+    let last = next(&greeting(&mut third));
+    assert!(last > 3);
+    let ended = second.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(
+        String::from_utf8(ended.stderr)
+            .unwrap()
+            .contains("has taken over the cluster")
+    );
+    third.kill().unwrap();
+    third.wait().unwrap();
 }
 
 #[test]

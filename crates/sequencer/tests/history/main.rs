@@ -25,7 +25,7 @@ const SEEDS: u64 = 60;
 const BUG_SEEDS: u64 = 60;
 
 #[test]
-fn every_number_is_given_once_and_in_order() {
+fn every_history_gives_each_number_once_and_in_order() {
     let mut sum = Sum::default();
     for seed in 0..SEEDS {
         match run_seed(seed, Bug::None) {

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use dunlin_core::Nanos;
+use dunlin_testkit::histories::Line;
 
 /// A call that got numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +26,20 @@ pub(crate) struct Record {
 }
 
 pub(crate) type Shared = Rc<RefCell<Record>>;
+
+/// The lines of a sequence's calls, for a checker in another language. Each has its rank by its
+/// first number: a counter gives numbers in this order alone, and a search needs to try no other.
+pub(crate) fn lines(taken: &[Taken], sequence: usize) -> Vec<Line> {
+    let mut by_number: Vec<&Taken> = taken.iter().collect();
+    by_number.sort_by_key(|it| it.numbers.start);
+    let line = |(it, rank): (&Taken, u64)| Line {
+        object: (0, sequence),
+        times: (it.begin.0, it.end.0),
+        action: ("take", it.numbers.end - it.numbers.start, rank),
+        outcome: ("given", it.numbers.start, 0),
+    };
+    by_number.into_iter().zip(0..).map(line).collect()
+}
 
 /// Whether a counter explains the calls.
 ///

@@ -13,9 +13,10 @@ use dunlin_sim::world::{Act, ProcessId};
 use dunlin_sim::{
     Cluster, FaultRates, HostId, Net, NetConfig, NetHandle, PortId, Rng, SimTransport, World,
 };
+use dunlin_testkit::histories;
 
 use crate::nodes::{BUSY, ClientNode, Member, SEQUENCES, ServerNode, endpoint};
-use crate::record::{Shared, check};
+use crate::record::{Shared, check, lines};
 use crate::shelf::{SharedShelf, View};
 
 /// Hosts that may serve.
@@ -173,7 +174,7 @@ struct Stage {
 pub(crate) fn run_seed(seed: u64, bug: Bug) -> Result<Sum, String> {
     let mut stage = Stage::new(seed, bug);
     stage.go();
-    stage.judge()
+    stage.judge(&format!("{bug:?}-{seed}"))
 }
 
 impl Stage {
@@ -433,7 +434,7 @@ impl Stage {
     }
 
     /// Checks the numbers that the clients got.
-    fn judge(mut self) -> Result<Sum, String> {
+    fn judge(mut self, name: &str) -> Result<Sum, String> {
         if let Some(what) = self.world.net().borrow().violation() {
             return Err(what.to_owned());
         }
@@ -442,10 +443,9 @@ impl Stage {
             left += self.client(port).under_way();
         }
         let mut sum = self.world.cluster.sum;
+        self.check(name)?;
         for record in &self.world.cluster.records {
-            let record = record.borrow();
-            check(&record.taken)?;
-            sum.taken += record.taken.len() as u64;
+            sum.taken += record.borrow().taken.len() as u64;
         }
         let failed = self.world.cluster.records.iter();
         if let Some(what) = failed.flat_map(|it| it.borrow().violation.clone()).next() {
@@ -458,5 +458,15 @@ impl Stage {
         sum.torn = shelf.torn;
         sum.epochs = shelf.newest().into();
         Ok(sum)
+    }
+    /// Checks the numbers of each sequence, and writes the history with the verdict.
+    fn check(&self, name: &str) -> Result<(), String> {
+        let records = self.world.cluster.records.iter().map(|it| it.borrow());
+        let records: Vec<_> = records.collect();
+        let verdict = records.iter().try_for_each(|record| check(&record.taken));
+        let of_sequences = records.iter().enumerate();
+        let lines = of_sequences.flat_map(|(sequence, record)| lines(&record.taken, sequence));
+        histories::write("sequencer", name, verdict.is_err(), lines);
+        verdict
     }
 }

@@ -185,7 +185,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         libraries: Some(&["scc"]),
-        optional: &["dunlin-nexus", "dunlin-transport"],
+        optional: &["dunlin-nexus", "dunlin-sim", "dunlin-transport"],
         ..rule(
             "dunlin-index",
             &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
@@ -196,6 +196,7 @@ pub(super) const RULES: &[Rule] = &[
         optional: &[
             "dunlin-local",
             "dunlin-nexus",
+            "dunlin-replica",
             "dunlin-service",
             "dunlin-sim",
             "dunlin-transport",

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::harness::items::{self, Items, Mix};
 use crate::harness::probe::patience;
+use crate::harness::subject::server::apart;
 use crate::harness::subject::side::Side;
 use crate::harness::subject::{Medium, Setting, over};
 use crate::harness::work;
@@ -152,15 +153,6 @@ fn hold(parent: &Parent) -> anyhow::Result<()> {
             Order::Side | Order::Rest => bail!("there is no endpoint"),
         }
     }
-}
-
-/// Runs `work` on a thread of its own, which may take a seat. The threads of a nexus and the one
-/// that reads orders must not share the seat of a thread that spins.
-fn apart<R: Send>(work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
-    thread::scope(|scope| match scope.spawn(work).join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    })
 }
 
 /// Serves until the parent orders the endpoint to close; returns the partition.

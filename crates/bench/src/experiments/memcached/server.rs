@@ -1,24 +1,18 @@
 //! The servers: Debian's memcached and `dunlin memcached`, which this program starts with the same
-//! flags. A child in the role of server takes its processor and then executes the server, which
-//! stays on this processor and ends with its parent.
+//! flags on the same processor.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
 use super::crowd::{self, CROWD};
+use crate::harness::program;
 use crate::harness::transport::Transport;
-use harness::process::{Parent, Process, Role};
+use harness::process::Process;
 use harness::seat::Seats;
-use harness::{signal, sys};
-
-/// Becomes a server.
-pub(super) const ROLE: Role = Role::new("memcached-serve", serve);
+use harness::signal;
 
 /// How long a server may take until it listens, and after that until its items are written.
 pub(super) const STARTING: Duration = Duration::from_secs(120);
@@ -48,13 +42,7 @@ pub(super) struct Running {
 
 /// True if the path has a `memcached`.
 pub(super) fn is_installed() -> bool {
-    let version = Command::new("memcached")
-        .arg("-V")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    version.is_ok_and(|status| status.success())
+    program::is_installed("memcached", "-V")
 }
 
 impl Running {
@@ -63,7 +51,7 @@ impl Running {
     /// # Errors
     /// It does not start, or does not listen in time.
     pub(super) fn start(kind: Kind, items_mib: u32) -> anyhow::Result<Self> {
-        let (door, native) = (free_address()?, free_address()?);
+        let [door, native] = program::free_addresses()?;
         // memcached takes about 120 bytes for an item of 48.
         let megabytes = 4 * items_mib + 64;
         let connections = match kind {
@@ -89,8 +77,8 @@ impl Running {
                 (std::env::current_exe()?, flags)
             }
         };
-        let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
-        let mut process = Process::spawn(ROLE, Seats::pick().server, &(program, flags))?;
+        let flags = flags.split(' ').map(str::to_owned).collect();
+        let mut process = program::start(program, flags, Seats::pick().server)?;
         let begin = Instant::now();
         let listens_at = match kind {
             // Its nexus listens for native clients as soon as its partitions are there.
@@ -137,29 +125,4 @@ impl Running {
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
-}
-
-/// An address that was free a moment ago.
-fn free_address() -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    Ok(listener.local_addr()?)
-}
-
-/// Becomes the server that the parent names, with its flags.
-///
-/// # Errors
-/// There is no such program.
-fn serve(parent: &Parent) -> anyhow::Result<()> {
-    let (program, flags): (std::path::PathBuf, Vec<String>) = parent.receive()?;
-    sys::die_with_parent()?;
-    // The server does not use its standard input, which here is the pipe to the parent. The pipe
-    // closes when the server ends, so the parent notices that.
-    let pipe = std::io::stdout().as_fd().try_clone_to_owned()?;
-    let error = Command::new(&program)
-        .args(flags)
-        .stdin(pipe)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .exec();
-    Err(error).with_context(|| format!("cannot start {}", program.display()))
 }

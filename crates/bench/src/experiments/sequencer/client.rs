@@ -25,9 +25,6 @@ pub(super) const WARM_UP: Duration = Duration::from_millis(20);
 /// Requests in flight.
 pub(super) const INFLIGHT: usize = 60;
 
-/// Requests that are issued together.
-const BATCH: usize = 16;
-
 /// The window of a session, with a credit for each request.
 const WINDOW: u32 = 64;
 
@@ -44,6 +41,8 @@ pub(super) struct Params {
     pub(super) server: SocketAddr,
     /// Sessions.
     pub(super) clients: usize,
+    /// Requests that are issued together, also echoes.
+    pub(super) batch: usize,
     pub(super) speculates: bool,
     pub(super) steps: Vec<Step>,
     /// The time of a step.
@@ -61,6 +60,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 struct App {
     step: Step,
+    batch: usize,
     sessions: Vec<Session>,
     next: usize,
     request: [u8; Take::SIZE],
@@ -96,6 +96,7 @@ fn take(parent: &Parent) -> anyhow::Result<()> {
 fn steps<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let app = App {
         step: Step::Echo,
+        batch: params.batch,
         sessions: Vec::new(),
         next: 0,
         request: [0; Take::SIZE],
@@ -227,7 +228,7 @@ impl App {
         }
         self.answers += 1;
         self.free.push([done.request, done.response]);
-        if self.free.len() >= BATCH && !self.is_ending {
+        if self.free.len() >= self.batch && !self.is_ending {
             self.issue(cx);
         }
     }
@@ -253,8 +254,8 @@ impl App {
     /// Issues whole batches while it has buffers for them.
     fn issue(&mut self, cx: &mut Cx<'_>) {
         let req_type = self.req_type();
-        while self.free.len() >= BATCH {
-            for _ in 0..BATCH {
+        while self.free.len() >= self.batch {
+            for _ in 0..self.batch {
                 self.issue_one(req_type, cx);
             }
         }

@@ -145,6 +145,16 @@ pub(crate) fn listen_to_parent() -> Arc<AtomicBool> {
     asked
 }
 
+/// Runs `work` on a thread of its own, which may take a seat. The threads of a nexus and the one
+/// that reads orders must not share the seat of a thread that spins.
+#[cfg(any(feature = "index", feature = "kv", feature = "replica"))]
+pub(crate) fn apart<R: Send>(work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
+    thread::scope(|scope| match scope.spawn(work).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
 fn record(took: &Took, begin: Instant) {
     let ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let mut histogram = took.lock().unwrap_or_else(PoisonError::into_inner);

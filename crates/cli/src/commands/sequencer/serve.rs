@@ -1,12 +1,19 @@
 //! `dunlin sequencer serve`: one endpoint, one thread for the disk, until Ctrl-C or until another
 //! server takes over.
 
+use std::fmt;
+#[cfg(feature = "replica")]
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
+#[cfg(feature = "replica")]
+use dunlin::replica::Connection;
+#[cfg(feature = "replica")]
+use dunlin::sequencer::Replicated;
 use dunlin::sequencer::{
-    Claim, ClaimError, Desk, Ending, Files, Keeper, Options, Taking, serve, take_directory,
+    Claim, ClaimError, Desk, Disk, Ending, Files, Keeper, Options, Taking, serve, take_directory,
 };
 use dunlin::settings::Configurable;
 use dunlin::{Nexus, Rpc, Settings};
@@ -14,6 +21,8 @@ use harness::signal;
 use serde_json::json;
 
 use crate::commands::echo::{EndpointArgs, over};
+#[cfg(feature = "replica")]
+use crate::commands::target::{bind_ip, resolve};
 use crate::say::print;
 
 const EXAMPLES: &str = "\
@@ -22,10 +31,16 @@ Examples:
   dunlin sequencer serve --dir numbers --listen 0.0.0.0:31850 --idle spin
   dunlin sequencer serve --dir numbers --take-over           from a server that hangs
   dunlin sequencer serve --dir numbers --set sequencer.block=10000000
+  dunlin sequencer serve --cluster 10.0.0.1:7101,10.0.0.2:7101,10.0.0.3:7101 --take-over
 
 The directory has a file for each start, named by its epoch. A server that starts goes on above all
 numbers that any server before it may have given. With --take-over it need not wait for the end of
 the one before: that one stops within `sequencer.lease`, and this one serves an eighth later.
+
+With --cluster, reservations are items of replicas (`dunlin replica`) in place of files, under keys
+that begin with the value of --name. A cluster does not know which process is alive, so every server
+but the first needs --take-over. If the cluster loses its items, numbers are given again: give a new
+cluster another name only together with new sequences.
 
 Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve, the disk has failed, or another server
 has taken over; 2, an option or the usage is wrong.";
@@ -34,9 +49,17 @@ has taken over; 2, an option or the usage is wrong.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The directory for reservations, which is made if it does not exist
-    #[arg(long, value_name = "DIR")]
-    dir: PathBuf,
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// The name under which reservations are in the cluster
+    #[cfg(feature = "replica")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "sequencer",
+        requires = "cluster"
+    )]
+    name: String,
     /// Where to listen; without it, what `nexus.listen` says
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -45,6 +68,19 @@ pub(crate) struct Args {
     take_over: bool,
     #[command(flatten)]
     endpoint: EndpointArgs,
+}
+
+/// Where reservations are.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct PlaceArgs {
+    /// The directory for reservations, which is made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Addresses of the replicas that keep reservations
+    #[cfg(feature = "replica")]
+    #[arg(long, value_name = "HOST:PORT,…", value_delimiter = ',')]
+    cluster: Vec<String>,
 }
 
 /// Serves until a signal comes.
@@ -70,12 +106,49 @@ fn serve_over<T: Configurable>(
     settings: &Settings,
     nexus: &Nexus,
 ) -> anyhow::Result<()> {
-    let begin = Instant::now();
     let set = settings.sequencer();
     let mut options = Options::DEFAULT;
     options.block = set.block;
     options.lease = set.lease.into();
-    let (files, claim) = claim(args, &options)?;
+    #[cfg(feature = "replica")]
+    if !args.place.cluster.is_empty() {
+        let store = replicated::<T>(args, settings)?;
+        return serve_with::<T>(args, settings, nexus, options, store);
+    }
+    let dir = args.place.dir.as_deref().context("--dir is missing")?;
+    let files = Files::open(dir);
+    let files = files.with_context(|| format!("cannot use {}", args.place))?;
+    serve_with::<T>(args, settings, nexus, options, files)
+}
+
+/// Connects to the cluster for reservations.
+#[cfg(feature = "replica")]
+fn replicated<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::Result<Replicated<T>> {
+    let addresses = args.place.cluster.clone();
+    let first = addresses
+        .first()
+        .context("--cluster: an address is missing")?;
+    let own = SocketAddr::new(bind_ip(resolve(first)?.ip()), 0);
+    // A client listens at a port that the system chooses.
+    let nexus = settings.nexus().bind(own)?;
+    let (settings, connect) = (settings.clone(), settings.connect_options());
+    let store = Replicated::start(&args.name, move || {
+        let endpoint = settings.endpoint::<T>(&nexus);
+        let options = dunlin::replica::ClientOptions::DEFAULT;
+        Connection::open_with(endpoint, addresses, options, connect)
+    });
+    store.with_context(|| format!("cannot use {}", args.place))
+}
+
+fn serve_with<T: Configurable>(
+    args: &Args,
+    settings: &Settings,
+    nexus: &Nexus,
+    options: Options,
+    mut files: impl Disk + Send + 'static,
+) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let claim = claim(args, &options, &mut files)?;
     let desk = Desk::new(claim, options);
     let epoch = desk.epoch();
     let mut rpc: Rpc<T, Desk> = settings.endpoint::<T>(nexus).build(desk)?;
@@ -87,21 +160,31 @@ fn serve_over<T: Configurable>(
     judge(args, ending)
 }
 
-fn claim(args: &Args, options: &Options) -> anyhow::Result<(Files, Claim)> {
-    let dir = args.dir.display();
-    let files = Files::open(&args.dir);
-    let mut files = files.with_context(|| format!("cannot use the directory {dir}"))?;
+fn claim(args: &Args, options: &Options, files: &mut impl Disk) -> anyhow::Result<Claim> {
+    let place = &args.place;
     let taking = match args.take_over {
         true => Taking::Over,
         false => Taking::Free,
     };
-    match take_directory(&mut files, taking, options, std::process::id()) {
-        Ok(claim) => Ok((files, claim)),
+    match take_directory(files, taking, options, std::process::id()) {
+        Ok(claim) => Ok(claim),
         Err(error @ ClaimError::InUse(_)) => Err(anyhow!(
-            "the directory {dir} is in use: {error}; stop it, or let this one replace it with \
-             --take-over"
+            "{place} is in use: {error}; stop it, or let this one replace it with --take-over"
         )),
-        Err(error) => Err(anyhow!(error).context(format!("cannot use the directory {dir}"))),
+        Err(error) => Err(anyhow!(error).context(format!("cannot use {place}"))),
+    }
+}
+
+impl fmt::Display for PlaceArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(feature = "replica")]
+        if !self.cluster.is_empty() {
+            return write!(f, "the cluster {}", self.cluster.join(","));
+        }
+        match &self.dir {
+            Some(dir) => write!(f, "the directory {}", dir.display()),
+            None => f.write_str("no directory"),
+        }
     }
 }
 
@@ -119,7 +202,7 @@ fn greet(args: &Args, nexus: &Nexus, epoch: u32) -> anyhow::Result<()> {
         "a sequencer at {address} over {over}, epoch {epoch} of {}\n\
          to use it: dunlin sequencer next orders --create --server {address}\n\
          Ctrl-C ends it\n",
-        args.dir.display()
+        args.place
     ))
 }
 
@@ -149,19 +232,19 @@ fn report<T: Configurable>(
 
 /// The error of a server that did not end because it was asked to.
 fn judge(args: &Args, ending: Ending) -> anyhow::Result<()> {
-    let dir = args.dir.display();
+    let place = &args.place;
     Err(match ending {
         Ending::Stopped => return Ok(()),
         Ending::Deposed(epoch) => {
-            anyhow!("another server has taken over the directory {dir}, with epoch {epoch}")
+            anyhow!("another server has taken over {place}, with epoch {epoch}")
         }
         Ending::Failed(error) => anyhow!(error).context(format!(
-            "a write in {dir} has failed, so it is unknown what the disk has; a restart skips the \
+            "a write in {place} has failed, so it is unknown what is there; a restart skips the \
              numbers that may be lost"
         )),
         Ending::Damaged(epoch, damage) => {
-            anyhow!(damage).context(format!("the file of epoch {epoch} in {dir}"))
+            anyhow!(damage).context(format!("the file of epoch {epoch} in {place}"))
         }
-        Ending::Gone => anyhow!("the file of this server in {dir} is gone"),
+        Ending::Gone => anyhow!("the file of this server in {place} is gone"),
     })
 }

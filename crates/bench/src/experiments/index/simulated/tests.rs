@@ -1,0 +1,21 @@
+//! Workers against dispatch alone.
+
+use super::*;
+
+/// With costs like the paper's, scans in workers keep gets fast.
+#[test]
+fn workers_halve_the_99th_percentile_of_gets() {
+    let costs = Costs {
+        get: Duration::from_nanos(700),
+        scan: Duration::from_micros(12),
+    };
+    let [workers, dispatch] =
+        [Scans::Workers, Scans::Dispatch].map(|scans| run(scans, costs, 1).unwrap());
+    assert!(
+        workers.p99 < 0.7 * dispatch.p99,
+        "{} and {} ns",
+        workers.p99,
+        dispatch.p99
+    );
+    assert!(workers.p50 > 2_000.0, "{} ns", workers.p50);
+}

@@ -1,0 +1,127 @@
+//! The items of all rows, and the costs of gets and scans from the tree alone.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::ensure;
+use dunlin::Rng;
+use dunlin::index::{Index, Range, Start};
+
+use harness::sys;
+
+/// Items of an index.
+pub(super) const ITEMS: u32 = 1_000_000;
+
+/// Items whose values a scan sums.
+pub(super) const SCANNED: u32 = 128;
+
+/// Bytes of a key, and of a value.
+pub(super) const KEY: usize = 8;
+
+/// How long it takes to fill an index.
+pub(super) const FILLING: Duration = Duration::from_millis(800);
+
+/// Operations between two looks at the clock.
+const BLOCK: u32 = 4096;
+
+/// How long to measure each cost for simulations.
+const SPAN: Duration = Duration::from_millis(300);
+
+/// Times of an operation on the tree alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Costs {
+    pub(super) get: Duration,
+    pub(super) scan: Duration,
+}
+
+/// The costs, which the first simulation measures for all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SharedCosts(Rc<OnceCell<Costs>>);
+
+impl SharedCosts {
+    /// The costs on this machine.
+    ///
+    /// # Errors
+    /// The system shows no processor time, or the tree is wrong.
+    pub(super) fn get(&self) -> anyhow::Result<Costs> {
+        if let Some(costs) = self.0.get() {
+            return Ok(*costs);
+        }
+        let index = fill();
+        let costs = Costs {
+            get: cost(&index, SPAN, get)?,
+            scan: cost(&index, SPAN, scan)?,
+        };
+        Ok(*self.0.get_or_init(|| costs))
+    }
+}
+
+/// The key of an item: random, and another one for each number.
+#[inline]
+pub(super) fn key_of(number: u32) -> [u8; KEY] {
+    let mixed = u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed.to_be_bytes()
+}
+
+/// The value of an item.
+#[inline]
+pub(super) fn value_of(number: u32) -> [u8; KEY] {
+    u64::from(number).to_le_bytes()
+}
+
+/// An index with all items.
+pub(super) fn fill() -> Index {
+    let index = Index::new();
+    for number in 0..ITEMS {
+        index.put(&key_of(number), &value_of(number));
+    }
+    index
+}
+
+/// Gets per second of processor time, from the tree alone.
+///
+/// # Errors
+/// The system shows no processor time, or the tree is wrong.
+pub(super) fn rate(index: &Index, span: Duration) -> anyhow::Result<f64> {
+    Ok(1.0 / cost(index, span, get)?.as_secs_f64())
+}
+
+/// The time of an operation on a random key. As for the service, drawing the key counts.
+fn cost(
+    index: &Index,
+    span: Duration,
+    operate: impl Fn(&Index, u32) -> bool,
+) -> anyhow::Result<Duration> {
+    let mut rng = Rng::new(7);
+    let (mut operations, mut took) = (0, Duration::ZERO);
+    let begin = sys::thread_time()?;
+    while took < span {
+        let mut wrong = 0_u32;
+        for _ in 0..BLOCK {
+            wrong += u32::from(!operate(index, rng.below(ITEMS)));
+        }
+        ensure!(
+            wrong == 0,
+            "{wrong} of {BLOCK} operations found something else"
+        );
+        operations += BLOCK;
+        took = sys::thread_time()?.saturating_sub(begin);
+    }
+    Ok(took / operations)
+}
+
+fn get(index: &Index, number: u32) -> bool {
+    let found = index.get(&key_of(number), |value| *value == value_of(number));
+    found == Some(true)
+}
+
+fn scan(index: &Index, number: u32) -> bool {
+    let start = key_of(number);
+    let range = Range {
+        start: Start::At(&start),
+        end: None,
+    };
+    let total = index.total(range, SCANNED.into());
+    (1..=u64::from(SCANNED)).contains(&total.items)
+}

@@ -1,0 +1,346 @@
+//! `replica`: puts into a key-value store on three replicas in memory, with keys of 16 bytes and
+//! values of 64 (eRPC §7.1, table 6). One thread runs all replicas, another one the client.
+//!
+//! In the same measurement, the same processes exchange echoes of the lengths of puts, which wait
+//! as long for their turn, and three `RawNode`s of TiKV's `raft` take the same puts on one thread.
+//! A put that costs two round trips and the work of Raft takes the time of two echoes and of a put
+//! through Raft alone.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `replica/members.rs` | the process with the replicas |
+//! | `replica/client.rs` | the process that puts and echoes |
+//! | `replica/alone.rs` | Raft by itself |
+//! | `replica/etcd.rs`, `replica/grpc.rs` | three members of etcd, and a client of them |
+//! | `replica/killed.rs` | leaders that are killed |
+//! | `replica/simulated.rs` | puts and killed leaders in the simulator |
+
+mod alone;
+mod client;
+mod etcd;
+mod grpc;
+mod killed;
+mod members;
+mod simulated;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::case::Case;
+use crate::harness::experiment::{Experiment, Section};
+use crate::harness::probe::{Against, Measurement, Metric, Probe};
+use crate::harness::resident::Resident;
+use crate::harness::transport::Transport;
+use crate::harness::{program, subject};
+use crate::output::chart::{bar, bars, colour, word};
+use crate::output::papers::{Beside, Param, Published};
+use harness::draw::{Picture, zero_based};
+use harness::row::Row;
+
+use client::{Outcome, Step, WARM_UP};
+use etcd::Etcd;
+use killed::Killed;
+use members::Cluster;
+use simulated::failover::{Failover, KILLS};
+use simulated::latency::Latency;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "replica",
+    about: "Puts into three replicas, against echoes, Raft alone and etcd; not part of `all`",
+    cases: |sweep| Ok(cases(sweep.transports)),
+    roles: &[
+        members::ROLE,
+        client::ROLE,
+        etcd::ROLE,
+        program::ROLE,
+        killed::MEMBER,
+        killed::CLIENT,
+    ],
+    usual_time: Duration::from_secs(90),
+    is_in_all: false,
+    is_compared: false,
+    section: Some(Section {
+        title: "The replicated store",
+        text: "Puts of 16-byte keys and 64-byte values, from one client, into three replicas in \
+               memory. One thread runs all three in turns, another one the client. The baseline \
+               of one put at a time is the time of two echoes of the same lengths between the \
+               same processes and of a put through Raft alone, all nodes of which run on one \
+               thread. The baseline of 32 puts under way is etcd: three members with their files \
+               in memory, which run on all processors, and the same number under way. Simulated \
+               rows have the paper's network, where each step of Raft costs 300 ns. A killed \
+               leader's row shows the time until the client's next acknowledged put.",
+    }),
+    charts,
+    published: PUBLISHED,
+    ..Experiment::BASE
+};
+
+/// Figures of the paper.
+const PUBLISHED: &[Published] = &[
+    published("put_p50", 5_500.0, "eRPC, CX5, Raft"),
+    published("put_p99", 6_300.0, "eRPC, CX5, Raft"),
+    published("leader_p50", 3_100.0, "eRPC, CX5, Raft"),
+    published("put_p50", 9_700.0, "NetChain, programmable switches"),
+    published("leader_p50", 3_000.0, "ZabFPGA, FPGAs"),
+    Published {
+        source: "eRPC, table 2",
+        ..published("echo_p50", 2_300.0, "eRPC, CX5")
+    },
+];
+
+/// Puts under way at a time, when the rate is measured.
+const MANY: usize = 32;
+
+/// Where etcd has its files: a file system in memory.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// The values of [`One`]. The sum of two echoes and Raft alone follows them.
+const ONE: [Metric; 6] = [
+    Metric {
+        name: "put_p50",
+        unit: "ns",
+        against: Against::Own {
+            index: 6,
+            name: "two echoes and Raft alone",
+        },
+    },
+    Metric::alone("put_p99", "ns"),
+    Metric::alone("leader_p50", "ns"),
+    Metric::alone("echo_p50", "ns"),
+    Metric::alone("raft_alone_p50", "ns"),
+    Metric::alone("round_trips", ""),
+];
+
+/// The values of [`Many`] and of etcd.
+const MANY_METRICS: [Metric; 3] = [
+    Metric {
+        name: "puts_per_s",
+        unit: "1/s",
+        against: Against::Baseline(0),
+    },
+    Metric {
+        name: "put_p99",
+        unit: "ns",
+        against: Against::Baseline(1),
+    },
+    Metric::alone("echoes_per_put", ""),
+];
+
+/// One put at a time.
+#[derive(Clone, Copy, Debug)]
+struct One(Transport);
+
+/// Many puts under way.
+#[derive(Clone, Copy, Debug)]
+struct Many(Transport);
+
+/// The same number of puts under way, to etcd.
+struct EtcdPuts(Resident<Etcd>);
+
+fn cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let etcd = etcd::is_installed().then(Resident::new);
+    for &transport in transports {
+        let one = Case::new("replica", transport.name(), &params(1), One(transport));
+        let many = Case::new("replica", transport.name(), &params(MANY), Many(transport));
+        cases.push(one);
+        cases.push(match &etcd {
+            Some(etcd) => many.against(EtcdPuts(etcd.clone())),
+            None => without_etcd(many),
+        });
+    }
+    for &transport in transports {
+        let [replicas, _] = params(1);
+        let kills = [replicas, ("kills", killed::KILLS.into())];
+        let case = Case::new("replica", transport.name(), &kills, Killed(transport));
+        cases.push(case);
+    }
+    let fabric = ("fabric", Value::from("cx5"));
+    let [replicas, outstanding] = params(1);
+    let simulated = [replicas.clone(), outstanding, fabric.clone()];
+    cases.push(Case::new("replica", "sim", &simulated, Latency::default()));
+    let kills = [replicas, fabric, ("kills", KILLS.into())];
+    cases.push(Case::new("replica", "sim", &kills, Failover::default()));
+    cases
+}
+
+fn without_etcd(mut case: Case) -> Case {
+    let missing = "etcd is not installed here, so this row has no baseline; Debian's package \
+                   etcd-server has it";
+    case.note(missing.to_owned());
+    case
+}
+
+fn params(outstanding: usize) -> [(&'static str, Value); 2] {
+    [("replicas", 3.into()), ("outstanding", outstanding.into())]
+}
+
+/// The outcomes of the client's steps, and the counts of both sides.
+struct Run {
+    outcomes: Vec<Outcome>,
+    leader: [f64; 2],
+    alone_p50: f64,
+    measurement: Measurement,
+}
+
+/// Starts replicas and a client, and measures these steps.
+fn run(
+    transport: Transport,
+    outstanding: usize,
+    steps: &[Step],
+    (span, alone): (Duration, Duration),
+) -> anyhow::Result<Run> {
+    let (setting, other) = subject::spinning_pair(transport);
+    let mut cluster = Cluster::start(&members::Params {
+        setting: other,
+        alone,
+    })?;
+    let params = client::Params {
+        setting,
+        replicas: cluster.found.addresses.clone(),
+        leader: cluster.found.leader,
+        outstanding,
+        steps: steps.to_vec(),
+        span,
+    };
+    let (outcomes, side) = client::run(&params)?;
+    let seen = cluster.stop()?;
+    let changed = (!seen.is_steady).then(|| "the leader has changed".to_owned());
+    let alarms = [side.alarm("client"), seen.side.alarm("leader"), changed];
+    Ok(Run {
+        outcomes,
+        leader: seen.leader,
+        alone_p50: cluster.found.alone_p50,
+        measurement: Measurement {
+            values: Vec::new(),
+            alarms: alarms.into_iter().flatten().collect(),
+            details: vec![side.line("client"), seen.side.line("leader")],
+        },
+    })
+}
+
+impl Probe for One {
+    fn name(&self) -> &'static str {
+        "replicated puts"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &ONE
+    }
+
+    fn overhead(&self) -> Duration {
+        overhead()
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let steps = [Step::Echo, Step::Put, Step::Echo, Step::Put];
+        let mut run = run(self.0, 1, &steps, (span / 5, span / 5))?;
+        let middle = |from: usize, of: fn(&Outcome) -> f64| {
+            f64::midpoint(of(&run.outcomes[from]), of(&run.outcomes[from + 2]))
+        };
+        let echo = middle(0, |it| it.p50);
+        let (put, put_p99) = (middle(1, |it| it.p50), middle(1, |it| it.p99));
+        run.measurement.values = vec![
+            put,
+            put_p99,
+            run.leader[0],
+            echo,
+            run.alone_p50,
+            put / echo,
+            2.0 * echo + run.alone_p50,
+        ];
+        Ok(run.measurement)
+    }
+}
+
+impl Probe for Many {
+    fn name(&self) -> &'static str {
+        "replicated puts"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &MANY_METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        overhead()
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let steps = [Step::Echo, Step::Put];
+        let mut run = run(self.0, MANY, &steps, (span / 2, Duration::ZERO))?;
+        let [echo, put] = [run.outcomes[0], run.outcomes[1]];
+        run.measurement.values = vec![put.per_s, put.p99, echo.per_s / put.per_s];
+        Ok(run.measurement)
+    }
+}
+
+/// The time of an election, and of starting the processes.
+fn overhead() -> Duration {
+    subject::SET_UP + 4 * WARM_UP + Duration::from_millis(400)
+}
+
+impl Probe for EtcdPuts {
+    fn name(&self) -> &'static str {
+        "etcd, three members in memory"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &MANY_METRICS[..2]
+    }
+
+    fn overhead(&self) -> Duration {
+        WARM_UP + subject::SET_UP
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let start = || Etcd::start(Path::new(IN_MEMORY));
+        let put = |etcd: &mut Etcd| etcd.put(MANY, span);
+        let outcome = self.0.with(start, put)?;
+        Ok(vec![outcome.per_s, outcome.p99].into())
+    }
+}
+
+fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let of = |metric: &str, title: &str, (what, unit): (&str, &'static str), baseline: &str| {
+        let wanted = rows.iter().filter(|row| row.metric == metric);
+        let all = wanted.map(|row| {
+            let outstanding = word(row, "outstanding").unwrap_or_default();
+            let name = format!("{}, {outstanding} under way", row.transport);
+            bar(row, name, colour(&row.transport))
+        });
+        bars(title, zero_based(what, unit), baseline, all.collect())
+    };
+    vec![
+        of(
+            "put_p50",
+            "Time of a replicated put, median",
+            ("time of a put", "ns"),
+            "two echoes and Raft alone",
+        ),
+        of(
+            "puts_per_s",
+            "Rate of replicated puts",
+            ("puts per second", "1/s"),
+            "etcd, three members in memory",
+        ),
+    ]
+}
+
+const fn published(metric: &'static str, ns: f64, what: &'static str) -> Published {
+    Published {
+        metric,
+        params: [
+            Some(("fabric", Param::Word("cx5"))),
+            Some(("outstanding", Param::Number(1.0))),
+            None,
+            None,
+        ],
+        beside: Beside::Median,
+        value: ns,
+        what,
+        source: "eRPC, §7.1, table 6",
+    }
+}

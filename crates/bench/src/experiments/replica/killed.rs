@@ -1,0 +1,263 @@
+//! Leaders that are killed (SIGKILL), with three replicas and a client in processes of their own:
+//! the time until the client's next acknowledged put. A put that was acknowledged before is still
+//! there. They idle in the default way, because a machine has fewer processors than processes.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use dunlin::replica::{
+    ClientOptions, Connection, Driver, Member, Members, Options, Replica, Role as Part,
+};
+use dunlin::{ConnectOptions, Nexus, Rng};
+
+use super::client::{KEY, key_of, value_of};
+use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::harness::subject::server::listen_to_parent;
+use crate::harness::subject::{Medium, Setting, over};
+use crate::harness::transport::Transport;
+use harness::process::{Parent, Process, Role};
+use harness::seat::Seat;
+use harness::{signal, sys};
+
+/// Runs one replica.
+pub(super) const MEMBER: Role = Role::new("replica-member", member);
+
+/// Puts, and notes when puts are acknowledged.
+pub(super) const CLIENT: Role = Role::new("replica-witness", witness);
+
+/// Leaders that are killed in a measurement.
+pub(super) const KILLS: usize = 10;
+
+const REPLICAS: usize = 3;
+
+/// An election takes less, even on a busy machine.
+const ELECTING: Duration = Duration::from_secs(20);
+
+/// How long the client puts before a leader is killed.
+const BUSY: Duration = Duration::from_millis(50);
+
+/// The pause between two puts.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Answers that were under way when the leader ended have come after this time.
+const UNDER_WAY: Duration = Duration::from_millis(2);
+
+/// The last value is the shortest election time-out.
+const METRICS: [Metric; 2] = [failover("failover_p50"), failover("failover_worst")];
+
+const fn failover(name: &'static str) -> Metric {
+    Metric {
+        name,
+        unit: "ns",
+        against: Against::Own {
+            index: 2,
+            name: "the shortest election time-out",
+        },
+    }
+}
+
+/// Leaders that are killed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Killed(pub(super) Transport);
+
+impl Probe for Killed {
+    fn name(&self) -> &'static str {
+        "killed leaders"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        Duration::from_millis(700) * u32::try_from(KILLS).unwrap_or(u32::MAX)
+    }
+
+    /// Elections take as long as their time-outs, whatever the state of the machine.
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    /// Ignores the span: it kills a fixed number of leaders.
+    fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
+        let setting = Setting::adaptive(self.0, Seat::default());
+        let mut took = Vec::new();
+        for _ in 0..KILLS {
+            signal::check()?;
+            took.push(kill(setting)?.as_secs_f64() * 1e9);
+        }
+        took.sort_by(f64::total_cmp);
+        let election = Duration::from(Options::DEFAULT.election).as_secs_f64() * 1e9;
+        Ok(vec![took[KILLS / 2], took[KILLS - 1], election].into())
+    }
+}
+
+/// Kills the leader of a new cluster, and returns the time until the next acknowledged put.
+fn kill(setting: Setting) -> anyhow::Result<Duration> {
+    let mut members = Vec::new();
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for _ in 0..REPLICAS {
+        let mut member = Process::spawn(MEMBER, Seat::default(), &setting)?;
+        addresses.push(member.receive(patience(Duration::ZERO))?);
+        members.push(member);
+    }
+    for member in &mut members {
+        member.send(&addresses)?;
+    }
+    let place = leader(&mut members)?;
+    let mut leader = members.remove(place);
+    let mut client = Process::spawn(CLIENT, Seat::default(), &(setting, addresses))?;
+    client.receive::<()>(patience(ELECTING))?;
+    thread::sleep(BUSY);
+    // The leader may have changed on a busy machine.
+    leader.send(&())?;
+    ensure!(
+        leader.receive::<bool>(patience(ELECTING))?,
+        "the leader has changed"
+    );
+    let killed = sys::monotonic_time()?;
+    drop(leader);
+    client.send(&killed)?;
+    client.receive(patience(ELECTING))
+}
+
+/// Waits for a leader, and returns its place.
+fn leader(members: &mut [Process]) -> anyhow::Result<usize> {
+    let begin = Instant::now();
+    loop {
+        for (place, member) in members.iter_mut().enumerate() {
+            member.send(&())?;
+            if member.receive(patience(ELECTING))? {
+                return Ok(place);
+            }
+        }
+        ensure!(begin.elapsed() < ELECTING, "no replica leads");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a replica until the parent kills it. Each line from the parent is answered with whether it
+/// leads.
+///
+/// # Errors
+/// The endpoint cannot be opened.
+fn member(parent: &Parent) -> anyhow::Result<()> {
+    let setting: Setting = parent.receive()?;
+    over!(setting, member_over(parent))
+}
+
+fn member_over<T: Medium>(parent: &Parent) -> anyhow::Result<()> {
+    let nexus = Nexus::bind((Ipv4Addr::LOCALHOST, 0))?;
+    parent.say(&nexus.address())?;
+    let addresses: Vec<SocketAddr> = parent.receive()?;
+    let asked = listen_to_parent();
+    // Ports are numbers that no other replica of this host has now.
+    let of_port = |address: &SocketAddr| Member {
+        id: address.port().into(),
+        address: address.to_string(),
+    };
+    let mut replica = Replica::new(nexus.address().port().into(), Options::DEFAULT);
+    replica.on_bootstrap(Members::new(addresses.iter().map(of_port))?)?;
+    let connect = ConnectOptions {
+        endpoint: Some(0),
+        ..ConnectOptions::default()
+    };
+    let endpoint = nexus.endpoint_builder::<T>().index(0);
+    let mut driver = Driver::new(endpoint, replica, connect)?;
+    loop {
+        let limit = driver.now() + dunlin::Nanos::from_millis(5);
+        driver.turn(limit);
+        if asked.swap(false, Ordering::Relaxed) {
+            parent.say(&(driver.replica().status().role == Part::Leader))?;
+        }
+    }
+}
+
+/// Puts until the parent says when it has killed the leader, and then until a put is acknowledged.
+///
+/// # Errors
+/// A put that was acknowledged is lost.
+fn witness(parent: &Parent) -> anyhow::Result<()> {
+    let (setting, addresses): (Setting, Vec<SocketAddr>) = parent.receive()?;
+    over!(setting, witness_over(parent, &addresses))
+}
+
+/// A put that was acknowledged, and when.
+#[derive(Clone, Copy)]
+struct Put {
+    key: [u8; KEY],
+    number: u64,
+    at: Duration,
+}
+
+fn witness_over<T: Medium>(parent: &Parent, addresses: &[SocketAddr]) -> anyhow::Result<()> {
+    let nexus = Nexus::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let connect = ConnectOptions {
+        endpoint: Some(0),
+        ..ConnectOptions::default()
+    };
+    let endpoint = nexus.endpoint_builder::<T>().index(9);
+    let addresses = addresses.iter().map(ToString::to_string);
+    let options = ClientOptions::DEFAULT;
+    let mut store = Connection::open_with(endpoint, addresses, options, connect)?;
+    let (mut rng, mut number) = (Rng::new(u64::from(std::process::id())), 0);
+    let mut put = |store: &mut Connection<T>| -> anyhow::Result<Put> {
+        number += 1;
+        let key = key_of(&mut rng);
+        store.put(&key, &value_of(number))?;
+        let at = sys::monotonic_time()?;
+        Ok(Put { key, number, at })
+    };
+    let mut before = put(&mut store)?;
+    parent.say(&())?;
+    let kills = listen();
+    let killed = loop {
+        thread::sleep(PAUSE);
+        let next = put(&mut store)?;
+        match kills.try_recv() {
+            Ok(killed) if next.at > killed + UNDER_WAY => break next.at - killed,
+            Ok(killed) => break after(killed, || put(&mut store))?,
+            // Perhaps the parent has killed the leader, and not said so yet.
+            Err(_) => before = next,
+        }
+    };
+    let found = store
+        .get(&before.key)?
+        .context("an acknowledged put is lost")?;
+    ensure!(
+        found.1 == value_of(before.number),
+        "an acknowledged put is lost"
+    );
+    parent.say(&killed)
+}
+
+/// The time until a put is acknowledged that was not under way.
+fn after(
+    killed: Duration,
+    mut put: impl FnMut() -> anyhow::Result<Put>,
+) -> anyhow::Result<Duration> {
+    loop {
+        thread::sleep(PAUSE);
+        let next = put()?;
+        if next.at > killed + UNDER_WAY {
+            return Ok(next.at - killed);
+        }
+    }
+}
+
+/// When the parent has killed the leader.
+fn listen() -> Receiver<Duration> {
+    let (tx, kills) = mpsc::channel();
+    thread::spawn(move || {
+        while let Ok(killed) = Parent.receive() {
+            if tx.send(killed).is_err() {
+                break;
+            }
+        }
+    });
+    kills
+}

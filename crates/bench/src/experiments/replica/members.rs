@@ -1,0 +1,272 @@
+//! The process with all replicas: three endpoints on one thread, each with its replica, in turns.
+//! The same endpoints answer the echoes of the baseline, so echoes wait as long for their turn.
+//!
+//! The time of a put at the leader begins with the iteration in which its request comes, and ends
+//! when the leader has applied its entry.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use dunlin::replica::{Host, Member, Members, Options, Replica, serve};
+use dunlin::{ConnectOptions, Nexus, ReqType, Rpc};
+use serde::{Deserialize, Serialize};
+
+use super::alone;
+use crate::harness::probe::patience;
+use crate::harness::rtt::Recorder;
+use crate::harness::subject::server::{apart, listen_to_parent};
+use crate::harness::subject::side::Side;
+use crate::harness::subject::{Medium, Setting, over};
+use crate::harness::ticks;
+use harness::process::{Parent, Process, Role};
+use harness::seat::Seat;
+
+/// Runs three replicas.
+pub(super) const ROLE: Role = Role::new("replicas", replicate);
+
+/// Answered with the first [`ANSWER`] bytes of the request.
+pub(super) const ECHO: ReqType = ReqType(0x10);
+
+/// Bytes of the answer to a put.
+pub(super) const ANSWER: usize = dunlin::replica::Answer::HEAD;
+
+/// Replicas of a cluster.
+const REPLICAS: u64 = 3;
+
+/// An election takes less, even on a busy machine.
+const ELECTING: Duration = Duration::from_secs(10);
+
+/// Turns between two looks at the clock.
+const BLOCK: u32 = 256;
+
+/// The work of the process.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Params {
+    pub(super) setting: Setting,
+    /// How long to measure Raft by itself, before the replicas start.
+    pub(super) alone: Duration,
+}
+
+/// Where the replicas are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Found {
+    pub(super) addresses: Vec<String>,
+    pub(super) leader: SocketAddr,
+    /// The median time of a put through three `RawNode`s, in ns.
+    pub(super) alone_p50: f64,
+}
+
+/// The times and counts of the process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Seen {
+    /// Quantiles of the time of a put at the leader, in ns.
+    pub(super) leader: [f64; 2],
+    /// The leader did not change.
+    pub(super) is_steady: bool,
+    pub(super) side: Side,
+}
+
+/// Three replicas, as their parent sees them.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    pub(super) found: Found,
+    process: Process,
+}
+
+impl Cluster {
+    /// Starts them, and waits for a leader.
+    ///
+    /// # Errors
+    /// They do not start.
+    pub(super) fn start(params: &Params) -> anyhow::Result<Self> {
+        let mut process = Process::spawn(ROLE, Seat::default(), params)?;
+        let found = process.receive(patience(ELECTING + 2 * params.alone))?;
+        Ok(Self { found, process })
+    }
+
+    /// Ends them.
+    ///
+    /// # Errors
+    /// They have ended before.
+    pub(super) fn stop(&mut self) -> anyhow::Result<Seen> {
+        self.process.send(&())?;
+        self.process.receive(patience(Duration::ZERO))
+    }
+}
+
+/// The state of an endpoint.
+struct App(Replica);
+
+impl Host for App {
+    fn replica(&mut self) -> &mut Replica {
+        &mut self.0
+    }
+}
+
+/// A replica and its endpoint.
+struct Seated<T: Medium> {
+    rpc: Rpc<T, App>,
+    connect: ConnectOptions,
+    /// The entry of the put that is under way here, and when its request came.
+    put: Option<(u64, u64)>,
+    last: u64,
+}
+
+impl<T: Medium> Seated<T> {
+    fn new(setting: &Setting, nexus: &Nexus, id: u64) -> anyhow::Result<Self> {
+        let replica = Replica::new(id, Options::DEFAULT);
+        let mut rpc: Rpc<T, App> = setting.open_at(nexus, App(replica))?;
+        serve(&mut rpc);
+        rpc.on_completion(|app, done, cx| {
+            if let Some(other) = app.0.on_done(done, cx) {
+                cx.recycle([other.request, other.response]);
+            }
+        });
+        rpc.on_session(|app, event, cx| app.0.on_session(event, cx));
+        rpc.on(ECHO, |_, request, cx| {
+            let data = request.data();
+            request.reply(cx, ANSWER, |out| out.copy_from_slice(&data[..ANSWER]));
+        });
+        let connect = ConnectOptions {
+            endpoint: Some(rpc.index()),
+            ..ConnectOptions::default()
+        };
+        Ok(Self {
+            rpc,
+            connect,
+            put: None,
+            last: 0,
+        })
+    }
+
+    fn member(&self, id: u64) -> Member {
+        Member {
+            id,
+            address: self.rpc.nexus().address().to_string(),
+        }
+    }
+
+    /// One iteration of the endpoint and of the replica, as in `dunlin::replica::Driver`.
+    #[inline]
+    fn turn(&mut self, recorder: &mut Recorder) {
+        let begin = ticks::now();
+        self.rpc.run_once();
+        let (app, mut cx) = self.rpc.with();
+        app.0.run(&mut cx);
+        let now = cx.now();
+        self.note(begin, recorder);
+        while let Some(address) = self.rpc.app_mut().0.wish(now) {
+            match self.rpc.connect_with(address.as_str(), &self.connect) {
+                Ok(session) => self.rpc.app_mut().0.on_connecting(&address, session),
+                Err(_) => self.rpc.app_mut().0.on_refused(&address, now),
+            }
+        }
+    }
+
+    /// Notes the begin or the end of a put, if this is the leader.
+    #[inline]
+    fn note(&mut self, begin: u64, recorder: &mut Recorder) {
+        let Some(node) = self.rpc.app().0.node().filter(|node| node.leads()) else {
+            return;
+        };
+        let (last, applied) = (node.log().last(), node.applied());
+        if let Some((entry, began)) = self.put
+            && applied >= entry
+        {
+            recorder.record(ticks::now().wrapping_sub(began));
+            self.put = None;
+        }
+        if last > self.last && self.put.is_none() && last > applied {
+            self.put = Some((last, begin));
+        }
+        self.last = last;
+    }
+
+    fn term(&self) -> Option<u64> {
+        let node = self.rpc.app().0.node()?;
+        node.leads().then(|| node.term())
+    }
+}
+
+/// # Errors
+/// An endpoint cannot be opened, or no replica leads.
+fn replicate(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting, run(parent, &params))
+}
+
+fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let asked = listen_to_parent();
+    let alone_p50 = apart(|| {
+        params.setting.seat.take()?;
+        alone::median(params.alone)
+    })?;
+    let mut seats = open::<T>(&params.setting)?;
+    let leader = elect(&mut seats)?;
+    let term = seats[leader].term();
+    let members = seats.iter().map(|it| it.rpc.nexus().address());
+    parent.say(&Found {
+        addresses: members.map(|it| it.to_string()).collect(),
+        leader: seats[leader].rpc.nexus().address(),
+        alone_p50,
+    })?;
+    let mut recorder = Recorder::warming_up();
+    serve_until(&mut seats, &mut recorder, &asked);
+    let is_steady = seats[leader].term() == term;
+    parent.say(&Seen {
+        leader: [0.5, 0.99].map(|it| recorder.quantile(it)),
+        is_steady,
+        side: Side::read(&mut seats[leader].rpc)?,
+    })
+}
+
+/// Opens the endpoints, and gives each replica its seat.
+fn open<T: Medium>(setting: &Setting) -> anyhow::Result<Vec<Seated<T>>> {
+    // Numbers of other clusters are other ones: each has a process of its own.
+    let first = u64::from(std::process::id()) * REPLICAS;
+    let nexuses = (0..REPLICAS).map(|_| setting.bind());
+    let nexuses = nexuses.collect::<anyhow::Result<Vec<_>>>()?;
+    setting.seat.take()?;
+    let mut seats = Vec::new();
+    for (id, nexus) in (1..).zip(&nexuses) {
+        seats.push(Seated::<T>::new(setting, nexus, first + id)?);
+    }
+    let members = (1..).zip(&seats).map(|(id, seat)| seat.member(first + id));
+    let members = Members::new(members.collect::<Vec<_>>())?;
+    for seat in &mut seats {
+        seat.rpc.app_mut().0.on_bootstrap(members.clone())?;
+    }
+    Ok(seats)
+}
+
+/// Runs the replicas until one of them leads, and has applied an entry of its term. Returns its
+/// place.
+fn elect<T: Medium>(seats: &mut [Seated<T>]) -> anyhow::Result<usize> {
+    let begin = Instant::now();
+    let mut none = Recorder::skipping(u64::MAX);
+    loop {
+        for _ in 0..BLOCK {
+            seats.iter_mut().for_each(|seat| seat.turn(&mut none));
+        }
+        let leads = |seat: &Seated<T>| {
+            let node = seat.rpc.app().0.node();
+            node.is_some_and(|node| node.leads() && node.applied() == node.log().last())
+        };
+        if let Some(leader) = seats.iter().position(leads) {
+            return Ok(leader);
+        }
+        ensure!(begin.elapsed() < ELECTING, "no replica leads");
+    }
+}
+
+fn serve_until<T: Medium>(seats: &mut [Seated<T>], recorder: &mut Recorder, asked: &AtomicBool) {
+    while !asked.load(Ordering::Relaxed) {
+        for _ in 0..BLOCK {
+            for seat in &mut *seats {
+                seat.turn(recorder);
+            }
+        }
+    }
+}

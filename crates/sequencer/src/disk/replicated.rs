@@ -1,0 +1,205 @@
+//! A replicated store as a [`Disk`]: servers on several hosts share it, and no disk of one host is
+//! the limit of their safety.
+//!
+//! The file of an epoch is three items: its name in a list, and its two slots. One transaction
+//! makes them, so of two servers that start together, one wins. A server writes a slot only if it
+//! still has the version that this server has written, so one whose file was removed writes
+//! nothing more.
+//!
+//! A store does not know which process is alive, so no epoch is free to take: a server that follows
+//! another one takes over, and waits for its lease.
+//!
+//! A thread of its own has the connection, because an endpoint stays on its thread.
+
+use std::io;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use dunlin_nexus::{EndpointError, Open};
+use dunlin_replica::{Compare, Connection, Error, Write};
+
+use super::Disk;
+use crate::state::SLOT;
+
+/// Most names of epochs in an answer. Old epochs are removed, so there are a few.
+const PAGE: u32 = 1000;
+
+type Call<T> = Box<dyn FnOnce(&mut Connection<T>) + Send>;
+
+/// The files of a sequencer in a replicated store.
+pub struct Replicated<T: Open> {
+    calls: Sender<Call<T>>,
+    name: String,
+    /// The epoch whose file this process has made, and the versions of its slots.
+    own: Option<(u32, [u64; 2])>,
+}
+
+impl<T: Open> std::fmt::Debug for Replicated<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replicated")
+            .field("name", &self.name)
+            .field("own", &self.own)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Open + 'static> Replicated<T> {
+    /// Starts the thread, on which `open` makes the connection. Servers that follow each other use
+    /// the same name; all keys in the store begin with it.
+    ///
+    /// # Errors
+    /// The system starts no thread, or `open` fails.
+    pub fn start(
+        name: &str,
+        open: impl FnOnce() -> Result<Connection<T>, EndpointError> + Send + 'static,
+    ) -> io::Result<Self> {
+        let (calls, work) = mpsc::channel::<Call<T>>();
+        let (opened, is_open) = mpsc::channel();
+        let builder = thread::Builder::new().name("dunlin-store".to_owned());
+        builder.spawn(move || {
+            let mut connection = match open() {
+                Ok(connection) => connection,
+                Err(error) => {
+                    // The starter waits for it.
+                    let _ = opened.send(Err(io::Error::other(error.to_string())));
+                    return;
+                }
+            };
+            let _ = opened.send(Ok(()));
+            for call in work {
+                call(&mut connection);
+            }
+        })?;
+        is_open.recv().map_err(|_| ended())??;
+        Ok(Self {
+            calls,
+            name: name.to_owned(),
+            own: None,
+        })
+    }
+
+    /// Has the thread make a call, and waits for its result.
+    fn ask<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Connection<T>) -> Result<R, Error> + Send + 'static,
+    ) -> io::Result<R> {
+        let (done, result) = mpsc::channel();
+        let call: Call<T> = Box::new(move |connection| {
+            // The caller waits for it.
+            let _ = done.send(call(connection));
+        });
+        self.calls.send(call).map_err(|_| ended())?;
+        let result = result.recv().map_err(|_| ended())?;
+        result.map_err(|error| io::Error::other(format!("the replicated store: {error}")))
+    }
+
+    /// The beginning of the names in the list.
+    fn list(&self) -> String {
+        format!("{}/epochs/", self.name)
+    }
+
+    fn listed(&self, epoch: u32) -> Vec<u8> {
+        format!("{}{epoch:010}", self.list()).into_bytes()
+    }
+
+    fn slots(&self, epoch: u32) -> [Vec<u8>; 2] {
+        [0, 1].map(|slot| format!("{}/slots/{epoch:010}/{slot}", self.name).into_bytes())
+    }
+}
+
+impl<T: Open + 'static> Disk for Replicated<T> {
+    fn epochs(&mut self) -> io::Result<Vec<u32>> {
+        let list = self.list();
+        let prefix = list.clone().into_bytes();
+        let keys = self.ask(move |store| {
+            let (mut keys, mut after) = (Vec::new(), Vec::new());
+            loop {
+                let (items, more) = store.range(&prefix, &after, PAGE)?;
+                keys.extend(items.into_iter().map(|item| item.key));
+                match keys.last() {
+                    Some(last) if more => after.clone_from(last),
+                    _ => return Ok(keys),
+                }
+            }
+        })?;
+        let epoch = |key: &Vec<u8>| {
+            let name = std::str::from_utf8(key).ok()?;
+            name.strip_prefix(&list)?.parse().ok()
+        };
+        Ok(keys.iter().filter_map(epoch).collect())
+    }
+
+    fn read(&mut self, epoch: u32) -> io::Result<Vec<u8>> {
+        let slots = self.slots(epoch);
+        let slots = self.ask(move |store| Ok([store.get(&slots[0])?, store.get(&slots[1])?]))?;
+        let [Some((_, first)), Some((_, second))] = slots else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        Ok([first, second].concat())
+    }
+
+    /// False for each epoch: a store does not know which process is alive.
+    fn lock(&mut self, _epoch: u32) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    fn make(&mut self, epoch: u32, content: &[u8]) -> io::Result<bool> {
+        let (listed, slots, content) = (self.listed(epoch), self.slots(epoch), content.to_vec());
+        let made = self.ask(move |store| {
+            let (first, second) = content.split_at(SLOT.min(content.len()));
+            let free = Compare {
+                key: &listed,
+                version: 0,
+            };
+            let writes = [(&listed, &b""[..]), (&slots[0], first), (&slots[1], second)];
+            let writes = writes.map(|(key, value)| Write::Put {
+                key,
+                value,
+                lifetime: 0,
+            });
+            store.transact(&[free], &writes)
+        })?;
+        if let Ok(version) = made {
+            self.own = Some((epoch, [version; 2]));
+        }
+        Ok(made.is_ok())
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let Some((epoch, mut versions)) = self.own else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let slot = usize::from(offset != 0);
+        debug_assert_eq!((offset, bytes.len()), ((slot * SLOT) as u64, SLOT));
+        let [first, second] = self.slots(epoch);
+        let key = if slot == 0 { first } else { second };
+        let (version, bytes) = (versions[slot], bytes.to_vec());
+        let written = self.ask(move |store| store.compare_and_set(&key, version, &bytes))?;
+        let Ok(version) = written else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        versions[slot] = version;
+        self.own = Some((epoch, versions));
+        Ok(())
+    }
+
+    /// Nothing is left to do: a write is answered when a majority has it.
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn remove(&mut self, epoch: u32) -> io::Result<()> {
+        let (listed, slots) = (self.listed(epoch), self.slots(epoch));
+        let removed = self.ask(move |store| {
+            let keys = [&listed, &slots[0], &slots[1]];
+            store.transact(&[], &keys.map(|key| Write::Delete { key }))
+        })?;
+        removed
+            .map(drop)
+            .map_err(|_| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the thread with the connection to the replicated store has ended")
+}
