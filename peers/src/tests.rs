@@ -12,7 +12,7 @@ fn parse(line: &str) -> Result<Args, clap::Error> {
 #[test]
 fn peers_are_measured_in_the_order_of_the_table_and_once() {
     let all = parse("").unwrap();
-    assert_eq!(all.peers().len(), 10);
+    assert_eq!(all.peers().len(), 13);
     assert_eq!(all.sizes, [32, 1024, 65536]);
     let some = parse("--only quinn,tcp --only tcp --size 8").unwrap();
     assert_eq!(some.peers(), [Name::Tcp, Name::Quinn]);
@@ -24,7 +24,7 @@ fn the_examples_of_the_help_are_command_lines() {
     let begin = "cargo run --release -p peers";
     let lines = EXAMPLES.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter_map(|line| line.strip_prefix(begin)).collect();
-    assert_eq!(lines.len(), 3);
+    assert_eq!(lines.len(), 4);
     for ours in lines {
         parse(ours.strip_prefix(" -- ").unwrap_or(ours)).unwrap();
     }

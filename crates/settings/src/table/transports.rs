@@ -258,6 +258,14 @@ pub(super) const XDP: &[Setting] = &[
     )
     .within(1..=64),
     xdp(
+        "xdp.vlan",
+        Unit::Count,
+        |xdp| &mut xdp.vlan,
+        "number of the VLAN whose tag frames have; 0: none; `auto`: that of the interface",
+    )
+    .within(0..=4094)
+    .words(&["auto"]),
+    xdp(
         "xdp.partial_sums",
         Unit::Switch,
         |xdp| &mut xdp.partial_sums,
