@@ -22,7 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   dunlin xdp-setup                                  with /etc/dunlin/xdp-setup.toml
   dunlin xdp-setup --check --table xdp-setup.toml   only reads the table
-  dunlin echo-server 10.0.0.1:31850 --transport xdp:eth0 --set udp.port=31900 --set xdp.setup=/run/dunlin/xdp-setup.sock
+  dunlin echo-server 10.0.0.1:31850 --transport xdp:eth0 --set xdp.setup=/run/xdp-setup.sock
 
 The table belongs to root, and only root may write it. It has an entry for each user and interface:
 
