@@ -71,6 +71,7 @@ impl Configurable for dunlin_xdp::Xdp {
         });
         options.interface = own.interface.unwrap_or_default();
         options.queue = own.queue;
+        options.vlan = own.vlan;
         options.mode = match own.mode {
             XdpMode::Generic => dunlin_xdp::Mode::Generic,
             XdpMode::Native => dunlin_xdp::Mode::Native,

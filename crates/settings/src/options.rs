@@ -61,6 +61,7 @@ pub struct SequencerOptions {
 pub(super) struct XdpOptions {
     pub(super) interface: Option<String>,
     pub(super) queue: u32,
+    pub(super) vlan: Option<u16>,
     pub(super) mode: XdpMode,
     pub(super) umem_bytes: u64,
     pub(super) endpoints: u32,
@@ -86,6 +87,7 @@ impl Default for XdpOptions {
         Self {
             interface: None,
             queue: 0,
+            vlan: None,
             mode: XdpMode::Generic,
             umem_bytes: 64 << 20,
             endpoints: 4,
