@@ -15,8 +15,7 @@ A cluster goes on while one of its replicas is stopped for a backup:
 
 A cluster that has lost its majority for good: take the backup from the survivor with the longest
 log (`dunlin replica status`), copy it to three machines, and run on each, with its own address:
-  dunlin replica restore items.backup --disk new-data --own 10.0.0.1:7101 \\
-      --cluster 10.0.0.1:7101,10.0.0.2:7101,10.0.0.3:7101
+  dunlin replica restore items.backup --disk new-data --own a:7101 --cluster a:7101,b:7101,c:7101
   dunlin replica serve --listen 10.0.0.1:7101 --disk new-data
 
 The new cluster has all writes whose entries the survivor had. Writes that the lost majority had
