@@ -63,7 +63,11 @@ fn the_service_is_measured_against_echoes() {
         assert!(values(&rows, metric).all(|ns| ns > 0.0));
     }
     for row in rows.iter().filter(|row| row["unit"] == "ns") {
-        assert_eq!(row["baseline_name"], "echoes at this rate", "{row}");
+        let name = match row["params"]["beside"].is_null() {
+            true => "echoes at this rate",
+            false => "echoes beside the same work",
+        };
+        assert_eq!(row["baseline_name"], name, "{row}");
     }
     assert!(said.contains("with batches / without: "), "{said}");
 }
@@ -111,12 +115,21 @@ fn memcacheds_clients_are_measured_against_memcached() {
         let found = params(&rows, "tcp", metric);
         assert_eq!(found, text.iter().collect::<Vec<_>>(), "{metric}");
     }
-    // As many gets under way as with one connection.
-    let ways = [ways[0], ways[1], ("pipelined", 1), ("many_keys", 1)];
-    let native = ways.map(|way| of("native", way));
+    // As many gets under way as with these connections.
+    let ways = [
+        ("single", 1, 1),
+        ("single", 16, 1),
+        ("single", 16, 16),
+        ("pipelined", 1, 100),
+        ("many_keys", 1, 1),
+    ];
     for transport in ["auto", "udp"] {
         let found = params(&rows, transport, "gets_per_s");
-        assert_eq!(found, native.iter().collect::<Vec<_>>());
+        for (way, connections, batch) in ways {
+            let mut native = of("native", (way, connections));
+            native["batch"] = batch.into();
+            assert!(found.contains(&&native), "{native}: {found:?}");
+        }
     }
     assert!(values(&rows, "gets_per_s").all(|rate| rate > 0.0));
     let is_installed = !said.contains("memcached is not installed");

@@ -61,7 +61,7 @@ fn every_row_over_xdp_names_mode_and_packing_and_has_a_baseline_of_the_same_link
     let (bandwidth, _) = rows(&one);
     assert_eq!(bandwidth[0]["baseline_name"], "raw AF_XDP transfer");
     assert_eq!(bandwidth[0]["params"]["mode"], "generic");
-    let once = ["--transport", "xdp", "--seconds", "4", "--runs", "1"];
+    let once = ["--transport", "xdp", "--seconds", "4"];
     // The row of the idle server takes long, and has a number of sessions.
     let idle = ["idle", "--only", "silence_ms=1", "--only", "sessions=0"];
     let (idle, _) = rows(&[&idle[..], &once[..]].concat());
