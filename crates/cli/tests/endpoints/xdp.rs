@@ -70,44 +70,6 @@ fn echoes_between_xdp_and_udp() {
     }
 }
 
-#[test]
-fn a_link_that_swallows_everything_ends_calls_and_not_the_server() {
-    let Some(network) = Network::new() else {
-        return;
-    };
-    let (server, address) = serve(&network.right, "xdp:link0");
-    let call = |count| {
-        let ping = [
-            "ping",
-            "-c",
-            count,
-            "-i",
-            "5ms",
-            "--json",
-            "--transport",
-            "xdp:link0",
-        ];
-        let args = [&ping[..], &[&address]].concat();
-        network.left.run(|| Running::start(&args))
-    };
-    let mut first = call("10000");
-    first.line();
-    network.right.ip("link set link0 down").unwrap();
-    let begin = std::time::Instant::now();
-    let status = loop {
-        if let Some(status) = first.child.try_wait().unwrap() {
-            break status;
-        }
-        assert!(begin.elapsed() < LIMIT, "the calls do not end");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    };
-    assert!(!status.success());
-    network.right.ip("link set link0 up").unwrap();
-    let summary = call("5").last();
-    assert_eq!(summary["answered"], 5, "{summary}");
-    assert_eq!(server.end("-INT").1, Some(0));
-}
-
 /// A file of a test, which is removed with this value.
 struct Scratch(std::path::PathBuf);
 
