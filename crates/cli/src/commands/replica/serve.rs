@@ -22,7 +22,7 @@ Examples:
   dunlin replica serve --listen 10.0.0.1:7101 --idle spin
   dunlin replica serve --listen 127.0.0.1:0 --json        at a port that is free
   dunlin replica serve --election 500ms                   for a network with long delays
-  dunlin replica serve --listen 10.0.0.1:7101 --disk data with a log that survives the process
+  dunlin replica serve --disk data                        with a log that survives the process
 
 The replica belongs to no cluster until `dunlin replica bootstrap` gives it a seat in one. With
 --disk, it keeps number, seat, log and items there, and goes on with them when it starts again; let
