@@ -30,7 +30,9 @@ use super::probe::patience;
 use super::transport::Transport;
 #[cfg(feature = "full")]
 pub(crate) use ends::at_link;
-pub(crate) use ends::{linked, linked_pair, spinning_pair};
+#[cfg(feature = "full")]
+pub(crate) use ends::spinning_pair;
+pub(crate) use ends::{linked, linked_pair};
 use harness::process::{Parent, Process};
 use harness::seat::Seat;
 pub(crate) use report::Report;
