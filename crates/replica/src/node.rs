@@ -198,14 +198,14 @@ impl<A> Node<A> {
         self.raft.report_snapshot(id, status);
     }
 
-    /// Takes a snapshot of another node, which was sent in this term. One that is no image of the
-    /// items at its index is dropped.
+    /// Takes a snapshot of another node, which was sent in this term. It is dropped if it is no
+    /// image of the items at its index, or if no cluster can have its members.
     pub fn on_snapshot(&mut self, from: u64, term: u64, place: (u64, u64), image: Vec<u8>) {
         let (index, index_term) = place;
         let Ok((roster, items)) = items::split(&image) else {
             return;
         };
-        if !Machine::is_image(items, index) {
+        if !roster.is_possible() || !Machine::is_image(items, index) {
             return;
         }
         let snapshot = Log::snapshot_of(&roster, index, index_term, image);
@@ -272,7 +272,9 @@ impl<A> Node<A> {
     pub fn hand_over(&mut self, to: u64) {
         let own = self.raft.raft.id;
         let others = self.raft.raft.prs().iter().filter(|it| *it.0 != own);
-        let answering = others.filter(|(_, other)| other.recent_active);
+        // A learner cannot lead.
+        let voters = self.raft.raft.prs().conf().voters();
+        let answering = others.filter(|(id, other)| other.recent_active && voters.contains(**id));
         let newest = answering.max_by_key(|(_, other)| other.matched);
         let to = if to == 0 {
             newest.map(|it| *it.0)

@@ -80,12 +80,12 @@ impl Folder {
         fresh: Option<u64>,
     ) -> Result<(Self, Option<Roster>), DiskError> {
         let io = |error| DiskError::Io(path.to_owned(), error);
-        let is_old = path.join("replica").exists();
-        if !is_old && fresh.is_none() {
+        let is_old = || path.join("replica").exists();
+        if !is_old() && fresh.is_none() {
             return Err(DiskError::Empty(path.to_owned()));
         }
-        fs::create_dir_all(path).map_err(io)?;
-        if !is_old && !is_unused(path).map_err(io)? {
+        make(path).map_err(io)?;
+        if !is_old() && !is_unused(path).map_err(io)? {
             return Err(DiskError::Foreign(path.to_owned()));
         }
         let mut options = OpenOptions::new();
@@ -101,7 +101,8 @@ impl Folder {
             id: fresh.unwrap_or(0),
             _lock: lock,
         };
-        let members = match is_old {
+        // Asked again: until now, another process may have made a replica here.
+        let members = match is_old() {
             true => folder.read()?,
             false => {
                 folder.write(None).map_err(io)?;
@@ -200,6 +201,19 @@ fn is_unused(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Makes a directory, and those above it, so that a loss of power leaves them.
+fn make(path: &Path) -> io::Result<()> {
+    let above = path.ancestors();
+    let missing = above.take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+    let missing: Vec<&Path> = missing.collect();
+    fs::create_dir_all(path)?;
+    for made in missing {
+        let parent = made.parent().filter(|it| !it.as_os_str().is_empty());
+        sync_names(parent.unwrap_or(Path::new(".")))?;
+    }
+    Ok(())
 }
 
 /// Syncs the names in a directory.

@@ -92,6 +92,13 @@ impl Roster {
         self.seats.iter().any(|it| it.1.is_voter)
     }
 
+    /// Whether a cluster can have these members: some member votes, each has a part, and a learner
+    /// has no other one. Raft ends the process if it is given others.
+    pub(crate) fn is_possible(&self) -> bool {
+        let has_one = |part: &Part| part.is_learner != (part.is_voter || part.is_outgoing);
+        self.has_voters() && self.seats.iter().all(|it| has_one(&it.1))
+    }
+
     /// Takes the address of a member that joins.
     pub(crate) fn add(&mut self, member: Member) {
         self.seats.retain(|it| it.0.id != member.id);
