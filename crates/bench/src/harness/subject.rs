@@ -9,6 +9,8 @@ pub(crate) mod pipeline;
 mod report;
 pub(crate) mod server;
 pub(crate) mod side;
+#[cfg(any(feature = "index", feature = "sequencer"))]
+pub(crate) mod steps;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};

@@ -427,9 +427,9 @@ fn send_members(node: &mut Node<u32>, parts: [bool; 3]) {
     let all: Vec<u64> = roster.iter().map(|it| it.id).collect();
     let with = |has: bool| if has { all.clone() } else { Vec::new() };
     roster.on_change(&ConfState {
-        voters: with(parts[0]).into(),
-        voters_outgoing: with(parts[1]).into(),
-        learners: with(parts[2]).into(),
+        voters: with(parts[0]),
+        voters_outgoing: with(parts[1]),
+        learners: with(parts[2]),
         ..ConfState::default()
     });
     let place = (node.applied(), node.term() + 1);

@@ -1,12 +1,21 @@
 //! Fixed fields, read and written in order.
 
-use super::format::Malformed;
+use super::format::{Malformed, VERSION};
 
 /// Bytes that are read from the front.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Cursor<'a> {
+    /// The fields of a message, after its version.
+    pub(crate) fn of_message(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Self(bytes);
+        match cursor.u8()? {
+            VERSION => Ok(cursor),
+            _ => Err(Malformed),
+        }
+    }
+
     fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], Malformed> {
         let (head, rest) = self.0.split_first_chunk().ok_or(Malformed)?;
         self.0 = rest;

@@ -97,10 +97,7 @@ impl Members {
     /// # Errors
     /// [`Malformed`], also for members that are no cluster.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        if cursor.u8()? != VERSION {
-            return Err(Malformed);
-        }
+        let mut cursor = Cursor::of_message(bytes)?;
         let members = Self::take(&mut cursor)?;
         cursor.end()?;
         Ok(members)

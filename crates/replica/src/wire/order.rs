@@ -43,10 +43,7 @@ impl Order {
     /// # Errors
     /// [`Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        if cursor.u8()? != VERSION {
-            return Err(Malformed);
-        }
+        let mut cursor = Cursor::of_message(bytes)?;
         let kind = cursor.u8()?;
         cursor.zeros::<6>()?;
         let number = cursor.u64()?;

@@ -110,10 +110,7 @@ impl Parcel {
     /// # Errors
     /// [`Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        if cursor.u8()? != VERSION {
-            return Err(Malformed);
-        }
+        let mut cursor = Cursor::of_message(bytes)?;
         cursor.zeros::<3>()?;
         let count = cursor.count(MESSAGE)?;
         let mut parcel = Self {

@@ -44,10 +44,7 @@ impl<'a> Piece<'a> {
     /// # Errors
     /// [`Malformed`].
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        if cursor.u8()? != VERSION {
-            return Err(Malformed);
-        }
+        let mut cursor = Cursor::of_message(bytes)?;
         cursor.zeros::<7>()?;
         let piece = Self {
             cluster: cursor.u64()?,

@@ -215,10 +215,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Malformed`], also for a key or value of a length that is not allowed.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        if cursor.u8()? != VERSION {
-            return Err(Malformed);
-        }
+        let mut cursor = Cursor::of_message(bytes)?;
         let kind = cursor.u8()?;
         let key_len = usize::from(cursor.u16()?);
         cursor.zeros::<4>()?;

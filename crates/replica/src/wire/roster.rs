@@ -145,10 +145,7 @@ impl Roster {
     /// # Errors
     /// [`Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        if cursor.u8()? != VERSION {
-            return Err(Malformed);
-        }
+        let mut cursor = Cursor::of_message(bytes)?;
         let roster = Self::take(&mut cursor)?;
         cursor.end()?;
         Ok(roster)

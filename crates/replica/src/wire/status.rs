@@ -85,10 +85,7 @@ impl Status {
     /// # Errors
     /// [`Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(bytes);
-        if cursor.u8()? != VERSION {
-            return Err(Malformed);
-        }
+        let mut cursor = Cursor::of_message(bytes)?;
         let role = match cursor.u8()? {
             0 => Role::Idle,
             1 => Role::Follower,

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use dunlin::index::{Answer, KEYED, Range, Request, SCAN, Scan, ScanAnswer, Start, What};
 use dunlin::{ConnectOptions, Cx, Done, MsgBuf, ReqType, Rng, Rpc, Session, SessionOptions, Tag};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use super::tree::{ITEMS, KEY, SCANNED, key_of, value_of};
 use crate::harness::probe::patience;
 use crate::harness::rtt::Recorder;
 use crate::harness::subject::side::Side;
+use crate::harness::subject::steps::{STUCK, Stepping, run_for};
 use crate::harness::subject::{Medium, Setting, over};
 use crate::harness::ticks;
 use harness::process::{Parent, Process, Role};
@@ -34,12 +35,6 @@ const BATCH: usize = 16;
 
 /// The window of the session, with a credit for each request.
 const WINDOW: u32 = 64;
-
-/// A step fails if nothing is answered for this long.
-const STUCK: Duration = Duration::from_secs(8);
-
-/// Iterations between two looks at the clock.
-const BLOCK: u32 = 64;
 
 /// Bytes of a get.
 const GET: usize = 4 + KEY;
@@ -179,30 +174,13 @@ fn measure<T: Medium>(
     Ok(outcome)
 }
 
-/// Runs for `span`, or until `is_enough` returns true.
-fn run_for<T: Medium>(
-    rpc: &mut Rpc<T, App>,
-    span: Duration,
-    is_enough: impl Fn(&App) -> bool,
-) -> anyhow::Result<()> {
-    let (begin, first) = (Instant::now(), rpc.app().gets);
-    loop {
-        for _ in 0..BLOCK {
-            rpc.run_once();
-        }
-        let app = rpc.app_mut();
-        if let Some(wrong) = app.wrong.take() {
-            bail!(wrong);
-        }
-        // On a busy machine, the server may not have run at all during a short span.
-        if is_enough(app) || (begin.elapsed() >= span && app.gets > first) {
-            return Ok(());
-        }
-        ensure!(
-            begin.elapsed() < span + STUCK,
-            "nothing was answered for {} s",
-            STUCK.as_secs()
-        );
+impl Stepping for App {
+    fn answered(&self) -> u64 {
+        self.gets
+    }
+
+    fn take_wrong(&mut self) -> Option<String> {
+        self.wrong.take()
     }
 }
 

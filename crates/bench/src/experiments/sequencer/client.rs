@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::server::{ANSWER, ECHO};
 use crate::harness::probe::patience;
 use crate::harness::subject::side::Side;
+use crate::harness::subject::steps::{STUCK, Stepping, run_for};
 use crate::harness::subject::{Medium, Setting, over};
 use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
@@ -27,12 +28,6 @@ pub(super) const INFLIGHT: usize = 60;
 
 /// The window of a session, with a credit for each request.
 const WINDOW: u32 = 64;
-
-/// A step fails if nothing is answered for this long.
-const STUCK: Duration = Duration::from_secs(8);
-
-/// Iterations between two looks at the clock.
-const BLOCK: u32 = 64;
 
 /// The client's work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -190,30 +185,13 @@ fn measure<T: Medium>(rpc: &mut Rpc<T, App>, step: Step, span: Duration) -> anyh
     Ok(rate)
 }
 
-/// Runs for `span`, or until `is_enough` returns true.
-fn run_for<T: Medium>(
-    rpc: &mut Rpc<T, App>,
-    span: Duration,
-    is_enough: impl Fn(&App) -> bool,
-) -> anyhow::Result<()> {
-    let (begin, first) = (Instant::now(), rpc.app().answers);
-    loop {
-        for _ in 0..BLOCK {
-            rpc.run_once();
-        }
-        let app = rpc.app_mut();
-        if let Some(wrong) = app.wrong.take() {
-            bail!(wrong);
-        }
-        // On a busy machine, the server may not have run at all during a short span.
-        if is_enough(app) || (begin.elapsed() >= span && app.answers > first) {
-            return Ok(());
-        }
-        ensure!(
-            begin.elapsed() < span + STUCK,
-            "nothing was answered for {} s",
-            STUCK.as_secs()
-        );
+impl Stepping for App {
+    fn answered(&self) -> u64 {
+        self.answers
+    }
+
+    fn take_wrong(&mut self) -> Option<String> {
+        self.wrong.take()
     }
 }
 
