@@ -149,7 +149,9 @@ impl<A> Node<A> {
     pub fn on_tick(&mut self) {
         self.lease.on_tick(self.options.tick());
         self.mute_ticks = self.mute_ticks.saturating_sub(1);
-        self.raft.tick();
+        if !self.is_restoring() {
+            self.raft.tick();
+        }
     }
 
     /// Takes the time, of a clock that never stops while the process lives.
@@ -168,6 +170,9 @@ impl<A> Node<A> {
             self.raft.raft.leader_id = 0;
         }
         if self.mute_ticks > 0 && guard::is_of_candidate(&message) {
+            return;
+        }
+        if self.is_restoring() && message.msg_type == MessageType::MsgTimeoutNow {
             return;
         }
         let raft = &self.raft.raft;

@@ -33,6 +33,12 @@ impl<A> Node<A> {
         }
     }
 
+    /// Whether the disk still writes the items of another node. Raft knows only that it lacks the
+    /// entries before them. It would look for these before an election, and end the process.
+    pub(super) fn is_restoring(&self) -> bool {
+        self.raft.raft.raft_log.applied < self.log().base()
+    }
+
     /// Whether the disk is full. Writes are refused meanwhile.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -98,3 +98,34 @@ fn a_log_drops_entries_when_it_has_too_many_bytes() {
         stage.kept(leader)
     );
 }
+
+/// Raft cannot campaign from items that are in memory and not yet on the disk.
+#[test]
+fn no_election_begins_while_a_disk_writes_a_snapshot() {
+    let (mut stage, leader, client, late) = Stage::with_late_follower(options());
+    let node = stage.nodes.remove(&late).unwrap();
+    stage.nodes.insert(late, node.with_disk());
+    stage.busy = vec![late];
+    stage.tick(3 * Options::ELECTION_TICKS);
+    assert!(
+        stage.nodes[&late].applied() > stage.opened,
+        "it is restored"
+    );
+    stage.cut = Some(leader);
+    let term = stage.nodes[&late].term();
+    stage.nodes.get_mut(&late).unwrap().on_message(Message {
+        msg_type: MessageType::MsgTimeoutNow,
+        from: leader,
+        to: late,
+        term,
+        ..Message::default()
+    });
+    stage.tick(5 * Options::ELECTION_TICKS);
+    assert!(!stage.nodes[&late].leads());
+    stage.cut = None;
+    stage.busy.clear();
+    stage.tick(5 * Options::ELECTION_TICKS);
+    let leader = stage.leader();
+    stage.write(leader, client, 81..=81);
+    assert_eq!(stage.nodes[&late].applied(), stage.nodes[&leader].applied());
+}

@@ -1,5 +1,7 @@
 //! Nodes that join and leave.
 
+use raft::eraftpb::ConfState;
+
 use super::*;
 
 impl Stage {
@@ -141,4 +143,37 @@ fn a_planted_bug_that_counts_the_new_members_alone_is_found() {
         ..Options::DEFAULT
     };
     assert!(commits_without_old_members(options));
+}
+
+/// A snapshot as of the node's own items, from a later term, whose members have these parts.
+fn send_members(node: &mut Node<u32>, parts: [bool; 3]) {
+    let mut roster = node.roster().clone();
+    let all: Vec<u64> = roster.iter().map(|it| it.id).collect();
+    let with = |has: bool| if has { all.clone() } else { Vec::new() };
+    roster.on_change(&ConfState {
+        voters: with(parts[0]),
+        voters_outgoing: with(parts[1]),
+        learners: with(parts[2]),
+        ..ConfState::default()
+    });
+    let place = (node.applied(), node.term() + 1);
+    let image = items::join(&roster, &node.machine.to_image());
+    node.on_snapshot(2, node.term() + 1, place, image);
+}
+
+#[test]
+fn a_snapshot_with_impossible_members_does_not_make_raft_panic() {
+    for parts in [
+        [false, false, true],
+        [true, false, true],
+        [false, true, false],
+    ] {
+        let mut stage = Stage::new(3);
+        let leader = stage.leader();
+        stage.open(leader);
+        let node = stage.nodes.get_mut(&1).unwrap();
+        let before = node.term();
+        send_members(node, parts);
+        assert_eq!(node.term(), before, "{parts:?} are dropped");
+    }
 }
