@@ -1,9 +1,8 @@
 //! The other members of a seat, as its log changes them.
 //!
-//! Calls that are under way name a peer's place. So a member keeps its place, and the place of one
-//! that has left, or of a stranger, goes to another only when no call or parcel of its is left. One
-//! that has left gets no session any more. One whose messages come before this replica knows that
-//! it has joined has no address until the log brings it.
+//! A peer keeps its place for good, because calls that are under way name it. One that has left
+//! gets no session any more. One whose messages come before this replica knows that it has joined
+//! has no address until the log brings it.
 
 use dunlin_core::Ticket;
 
@@ -31,10 +30,6 @@ impl Peer {
             sending: None,
         }
     }
-
-    fn is_unused(&self) -> bool {
-        self.calls == 0 && self.tickets.is_empty() && self.sending.is_none()
-    }
 }
 
 impl Seat {
@@ -43,20 +38,9 @@ impl Seat {
         if let Some(lane) = self.peers.iter().position(|peer| peer.id == id) {
             return lane;
         }
-        if let Some(lane) = self.free_lane() {
-            self.peers[lane] = Peer::new(id);
-            return lane;
-        }
         self.peers.push(Peer::new(id));
         self.lanes.add();
         self.peers.len() - 1
-    }
-
-    /// A lane of a stranger or a former member that nothing names any more.
-    pub(super) fn free_lane(&self) -> Option<usize> {
-        let roster = self.node.roster();
-        let is_free = |peer: &Peer| roster.get(peer.id).is_none() && peer.is_unused();
-        self.peers.iter().position(is_free)
     }
 
     /// Gives each member of the node's roster a lane, and takes those of former members away.

@@ -192,8 +192,7 @@ impl Seat {
     /// member's knowledge.
     fn knows(&self, id: u64, own: u64) -> bool {
         let is_known = self.peers.iter().any(|peer| peer.id == id);
-        let has_room = || self.peers.len() < MOST_PEERS || self.free_lane().is_some();
-        is_known || (id != 0 && id != own && has_room())
+        is_known || (id != 0 && id != own && self.peers.len() < MOST_PEERS)
     }
 
     pub(super) fn on_parcel(&mut self, parcel: Parcel, ticket: Ticket) {
