@@ -271,28 +271,6 @@ impl<A> Node<A> {
         self.tend_log(out);
     }
 
-    /// Makes another node the leader: this one, or if it is 0, one that answers and has as much of
-    /// the log as any other. Writes are refused as busy until it leads, or for an election
-    /// time-out.
-    pub fn hand_over(&mut self, to: u64) {
-        let own = self.raft.raft.id;
-        let others = self.raft.raft.prs().iter().filter(|it| *it.0 != own);
-        // A learner cannot lead.
-        let voters = self.raft.raft.prs().conf().voters();
-        let answering = others.filter(|(id, other)| other.recent_active && voters.contains(**id));
-        let newest = answering.max_by_key(|(_, other)| other.matched);
-        let to = if to == 0 {
-            newest.map(|it| *it.0)
-        } else {
-            Some(to)
-        };
-        if let Some(to) = to {
-            // The next leader does not wait for this one's lease.
-            self.lease.give_up(self.term());
-            self.raft.transfer_leader(to);
-        }
-    }
-
     /// Whether this node leads.
     #[must_use]
     pub fn leads(&self) -> bool {
