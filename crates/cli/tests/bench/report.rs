@@ -177,6 +177,9 @@ fn add_services(add: Add<'_>) {
         }
         add_replicas_and_index(transport, add);
     }
+    for transport in ["xdp", "xdp:native"] {
+        add("queue", transport, json!({}), ("others_per_s", "1/s"));
+    }
 }
 
 fn add_replicas_and_index(transport: &str, add: Add<'_>) {
