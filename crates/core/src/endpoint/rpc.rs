@@ -446,6 +446,15 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.cx().disconnect(session)
     }
 
+    /// Gives the packets of calls and answers that were made since the last iteration to the
+    /// transport. Without it they leave in the next iteration, so a thread with several endpoints
+    /// calls it before it turns to another one.
+    pub fn send_queued(&mut self) {
+        // The time since the last iteration was not spent in its handlers.
+        self.engine.dispatched = Dispatched::NOTHING;
+        self.engine.transmit();
+    }
+
     /// Sends the queued packets and waits until the transport has released them, before the
     /// endpoint goes away.
     pub fn flush(&mut self) {

@@ -267,6 +267,13 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.session_count()
     }
 
+    /// Gives the packets of calls and answers that were made since the last iteration to the
+    /// transport. Without it they leave in the next iteration, so a thread with several endpoints
+    /// calls it before it turns to another one.
+    pub fn send_queued(&mut self) {
+        self.engine.send_queued();
+    }
+
     /// Ends a session. Its calls end with an error, and its peer gets a message.
     ///
     /// # Errors
