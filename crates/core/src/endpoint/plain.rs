@@ -7,6 +7,8 @@
 //! specification: deleting this file changes nothing but speed ([`Bypasses::common`] switches it
 //! off). The simulator runs seeds both ways and compares everything.
 //!
+//! A request with a batch handler is accepted here, and waits for the end of the burst.
+//!
 //! Most frames are one packet. A loop that keeps its state in registers handles them. It stores
 //! nothing before it calls a function of the user; if that function panics, [`Blame`] notes during
 //! the unwinding which function it was, and with which frame the burst goes on.
@@ -18,16 +20,17 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
+use dunlin_wire::{ErrorCode, HEADER_LEN, PLAIN_RESPONSE, ReqType};
 
 use crate::endpoint::dispatch::{Dispatched, Position};
 use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::RequestIdx;
+use crate::handler::batch::{Answer, BatchEntry};
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
-use crate::packet::words::{high, low, words_of};
-use crate::protocol::challenges;
+use crate::packet::words::{Words, high, low, words_of};
+use crate::protocol::{Core, challenges};
 use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
@@ -142,6 +145,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             handlers,
             dropped,
             dispatched,
+            batch,
             tap,
             ..
         } = self;
@@ -154,8 +158,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             let Some(bytes) = rx.whole(index) else {
                 return index;
             };
-            let user = (&mut *app, &*handlers, &mut *dispatched);
-            if !run_packet(bytes, (index + 1, 0), cursor, user, &mut cx) {
+            let user = User {
+                app,
+                handlers,
+                dispatched,
+                batch,
+            };
+            let (place, next) = ((index, 0), (index + 1, 0));
+            if !run_packet(bytes, place, next, cursor, user, &mut cx) {
                 return index;
             }
         }
@@ -193,13 +203,21 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             handlers,
             dropped,
             dispatched,
+            batch,
             ..
         } = self;
         let mut cx = Cx { core, dropped };
+        let user = User {
+            app,
+            handlers,
+            dispatched,
+            batch,
+        };
+        let place = (index, cursor.offset);
         let next = (index, cursor.offset + packet.len());
         // Counted before it runs, because it counts even if a function of the user panics.
         cursor.plain += 1;
-        let ran = run_packet(packet, next, cursor, (app, handlers, dispatched), &mut cx);
+        let ran = run_packet(packet, place, next, cursor, user, &mut cx);
         match ran {
             true => cursor.offset += packet.len(),
             false => cursor.plain -= 1,
@@ -264,18 +282,32 @@ fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The user's state and functions, as far as ordinary packets need them.
-type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
+struct User<'a, App> {
+    app: &'a mut App,
+    handlers: &'a Handlers<App>,
+    dispatched: &'a mut Dispatched,
+    /// Requests whose batch handlers run after the burst.
+    batch: &'a mut Vec<BatchEntry>,
+}
 
-/// Handles a packet with these bytes if it is an ordinary one; false otherwise. `next`: frame and
-/// offset with which the burst goes on if a function of the user panics.
+/// Handles a packet with these bytes if it is an ordinary one; false otherwise. `place`: frame and
+/// offset at which it begins; `next`: those with which the burst goes on if a function of the user
+/// panics.
 #[inline(always)]
 fn run_packet<App>(
     bytes: &[u8],
+    place: (usize, usize),
     next: (usize, usize),
     cursor: &mut Cursor,
-    (app, handlers, dispatched): User<'_, App>,
+    user: User<'_, App>,
     cx: &mut Cx<'_>,
 ) -> bool {
+    let User {
+        app,
+        handlers,
+        dispatched,
+        batch,
+    } = user;
     let Some((words, data)) = words_of(bytes) else {
         return false;
     };
@@ -305,7 +337,13 @@ fn run_packet<App>(
         return false;
     };
     let Some(run) = handlers.fast(req_type) else {
-        return false;
+        let Some(max_response) = handlers.fast_batch(req_type) else {
+            return false;
+        };
+        let asked = (req_type, place, data.len());
+        let kept = keep_for_batch(&words, asked, max_response, batch, cx.core);
+        cursor.declined += u64::from(!kept);
+        return kept;
     };
     let accepted = core
         .requests
@@ -329,5 +367,43 @@ fn run_packet<App>(
     run(app, request, cx);
     blame.lift();
     cx.core.server().after_handler(inbound);
+    true
+}
+
+/// Accepts a request whose batch handler runs after the burst; false, if it is not an ordinary one.
+/// `asked`: its type, the frame and offset of its packet, and the bytes of its data.
+#[inline(never)]
+fn keep_for_batch(
+    words: &Words,
+    (req_type, (frame, offset), len): (ReqType, (usize, usize), usize),
+    max_response: usize,
+    batch: &mut Vec<BatchEntry>,
+    core: &mut Core,
+) -> bool {
+    let Core {
+        requests,
+        sessions,
+        context,
+        ..
+    } = core;
+    let Some((session, inbound)) = requests.on_plain_request(words, sessions, context) else {
+        return false;
+    };
+    let response = requests.take_response(inbound, max_response, context);
+    if response.is_none() {
+        core.server().reject(inbound, ErrorCode::OVERLOADED);
+        return true;
+    }
+    batch.push(BatchEntry {
+        req_type,
+        inbound,
+        session,
+        frame,
+        offset: offset + HEADER_LEN,
+        len,
+        max_response,
+        response,
+        answer: Answer::None,
+    });
     true
 }

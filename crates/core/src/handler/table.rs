@@ -127,6 +127,18 @@ impl<App> Handlers<App> {
         *self.fast.get(usize::from(req_type.0))?
     }
 
+    /// The longest answer of this type's batch handler, if it has one that was not slow.
+    #[inline]
+    pub(crate) fn fast_batch(&self, req_type: ReqType) -> Option<usize> {
+        match self.get(req_type)? {
+            Registered {
+                handler: Handler::Batch { max_response, .. },
+                slow: false,
+            } => Some(*max_response),
+            _ => None,
+        }
+    }
+
     /// Remembers whether a dispatch handler is slow.
     #[cold]
     pub(crate) fn set_slow(&mut self, req_type: ReqType, slow: bool) {

@@ -98,7 +98,9 @@ impl Requests {
         if let Some(old) = request.response.replace(response) {
             context.pool.recycle(old);
         }
-        self.reply(idx, len, |_| {}, sessions, context);
+        if let Err(write) = self.reply_plain(idx, len, |_| {}, context) {
+            self.reply(idx, len, write, sessions, context);
+        }
     }
 
     /// Answers with an error. If the request was answered before, the first answer stays.
