@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use dunlin_core::{BatchItem, Cx, DeferredRequest, Nanos};
+use dunlin_core::{Cx, DeferredRequest, Nanos, Request};
 
 use crate::disk::{Claim, ClaimError, Disk, Job, Outcome, Taking, claim, run};
 use crate::machine::{Ending, Options, Sequencer, Taken};
@@ -56,18 +56,18 @@ impl Desk {
 
     /// Answers a request, or keeps it until the disk has done its part.
     #[inline]
-    pub(crate) fn on_take(&mut self, take: Take, item: BatchItem<'_>, cx: &mut Cx<'_>) {
+    pub(crate) fn on_take(&mut self, take: Take, request: Request<'_>, cx: &mut Cx<'_>) {
+        self.sequencer.on_burst(cx.now());
         let answer = match self.sequencer.take(&take) {
             Taken::First(first) => take.answer(first),
             Taken::Refused(status) => Answer::Refused(status),
             Taken::Later if self.waiting.len() < MOST_WAITING => {
                 self.sequencer.on_wait();
-                return self.waiting.push_back((item.defer(cx), take));
+                return self.waiting.push_back((request.defer(cx), take));
             }
             Taken::Later => Answer::Refused(Status::Busy),
         };
-        // The batch has room for any answer.
-        let _ = item.reply(answer.size(), |out| answer.encode(out));
+        request.reply(cx, answer.size(), |out| answer.encode(out));
     }
 
     /// The next job for the disk, if one is due and none is under way.

@@ -1,11 +1,13 @@
-//! The handlers. One batch handler gets all requests of a receive burst that take numbers. It reads
-//! the clock once, after the last of them has arrived, and compares the lease with that time.
+//! The handlers. The time of an endpoint's iteration is read after the last request of its burst has
+//! arrived, so the lease, which is compared with that time, lasted when each of them was under way.
+//! Requests for numbers have a handler that runs for each, because a batch handler has work for
+//! each request beyond that, and here there is nothing to be done for all of a burst together.
 
-use dunlin_core::{Batch, Cx, Refuse, Register, Request};
+use dunlin_core::{Cx, Refuse, Register, Request};
 use dunlin_wire::ErrorCode;
 
 use crate::desk::Desk;
-use crate::wire::{Answer, Figures, OPEN, Open, STATUS, TAKE, Take};
+use crate::wire::{Figures, OPEN, Open, STATUS, TAKE, Take};
 
 /// The state of an endpoint that serves numbers.
 pub trait Host {
@@ -30,19 +32,15 @@ impl Host for Desk {
 /// }
 /// ```
 pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
-    endpoint.register_batch(TAKE, Answer::MAX_SIZE, on_takes::<App>);
+    endpoint.register(TAKE, on_take::<App>);
     endpoint.register(OPEN, on_open::<App>);
     endpoint.register(STATUS, on_status::<App>);
 }
 
-fn on_takes<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
-    let desk = app.desk();
-    desk.sequencer().on_burst(cx.now());
-    for item in batch.iter_mut() {
-        match Take::decode(item.data()) {
-            Ok(take) => desk.on_take(take, item, cx),
-            Err(_) => item.refuse(cx, ErrorCode::UNDECODABLE),
-        }
+fn on_take<App: Host>(app: &mut App, request: Request<'_>, cx: &mut Cx<'_>) {
+    match Take::decode(request.data()) {
+        Ok(take) => app.desk().on_take(take, request, cx),
+        Err(_) => request.refuse(cx, ErrorCode::UNDECODABLE),
     }
 }
 
