@@ -56,8 +56,11 @@ impl<T: Open> Driver<T> {
     pub fn turn(&mut self, limit: Nanos) {
         self.rpc.iterate(|replica| replica.next_wakeup().min(limit));
         let (replica, mut cx) = self.rpc.with();
-        replica.run(&mut cx);
+        let has_run = replica.run(&mut cx);
         let now = cx.now();
+        if has_run {
+            self.rpc.send_queued();
+        }
         while let Some(address) = self.rpc.app_mut().wish(now) {
             match self.rpc.connect_with(address.as_str(), &self.connect) {
                 Ok(session) => self.rpc.app_mut().on_connecting(&address, session),

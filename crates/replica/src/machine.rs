@@ -11,11 +11,9 @@ mod history;
 mod image;
 mod items;
 
-use crate::wire::{
-    Answer, EventKind, Events, Malformed, Name, Operation, Page, Request, Steps, Write,
-};
+use crate::wire::{Answer, Events, Malformed, Name, Operation, Page, Request, Steps, Write};
 use clients::{Clients, MAX_CLIENTS};
-use history::History;
+use history::{Change, History};
 use items::{Item, Items};
 
 /// The items and clients.
@@ -184,18 +182,24 @@ impl Machine {
     fn on_time(&mut self, index: u64, time: u64) {
         self.time = self.time.max(time);
         while let Some(key) = self.items.expire(self.time) {
-            self.history.note(index, &key, EventKind::Expired);
+            self.history.note(index, &key, Change::Expired);
         }
     }
 
     fn write(&mut self, index: u64, request: &Request<'_>) -> Answer {
-        let (key, found) = (request.key, self.items.version(request.key));
+        let key = request.key;
+        if let Operation::CompareAndSet(version, _) = request.operation {
+            let found = self.items.version(key);
+            if version != found {
+                return Answer::Differs(found);
+            }
+        }
         match request.operation {
             Operation::Delete => {
+                let found = self.items.version(key);
                 self.remove(index, key);
                 Answer::Deleted(found)
             }
-            Operation::CompareAndSet(version, _) if version != found => Answer::Differs(found),
             Operation::CompareAndSet(_, value) | Operation::Put(value) => {
                 self.put(index, key, value, 0);
                 Answer::Written(index)
@@ -224,14 +228,13 @@ impl Machine {
             expires,
             value: value.to_vec(),
         };
-        self.history
-            .note(index, key, EventKind::Put(value.to_vec()));
+        self.history.note(index, key, Change::Put(value));
         self.items.put(key.to_vec(), item);
     }
 
     fn remove(&mut self, index: u64, key: &[u8]) {
         if self.items.remove(key) {
-            self.history.note(index, key, EventKind::Deleted);
+            self.history.note(index, key, Change::Deleted);
         }
     }
 
@@ -263,13 +266,23 @@ fn meaning(entry: &[u8]) -> u64 {
     const FIRST: std::ops::Range<usize> = 24..32;
     let (head, tail) = (&entry[..FIRST.start], &entry[FIRST.end..]);
     // It tells a client's mistake from a repeat, and guards against nothing else.
-    fnv(head.iter().chain(tail))
+    mix(mix(0xcbf2_9ce4_8422_2325, head), tail)
 }
 
-/// FNV-1a.
-fn fnv<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    bytes.fold(0xcbf2_9ce4_8422_2325, mix)
+/// FNV-1a over words of eight bytes, so that it costs an eighth of the multiplications; the last
+/// word is filled up with zeros, and its length follows.
+fn mix(hash: u64, bytes: &[u8]) -> u64 {
+    let step = |hash: u64, word: u64| {
+        let product = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        product ^ (product >> 32)
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words
+        .iter()
+        .fold(hash, |hash, word| step(hash, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    step(step(hash, u64::from_le_bytes(last)), rest.len() as u64)
 }
 
 #[cfg(test)]

@@ -119,6 +119,9 @@ impl<A> Node<A> {
             max_uncommitted_size: Options::UNCOMMITTED,
             check_quorum: true,
             pre_vote: true,
+            // Followers learn of a commit with the next append, or with a heartbeat: a message for
+            // each commit, with its answer, would double the messages of a put.
+            skip_bcast_commit: true,
             ..Config::default()
         };
         let logger = Logger::root(Discard, o!());

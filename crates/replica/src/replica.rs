@@ -240,16 +240,19 @@ impl Replica {
     }
 
     /// Works on all that has come in since the last run, and on the time. The owner calls it after
-    /// each iteration of the endpoint. Messages and answers leave with the next iteration.
+    /// each iteration of the endpoint. True: there may be messages and answers, which leave with the
+    /// next iteration, or before it if the owner has the endpoint send them.
     ///
     /// # Panics
     /// If the log has lost something that the cluster relies on, or the disk has failed. The
     /// process must end then.
     #[inline]
-    pub fn run(&mut self, cx: &mut Cx<'_>) {
-        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.is_due(cx.now())) {
-            seat.run(self.id, cx);
-        }
+    pub fn run(&mut self, cx: &mut Cx<'_>) -> bool {
+        let Some(seat) = self.seat.as_mut().filter(|seat| seat.is_due(cx.now())) else {
+            return false;
+        };
+        seat.run(self.id, cx);
+        true
     }
 
     /// When [`Self::run`] or [`Self::wish`] has work; [`Nanos::MAX`]: never.

@@ -5,7 +5,7 @@
 //! [`MAX_CLIENTS`], the client whose last entry is the oldest leaves. A write of a client without a
 //! record is never applied, because it may be a repeat. Called by `machine`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{Name, meaning};
 use crate::wire::cursor::{Cursor, put_count, put_words};
@@ -25,7 +25,8 @@ struct Write {
 struct Record {
     /// The client has the answers of all writes below this number.
     first: u64,
-    writes: BTreeMap<u64, Write>,
+    /// By their numbers, which rise.
+    writes: VecDeque<(u64, Write)>,
     /// Its last entry.
     last: u64,
 }
@@ -37,6 +38,19 @@ pub(super) struct Clients {
     records: BTreeMap<u64, Record>,
     /// Clients by their last entries.
     order: BTreeMap<u64, u64>,
+}
+
+impl Record {
+    /// The place of a write, or the one where it belongs.
+    fn place_of(&self, number: u64) -> Result<usize, usize> {
+        match self.writes.back() {
+            Some((last, _)) if *last >= number => self
+                .writes
+                .binary_search_by_key(&number, |(number, _)| *number),
+            // Nearly all writes come in order.
+            _ => Err(self.writes.len()),
+        }
+    }
 }
 
 impl Clients {
@@ -53,7 +67,7 @@ impl Clients {
     pub(super) fn open(&mut self, client: u64, index: u64) {
         let record = Record {
             first: 1,
-            writes: BTreeMap::new(),
+            writes: VecDeque::new(),
             last: index,
         };
         self.records.insert(client, record);
@@ -75,11 +89,17 @@ impl Clients {
         self.order.insert(index, name.client);
         record.last = index;
         record.first = record.first.max(name.first);
-        record.writes = record.writes.split_off(&record.first);
+        let first = record.first;
+        while record
+            .writes
+            .pop_front_if(|(number, _)| *number < first)
+            .is_some()
+        {}
         if name.number < record.first || name.number - record.first >= WINDOW {
             return Some(Answer::Misnamed);
         }
-        let write = record.writes.get(&name.number)?;
+        let place = record.place_of(name.number).ok()?;
+        let (_, write) = &record.writes[place];
         match write.meaning == meaning(entry) {
             true => Some(write.answer.clone()),
             false => Some(Answer::Misnamed),
@@ -93,7 +113,10 @@ impl Clients {
                 meaning: meaning(entry),
                 answer: answer.clone(),
             };
-            record.writes.insert(name.number, write);
+            match record.place_of(name.number) {
+                Ok(place) => record.writes[place].1 = write,
+                Err(place) => record.writes.insert(place, (name.number, write)),
+            }
         }
     }
 
@@ -127,7 +150,7 @@ impl Clients {
             clients.order.insert(last, client);
             let record = Record {
                 first,
-                writes,
+                writes: writes.into_iter().collect(),
                 last,
             };
             clients.records.insert(client, record);

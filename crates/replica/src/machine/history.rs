@@ -1,8 +1,9 @@
 //! The last changes of items, for clients that watch keys.
 //!
 //! The history is no part of the state: a replica that goes on from a snapshot has none of the
-//! changes before it. Invariant: it has all changes after `base`, in the order of their entries.
-//! Called by `machine`.
+//! changes before it. Keys and values lie one behind the other in one buffer, so that a change
+//! costs no allocation, and a forgotten one no visit of memory that has left the caches.
+//! Invariant: it has all changes after `base`, in the order of their entries. Called by `machine`.
 
 use std::collections::VecDeque;
 
@@ -14,12 +15,42 @@ const MOST: usize = 16 << 20;
 /// Bytes that a change counts in addition to its key and value.
 const EVENT: usize = 64;
 
+/// A change of an item.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change<'a> {
+    Put(&'a [u8]),
+    Deleted,
+    Expired,
+}
+
+/// The kind of a change whose bytes are in the buffer.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Put,
+    Deleted,
+    Expired,
+}
+
+/// A change, without its bytes.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    index: u64,
+    kind: Kind,
+    /// Bytes that were noted before those of this change, since the beginning.
+    start: u64,
+    key_len: usize,
+    value_len: usize,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct History {
     /// The index of an entry. Changes of later ones are here.
     base: u64,
-    events: VecDeque<Event>,
-    bytes: usize,
+    events: VecDeque<Noted>,
+    /// Their keys and values.
+    bytes: VecDeque<u8>,
+    /// Bytes that were forgotten since the beginning.
+    forgotten: u64,
 }
 
 impl PartialEq for History {
@@ -36,20 +67,28 @@ impl History {
         Self {
             base,
             events: VecDeque::new(),
-            bytes: 0,
+            bytes: VecDeque::new(),
+            forgotten: 0,
         }
     }
 
     /// Notes a change by the entry of this index.
-    pub(super) fn note(&mut self, index: u64, key: &[u8], kind: EventKind) {
-        let event = Event {
-            index,
-            key: key.to_vec(),
-            kind,
+    pub(super) fn note(&mut self, index: u64, key: &[u8], change: Change<'_>) {
+        let (kind, value) = match change {
+            Change::Put(value) => (Kind::Put, value),
+            Change::Deleted => (Kind::Deleted, &[][..]),
+            Change::Expired => (Kind::Expired, &[][..]),
         };
-        self.bytes += size_of(&event);
-        self.events.push_back(event);
-        while self.bytes > MOST {
+        self.events.push_back(Noted {
+            index,
+            kind,
+            start: self.forgotten + self.bytes.len() as u64,
+            key_len: key.len(),
+            value_len: value.len(),
+        });
+        self.bytes.extend(key);
+        self.bytes.extend(value);
+        while self.bytes.len() + EVENT * self.events.len() > MOST {
             self.forget();
         }
     }
@@ -61,7 +100,9 @@ impl History {
         };
         self.base = oldest;
         while let Some(event) = self.events.pop_front_if(|event| event.index == oldest) {
-            self.bytes -= size_of(&event);
+            let len = event.key_len + event.value_len;
+            self.bytes.drain(..len);
+            self.forgotten += len as u64;
         }
     }
 
@@ -73,26 +114,44 @@ impl History {
         }
         let first = self.events.partition_point(|event| event.index < from);
         let mut events = Events::new(from.max(applied + 1));
-        for event in self.events.range(first..) {
-            if event.key.starts_with(prefix) && !events.add(event) {
+        for noted in self.events.range(first..) {
+            if self.has_prefix(noted, prefix) && !events.add(&self.event(noted)) {
                 break;
             }
         }
         Some(events)
     }
 
+    fn has_prefix(&self, noted: &Noted, prefix: &[u8]) -> bool {
+        let start = self.place(noted);
+        prefix.len() <= noted.key_len && self.bytes.range(start..start + prefix.len()).eq(prefix)
+    }
+
+    /// Where the bytes of a change begin in the buffer.
+    fn place(&self, noted: &Noted) -> usize {
+        usize::try_from(noted.start - self.forgotten).expect("the buffer has it")
+    }
+
+    fn event(&self, noted: &Noted) -> Event {
+        let start = self.place(noted);
+        let bytes = |start: usize, len: usize| -> Vec<u8> {
+            self.bytes.range(start..start + len).copied().collect()
+        };
+        Event {
+            index: noted.index,
+            key: bytes(start, noted.key_len),
+            kind: match noted.kind {
+                Kind::Put => EventKind::Put(bytes(start + noted.key_len, noted.value_len)),
+                Kind::Deleted => EventKind::Deleted,
+                Kind::Expired => EventKind::Expired,
+            },
+        }
+    }
+
     /// The index of the first entry whose changes are all here.
     pub(super) const fn first(&self) -> u64 {
         self.base + 1
     }
-}
-
-fn size_of(event: &Event) -> usize {
-    let value = match &event.kind {
-        EventKind::Put(value) => value.len(),
-        EventKind::Deleted | EventKind::Expired => 0,
-    };
-    EVENT + event.key.len() + value
 }
 
 #[cfg(test)]

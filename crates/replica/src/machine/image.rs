@@ -21,7 +21,7 @@ impl Machine {
 
     /// A digest of the state.
     pub(crate) fn digest(&self) -> u64 {
-        super::fnv(self.image_with(&self.clients).iter())
+        super::mix(0, &self.image_with(&self.clients))
     }
 
     fn image_with(&self, clients: &Clients) -> Vec<u8> {

@@ -3,6 +3,7 @@
 //! Invariant: an item is due at its time if it has one, and nothing else is due. Called by
 //! `machine`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -59,11 +60,21 @@ impl Items {
     }
 
     pub(super) fn put(&mut self, key: Vec<u8>, item: Item) {
-        self.forget(&key);
         if item.expires != 0 {
             self.due.insert((item.expires, key.clone()));
         }
-        self.all.insert(key, item);
+        match self.all.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(item);
+            }
+            Entry::Occupied(mut place) => {
+                let (before, now) = (place.get().expires, item.expires);
+                place.insert(item);
+                if before != 0 && before != now {
+                    self.due.remove(&(before, place.key().clone()));
+                }
+            }
+        }
     }
 
     /// Removes the item of a key. False: it has none.

@@ -156,6 +156,18 @@ impl<A> Node<A> {
             };
             self.raft.mut_store().on_change(joined, &conf);
         }
+        self.resign_if_removed();
+    }
+
+    /// Stops to lead if this node is no member any more. An earlier leader may have removed it, and
+    /// lost its part before the change was complete; Raft lets it lead on, and ends the process
+    /// when it would count an entry for itself.
+    fn resign_if_removed(&mut self) {
+        let raft = &mut self.raft.raft;
+        if raft.state == StateRole::Leader && raft.prs().get(raft.id).is_none() {
+            let term = raft.term;
+            raft.become_follower(term, raft::INVALID_ID);
+        }
     }
 
     /// Goes to the new voters at once, as if the old ones did not count, for a planted bug.

@@ -16,7 +16,8 @@ struct Stage {
     /// Messages between these two are lost.
     cut: Option<u64>,
     answers: Vec<(u64, u32, Answer)>,
-    /// Messages with entries that were carried.
+    /// Messages that were carried, and those with entries.
+    messages: usize,
     appends: usize,
     /// Messages with a snapshot.
     snapshots: usize,
@@ -47,6 +48,7 @@ impl Stage {
             rng: Rng::new(17),
             cut: None,
             answers: Vec::new(),
+            messages: 0,
             appends: 0,
             snapshots: 0,
             opened: 0,
@@ -85,6 +87,7 @@ impl Stage {
         }
         let saves = self.unsaved.keys().any(|id| !self.busy.contains(id));
         let is_idle = messages.is_empty() && !saves;
+        self.messages += messages.len();
         for message in messages {
             let is_snapshot = message.msg_type == MessageType::MsgSnapshot;
             self.appends += usize::from(!message.entries.is_empty());
@@ -178,6 +181,18 @@ fn writes_of_one_burst_travel_as_one_message_for_each_follower() {
     stage.settle();
     assert_eq!(stage.answers.len(), 20);
     assert_eq!(stage.appends, 4);
+}
+
+#[test]
+fn a_put_costs_each_follower_one_message_and_one_answer() {
+    let mut stage = Stage::new(3);
+    let leader = stage.leader();
+    let client = stage.open(leader);
+    stage.messages = 0;
+    stage.put(leader, client, 1);
+    stage.settle();
+    assert_eq!(stage.answers.len(), 1);
+    assert_eq!(stage.messages, 4);
 }
 
 #[test]

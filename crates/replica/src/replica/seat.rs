@@ -349,7 +349,9 @@ impl Seat {
         }
         output.messages.clear();
         self.output = output;
-        self.watchers.run(&self.node, &self.moved(), cx);
+        if self.watchers.len() > 0 {
+            self.watchers.run(&self.node, &self.moved(), cx);
+        }
     }
 
     /// Sets the log's time, if this member leads, and an operation needs it or an item must go.
@@ -369,7 +371,12 @@ impl Seat {
 
     /// Sends a member the messages for it.
     fn send(&mut self, own: u64, lane: usize, messages: &mut Vec<Message>, cx: &mut Cx<'_>) {
-        let to = self.peers[lane].id;
+        let peer = &self.peers[lane];
+        let to = peer.id;
+        let has_work = !peer.tickets.is_empty() || peer.sending.is_some();
+        if !has_work && !messages.iter().any(|it| it.to == to) {
+            return;
+        }
         let mut parcel = Parcel {
             cluster: self.cluster,
             from: own,

@@ -43,9 +43,6 @@ impl Watchers {
     /// Answers those for which there are changes, or whose time is over; all, if the node does not
     /// lead.
     pub(super) fn run(&mut self, node: &Node<Ticket>, moved: &Answer, cx: &mut Cx<'_>) {
-        if self.all.is_empty() {
-            return;
-        }
         let (now, has_news) = (cx.now(), self.seen != node.applied());
         self.seen = node.applied();
         self.all.retain_mut(|it| {

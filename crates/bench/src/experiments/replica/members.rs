@@ -154,8 +154,11 @@ impl<T: Medium> Seated<T> {
         let begin = ticks::now();
         self.rpc.run_once();
         let (app, mut cx) = self.rpc.with();
-        app.0.run(&mut cx);
+        let has_run = app.0.run(&mut cx);
         let now = cx.now();
+        if has_run {
+            self.rpc.send_queued();
+        }
         self.note(begin, recorder);
         while let Some(address) = self.rpc.app_mut().0.wish(now) {
             match self.rpc.connect_with(address.as_str(), &self.connect) {

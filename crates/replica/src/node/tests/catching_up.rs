@@ -127,5 +127,7 @@ fn no_election_begins_while_a_disk_writes_a_snapshot() {
     stage.tick(5 * Options::ELECTION_TICKS);
     let leader = stage.leader();
     stage.write(leader, client, 81..=81);
+    // A heartbeat tells followers of the commit.
+    stage.tick(Options::ELECTION_TICKS);
     assert_eq!(stage.nodes[&late].applied(), stage.nodes[&leader].applied());
 }
