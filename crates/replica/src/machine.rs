@@ -10,6 +10,7 @@ mod clients;
 mod history;
 mod image;
 mod items;
+mod key;
 
 use crate::wire::{Answer, Events, Malformed, Name, Operation, Page, Request, Steps, Write};
 use clients::{Clients, MAX_CLIENTS};
@@ -229,7 +230,7 @@ impl Machine {
             value: value.to_vec(),
         };
         self.history.note(index, key, Change::Put(value));
-        self.items.put(key.to_vec(), item);
+        self.items.put(key, item);
     }
 
     fn remove(&mut self, index: u64, key: &[u8]) {

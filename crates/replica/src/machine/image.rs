@@ -81,7 +81,7 @@ fn take_items(cursor: &mut Cursor<'_>) -> Result<Items, Malformed> {
             expires,
             value,
         };
-        items.put(key.to_vec(), item);
+        items.put(key, item);
     }
     Ok(items)
 }

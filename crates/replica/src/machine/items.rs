@@ -7,6 +7,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use super::key::Key;
+
 /// An item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Item {
@@ -18,7 +20,7 @@ pub(super) struct Item {
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Items {
-    all: BTreeMap<Vec<u8>, Item>,
+    all: BTreeMap<Key, Item>,
     due: BTreeSet<(u64, Vec<u8>)>,
 }
 
@@ -36,8 +38,8 @@ impl Items {
         self.get(key).map_or(0, |item| item.version)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Vec<u8>, &Item)> {
-        self.all.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &Item)> {
+        self.all.iter().map(|(key, item)| (&**key, item))
     }
 
     /// The items whose keys begin with a prefix, after a key.
@@ -45,7 +47,7 @@ impl Items {
         &'a self,
         prefix: &'a [u8],
         after: &'a [u8],
-    ) -> impl Iterator<Item = (&'a Vec<u8>, &'a Item)> {
+    ) -> impl Iterator<Item = (&'a [u8], &'a Item)> {
         let start = match after < prefix {
             true => Bound::Included(prefix),
             false => Bound::Excluded(after),
@@ -56,14 +58,15 @@ impl Items {
             false => start,
         };
         let rest = self.all.range::<[u8], _>((start, Bound::Unbounded));
+        let rest = rest.map(|(key, item)| (&**key, item));
         rest.take_while(move |(key, _)| key.starts_with(prefix))
     }
 
-    pub(super) fn put(&mut self, key: Vec<u8>, item: Item) {
+    pub(super) fn put(&mut self, key: &[u8], item: Item) {
         if item.expires != 0 {
-            self.due.insert((item.expires, key.clone()));
+            self.due.insert((item.expires, key.to_vec()));
         }
-        match self.all.entry(key) {
+        match self.all.entry(Key::from(key)) {
             Entry::Vacant(place) => {
                 place.insert(item);
             }
@@ -71,7 +74,7 @@ impl Items {
                 let (before, now) = (place.get().expires, item.expires);
                 place.insert(item);
                 if before != 0 && before != now {
-                    self.due.remove(&(before, place.key().clone()));
+                    self.due.remove(&(before, key.to_vec()));
                 }
             }
         }
@@ -95,7 +98,7 @@ impl Items {
             return None;
         }
         let (_, key) = self.due.pop_first()?;
-        self.all.remove(&key);
+        self.all.remove(&key[..]);
         Some(key)
     }
 
