@@ -2,7 +2,7 @@
 //! their tools and calls this; a person can run a single step with `--only`.
 //!
 //! Every step runs even if an earlier one failed, so that one run shows all failures. Steps that
-//! measure no time run two at a time (`turns.rs`), because many of them keep only one thread busy.
+//! measure no time also run while others do (`turns.rs`): many steps keep only one processor busy.
 
 mod discover;
 mod step;
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use step::{HISTORIES, Step, sh};
+use step::{Company, HISTORIES, Step, sh};
 use turns::Ran;
 
 use crate::workspaces::{self, FOLDERS};
@@ -106,8 +106,13 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         steps.push(test(&planted).with(HISTORIES, &histories).within(folder));
     }
     steps.push(sh("dpdk", 4, step::dpdk(&planted)));
+    steps.push(sh("porcupine", 5, step::PORCUPINE).with(HISTORIES, &histories));
+    for folder in FOLDERS {
+        let examples = discover::examples(&workspaces::metadata(root, folder)?)?;
+        steps.extend(examples.into_iter().map(|step| step.within(folder)));
+    }
+    steps = beside(Company::Leftovers, steps).collect();
     let mut untimed = untimed();
-    untimed.push(sh("porcupine", 5, step::PORCUPINE).with(HISTORIES, &histories));
     for folder in FOLDERS {
         let readme = discover::readme(&root.join(folder))?;
         let builds = readme.iter().filter_map(discover::build_of);
@@ -127,13 +132,10 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         untimed.extend(loom.into_iter().map(|step| step.within(folder)));
     }
     untimed.extend(discover::fuzz(root)?);
-    steps.extend(untimed.into_iter().map(Step::untimed));
+    steps.extend(beside(Company::Any, untimed));
     for folder in FOLDERS {
-        let metadata = workspaces::metadata(root, folder)?;
-        let mut found = discover::examples(&metadata)?;
-        found.extend(discover::readme(&root.join(folder))?);
-        let found = found.into_iter().map(|step| step.within(folder));
-        for step in found {
+        for step in discover::readme(&root.join(folder))? {
+            let step = step.within(folder);
             // The README's command for the tests is already a step, with an additional option.
             let runs_it = |other: &Step| {
                 let rest = other.script.strip_prefix(&step.script);
@@ -148,9 +150,14 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Steps that run two at a time, the longest first. Cargo lets only one command at a time build
-/// into a folder, so a step that compiles is followed by one that builds into another folder or
-/// runs for long.
+/// The same steps, with this company.
+fn beside(company: Company, steps: Vec<Step>) -> impl Iterator<Item = Step> {
+    steps.into_iter().map(move |step| step.beside(company))
+}
+
+/// Steps that measure no time, the longest first. Cargo lets only one command at a time build into
+/// a folder, so the first ones, which run while the tests do, build into folders of their own; and
+/// a step that compiles is followed by one that builds into another folder or runs for long.
 fn untimed() -> Vec<Step> {
     vec![
         sh("peers", 15, step::PEERS),

@@ -62,6 +62,34 @@ pub(super) fn hostile(planted: &str) -> String {
     )
 }
 
+/// The steps that may run at the same time as a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Company {
+    /// Nothing: the step measures time.
+    Nothing,
+    /// Another step, on the processor time that this one leaves over: the step has limits of time,
+    /// and others may need what it makes.
+    Leftovers,
+    /// Any step that allows company: this one measures no time, and does not depend on a clock.
+    Any,
+}
+
+/// The processor time that a step gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Share {
+    /// Its part of the machine.
+    Fair,
+    /// The time that the others leave over: if a thread of theirs wakes, it runs at once.
+    Leftovers,
+}
+
+/// The additional time that a step may take on what others leave over.
+const PATIENCE: Duration = Duration::from_secs(40 * 60);
+
+/// The first command of a step that runs on the leftovers. The policy also counts for its children.
+/// Where the kernel does not allow it, the step has the lowest priority of the usual policy.
+const YIELD: &str = "chrt --idle --pid 0 $$ >/dev/null 2>&1 || true\n";
+
 /// A named shell command.
 #[derive(Debug)]
 pub(super) struct Step {
@@ -70,7 +98,7 @@ pub(super) struct Step {
     pub(super) script: String,
     limit: Duration,
     may_skip: bool,
-    is_untimed: bool,
+    company: Company,
     /// The script runs tests by `cargo test`.
     runs_tests: bool,
     /// Variables of the script's environment.
@@ -123,7 +151,7 @@ pub(super) fn sh(name: impl Into<String>, minutes: u64, script: impl Into<String
         script: script.into(),
         limit,
         may_skip: false,
-        is_untimed: false,
+        company: Company::Nothing,
         runs_tests: false,
         variables: Vec::new(),
     }
@@ -138,13 +166,9 @@ impl Step {
         }
     }
 
-    /// The same step, marked as one that may run at the same time as another: it measures no time,
-    /// and does not depend on a clock.
-    pub(super) fn untimed(self) -> Self {
-        Self {
-            is_untimed: true,
-            ..self
-        }
+    /// The same step, with other company.
+    pub(super) fn beside(self, company: Company) -> Self {
+        Self { company, ..self }
     }
 
     /// The same step, marked as one that runs tests by `cargo test`.
@@ -177,9 +201,9 @@ impl Step {
         })
     }
 
-    /// True if another step may run at the same time.
-    pub(super) fn is_untimed(&self) -> bool {
-        self.is_untimed
+    /// The steps that may run at the same time.
+    pub(super) fn company(&self) -> Company {
+        self.company
     }
 
     /// The same step in the folder of a workspace. All workspaces build into one folder, so common
@@ -205,12 +229,17 @@ impl Step {
         &self,
         root: &Path,
         output: File,
+        share: Share,
         meanwhile: &mut dyn FnMut(),
     ) -> anyhow::Result<(Outcome, Duration)> {
-        let mut command = self.command(root)?;
+        let mut command = self.command(root, share)?;
         command.stdout(output.try_clone()?).stderr(output);
         let child = command.spawn().context("cannot start bash")?;
-        let (outcome, cpu) = wait(child, self.limit, meanwhile)?;
+        let limit = match share {
+            Share::Fair => self.limit,
+            Share::Leftovers => self.limit + PATIENCE,
+        };
+        let (outcome, cpu) = wait(child, limit, meanwhile)?;
         meanwhile();
         let outcome = match outcome {
             Outcome::Failed(Some(CANNOT_RUN)) if self.may_skip => Outcome::Skipped,
@@ -220,10 +249,15 @@ impl Step {
     }
 
     /// The command, with the path of this program in `XTASK`.
-    fn command(&self, root: &Path) -> anyhow::Result<Command> {
-        let mut command = Command::new("bash");
+    fn command(&self, root: &Path, share: Share) -> anyhow::Result<Command> {
+        let (nice, before) = match share {
+            Share::Fair => ("0", ""),
+            Share::Leftovers => ("19", YIELD),
+        };
+        let mut command = Command::new("nice");
         command
-            .args(["-eu", "-o", "pipefail", "-c", &self.script])
+            .args(["-n", nice, "bash", "-eu", "-o", "pipefail", "-c"])
+            .arg(format!("{before}{}", self.script))
             .env("XTASK", standing(std::env::current_exe()?))
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(root)

@@ -40,3 +40,31 @@ fn steps_with_the_build_of_the_tests_have_its_features() {
         assert!(script(name).contains(&part), "{name}: {}", script(name));
     }
 }
+
+#[test]
+fn what_measures_time_runs_alone_and_tests_run_before_what_needs_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let steps = steps(&root).unwrap();
+    let at = |name: &str| {
+        let at = steps.iter().position(|step| step.name.starts_with(name));
+        at.unwrap_or_else(|| panic!("no step {name}"))
+    };
+    for name in ["readme: cargo run", "hostile"] {
+        assert_eq!(steps[at(name)].company(), Company::Nothing, "{name}");
+    }
+    let order = [
+        "test",
+        "dpdk",
+        "porcupine",
+        "build examples",
+        "example typed",
+    ];
+    for name in order {
+        assert_eq!(steps[at(name)].company(), Company::Leftovers, "{name}");
+    }
+    assert!(order.map(at).is_sorted());
+    // The steps that run while the tests are compiled do not wait for the folder of that build.
+    let early = steps.iter().filter(|step| step.company() == Company::Any);
+    let early: Vec<&str> = early.take(3).map(|step| &*step.name).collect();
+    assert_eq!(early, ["peers", "coverage", "miri (gopt)"]);
+}

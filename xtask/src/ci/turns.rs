@@ -1,10 +1,15 @@
-//! Runs the steps in order. Consecutive untimed steps run two at a time; any other step has the
-//! machine to itself. Called by `ci`.
+//! Runs the steps in order, in two lanes. Called by `ci`.
+//!
+//! A step that allows no company has the machine to itself. Among others, the first lane runs those
+//! which have company on leftovers (the tests), in order. Meanwhile the second lane runs the other
+//! steps, on the processor time that the first one leaves over: many tests wait, or keep only one
+//! processor busy. After that both lanes share the rest, as equals.
 //!
 //! Few tests that fail run again. If they then pass, the run goes on, and the summary names them
 //! with their faults: a test that depends on the scheduler is to be mended, but says nothing about
 //! the change under test.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,11 +19,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::step::{Outcome, Step};
+use super::step::{Company, Outcome, Share, Step};
 use crate::workspaces;
-
-/// Number of untimed steps that run at a time.
-const AT_ONCE: usize = 2;
 
 /// More failed tests than these in a step do not run again.
 const MOST_AGAIN: usize = 3;
@@ -89,14 +91,15 @@ pub(super) fn run<'a>(
 ) -> anyhow::Result<Vec<Ran<'a>>> {
     let logs = logs(root)?;
     let mut all = Vec::new();
-    for turn in steps.chunk_by(|one, next| one.is_untimed() && next.is_untimed()) {
+    let is_alone = |step: &Step| step.company() == Company::Nothing;
+    for turn in steps.chunk_by(|one, next| !is_alone(one) && !is_alone(next)) {
         match turn {
             [step] => {
                 show(title(step).as_bytes());
                 let log = logs.join(format!("{}.log", all.len()));
                 let mut shown = 0;
                 let go_on = |log: &Path| shown += show_from(log, shown, show);
-                all.push(time(root, step, log, go_on)?);
+                all.push(time(root, step, log, Share::Fair, go_on)?);
             }
             _ => all.extend(together(root, turn, &logs, all.len(), show)?),
         }
@@ -104,8 +107,54 @@ pub(super) fn run<'a>(
     Ok(all)
 }
 
-/// Runs these steps, [`AT_ONCE`] at a time, and prints the output of each when it has ended.
-/// `first` is the number of the first one among all steps.
+/// The lanes in which steps run at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lane {
+    First,
+    Second,
+}
+
+/// Steps that have not begun.
+struct Queue<'a> {
+    /// They run in the first lane, in order, before the others.
+    preferred: VecDeque<(usize, &'a Step)>,
+    others: VecDeque<(usize, &'a Step)>,
+    /// The first lane has not taken one of the others yet.
+    is_preferring: bool,
+}
+
+impl<'a> Queue<'a> {
+    fn new(steps: &'a [Step]) -> Self {
+        let (preferred, others): (VecDeque<_>, _) = steps
+            .iter()
+            .enumerate()
+            .partition(|(_, step)| step.company() == Company::Leftovers);
+        Self {
+            is_preferring: !preferred.is_empty(),
+            preferred,
+            others,
+        }
+    }
+
+    /// The next step of a lane, with its number and its share of the processors.
+    fn next(&mut self, lane: Lane) -> Option<(usize, &'a Step, Share)> {
+        if lane == Lane::First {
+            if let Some((at, step)) = self.preferred.pop_front() {
+                return Some((at, step, Share::Fair));
+            }
+            self.is_preferring = false;
+        }
+        let (at, step) = self.others.pop_front()?;
+        let share = match self.is_preferring {
+            true => Share::Leftovers,
+            false => Share::Fair,
+        };
+        Some((at, step, share))
+    }
+}
+
+/// Runs these steps in two lanes, and prints the output of each when it has ended. `first` is the
+/// number of the first one among all steps.
 fn together<'a>(
     root: &Path,
     steps: &'a [Step],
@@ -113,14 +162,15 @@ fn together<'a>(
     first: usize,
     show: Show<'_>,
 ) -> anyhow::Result<Vec<Ran<'a>>> {
-    let queue = Mutex::new(steps.iter().enumerate());
-    let next = || queue.lock().expect("no step panics").next();
+    let queue = Mutex::new(Queue::new(steps));
+    let next = |lane| queue.lock().expect("no step panics").next(lane);
     let printing = Mutex::new(());
-    let worker = || {
+    let worker = |lane| {
         let mut ran = Vec::new();
-        while let Some((at, step)) = next() {
+        while let Some((at, step, share)) = next(lane) {
             let log = logs.join(format!("{}.log", first + at));
-            let result = time(root, step, log, |_| ())?;
+            show(format!("--- {} begins\n", step.name).as_bytes());
+            let result = time(root, step, log, share, |_| ())?;
             let _printing = printing.lock().expect("no step panics");
             show(title(step).as_bytes());
             show(&std::fs::read(&result.log)?);
@@ -130,7 +180,8 @@ fn together<'a>(
     };
     let mut ran = Vec::new();
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
+        let lanes = [Lane::First, Lane::Second];
+        let workers = lanes.map(|lane| scope.spawn(move || worker(lane)));
         for worker in workers {
             ran.extend(worker.join().expect("no step panics")?);
         }
@@ -149,9 +200,10 @@ fn time<'a>(
     root: &Path,
     step: &'a Step,
     log: PathBuf,
+    share: Share,
     mut meanwhile: impl FnMut(&Path),
 ) -> anyhow::Result<Ran<'a>> {
-    let mut ran = run_once(root, step, log, &mut meanwhile)?;
+    let mut ran = run_once(root, step, log, share, &mut meanwhile)?;
     let failed = match ran.outcome {
         Outcome::Failed(_) => ran.failed_tests()?,
         _ => Vec::new(),
@@ -159,7 +211,7 @@ fn time<'a>(
     let again = step.again(&failed);
     if let Some(again) = again.filter(|_| (1..=MOST_AGAIN).contains(&failed.len())) {
         let log = ran.log.with_extension("again.log");
-        let second = run_once(root, &again, log, |_| ())?;
+        let second = run_once(root, &again, log, share, |_| ())?;
         ran.took += second.took;
         ran.cpu += second.cpu;
         if second.outcome == Outcome::Passed {
@@ -174,11 +226,12 @@ fn run_once<'a>(
     root: &Path,
     step: &'a Step,
     log: PathBuf,
+    share: Share,
     mut meanwhile: impl FnMut(&Path),
 ) -> anyhow::Result<Ran<'a>> {
     let output = File::create(&log).context("cannot make a file for the output")?;
     let begin = Instant::now();
-    let (outcome, cpu) = step.run_into(root, output, &mut || meanwhile(&log))?;
+    let (outcome, cpu) = step.run_into(root, output, share, &mut || meanwhile(&log))?;
     let took = begin.elapsed();
     Ok(Ran {
         step,

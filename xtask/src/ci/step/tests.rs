@@ -13,7 +13,9 @@ fn outcome(script: &str, limit: Duration) -> Outcome {
 fn run(step: &Step) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = File::create("/dev/null").unwrap();
-    step.run_into(root, output, &mut || ()).unwrap().0
+    step.run_into(root, output, Share::Fair, &mut || ())
+        .unwrap()
+        .0
 }
 
 #[test]
@@ -84,7 +86,9 @@ fn the_processor_time_of_children_counts() {
     let step = sh("test", 1, format!("sleep 1; bash -c '{count}'"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = File::create("/dev/null").unwrap();
-    let (outcome, cpu) = step.run_into(root, output, &mut || ()).unwrap();
+    let (outcome, cpu) = step
+        .run_into(root, output, Share::Fair, &mut || ())
+        .unwrap();
     assert_eq!(outcome, Outcome::Passed);
     assert!(cpu >= Duration::from_millis(20), "{cpu:?}");
     assert!(cpu < Duration::from_millis(1000), "{cpu:?}");

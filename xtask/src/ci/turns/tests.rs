@@ -1,4 +1,4 @@
-//! Untimed steps overlap; the others run alone and in order.
+//! Steps with company overlap; the others run alone and in order.
 
 use super::super::step::sh;
 use super::*;
@@ -34,12 +34,12 @@ fn outcomes(folder: &Path, steps: &[Step]) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn untimed_steps_run_two_at_once() {
+fn steps_with_company_run_two_at_once() {
     let folder = folder("pair");
     let steps = [
-        meets("first", "second").untimed(),
-        meets("second", "first").untimed(),
-        sh("third", 1, "exit 3").untimed(),
+        meets("first", "second").beside(Company::Any),
+        meets("second", "first").beside(Company::Any),
+        sh("third", 1, "exit 3").beside(Company::Any),
     ];
     let expected = [("first", true), ("second", true), ("third", false)];
     let expected = expected.map(|(name, passed)| (name.to_owned(), passed));
@@ -47,12 +47,43 @@ fn untimed_steps_run_two_at_once() {
 }
 
 #[test]
-fn a_timed_step_runs_alone() {
+fn preferred_steps_leave_only_the_rest_of_the_processors() {
+    let folder = folder("preferred");
+    // Prints how nice the step is, and fails unless its class is as expected.
+    let class = |is: &str| format!("nice; chrt --pid $$ | grep SCHED_{is}");
+    let steps = [
+        sh("early", 1, class("IDLE")).beside(Company::Any),
+        sh(
+            "one",
+            1,
+            "until [ -e is_late ]; do sleep 0.01; done; touch one",
+        )
+        .beside(Company::Leftovers),
+        sh("two", 1, format!("[ -e one ]; {}", class("OTHER"))).beside(Company::Leftovers),
+        sh("late", 1, format!("touch is_late; {}", class("IDLE"))).beside(Company::Any),
+        // It begins after the preferred steps, which the one before it has seen.
+        sh("wait", 1, "until [ -e one ]; do sleep 0.01; done; sleep 1").beside(Company::Any),
+        sh("after", 1, class("OTHER")).beside(Company::Any),
+    ];
+    let ran = run(&folder, &steps, &|_| ()).unwrap();
+    let seen: Vec<_> = ran
+        .iter()
+        .map(|ran| (&ran.outcome, std::fs::read_to_string(&ran.log).unwrap()))
+        .collect();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for (at, (outcome, output)) in seen.iter().enumerate() {
+        assert_eq!(**outcome, Outcome::Passed, "{at}: {output}");
+    }
+    assert!(seen[0].1.starts_with("19\n"), "{}", seen[0].1);
+}
+
+#[test]
+fn a_step_without_company_runs_alone() {
     let folder = folder("alone");
     let steps = [
-        sh("before", 1, "touch runs; sleep 0.2; rm runs").untimed(),
+        sh("before", 1, "touch runs; sleep 0.2; rm runs").beside(Company::Any),
         sh("alone", 1, "[ ! -e runs ] && touch done"),
-        sh("after", 1, "[ -e done ]").untimed(),
+        sh("after", 1, "[ -e done ]").beside(Company::Any),
     ];
     assert!(outcomes(&folder, &steps).iter().all(|(_, passed)| *passed));
 }
@@ -62,9 +93,9 @@ fn failed_tests_and_the_end_of_a_step_can_be_read() {
     let folder = folder("end");
     let steps = [
         sh("alone", 1, "seq 9; echo cause >&2; exit 1"),
-        sh("one", 1, "echo of one; exit 1").untimed(),
-        sh("tests", 1, FAILING).untimed(),
-        sh("other", 1, "echo of other").untimed(),
+        sh("one", 1, "echo of one; exit 1").beside(Company::Any),
+        sh("tests", 1, FAILING).beside(Company::Any),
+        sh("other", 1, "echo of other").beside(Company::Any),
     ];
     let ran = run(&folder, &steps, &|_| ()).unwrap();
     let ends = ran.iter().map(|ran| ran.telling_lines(2).unwrap());
