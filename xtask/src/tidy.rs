@@ -7,6 +7,7 @@ mod circles;
 mod core;
 mod design;
 mod graph;
+mod homes;
 mod layout;
 mod links;
 mod manifests;
@@ -137,6 +138,7 @@ fn conventions(root: &Path, tree: &Tree, old: &Old) -> anyhow::Result<Vec<Findin
     findings.extend(graph::check(&metadata)?);
     findings.extend(graph::check_listed(&metadata)?);
     findings.extend(graph::check_forbid_unsafe(tree));
+    findings.extend(homes::check(tree));
     findings.extend(manifests::check(tree));
     findings.extend(skipped::check(root, tree, &metadata)?);
     findings.extend(rules::check(tree));
