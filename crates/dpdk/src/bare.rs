@@ -1,7 +1,7 @@
 //! A device alone: bursts of packets, without endpoints, neighbours and checks. The baselines of
 //! `dunlin bench` measure it.
 //!
-//! Invariant: the device is not kept (`keeper`), so only the thread that calls uses its queues.
+//! Invariant: the thread of `keeper` does not know the device, so only the caller uses its queues.
 
 use std::io;
 
@@ -20,8 +20,8 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Opens a device, which no endpoint of this process may use, from then on and for ever. Of the
-    /// text, which has the form of [`Site`](crate::Site), the addresses have no effect.
+    /// Opens a device, which no endpoint of this process can use after that. The text has the form
+    /// of [`Site`](crate::Site), but its addresses have no effect.
     ///
     /// # Errors
     /// As [`Dpdk::open`](crate::Dpdk::open).
@@ -47,7 +47,7 @@ impl Bare {
     }
 
     /// Lets `write` fill a packet of `len` bytes, at most the device's longest frame, which leaves
-    /// with the next [`Self::send`]. False if no packet is empty, or too many wait.
+    /// with the next [`Self::send`]. False if there is no empty packet, or too many packets wait.
     #[inline]
     pub fn push(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
         if self.ready.is_full() && !self.send() {

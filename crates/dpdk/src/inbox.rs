@@ -32,8 +32,8 @@ pub(crate) struct Payload {
     pub(crate) congestion: bool,
 }
 
-/// The room of all inboxes of a device: most packets in them, so that endpoints that receive
-/// nothing do not take the pool of those that do.
+/// The room of all inboxes of a device together. Its limit leaves packets of the pool for endpoints
+/// that receive, while the inboxes of others are full.
 #[derive(Debug)]
 pub(crate) struct Room {
     most: usize,

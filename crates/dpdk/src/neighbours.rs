@@ -1,12 +1,12 @@
-//! The neighbours over whose Ethernet addresses packets leave: asked for, answered, held for, and
-//! forgotten.
+//! The Ethernet addresses of the neighbours on the link: when to ask for one, when to forget one,
+//! and the packets that wait for an answer.
 //!
-//! An address is believed only from the answer to a question that waits for one. It is confirmed
-//! within [`FRESH_MS`], for each new use, and when the neighbour mentions another one; a neighbour
-//! that does not answer [`ASKS`] questions in a row is unknown again. After
-//! [`FIRST_ASKS`] questions for an unknown one, more are asked only while packets wait for it.
-//! Packets to an unknown neighbour wait for its answer, up to [`HELD`] of them; those of all
-//! neighbours have a limit, too, because an outage must leave packets to ask with.
+//! Only an answer to an open question sets an address. The next question comes within [`FRESH_MS`],
+//! with each new use, and when the neighbour mentions another address; after [`ASKS`] questions in
+//! a row without an answer, the address is forgotten. A neighbour without a known address is asked
+//! [`FIRST_ASKS`] times, and then only while packets wait for it. At most [`HELD`] packets wait for
+//! one neighbour. There is also a limit for all neighbours together: the questions need packets
+//! too, and must get them during an outage.
 //!
 //! Pure: time comes as milliseconds, and packets are of any type. Owned by `port`.
 
@@ -16,12 +16,12 @@ use std::net::IpAddr;
 
 use dunlin_packet::Mac;
 
-/// Longest time after which an address is confirmed, and the part of it by which neighbours differ,
-/// so that those that became known together are not all asked together.
+/// Longest time from an answer to the next question. For some neighbours it is up to [`SPREAD_MS`]
+/// shorter, so that neighbours that answered together are not all asked together.
 const FRESH_MS: u64 = 30_000;
 const SPREAD_MS: u64 = 5_000;
-/// Time between two questions while the neighbour is unknown: at first, doubled with each question,
-/// and at most.
+/// Time between two questions while the address is unknown. It begins with [`SOON_MS`] and doubles
+/// with each question, up to [`LATER_MS`].
 const SOON_MS: u64 = 50;
 const LATER_MS: u64 = 1_000;
 /// Questions for an unknown neighbour for which no packet waits.
@@ -37,7 +37,7 @@ const HELD_MS: u64 = 3_000;
 #[derive(Debug)]
 pub(crate) struct Neighbours<P> {
     entries: BTreeMap<IpAddr, Entry<P>>,
-    /// Packets that wait, and the most that may.
+    /// Number of packets that wait, and its limit.
     held: usize,
     most_held: usize,
     now_ms: u64,
@@ -46,11 +46,11 @@ pub(crate) struct Neighbours<P> {
 #[derive(Debug)]
 struct Entry<P> {
     mac: Option<Mac>,
-    /// Peers that are reached over it.
+    /// Number of peers whose packets go to it.
     uses: u32,
     /// When the last answer came.
     answered_ms: u64,
-    /// Questions since then, and when the last one was asked.
+    /// Number of questions since then, and the time of the last one.
     asks: u32,
     asked_ms: u64,
     /// Whether it has mentioned another address since then.
@@ -62,7 +62,7 @@ struct Entry<P> {
 /// The consequences of the passing of time.
 #[derive(Debug)]
 pub(crate) struct Due<P> {
-    /// Neighbours to ask for, and where, if not all are to be asked.
+    /// Neighbours to ask for, each with the one address that gets the question, if not all do.
     pub(crate) questions: Vec<(IpAddr, Option<Mac>)>,
     /// Packets that have waited too long.
     pub(crate) lost: Vec<P>,
@@ -91,7 +91,7 @@ pub(crate) enum Hold<P> {
 }
 
 impl<P> Neighbours<P> {
-    /// No neighbours yet, for which together up to `most_held` packets wait.
+    /// A table without neighbours, in which at most `most_held` packets wait at a time.
     pub(crate) fn new(most_held: usize) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -263,7 +263,7 @@ impl<P> Entry<P> {
     }
 }
 
-/// The time after which the address of this neighbour is confirmed.
+/// The time from an answer of this neighbour to the next question.
 fn fresh_ms(ip: IpAddr) -> u64 {
     let low = match ip {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),

@@ -258,7 +258,7 @@ impl Port {
             }
         };
         self.tally.on_refused(why);
-        // A link carries packets that are none of ours, and nothing is wrong with those.
+        // A link carries packets for others, and nothing is wrong with those.
         !matches!(
             why,
             Refused::Type | Refused::Mac | Refused::Vlan | Refused::Destination

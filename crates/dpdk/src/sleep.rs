@@ -1,4 +1,4 @@
-//! The sleeping endpoints of a device, for whose next packet its interrupts are switched on.
+//! Counts the sleeping endpoints of a device, and switches its interrupts on while all are asleep.
 //!
 //! Invariant: interrupts are on from the moment when the last endpoint that was awake falls asleep
 //! until one wakes. While one is awake, it hands packets to the others, and interrupts would only

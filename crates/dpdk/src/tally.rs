@@ -34,7 +34,7 @@ pub(crate) const NAMES: [&str; 1 + OWN.len() + REFUSALS.len()] = {
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     refused: [AtomicU64; REFUSALS.len()],
-    /// For no endpoint of this process.
+    /// Packets for a port at which no endpoint is.
     unknown_port: AtomicU64,
     /// Questions and answers of neighbours that were received.
     neighbours: AtomicU64,

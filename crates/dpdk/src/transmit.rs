@@ -1,5 +1,5 @@
-//! The sending half: packets are copied into datagrams, those to one peer into the same (rule W11),
-//! and all datagrams of a burst go to the device together.
+//! The sending half. It copies packets into datagrams, which may have several packets for one peer
+//! (rule W11), and gives the device all datagrams of a burst together.
 //!
 //! A datagram to an endpoint of the same device goes to its inbox. One whose neighbour has not
 //! answered yet waits for that in `neighbours`. Called by the event loop, and by `connect`.
@@ -26,7 +26,7 @@ use crate::ways::{Open, Way, Ways};
 pub struct DpdkTx {
     pub(crate) book: Book,
     ways: Ways,
-    /// Places of ways with an open datagram, each once.
+    /// The places of those ways that have an open datagram.
     filling: Vec<usize>,
     leaving: Leaving,
     given: TxSeq,
@@ -38,15 +38,15 @@ pub struct DpdkTx {
 #[derive(Debug)]
 struct Leaving {
     port: &'static Port,
-    /// The endpoint's place, which it has as long as it sends.
+    /// Keeps the endpoint's place while this half exists.
     _seat: Arc<Seat>,
     /// Empty packets.
     spare: Batch,
-    /// Complete datagrams, and the packets and bytes of each and of all.
+    /// Complete datagrams; the number of packets and of bytes in each of them, and in all.
     ready: Batch,
     loads: [(u32, u32); BATCH],
     load: (u32, u32),
-    /// Whether the device got any since it was last asked.
+    /// Whether the device got datagrams since the last [`Port::settle`].
     is_owed: bool,
     counters: Counters,
 }

@@ -59,7 +59,7 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// No ways yet, from this address, for datagrams of up to `longest` bytes.
+    /// An empty table of ways from this address, for datagrams of up to `longest` bytes.
     pub(crate) fn new(home: Home, longest: u32) -> Self {
         Self {
             ways: Vec::new(),

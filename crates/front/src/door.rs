@@ -117,7 +117,8 @@ impl Door {
         match &self.listener {
             Listener::Tcp(listener, _) => {
                 let (stream, from) = listener.accept()?;
-                // Answers are complete when they are written. It fails if the client has gone.
+                // Each answer is complete when it is written, so the kernel sends it at once. The
+                // call fails if the client has gone.
                 let _ = stream.set_nodelay(true);
                 let _ = keep_alive(&stream);
                 Ok((Stream::Tcp(stream), Some(from)))

@@ -10,12 +10,13 @@ use dunlin_nexus::{Open, Rpc};
 use crate::desk::Desk;
 use crate::front::{Front, PERIOD};
 
-/// Iterations with packets between two looks at the sockets, as between two looks of the transport
-/// `auto` at UDP.
+/// Number of iterations with packets between two looks at the sockets. The transport `auto` looks
+/// at UDP as often.
 const BETWEEN: u32 = 32;
 
-/// A look at the sockets costs as much as several iterations without packets, so one of these
-/// counts for as many with packets.
+/// The number of iterations with packets for which one without packets counts: the thread looks at
+/// the sockets more often while the endpoint is idle, but not in each iteration, because a look
+/// costs as much as several of these.
 const QUIET: u32 = 4;
 
 /// How long clients have their turns, one after the other, before the thread looks at a parked

@@ -153,7 +153,7 @@ impl Hall {
             return Some((stream, guest));
         };
         post.arrivals().push((stream, guest));
-        // The thread looks all the same, at the latest after its longest wait.
+        // If this fails, the thread looks after its longest wait.
         let _ = waker.wake();
         None
     }

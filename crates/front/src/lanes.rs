@@ -68,7 +68,7 @@ pub(crate) enum End<'a> {
     NotRun,
 }
 
-/// The lanes of a thread: one for each partition, of which its own is never used.
+/// The lanes of a thread: one for each partition. The one of its own partition is never used.
 #[derive(Default, Debug)]
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,

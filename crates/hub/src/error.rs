@@ -30,7 +30,7 @@ pub enum ChannelError {
     Closed,
     /// The hub of the process could not be started.
     Hub(Box<HubError>),
-    /// The call was sent, or could not be, and is not repeated.
+    /// The call failed, on its way or at the server, and is not repeated.
     Call {
         /// The last attempt's error.
         error: Error,

@@ -1,4 +1,4 @@
-//! Keys and values, as the tree keeps them: short ones lie in the tree's own nodes, so a get of a
+//! Keys and values, as the tree keeps them. Short ones are in the tree's own nodes, so a get of a
 //! number reads no further cache line. The tree clones entries when it splits a node.
 
 use std::borrow::Borrow;
@@ -10,7 +10,7 @@ use crate::values::Handle;
 /// The longest key that needs no allocation of its own.
 const SHORT_KEY: usize = 22;
 
-/// The longest value that lies in the tree.
+/// The longest value that the tree itself keeps.
 const SHORT_VALUE: usize = 14;
 
 #[derive(Clone, Debug)]

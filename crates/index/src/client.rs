@@ -17,7 +17,7 @@ use crate::wire::{Answer, KEYED, MAX_VALUE, Request, SCAN, SCAN_ROOM, Scan, Scan
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Token(pub u64);
 
-/// The end of an operation: its answer still lies in the message that has brought it.
+/// The end of an operation. The answer is still in the message that has brought it.
 #[derive(Debug)]
 pub struct End {
     /// The operation.
@@ -142,7 +142,8 @@ impl Client {
         self.ends.pop_front()
     }
 
-    /// Takes the end of a call of the endpoint. If the call is none of this client's, returns it.
+    /// Takes the end of a call of the endpoint. Returns the end of a call that is not this
+    /// client's.
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         if done.tag.0 & !u64::from(u32::MAX) != MARK {
             return Some(done);

@@ -7,24 +7,24 @@ use crate::wire::Status;
 /// Why an operation has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// A key has 1 to 255 bytes.
+    /// The key is empty, or has more than 255 bytes.
     BadKey,
-    /// A value has at most 16 KiB.
+    /// The value has more than 16 KiB.
     TooLong,
     /// The start of the range is above its end.
     BadRange,
-    /// A limit is 1 to 2^20 items for a scan, and 1 at least for a count or a sum.
+    /// The limit is 0, or more than 2^20 items for a scan.
     BadLimit,
     /// No server was ready before the deadline. The operation did not happen.
     Unavailable,
     /// The deadline passed before the answer came. The operation only reads.
     DeadlinePassed,
-    /// The write was sent, and its answer did not come: it may or may not have happened, or may
-    /// still happen.
+    /// The write was sent, and no answer came: it may have happened, may still happen, or may never
+    /// happen.
     Unknown,
     /// The client has no memory for the request or its answer.
     NoBuffer,
-    /// The other side is no server of this service, or one of another version.
+    /// The other side is not a server of this service and version.
     Incompatible,
 }
 

@@ -3,15 +3,16 @@
 //!
 //! The tree is `scc::TreeIndex`. `masstree` 0.9.5, the crate with the algorithm of eRPC §7.2,
 //! failed the tests of this crate: its scans miss items before a bound that differs from them in an
-//! earlier word than the last, and show some twice while others write.
+//! earlier word than the last, and show some items twice while another thread writes.
 //!
-//! Invariants: one key's gets and writes are linearizable. A scan shows keys in their order, each
-//! once, every key that is there from its begin to its end, and none that was never there; a key
-//! that comes or goes meanwhile may be shown or not. A scan or sum pins what it reads for at most
-//! [`CHUNK`] items at a time, so memory of deleted items comes back while a long one runs.
+//! Invariants: the gets and writes of one key are linearizable. A scan shows keys in their order,
+//! each once. It shows every key that exists during the whole scan, and no key that does not exist
+//! at any time of it; it may show a key that is inserted or deleted meanwhile. A scan or sum keeps
+//! the memory of at most [`CHUNK`] items at a time from being freed, so the memory of deleted items
+//! comes back even during a long scan.
 //!
-//! The tree has short values, and handles of long ones (`values.rs`). A long value goes after its
-//! item has left the tree, so a reader that finds its handle without a value looks at the tree
+//! The tree has the short values, and handles of the long ones (`values.rs`). A long value is freed
+//! after its item has left the tree. So a reader that finds a handle without a value reads the tree
 //! again. Writers of one key wait for each other, so that each knows the value that it replaces.
 //!
 //! Called by `service.rs` and by programs that have the index in their own process.
@@ -25,10 +26,10 @@ use crate::bytes::{Key, Value, number};
 use crate::range::{Direction, Range, Start};
 use crate::values::{Handle, Values};
 
-/// Items that are read between two releases of what was pinned.
+/// Items that a scan reads before it lets the tree free the memory of deleted items.
 const CHUNK: usize = 1024;
 
-/// Locks of writers, each for a part of the keys.
+/// Number of locks for writers. Each lock is for a part of the keys.
 const LOCKS: usize = 256;
 
 /// The items of a server. A clone is another handle of the same items.
@@ -54,7 +55,7 @@ struct Shared {
     writers: [Mutex<()>; LOCKS],
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
-    /// The first value of each key that was read, for a planted bug.
+    /// For a planted bug: the first value that was read of each key.
     #[cfg(feature = "mutants")]
     old: Mutex<std::collections::HashMap<Vec<u8>, Vec<u8>>>,
 }
@@ -88,8 +89,8 @@ pub enum Mutant {
 pub struct Total {
     /// Their number.
     pub items: u64,
-    /// The sum of their numbers, without what is above 64 bits. The number of an item is the first
-    /// eight bytes of its value, little endian; missing ones are zeros.
+    /// The sum of their numbers, modulo 2^64. The number of an item is the first eight bytes of its
+    /// value, little endian; missing bytes are zeros.
     pub sum: u64,
 }
 
@@ -136,7 +137,7 @@ impl Index {
         }
     }
 
-    /// Passes a value to `read`, which is there; `None`: the value has gone.
+    /// Passes a value of the tree to `read`; `None` if it is a long one that was freed.
     #[inline]
     fn show<R>(&self, value: &Value, read: &mut Option<impl FnOnce(&[u8]) -> R>) -> Option<R> {
         let mut show = |bytes: &[u8]| {
@@ -180,7 +181,7 @@ impl Index {
         if let Some(old) = old.filter(|_| is_deleted) {
             self.shared.values.take_away(old);
         }
-        // Without this, nodes that are free wait for a while until their memory is.
+        // Without this, the memory of free nodes comes back only after a while.
         Guard::new().accelerate();
         is_deleted
     }

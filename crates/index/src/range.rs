@@ -1,5 +1,5 @@
-//! Parts of the keys, in their order: that of their bytes, a key before all longer ones that begin
-//! with it.
+//! Ranges of keys. Keys are in the order of their bytes, and a key comes before all longer ones
+//! that begin with it.
 
 /// The longest key.
 pub const MAX_KEY: usize = 255;

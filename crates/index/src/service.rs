@@ -1,6 +1,6 @@
-//! The handlers. Operations on one key come as a batch, all those of a receive burst, and run in
-//! the dispatch thread, in the order in which they came. Scans run in workers, which share the
-//! tree, so that a long one delays no get (eRPC §3.2, §7.2).
+//! The handlers. A batch has all operations on single keys of a receive burst. They run in the
+//! dispatch thread, in the order in which they came. Scans run in workers, which share the tree, so
+//! that a long scan delays no get (eRPC §3.2, §7.2).
 
 use dunlin_core::{
     BackgroundRequest, Batch, BatchItem, Clock, Cx, Endpoint, Refuse, Register as Dispatch,
@@ -11,7 +11,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 use crate::index::Index;
 use crate::wire::{Answer, KEYED, Page, Request, SCAN, SCAN_ROOM, Scan, ScanAnswer, What};
 
-/// The longest answer that is written into a response which the batch has ready.
+/// The longest answer for which a batch prepares the buffers of its responses.
 const INLINE: usize = 256;
 
 /// The state of an endpoint that serves an index.

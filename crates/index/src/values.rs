@@ -1,13 +1,13 @@
-//! Long values, outside the tree. A node of the tree keeps the places of deleted items until it is
-//! split or empty, and each would keep its value too; a value here goes when its item does.
+//! Long values, outside the tree. A node of the tree keeps deleted items, with their values, until
+//! it is split or empty. A value here is freed together with its item.
 //!
 //! A value has a handle: its place, and how often the place was used before. Invariants: a handle
-//! shows the value that it was made for, or nothing once that was taken away; each place is free or
-//! has one value. Called by `index.rs`.
+//! leads to the value for which it was made, or to none after that was taken away; each place is
+//! free or has one value. Called by `index.rs`.
 
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-/// Places that are made together, and the entries of each of the two tables above them.
+/// Number of places that are made together, and of entries in each of the two tables above them.
 const CHUNK: usize = 1024;
 
 /// The name of a value.

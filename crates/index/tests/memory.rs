@@ -23,7 +23,7 @@ fn resident() -> u64 {
 }
 
 fn key(number: u64) -> [u8; 8] {
-    // Neighbours in time are no neighbours in the tree.
+    // Neighbours in time are not neighbours in the tree.
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 

@@ -193,9 +193,9 @@ impl Shared {
         Ok(&self.servers[owner])
     }
 
-    /// Whether a get for a server that is down finds nothing: it is a cache, or if it was never
-    /// reached, the others are. If none was reached yet, all are asked; without an answer, the get
-    /// fails.
+    /// Whether a get for a server that is down finds nothing, as it does if the server is a cache.
+    /// The mode of a server that was never reached is that of the others. If none was reached yet,
+    /// this asks all of them; without an answer, the get fails.
     async fn misses(&self, server: &Server) -> bool {
         if self.options.when_down != WhenDown::Miss {
             return false;

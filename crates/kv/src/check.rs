@@ -38,7 +38,7 @@ pub fn message(bytes: &[u8]) {
     if let Ok((map, own)) = Map::decode(bytes) {
         let mut again = vec![0xff; map.size()];
         map.encode(own, &mut again);
-        // The longest value and bytes of later versions are passed over.
+        // The check ignores the longest value and the bytes of later versions.
         assert_eq!(Map::decode(&again), Ok((map, own)));
     }
     if let Ok(Answer::Found(item)) = Answer::decode(bytes) {

@@ -58,7 +58,7 @@ pub struct Connection<T: Open> {
 /// A connection cannot be opened.
 #[derive(Debug)]
 pub enum ConnectionError {
-    /// The address is none, or cannot be resolved.
+    /// The text is not an address, or its name cannot be resolved.
     Address(io::Error),
     /// The endpoint cannot be made.
     Endpoint(EndpointError),

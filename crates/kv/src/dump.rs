@@ -3,7 +3,7 @@
 //! ```text
 //! key TAB value [TAB flags [TAB second of 1970 at which it expires, or 0]]
 //! ```
-//! A backslash escapes bytes that are no part of a line, or of UTF-8: `\\`, `\t`, `\n`, `\r`, and
+//! A backslash escapes bytes that are not part of a line, or of UTF-8: `\\`, `\t`, `\n`, `\r`, and
 //! `\x` with two hexadecimal digits. A program may write such a list itself.
 //!
 //! A *dump* also has marks, lines that begin with a tab: the first line names format and server,
@@ -62,7 +62,7 @@ pub enum BadLine {
     Value,
     /// A backslash without an escape after it.
     Escape,
-    /// Flags or expiry are no number, or too large a one.
+    /// Flags or expiry are not a number, or too large a one.
     Number,
     /// A mark of another format, or none at all.
     Mark,

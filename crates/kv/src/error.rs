@@ -17,7 +17,7 @@ pub enum Error {
     Absent,
     /// The item has another version.
     VersionDiffers,
-    /// The item's value is no decimal number below 2^64.
+    /// The item's value is not a decimal number below 2^64.
     NotANumber,
     /// All memory of the partition is used. Never in cache mode.
     NoMemory,
@@ -32,7 +32,7 @@ pub enum Error {
     NoBuffer,
     /// The server does not take requests or answers of the length that this protocol needs.
     MessageTooLong,
-    /// The other side is no server of this service, or one of another version.
+    /// The other side is not a server of this service, or one of another version.
     Incompatible,
     /// There is no such partition.
     NoPartition,
@@ -45,7 +45,8 @@ impl Error {
         matches!(self, Self::Unknown)
     }
 
-    /// The error for a status that is none of success, if the client does not handle it otherwise.
+    /// The error for a status that does not report success, if the client does not handle it
+    /// otherwise.
     pub(crate) const fn of_status(status: Status) -> Self {
         match status {
             Status::Missing => Self::Absent,

@@ -95,7 +95,7 @@ impl Partition {
         self.takes_any_map = true;
     }
 
-    /// Plants the bug that slices of a value that was overwritten meanwhile are read on.
+    /// Plants the bug that a get reads on after its value was overwritten between two slices.
     #[cfg(feature = "mutants")]
     pub fn take_any_stamp(&mut self) {
         self.takes_any_stamp = true;
@@ -173,7 +173,7 @@ impl Partition {
         self.on_time(now);
     }
 
-    /// Sweeps if it is time. Requests do it too; this is for a thread that has none.
+    /// Sweeps if it is time. Requests do so too; this is for a thread that gets no requests.
     pub fn on_time(&mut self, now: Nanos) {
         let due = now.since(self.swept).0 / SWEEP_GAP.0;
         if due > 0 {

@@ -1,10 +1,10 @@
 //! The service: handlers that turn requests of an endpoint into operations on its partition.
 //!
-//! Operations on one key come as a batch, all those of a receive burst, of any kind: the table's
-//! memory for all of them is on its way before the first runs (HERD §4.1.1), and they run in the
-//! order in which they came. Answers of up to [`INLINE`] bytes are written into the response that
-//! the batch has ready; for others, the endpoint makes room of their length. No handler allocates,
-//! panics on any bytes, or copies more than a slice of a value.
+//! A batch has all operations on single keys of a receive burst, of any kind. They run in the order
+//! in which they came, and the table's memory for all of them is prefetched before the first runs
+//! (HERD §4.1.1). A batch prepares responses of [`INLINE`] bytes; for a longer answer, the endpoint
+//! makes room of its length. No handler allocates, panics on any bytes, or copies more than a slice
+//! of a value.
 
 use dunlin_core::{Batch, BatchItem, Cx, Refuse, Register, Request as Incoming};
 use dunlin_store::{BATCH, Key};
@@ -13,7 +13,7 @@ use dunlin_wire::ErrorCode;
 use crate::partition::{Partition, Reply, WholeReply};
 use crate::wire::{Figures, KEYED, Keys, MAP, MULTI, Request, WHOLE, Whole};
 
-/// The longest answer that is written into a response which the batch has ready.
+/// The longest answer for which a batch prepares the buffers of its responses.
 pub const INLINE: usize = 1024;
 
 /// The state of an endpoint that serves a partition.

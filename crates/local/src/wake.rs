@@ -43,7 +43,7 @@ impl Current {
         self.data.set(waker.data());
     }
 
-    /// The task that is polled with this context; `None` if it is none of ours.
+    /// The task that is polled with this context; `None` if it is not one of ours.
     #[inline]
     pub(super) fn task(&self, context: &Context<'_>) -> Option<u32> {
         (self.data.get() == context.waker().data()).then_some(self.task.get())

@@ -38,7 +38,7 @@ pub struct Errand {
     bytes: Vec<u8>,
 }
 
-/// Bytes that are no errand.
+/// Bytes that are not an errand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 

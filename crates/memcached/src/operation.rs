@@ -192,7 +192,7 @@ pub enum CountError {
     Missing,
     /// The item has another version.
     Differs,
-    /// Its value is no number.
+    /// Its value is not a number.
     NotANumber,
     /// There is no memory.
     NoMemory,

@@ -55,7 +55,7 @@ pub struct Client {
     sent: BTreeMap<u64, Operation>,
     tags: u64,
     ends: VecDeque<End>,
-    /// Waiting operations may be able to go.
+    /// True if something has changed for waiting operations, so that they are tried again.
     is_stirred: bool,
     /// No operation is sent before this time.
     pause_until: Nanos,
@@ -203,7 +203,7 @@ impl Client {
         self.lanes.on_refused(address, now);
     }
 
-    /// Takes an event of a session. Sessions of others are passed over.
+    /// Takes an event of a session. Ignores those of other sessions.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         match event {
             SessionEvent::Connected(session) => {

@@ -136,8 +136,8 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Writes a key if its item has a version; 0: if it has none. Returns the new version, or else
-    /// the one that the item has.
+    /// Writes a key if its item has the expected version; 0 stands for no item. Returns the new
+    /// version, or as an error the version that the item has.
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] the write may happen.
@@ -168,7 +168,8 @@ impl<T: Open> Connection<T> {
     }
 
     /// Makes all writes, if all keys have the versions that the compares name (0: no item). Returns
-    /// the version of what was written, or else the place of the first compare that does not fit.
+    /// the version of the written items, or as an error the place of the first compare that does
+    /// not fit.
     ///
     /// # Errors
     /// [`Error`]; after [`Error::Unknown`] the writes may happen, all or none.
@@ -205,12 +206,12 @@ impl<T: Open> Connection<T> {
         }
     }
 
-    /// Waits for changes of keys that begin with `prefix`, by log entries from an index on, which
-    /// is 1 above the version of the last change that the program has seen; with 0, for those that
-    /// come from now on. Returns the changes, of
-    /// which there may be none after a moment, and the index from which the next call goes on.
-    /// `Err` inside: the cluster has forgotten some of them, and knows those from this index on;
-    /// read the range, and go on from there.
+    /// Waits for changes of keys that begin with `prefix`. `from` is the index of the first log
+    /// entry whose changes count: 1 above the version of the last change that the program has seen,
+    /// or 0 for changes from now on. Returns the changes, perhaps none after a short wait, and the
+    /// index for the next call. The inner `Err` means that the cluster has forgotten some of the
+    /// changes; it knows those from the index in the error on. Read the range then, and watch from
+    /// that index.
     ///
     /// # Errors
     /// [`Error`].

@@ -39,7 +39,7 @@ pub struct Token(pub u64);
 pub struct ClientOptions {
     /// The number of servers among which the client looks for the one that serves.
     pub servers: usize,
-    /// Whether a sequence that does not exist is made.
+    /// Whether the server makes the sequence if it does not exist.
     pub create: bool,
     /// Whether requests name the upper four bytes that the client expects, so that most answers
     /// have four bytes (Spec-S0, RDMA §4.2.1).
@@ -79,7 +79,7 @@ pub struct Client {
     epoch: u32,
     /// The upper four bytes that the next number is expected to have.
     upper: u32,
-    /// Waiting operations may be able to go.
+    /// True if something has changed for waiting operations, so that they are tried again.
     is_stirred: bool,
     /// The earliest deadline of the waiting operations, or an earlier time.
     next_deadline: Nanos,
@@ -165,7 +165,7 @@ impl Client {
         self.lane.on_failure(now, &self.options);
     }
 
-    /// Takes an event of a session. Sessions of others are passed over.
+    /// Takes an event of a session. It ignores those of other sessions.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         match event {
             SessionEvent::Connected(session) if self.lane.on_connected(session) => {
@@ -206,7 +206,8 @@ impl Client {
         Ok(())
     }
 
-    /// Takes the end of a call of the endpoint. If the call is none of this client's, returns it.
+    /// Takes the end of a call of the endpoint. Returns the end of a call that is not this
+    /// client's.
     #[inline]
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         let Some(place) = self.place(done.tag) else {
@@ -218,7 +219,7 @@ impl Client {
             Err(error) => self.on_failure(place, error, cx),
         }
         cx.recycle([done.request, done.response]);
-        // A place in the endpoint's queue is free.
+        // The endpoint has room for a call again.
         self.is_stirred |= !self.waiting.is_empty();
         None
     }
@@ -395,7 +396,7 @@ impl Client {
             },
             (Err(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE | ErrorCode::UNDECODABLE, _)), _)
             | (Ok(()), Err(_)) => {
-                // Another of the servers may be one.
+                // Another of the servers may speak this protocol.
                 if self.options.servers <= 1 {
                     self.end_waiting(Error::Incompatible);
                 }

@@ -168,7 +168,7 @@ pub(crate) fn claim(
             0 => None,
             epoch => Some(examine(disk, epoch, taking)?),
         };
-        // One that has not read the limits of the epoch before itself has never served.
+        // A server that has not read the limits of the epoch before its own has never served.
         let awaited = before
             .as_ref()
             .filter(|it| taking == Taking::Over || it.before != 0);
@@ -189,7 +189,7 @@ pub(crate) fn claim(
         if let Some(before) = &before {
             state.sequences.clone_from(&before.sequences);
         }
-        // Another starter may have been faster: then it has the directory.
+        // If another process was faster, it has the file of this epoch; the loop looks again.
         if disk.make(state.epoch, &state.encode_file())? {
             return Ok(Claim { state, wait_ns });
         }

@@ -7,7 +7,7 @@ use crate::wire::Status;
 /// Why an operation has no numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// One request takes 1 to 2^20 numbers.
+    /// The program asked for no numbers, or for more than 2^20 in one request.
     BadCount,
     /// The sequence has fewer numbers left: it is at the end of 64 bits.
     Exhausted,
@@ -15,12 +15,12 @@ pub enum Error {
     NoSequence,
     /// The server has as many sequences as it can have.
     TooMany,
-    /// The deadline passed before a server gave numbers. Numbers may have been given that the
+    /// The deadline passed before an answer with numbers. A server may have given numbers that the
     /// client did not get; they are a gap.
     DeadlinePassed,
     /// The client has no memory for the request or its answer.
     NoBuffer,
-    /// The other side is no sequencer, or one of another version.
+    /// The other side is not a sequencer of this version.
     Incompatible,
 }
 

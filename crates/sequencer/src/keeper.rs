@@ -14,7 +14,8 @@ use crate::disk::{Disk, Job, Outcome};
 use crate::machine::Ending;
 use crate::service::Host;
 
-/// Iterations with packets between two readings of the clock. Those without packets read it each.
+/// Number of iterations with packets between two readings of the clock. Each iteration without
+/// packets reads it.
 const CLOCK_MASK: u32 = 63;
 
 /// The thread for a server's disk.

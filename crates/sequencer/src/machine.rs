@@ -185,7 +185,7 @@ impl Sequencer {
         }
     }
 
-    /// Gives the number of a sequence.
+    /// Returns the number by which requests of this epoch name a sequence.
     ///
     /// # Errors
     /// The status for the client.

@@ -12,7 +12,7 @@
 //! | `health_endpoint.rs` | health of programs without a `Server` |
 //! | `reflection.rs` | the answers about methods |
 //! | `reflection/converter.rs` | the thread that makes them |
-//! | `ask.rs` | asks the own endpoint of another server |
+//! | `ask.rs` | asks another server's endpoint for questions |
 //! | `health/question.rs` | asks another server about its health |
 //! | `reflection/client.rs` | calls methods of another server by JSON |
 //! | `phase.rs` | the phase in which all threads are |

@@ -9,7 +9,7 @@
 //! | `shape.rs` | `Shape`: messages of a fixed layout, as JSON |
 //! | `message.rs` | `InJson`: messages of each codec, as JSON |
 //! | `probe.rs` | finds the fields of a type that serde knows |
-//! | `misfit.rs` | why JSON is no value of a type |
+//! | `misfit.rs` | why JSON is not a value of a type |
 //! | `value.rs` | text as a `Value`, without a key twice |
 
 mod describe;
@@ -147,7 +147,7 @@ impl MethodReflection {
     /// Turns an argument into the bytes of a request, without a front.
     ///
     /// # Errors
-    /// If the text is no argument of this method.
+    /// If the text is not an argument of this method.
     pub fn message(&self, json: &str) -> Result<Vec<u8>, Misfit> {
         (self.request.to_bytes)(json)
     }

@@ -232,7 +232,7 @@ impl Index {
 #[inline]
 fn matching(line: &[u64; 8], tag: u64) -> u32 {
     let mut matches = 0;
-    // Eight words are compared as fast as four; the header is none of the slots.
+    // Eight words are compared as fast as four; the header is not one of the slots.
     for (slot, word) in line.iter().enumerate() {
         matches |= u32::from(Entry::from_word(*word).has_tag(tag)) << slot;
     }

@@ -16,7 +16,7 @@ pub fn bytes_of(item: &TxItem) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of a packet before its data; `None` if it is no packet.
+/// Bytes of a packet before its data; `None` if it is not a packet.
 pub fn front_of(bytes: &[u8]) -> Option<usize> {
     let header = Header::decode(bytes).ok()?;
     Some(HEADER_LEN + header.extension_len())

@@ -176,7 +176,7 @@ pub fn deliver(from: &Queue, to: &Queue) -> usize {
 /// Takes the packets that a host has sent off the wire.
 ///
 /// # Panics
-/// If one of them is no packet.
+/// If one of them is not a packet.
 pub fn take(queue: &Queue) -> Vec<Header> {
     queue
         .borrow_mut()

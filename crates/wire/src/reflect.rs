@@ -59,7 +59,7 @@ pub enum MessageAnswer<'a> {
     /// The server has no such method, or cannot turn its argument into bytes. Holds the reason, for
     /// people.
     NoSuchMethod(&'a str),
-    /// The JSON is no argument of this method. Holds the reason, for people.
+    /// The JSON is not an argument of this method. Holds the reason, for people.
     Misfit(&'a str),
 }
 

@@ -134,7 +134,7 @@ unsafe impl<E> Send for Memory<E> {}
 unsafe impl<E> Sync for Memory<E> {}
 
 impl<E: Entry> Memory<E> {
-    /// A ring in a mapping. `None` if a part does not lie inside, or `count` is no power of two.
+    /// A ring in a mapping. `None` if a part does not lie inside, or `count` is not a power of two.
     pub(crate) fn of(mapping: Arc<Mapping>, at: &Offsets, count: u32) -> Option<Self> {
         if !count.is_power_of_two() {
             return None;

@@ -74,7 +74,7 @@ const SMALLER: u32 = 8;
 /// Percentages of the largest rate.
 const LOADS: [u8; 5] = [10, 30, 50, 70, 90];
 
-/// The values of [`Closed`]. The rate of echoes follows them.
+/// The values of [`Closed`], with the rate of echoes as a further value.
 const CLOSED: [Metric; 2] = [
     Metric {
         name: "ops_per_s",
@@ -87,7 +87,7 @@ const CLOSED: [Metric; 2] = [
     Metric::alone("bound_ratio", ""),
 ];
 
-/// The values of [`Open`]. Those of echoes follow them.
+/// The values of [`Open`], with those of echoes as further values.
 const OPEN: [Metric; 5] = [
     under_load("latency_p50", 5),
     under_load("latency_p99", 6),
@@ -96,7 +96,7 @@ const OPEN: [Metric; 5] = [
     Metric::alone("reached_percent", "%"),
 ];
 
-/// The values of [`Disturbed`]. Those of echoes follow them.
+/// The values of [`Disturbed`], with those of echoes as further values.
 const DISTURBED: [Metric; 3] = [
     beside("rtt_p50", 3),
     beside("rtt_p999", 4),

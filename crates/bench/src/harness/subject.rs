@@ -196,8 +196,8 @@ impl Medium for Xdp {
 #[cfg(feature = "full")]
 impl Medium for Dpdk {
     /// Each session proves the peer's address. An endpoint may ignore a challenge that comes soon
-    /// after another one, and the next is sent after an eighth of the failure timeout, which is
-    /// long in processes that go first.
+    /// after another one. The server sends the next after an eighth of the failure timeout, and
+    /// this timeout is long in processes with priority ([`Seat`]).
     const CONNECTING: usize = 1;
 
     fn pack(options: &mut DpdkOptions, on: bool) {

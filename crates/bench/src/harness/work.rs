@@ -68,7 +68,7 @@ fn write(bytes: &mut [u8], first: u64) {
     }
 }
 
-/// Checks every word, without a branch per word.
+/// Checks every word, without a branch for each.
 #[inline]
 fn check(bytes: &[u8], first: u64) -> bool {
     let differs = |(chunk, index)| word(chunk) ^ first.wrapping_add(index);

@@ -45,7 +45,7 @@ impl Plan {
             calls: if one_in(rng, 8) { 8 } else { 4096 },
             ..Config::DEFAULT
         };
-        // As in a hub, or as many as there may be.
+        // Either one link for each endpoint, as in a hub, or the most that there can be.
         config.links_per_endpoint = if config.links_per_server == 2 { 1 } else { 8 };
         config.retry.attempts = 1 + u8::try_from(rng.below(4)).unwrap_or(0);
         Self {

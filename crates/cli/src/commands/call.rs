@@ -68,7 +68,7 @@ pub(crate) struct Args {
 ///
 /// # Errors
 /// [`Exit`] with the exit code, unless the method returned a value; [`Misuse`] if the usage is
-/// wrong, or the JSON is no argument of the method.
+/// wrong, or the JSON is not an argument of the method.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.options.load()?;
     let meta = meta(&args.meta)?;

@@ -20,7 +20,7 @@ const FAILED: u8 = 6;
 /// Opens sessions with the server, and waits at most `patience` for it.
 ///
 /// # Errors
-/// [`Misuse`] if the text is no address; [`Exit`] if the server has no answer.
+/// [`Misuse`] if the text is not an address; [`Exit`] if the server has no answer.
 pub(crate) fn open(
     settings: &Settings,
     address: &str,

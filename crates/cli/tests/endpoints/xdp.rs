@@ -54,7 +54,7 @@ fn echoes_between_xdp_and_udp() {
             assert_eq!(summary["answered"], 5, "{summary}");
         }
         let through_kernel = datagrams(&network.right) - before;
-        // Only the first packets, whose Ethernet address is not known yet, may come through the
+        // Only the first packets, for which no Ethernet address is known yet, may come through the
         // kernel. Five large requests are some hundred packets.
         match (near.contains("xdp:"), far.contains("xdp:")) {
             (_, true) => assert!(through_kernel < 20, "{near} to {far}: {through_kernel}"),

@@ -212,7 +212,7 @@ fn the_items_of_a_running_server_are_copied() {
     );
     assert!(item["ttl"].as_u64().unwrap() > 900, "{item}");
     assert_eq!(kv(&["get", "k16"]).0.unwrap()["ttl"], 0);
-    // A native server is no memcached.
+    // A native server is not memcached.
     let (_, errors) = kv(&["load", "--from", to.native()]);
     assert!(errors.contains(to.native()), "{errors}");
 }

@@ -12,7 +12,7 @@ pub(crate) struct Received<'a> {
     pub(crate) session: SessionIdx,
     pub(crate) line: &'a Line,
     pub(crate) header: &'a Header,
-    /// The network has marked it.
+    /// True if the network has marked it: it passed a queue that is too long.
     pub(crate) congestion: bool,
 }
 

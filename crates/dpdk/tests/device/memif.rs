@@ -86,7 +86,7 @@ fn bare_devices_pass_packets_unchanged_and_belong_to_no_endpoint() {
 #[test]
 #[ignore = "needs DPDK"]
 fn endpoints_of_one_device_talk_without_it_in_long_frames() {
-    // Drivers of memif have no longer frames than Ethernet's.
+    // A device of memif does not allow frames longer than those of Ethernet.
     let device = format!(
         "net_ring7;ip=10.82.7.1/24,mtu=9000,packets=4095;{}",
         pair::ARGUMENTS

@@ -147,7 +147,7 @@ impl Caller {
     }
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();

@@ -228,7 +228,7 @@ pub(crate) struct Page {
     bytes: Vec<u8>,
     count: u32,
     limit: u32,
-    /// An item has found no room, or the limit is reached.
+    /// True once there was no room for an item, or the limit was reached.
     more: bool,
 }
 
@@ -242,7 +242,7 @@ impl Page {
         }
     }
 
-    /// Adds an item. False: there is no room for it, or the limit is reached; it is not added.
+    /// Adds an item, and returns true, unless there is no room for it or the limit is reached.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> bool {
         let size = 3 + key.len() + value.len();
         if self.count == self.limit || self.bytes.len() + size > SCAN_ROOM {

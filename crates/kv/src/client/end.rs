@@ -140,7 +140,7 @@ impl Found {
 }
 
 /// The result that an operation must have, for clients that know which one they have begun. Any
-/// other result is no answer of this protocol.
+/// other result is not an answer of this protocol.
 #[cfg(feature = "nexus")]
 impl Reply {
     pub(crate) fn found(self) -> Result<Option<Found>, Error> {

@@ -180,7 +180,7 @@ impl Lanes {
         }
     }
 
-    /// Notes that a session is ready for its greeting. False: it is none of this client's.
+    /// Notes that a session is ready for its greeting. False: it is not this client's session.
     pub(super) fn on_connected(&mut self, session: Session) -> bool {
         let Some(lane) = self.of(session) else {
             return false;

@@ -26,7 +26,7 @@ pub struct Client {
     /// Calls that wait for a session or for the map, in order.
     pub(super) waiting: VecDeque<u32>,
     pub(super) ends: VecDeque<End>,
-    /// The waiting calls may be able to go.
+    /// True if something has changed for waiting calls, so that they are tried again.
     pub(super) is_stirred: bool,
     /// The earliest deadline of the waiting calls, or an earlier time.
     pub(super) next_deadline: Nanos,
@@ -97,7 +97,7 @@ impl Client {
         self.lanes.on_refused(endpoint, now, &self.options);
     }
 
-    /// Takes an event of a session. Sessions of others are passed over.
+    /// Takes an event of a session. Ignores those of other sessions.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         match event {
             SessionEvent::Connected(session) => self.greet(session, cx),

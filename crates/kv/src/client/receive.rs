@@ -17,7 +17,8 @@ use crate::wire::{
 const LONG_HEAD: usize = 32;
 
 impl Client {
-    /// Takes the end of a call of the endpoint. If the call is none of this client's, returns it.
+    /// Takes the end of a call of the endpoint. Returns the end of a call that is not this
+    /// client's.
     #[inline]
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         let Some(place) = self.calls.find(done.tag) else {

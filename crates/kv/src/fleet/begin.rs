@@ -217,8 +217,8 @@ impl Fleet {
         }
     }
 
-    /// Whether a get for a server that is down finds nothing: it is a cache, or if it was never
-    /// reached, the others are.
+    /// Whether a get for a server that is down finds nothing, as it does if the server is a cache.
+    /// The mode of a server that was never reached is that of the others.
     fn misses(&self, server: Option<ServerId>) -> bool {
         let server = server.and_then(|server| self.servers.get(server));
         let own = server.and_then(Server::mode);

@@ -180,7 +180,7 @@ impl Fleet {
         self.settle(server, cx);
     }
 
-    /// Takes an event of a session. Sessions of others are passed over.
+    /// Takes an event of a session. Ignores those of other sessions.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         let (SessionEvent::Connected(session)
         | SessionEvent::Accepted(session)
@@ -200,7 +200,7 @@ impl Fleet {
         self.settle(server, cx);
     }
 
-    /// Takes the end of a call of the endpoint. If the call is none of this fleet's, returns it.
+    /// Takes the end of a call of the endpoint. Returns the end of a call that is not this fleet's.
     #[inline]
     pub fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) -> Option<Done> {
         let server = client_of(done.tag).and_then(|number| self.servers.of_client(number));
@@ -267,7 +267,7 @@ impl Fleet {
         };
         if let Some(change) = server.change() {
             let opened = Opened {
-                // Names of one server are listed for good reason, so each counts.
+                // Two names of one process in the list are two servers, each with its own keys.
                 server: id.place.into(),
                 endpoint: 0,
                 endpoints: 1,

@@ -152,7 +152,7 @@ impl<'a> Answer<'a> {
     /// Reads an answer.
     ///
     /// # Errors
-    /// If the bytes are no answer of this version.
+    /// If the bytes are not an answer of this version.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);

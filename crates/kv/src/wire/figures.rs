@@ -78,7 +78,7 @@ figures! {
     requests,
     /// Batches in which they came.
     batches,
-    /// Requests that were no messages of the protocol.
+    /// Requests that were not messages of the protocol.
     malformed,
     /// Requests by another map.
     map_changed,

@@ -12,12 +12,13 @@ use super::format::{MAX_KEYS, Malformed};
 /// The first byte of the answer.
 const HOT: u8 = 8;
 
-/// Keys that clients read most, of a sample of about one get in 64.
+/// The keys that clients read most, found by a sample of about one get in 64.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HotKeys {
-    /// Gets that were sampled. The number is halved now and then, as those of the keys are.
+    /// Number of sampled gets. It is halved now and then, together with the numbers of the keys.
     pub samples: u64,
-    /// Keys with their samples, the most first. A key that is rare may have some too many.
+    /// Keys with their numbers of samples, in falling order. The number of a rare key may be a
+    /// little too high.
     pub keys: Vec<(Vec<u8>, u64)>,
 }
 
@@ -65,7 +66,7 @@ impl HotKeys {
         Ok(hot)
     }
 
-    /// The share of a key among the gets that were sampled, from 0 to 1.
+    /// The share of a key among the sampled gets, from 0 to 1.
     #[must_use]
     pub fn share(&self, samples: u64) -> f64 {
         // Both are far below 2^52.

@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
     /// Reads a request and the tag of its map.
     ///
     /// # Errors
-    /// If the bytes are no request of this version.
+    /// If the bytes are not a request of this version.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<(u32, Self), Malformed> {
         let mut cursor = Cursor(bytes);

@@ -34,7 +34,7 @@ pub(crate) const SCAN_ROOM: usize = 256 * 1024;
 pub enum Whole {
     /// Asks for the partition's figures.
     Figures,
-    /// Forgets all items that are older than this many seconds from now will be.
+    /// Deletes, this many seconds from now, all items that were written before that moment.
     Flush(u32),
     /// Asks for keys, from this place on.
     Scan(u64),
@@ -57,7 +57,7 @@ impl Scanned {
         Self(vec![0; Self::HEADER])
     }
 
-    /// Adds a key. One that does not fit is left out: that takes a bucket of a thousand keys.
+    /// Adds a key, if it fits. Only a bucket of about a thousand keys has keys that do not.
     pub(crate) fn push(&mut self, key: &[u8]) {
         let count = self.0[2..4].try_into().map_or(0, u16::from_le_bytes);
         let is_short = self.0.len() + 1 + key.len() <= SCAN_ROOM;
@@ -85,7 +85,7 @@ impl Scanned {
     /// Reads the keys of an answer, and where the scan goes on, if it does.
     ///
     /// # Errors
-    /// If the bytes are no answer to a scan.
+    /// If the bytes are not an answer to a scan.
     pub fn decode(bytes: &[u8]) -> Result<(Vec<Vec<u8>>, Option<u64>), Malformed> {
         let mut cursor = Cursor(bytes);
         let [KEYS, 0] = cursor.take()? else {

@@ -312,7 +312,7 @@ impl Output {
 }
 
 impl Form {
-    /// Takes an answer, and appends bytes for the client. False: it is no answer of this form.
+    /// Takes an answer, and appends bytes for the client. False: it is not an answer of this form.
     fn take(&mut self, answer: &[u8], text: &mut Vec<u8>) -> bool {
         match self {
             Self::Text { .. } | Self::Item | Self::List => text.extend_from_slice(answer),

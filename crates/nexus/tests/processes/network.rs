@@ -106,7 +106,8 @@ fn place_in(answer: &[u8]) -> (BootId, &str) {
     }
 }
 
-/// A host that knew both could lead its clients on the server's host to the server's socket.
+/// With both, a process on another host could send clients of the server's host to the server's
+/// UNIX socket, and so pretend to be that server.
 #[test]
 fn another_host_learns_neither_boot_id_nor_socket() {
     let Some(network) = Network::new() else {

@@ -1,5 +1,5 @@
-//! Questions and answers against each other, and changed ones. The tests of `dunlin-dpdk` show
-//! them to the kernel.
+//! Each answer fits its question, and changed frames are refused. The tests of `dunlin-dpdk` send
+//! such frames to the kernel.
 
 use super::*;
 use crate::check::homes;

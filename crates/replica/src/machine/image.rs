@@ -46,7 +46,7 @@ impl Machine {
     /// Becomes the state of an image.
     ///
     /// # Errors
-    /// The bytes are no image, or of another version. The state has not changed.
+    /// The bytes are not an image, or of another version. The state has not changed.
     pub(crate) fn restore(&mut self, image: &[u8]) -> Result<(), Malformed> {
         let mut cursor = Cursor(image);
         if cursor.u8()? != VERSION {

@@ -1,14 +1,15 @@
 //! The lease of a leader: the time in which no other node can lead, so that gets need no majority
 //! (Raft dissertation, §6.4.1).
 //!
-//! A node that gets messages of its leader votes for no other for the shortest election time-out,
-//! which it counts in ticks. So a leader whose question of a time was answered by a majority stays
-//! the only one for that many ticks after this time. Assumption: no node's clock runs more than an
-//! eighth faster than another's; the clocks need not show the same time. After a pause of the
-//! process, the leader's clock shows that the lease is over.
+//! After a message of its leader, a node votes for no other node until the shortest election
+//! time-out has passed, which it counts in ticks. So if a leader asks all nodes and a majority
+//! answers, no other node can lead for that many ticks after the question. Assumption: no node's
+//! clock runs more than an eighth faster than another's; the clocks need not show the same time.
+//! After a pause of the process, the leader's clock shows that the lease is over.
 //!
-//! A node that a leader asks to take over asks for votes at once, and gets them although the others
-//! have a leader. The request may be late, so such a leader has no lease in its term any more.
+//! A leader may ask a node to take over. This node asks for votes at once, and gets them although
+//! the others have a leader. Its request may arrive late, so a leader that has asked a node to take
+//! over has no lease in that term any more.
 //! Called by `node`.
 
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Plants the bug that time is measured in ticks, of which one passes in a pause.
+    /// Plants the bug that time is measured in ticks: of a long pause, one tick counts.
     #[cfg(feature = "mutants")]
     pub(super) fn measure_ticks(&mut self) {
         self.measures_ticks = true;
@@ -81,12 +82,12 @@ impl Lease {
         self.until = Nanos::ZERO;
     }
 
-    /// Gives the leases of this term up.
+    /// Gives up all leases of this term.
     pub(super) fn give_up(&mut self, term: u64) {
         self.given_up = term;
     }
 
-    /// Whether no other node can lead while this one leads in a term.
+    /// Whether this node, which leads in this term, knows that no other node leads.
     pub(super) fn holds(&self, term: u64) -> bool {
         self.now < self.until && self.given_up != term
     }

@@ -65,7 +65,7 @@ impl Lane {
         }
     }
 
-    /// Notes that a session is ready for its greeting. False: it is none of this client's.
+    /// Notes that a session is ready for its greeting. False: it is not this client's session.
     pub(super) fn on_connected(&mut self, session: Session) -> bool {
         let is_it = self.state == State::Connecting(session);
         if is_it {

@@ -21,7 +21,7 @@ use dunlin_replica::{Compare, Connection, Error, Write};
 use super::Disk;
 use crate::state::SLOT;
 
-/// Most names of epochs in an answer. Old epochs are removed, so there are a few.
+/// Most names of epochs in an answer. Old epochs are removed, so there are only a few.
 const PAGE: u32 = 1000;
 
 type Call<T> = Box<dyn FnOnce(&mut Connection<T>) + Send>;
@@ -60,7 +60,7 @@ impl<T: Open + 'static> Replicated<T> {
             let mut connection = match open() {
                 Ok(connection) => connection,
                 Err(error) => {
-                    // The starter waits for it.
+                    // The thread that opens the files waits for this message.
                     let _ = opened.send(Err(io::Error::other(error.to_string())));
                     return;
                 }
@@ -85,7 +85,7 @@ impl<T: Open + 'static> Replicated<T> {
     ) -> io::Result<R> {
         let (done, result) = mpsc::channel();
         let call: Call<T> = Box::new(move |connection| {
-            // The caller waits for it.
+            // The caller waits for the result.
             let _ = done.send(call(connection));
         });
         self.calls.send(call).map_err(|_| ended())?;

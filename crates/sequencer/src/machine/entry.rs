@@ -10,20 +10,20 @@ pub(super) const FIRST: u64 = 1;
 pub(super) struct Entry {
     name: Name,
     next: u64,
-    /// Numbers below it are reserved: a synced slot has it.
+    /// Numbers below it are reserved: a slot with this limit is on the disk.
     limit: u64,
     /// The limit in the slot that is being saved.
     coming: u64,
-    /// A synced slot of this epoch has the name, with this limit or a lower one.
+    /// True if a slot of this epoch on the disk has the name, with this limit or a lower one.
     is_known: bool,
-    /// A reservation is due.
+    /// True if a reservation is due.
     is_short: bool,
     /// The longest range that waits.
     wanted: u32,
 }
 
 impl Entry {
-    /// A sequence of which numbers from `limit` on are free.
+    /// A sequence whose next number is `limit`, and which has no reserved numbers.
     pub(super) const fn new(name: Name, limit: u64, is_known: bool) -> Self {
         Self {
             name,
@@ -92,7 +92,8 @@ impl Entry {
         self.is_known = true;
     }
 
-    /// A limit of the epoch before, whose server may have given all numbers below it.
+    /// Goes on from the limit of the previous epoch: the server of that epoch may have given all
+    /// numbers below it.
     pub(super) const fn inherit(&mut self, limit: u64) {
         if limit > self.limit {
             self.limit = limit;

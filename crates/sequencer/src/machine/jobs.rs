@@ -8,7 +8,7 @@ use super::{Ending, Sequencer, Stage};
 use crate::disk::{Done, Job, JobError, Kind, Outcome};
 use crate::state::{SLOT, State};
 
-/// Looks for higher epochs while a lease lasts, so that a slow one costs no pause.
+/// Number of looks for higher epochs during a lease. If one is slow, the next is still in time.
 const LOOKS: u64 = 3;
 
 /// The job that is under way.
@@ -16,7 +16,7 @@ const LOOKS: u64 = 3;
 pub(super) struct Under {
     /// A time before it began.
     begin: Nanos,
-    /// It saves the last state.
+    /// True if it saves the last state before the server ends.
     is_last: bool,
 }
 
@@ -93,7 +93,8 @@ impl Sequencer {
         }
     }
 
-    /// Takes the outcome of the job that is under way. Requests that wait may be able to go.
+    /// Takes the outcome of the job that is under way. After it, requests that wait may get
+    /// numbers.
     pub(crate) fn on_outcome(&mut self, outcome: Outcome) {
         let Some(under) = self.under.take() else {
             return;
@@ -106,7 +107,7 @@ impl Sequencer {
                 self.on_saved(under);
                 self.on_newest(newest, under.begin);
             }
-            // The next look is soon, and the lease does not wait for it.
+            // The next look comes soon, and until then the lease runs on.
             Err(JobError::Read(_)) => {}
             Err(JobError::Write(error)) => self.end(Ending::Failed(error)),
             Err(JobError::Damaged(epoch, damage)) => self.end(Ending::Damaged(epoch, damage)),

@@ -11,8 +11,8 @@ pub struct Options {
     /// Numbers of a sequence that are reserved on the disk together. A crash leaves about as many
     /// unused.
     pub block: u64,
-    /// A server gives no numbers if it has not looked for one that takes over for this long. One
-    /// that takes over waits for it, and one eighth longer.
+    /// The lease: a server gives numbers for this long after it last found that no other server has
+    /// taken over. A server that takes over waits one eighth longer than this.
     pub lease: Nanos,
     /// The planted bug of this server.
     #[cfg(feature = "mutants")]
@@ -43,7 +43,7 @@ impl Options {
         Terms {
             process,
             lease_ns: self.lease.0,
-            // A reservation has a block, and the longest range that waits.
+            // A reservation is a block and the longest range that waits.
             raise: self.block.saturating_add(u64::from(MAX_COUNT)),
         }
     }

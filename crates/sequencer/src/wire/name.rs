@@ -18,7 +18,7 @@ pub const MAX_NAME: usize = 64;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name(Box<str>);
 
-/// A text is no name of a sequence.
+/// A text cannot be the name of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadName;
 
@@ -32,7 +32,7 @@ impl Name {
     /// The name that has these bytes.
     ///
     /// # Errors
-    /// They are empty or too long, or one of them is no visible ASCII character.
+    /// They are empty or too long, or one of them is not a visible ASCII character.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadName> {
         let is_name =
             (1..=MAX_NAME).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic);

@@ -11,7 +11,7 @@ pub struct Open<'a> {
     /// The highest epoch that the client has seen; 0: none. A server of an older epoch has been
     /// deposed, and stops.
     pub known_epoch: u32,
-    /// Whether a sequence that does not exist is made.
+    /// Whether the server makes the sequence if it does not exist.
     pub create: bool,
     /// The bytes of the name, which the server checks; at most 255.
     pub name: &'a [u8],

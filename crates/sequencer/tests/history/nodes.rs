@@ -36,7 +36,7 @@ pub(crate) fn endpoint() -> Config {
 /// A process.
 pub(crate) enum Member {
     Server(Box<ServerNode>),
-    /// A server that did not get the directory.
+    /// The process of a server that did not get the directory.
     Idle(Box<Rpc<()>>),
     Client(Box<ClientNode>),
 }

@@ -60,7 +60,7 @@ pub enum ReflectError {
     /// The server has no such method, or the method's service has no reflection. Holds the reason,
     /// with the names that there are.
     NoSuchMethod(String),
-    /// The JSON is no argument of the method. Holds the reason, with the field and its type.
+    /// The JSON is not an argument of the method. Holds the reason, with the field and its type.
     Misfit(String),
     /// The call failed.
     Call(Error),

@@ -31,7 +31,7 @@ pub trait InJson<C>: Sized {
     /// Reads a value.
     ///
     /// # Errors
-    /// If the text is no value of this type.
+    /// If the text is not a value of this type.
     fn from_json(json: &str) -> Result<Self, Misfit>;
 
     /// Writes the value; `None` if it has no form in JSON.
@@ -47,7 +47,7 @@ pub fn kind_of<T: DeserializeOwned>(types: &mut Types) -> Kind {
 /// that it does not know; here, they are an error.
 ///
 /// # Errors
-/// If the text is no value of this type.
+/// If the text is not a value of this type.
 pub fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, Misfit> {
     refuse_empty(json)?;
     let mut reader = serde_json::Deserializer::from_str(json);

@@ -1,4 +1,4 @@
-//! Why JSON is no value of a type: the place in the JSON, the type that stands there, and the value
+//! Why JSON is not a value of a type: the place in the JSON, the type expected there, and the value
 //! that was found.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::kind::{Content, Field, Kind, Parts, Types, Variant};
 use crate::bounded::fits_f32;
 
-/// Why JSON is no value of a type, for people.
+/// Why JSON is not a value of a type, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Misfit(String);
 

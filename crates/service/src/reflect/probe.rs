@@ -1,7 +1,7 @@
-//! Finds the fields of a type that serde knows, without a value of it. A deserializer follows a
-//! path into the type, from a field to a field of that, notes what the type asks for at the end,
-//! and gives up. So no value is ever made, except of the elements of a tuple that come before the
-//! one on the path.
+//! Finds the fields of a type that implements serde's `Deserialize`, without a value of the type. A
+//! deserializer follows a path into the type: a field, a field of that field, and so on. At the end
+//! of the path it notes what the type asks for, and fails. So no value is ever made, except of the
+//! elements of a tuple that come before the one on the path.
 //!
 //! A type that does not ask for its parts (an untagged enumeration, say) is `any`.
 
@@ -15,10 +15,10 @@ use super::kind::{Begun, Content, Field, Kind, Parts, Types, Variant};
 pub(crate) use path::Form;
 use path::{Probe, Seen, Step};
 
-/// Most questions to one type: after them, parts of it are `any`.
+/// Most questions about one type. Parts of it that need more are `any`.
 const MOST: usize = 20_000;
 
-/// Most steps into a type: parts of it that are deeper are `any`.
+/// Most steps from a type to one of its parts. Deeper parts are `any`.
 const DEEPEST: usize = 64;
 
 /// Tuples of serde have at most this many elements; longer ones are arrays.
@@ -29,7 +29,7 @@ pub(super) fn kind_of<T: DeserializeOwned>(types: &mut Types) -> Kind {
     let ask = |path: &[Step]| {
         let mut seen = None;
         // It always fails: at the end of the path, or because the type does not follow it. A type
-        // may also panic, because the values that it gets are no values of a program.
+        // may also panic, because the values that it gets are not values of a program.
         let asked = || drop(T::deserialize(Probe::new(path, &mut seen)));
         let _ = catch_unwind(AssertUnwindSafe(asked));
         seen

@@ -34,7 +34,7 @@ pub trait Shape: Sized {
     /// The type, for people. Adds the definitions of named types.
     fn kind(types: &mut Types) -> Kind;
 
-    /// Reads a value. `None`: the JSON is no value of this type.
+    /// Reads a value. `None`: the JSON is not a value of this type.
     fn read(json: &Value) -> Option<Self>;
 
     /// Appends the value.

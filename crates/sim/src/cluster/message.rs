@@ -7,7 +7,7 @@ use dunlin_wire::ReqType;
 
 /// Bytes of a request before its pattern.
 pub(super) const PREFIX: usize = 16;
-/// A response contains its call's name xored with this, so that an echoed request is no valid
+/// A response contains its call's name xored with this, so that an echoed request is not a valid
 /// response.
 const ANSWER: u64 = 0xA5A5_5A5A_0F0F_F0F0;
 

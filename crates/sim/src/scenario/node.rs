@@ -132,7 +132,7 @@ fn on_call(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     });
 }
 
-/// The time at which the server answered the request with this name. `None`: this is no answer to
+/// The time at which the server answered the request with this name. `None`: this does not answer
 /// it.
 fn answered_at(response: &[u8], name: u64) -> Option<Nanos> {
     let at = last_word(response).wrapping_sub(!name);

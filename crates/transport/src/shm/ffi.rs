@@ -99,7 +99,7 @@ pub(super) fn map_private(len: usize) -> io::Result<NonNull<u8>> {
 /// # Safety
 /// `base` and `len` are those of a mapping by [`map`] or [`map_private`] that is not used any more.
 pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
-    // SAFETY: as the caller promises. It fails only for arguments that are no mapping.
+    // SAFETY: as the caller promises. It fails only for arguments that are not a mapping.
     unsafe { libc::munmap(base.as_ptr().cast(), len) };
 }
 

@@ -276,8 +276,8 @@ impl Tx for UdpTx {
     }
 
     /// The path through a network, whose round trip is measured unless the options state it. There
-    /// is no network on the loopback device: a packet there waits for a processor, and sending less
-    /// does not make it faster.
+    /// is none on the loopback device: a packet there waits for a processor, and sending less does
+    /// not make it faster.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let is_near = self.peers.get(peer).is_some_and(|peer| peer.loopback);
         (!is_near).then_some(Path {

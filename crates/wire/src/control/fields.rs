@@ -112,7 +112,7 @@ pub enum GoodbyeReason {
     Shutdown = 1,
     /// The processes have no version in common.
     Version = 2,
-    /// The receiver sent bytes that are no control message, or a message at the wrong time.
+    /// The receiver sent bytes that are not a control message, or a message at the wrong time.
     BadMessage = 3,
     /// The sender has declared the receiver failed (rule C8).
     DeclaredFailed = 4,

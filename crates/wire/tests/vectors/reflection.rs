@@ -1,4 +1,4 @@
-//! Vectors of reflection: each question and answer, and bytes that are none.
+//! Vectors of reflection: each question and answer, and bytes that are neither.
 
 use dunlin_wire::{JsonAnswer, JsonQuestion, MessageAnswer, MessageQuestion};
 

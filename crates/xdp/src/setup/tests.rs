@@ -213,7 +213,7 @@ fn strange_requests_get_a_reason_or_nothing() {
         let file: OwnedFd = std::fs::File::open("/proc/self/exe").unwrap().into();
         said(here, queue(MIN_FRAMES), &file);
         assert!(said(here, queue(1), &open).contains("a region of frames"));
-        // A descriptor that is no socket of a queue.
+        // A descriptor that is not a socket of a queue.
         said(here, endpoint(&udp), &open);
         let Wish::Endpoint { claim, .. } = endpoint(&udp) else {
             unreachable!()
@@ -222,7 +222,7 @@ fn strange_requests_get_a_reason_or_nothing() {
             let wish = Wish::Endpoint { entries, claim };
             assert!(said(here, wish, &open).contains("a ring has"));
         }
-        // Bytes that are no request get no answer.
+        // Bytes that are not a request get no answer.
         let (near, far) = UnixStream::pair().unwrap();
         asker.daemon.begin(far).unwrap();
         descriptors::send(near.as_fd(), b"a stranger", &[near.as_fd()]).unwrap();

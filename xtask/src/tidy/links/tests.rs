@@ -57,7 +57,7 @@ fn headings_have_the_anchors_that_forges_and_mdbook_give_them() {
         findings("# Here\n[a](#here) [b](#there)\n"),
         ["docs/protocol.md:2: no heading `#there`"]
     );
-    // The target is no page, so its anchors cannot be checked.
+    // The target is not a page, so its anchors cannot be checked.
     assert_eq!(findings("[a](../crates/core/src/lib.rs#L7)\n"), [""; 0]);
 }
 

@@ -1,6 +1,7 @@
 //! A server with 16 threads in the simulator, as in the paper: 14 dispatch threads and 2 workers
 //! for scans, or 16 dispatch threads that also scan. 64 clients on 8 hosts have two operations
-//! each under way, 1 % of them scans; keys, and so threads of the server, are drawn (eRPC §7.2).
+//! each under way, 1 % of them scans. Each operation goes to a random key, and to a random thread
+//! of the server (eRPC §7.2).
 //!
 //! The network is the paper's CX3, where an echo of 32 bytes takes 2.1 µs. Gets and scans cost the
 //! thread that runs them the time that they take on the tree alone, which is measured first.
@@ -43,11 +44,11 @@ const CLIENT_HOSTS: usize = 8;
 /// Operations of a client that are under way.
 const OUTSTANDING: usize = 2;
 
-/// Simulated time of a measurement, and before it.
+/// Simulated time of a measurement, and of the operations before it that do not count.
 const SPAN: Nanos = Nanos::from_millis(10);
 const WARM_UP: Nanos = Nanos::from_millis(1);
 
-/// The last three values of a baseline are those of other rows.
+/// The last three values of a baseline belong to other rows.
 const METRICS: [Metric; 5] = [
     Metric {
         name: "get_p99",
@@ -68,7 +69,8 @@ const METRICS: [Metric; 5] = [
     Metric::alone("tree_scan", "ns"),
 ];
 
-/// The paper's CX3 cluster. The time until a NIC reads a packet is what is missing to 2.1 µs.
+/// The paper's CX3 cluster. The time until a NIC reads a packet is set so that an echo takes 2.1
+/// µs.
 fn cx3() -> NetConfig {
     NetConfig {
         line_rate: 7_000_000_000,

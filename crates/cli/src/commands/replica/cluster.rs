@@ -34,8 +34,8 @@ pub(crate) struct Args {
 /// Makes a cluster.
 ///
 /// # Errors
-/// A replica does not answer, or belongs to another cluster, or these are no cluster. Replicas that
-/// have a seat by then keep it; the same command goes on where it failed.
+/// A replica does not answer, or belongs to another cluster, or these do not form a cluster.
+/// Replicas that have a seat by then keep it; the same command goes on where it failed.
 pub(crate) fn bootstrap(args: &Args) -> anyhow::Result<()> {
     let settings = args.endpoint.settings()?;
     over!(args.endpoint.transport, bootstrap_over(args, &settings))

@@ -1,4 +1,4 @@
-//! Round trips, and bytes that are no message.
+//! Round trips, and bytes that are not a message.
 
 use proptest::prelude::*;
 

@@ -108,7 +108,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Takes the end of an operation. False: it is none of these.
+    /// Takes the end of an operation. False: it is not one of these.
     ///
     /// # Errors
     /// It has a wrong result.
