@@ -1,8 +1,9 @@
 //! A device of DPDK with one queue in each direction, and the packets of its pool.
 //!
 //! Invariants: a queue is used by one thread at a time, because its methods take `&mut`. A packet
-//! is with its owner here, or with the device. A device that runs is never closed, because drivers
-//! handle events of it on a thread of DPDK at any time, so its parts live as long as the process.
+//! belongs to one value of this crate, or to the device. A running device is never closed, because
+//! its driver may handle events on a thread of DPDK at any time; so its parts live as long as the
+//! process.
 //! Called by `port`, `receive` and `transmit`.
 
 use std::ffi::{CString, c_void};
@@ -33,8 +34,12 @@ struct Opened {
 /// `InvalidInput` for a name with a zero; `ResourceBusy` if the device is open, perhaps by another
 /// spelling of its name; otherwise DPDK's words.
 pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> io::Result<Parts> {
-    let name = CString::new(device)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a device's name has no zero"))?;
+    let name = CString::new(device).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a device's name has a zero byte",
+        )
+    })?;
     let mut facts = Facts {
         pool: std::ptr::null_mut(),
         bytes_per_second: 0,
@@ -208,8 +213,8 @@ impl Batch {
         unsafe { std::slice::from_raw_parts(self.bytes[at], self.lens[at] as usize) }
     }
 
-    /// Shows the packets from number `from` on to `keep`, each with the number that it gets. Those
-    /// that `keep` refuses leave the batch, for `other`.
+    /// Passes the packets from number `from` on to `keep`, each with its new number. A packet that
+    /// `keep` refuses leaves the batch and goes to `other`.
     #[inline]
     pub(crate) fn sift<E>(
         &mut self,
@@ -239,7 +244,7 @@ impl Batch {
         self.end = next;
     }
 
-    /// The packet at a place, of which the caller takes care that it leaves the batch.
+    /// The packet at a place. The caller must remove it from the batch.
     #[inline]
     fn packet(&self, at: usize) -> Packet {
         Packet {
@@ -310,7 +315,7 @@ impl TxQueue {
         batch.first += sent as usize;
     }
 
-    /// Makes the device give back what it has sent. Without effect if it cannot be asked.
+    /// Makes the device free the packets that it has sent. Devices that cannot be asked ignore it.
     pub(crate) fn ask(&mut self) {
         // SAFETY: the device is open.
         unsafe { (self.0.functions.ask)(self.0.facts.port) };

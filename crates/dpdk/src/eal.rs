@@ -24,8 +24,8 @@ enum Outcome {
 /// The arguments of the only attempt, and its outcome. `None`: there was none yet.
 static STARTED: Mutex<Option<(Vec<String>, Outcome)>> = Mutex::new(None);
 
-/// Options with values that end the process, or make it depend on another one. `None`: whatever
-/// the value.
+/// Options that end the process, or make it depend on another one, with the value that does so;
+/// `None`: every value does.
 const REFUSED: [(&str, Option<&str>); 4] = [
     ("--help", None),
     ("--log-level", Some("help")),
@@ -88,7 +88,7 @@ fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
         )));
     }
     if let Some(zero) = given.iter().find(|it| it.contains('\0')) {
-        return Err(invalid(format!("an argument has no zero: {zero:?}")));
+        return Err(invalid(format!("an argument has a zero byte: {zero:?}")));
     }
     if has(given, &["--no-huge"]) || free_hugepages(hugepages) > 0 {
         return Ok(());
@@ -102,7 +102,7 @@ fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
 /// All arguments, with ours first, so that the given ones may change what ours say.
 fn arguments(given: &[String], processors: &[usize]) -> Vec<String> {
     let mut all = vec!["dunlin".to_owned(), "--no-telemetry".to_owned()];
-    // Without huge pages DPDK refuses `--in-memory`; it has no other files then but those that
+    // Without huge pages DPDK refuses `--in-memory`, but its only files are those that
     // `--no-shconf` prevents.
     let without_files = match has(given, &["--no-huge"]) {
         true => "--no-shconf",
@@ -113,13 +113,14 @@ fn arguments(given: &[String], processors: &[usize]) -> Vec<String> {
         all.push(format!("--file-prefix=dunlin-{}", std::process::id()));
     }
     if !has(given, &["-c", "-l", "--lcores"]) && !processors.is_empty() {
-        // One thread, which may run wherever any thread of the program may: the one that opens the
-        // first endpoint may be bound to a processor on which it polls.
+        // One thread, for all processors that some thread of the program may use. The thread that
+        // opens the first endpoint may be bound to one processor, on which it polls.
         let list: Vec<_> = processors.iter().map(usize::to_string).collect();
         all.push(format!("--lcores=0@({})", list.join(",")));
     }
     if !has(given, &["-a", "--allow", "-b", "--block", "--no-pci"]) {
-        // Devices are opened one by one, by name. None has this address with a driver of DPDK.
+        // DPDK would otherwise take all PCI devices at its start. No network device has this
+        // address; devices are opened later, by name.
         all.push("--allow=0000:00:00.0".to_owned());
     }
     all.extend_from_slice(given);

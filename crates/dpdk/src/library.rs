@@ -81,7 +81,7 @@ fn load_from(places: Vec<PathBuf>) -> io::Result<(Functions, PathBuf)> {
                 Ok(functions) => return Ok((functions, place)),
                 Err(why) => why,
             },
-            Err(_) => "a path has no zero".to_owned(),
+            Err(_) => "the path has a zero byte".to_owned(),
         };
         let place = place.display();
         reasons += &format!("\n  {place}: {why}");

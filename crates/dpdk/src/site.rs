@@ -145,7 +145,7 @@ impl Site {
             "packets" => self.packets = value.parse().map_err(|why| wrong(&why))?,
             _ => {
                 return Err(format!(
-                    "{key} is none of ip, gw, vlan, mtu and packets; the form is {FORM}"
+                    "`{key}` is not one of ip, gw, vlan, mtu and packets; the form is {FORM}"
                 ));
             }
         }
@@ -179,7 +179,7 @@ impl Site {
         }
         if self.name().contains('=') {
             return Err(format!(
-                "{} is no name of a device: write it as for the options -a and --vdev of DPDK",
+                "{} does not name a device: write it as for the options -a and --vdev of DPDK",
                 self.device
             ));
         }

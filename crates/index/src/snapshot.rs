@@ -1,8 +1,9 @@
-//! Files with all items of an index, in the order of their keys: a head, records, and numbers at
-//! the end by which a file that was cut off or changed is recognised before anything of it is used.
+//! Files with all items of an index, in the order of their keys: a head, records, and their number
+//! and checksum at the end. A reader checks the whole file before it uses an item, so it uses no
+//! file that was cut off or changed.
 //!
-//! A snapshot is no moment of the index: items that others write or delete meanwhile may be in it
-//! or not. A file is written under another name first, and synced before it gets its own.
+//! A snapshot is not the state of one moment: an item that is written or deleted meanwhile may be
+//! in it or not. A file gets its name after all of it is on the disk.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -24,7 +25,7 @@ const END: u8 = 0;
 pub enum SnapshotError {
     /// The system refuses.
     Io(io::Error),
-    /// It is no snapshot.
+    /// It is not a snapshot.
     NoSnapshot,
     /// A newer version of this program has written it.
     Newer(u16),
@@ -131,11 +132,11 @@ pub fn read(mut from: impl Read, mut show: impl FnMut(&[u8], &[u8])) -> Result<u
     }
 }
 
-/// Writes a file: `fill` gets its writer, and the file has its name only after all of it is on the
+/// Writes a file, whose items come from `fill`. The file gets its name after all of it is on the
 /// disk.
 ///
 /// # Errors
-/// Those of the system and of `fill`; a file that was there before is still there then.
+/// Those of the system and of `fill`. A file that had the name before then still has it.
 pub fn write_file<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), E>,
@@ -185,7 +186,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => error.fmt(f),
-            Self::NoSnapshot => f.write_str("it is no snapshot of an index"),
+            Self::NoSnapshot => f.write_str("it is not a snapshot of an index"),
             Self::Newer(version) => write!(
                 f,
                 "a newer program has written it, in version {version} of the format; this one \

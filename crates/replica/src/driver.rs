@@ -108,13 +108,13 @@ pub enum AskError {
     NoCall,
     /// The replica belongs to another cluster.
     Taken,
-    /// The replica is none of the members: its process has started anew.
+    /// The replica is not one of the members: its process has started anew.
     Stranger,
     /// The replica's disk does not take the members.
     Unsaved,
     /// The replica does not lead, or the member that is to lead is none.
     Unable,
-    /// The answer is none of this protocol.
+    /// The answer does not belong to this protocol.
     Incompatible,
 }
 
@@ -204,7 +204,7 @@ impl fmt::Display for AskError {
             Self::NoCall => f.write_str("there is no memory, or the session has ended"),
             Self::Taken => f.write_str("it belongs to another cluster"),
             Self::Stranger => f.write_str("its process has started anew, with another number"),
-            Self::Unable => f.write_str("it does not lead, or that member is none of its cluster"),
+            Self::Unable => f.write_str("it does not lead, or that member is not in its cluster"),
             Self::Unsaved => f.write_str("its disk does not take the members; is it full?"),
             Self::Incompatible => f.write_str("no replica of this version answers there"),
         }

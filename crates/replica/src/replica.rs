@@ -40,7 +40,7 @@ pub struct Replica {
 pub enum SeatError {
     /// It has one in another cluster, or in this one among members with other addresses.
     Taken,
-    /// It is none of the members: its process has another number.
+    /// It is not one of the members: its process has another number.
     Stranger,
     /// Its disk does not take the members.
     Unsaved,
@@ -203,7 +203,7 @@ impl Replica {
         }
     }
 
-    /// Takes an event of a session. Sessions of others are passed over.
+    /// Takes an event of a session. Ignores those of other sessions.
     pub fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         if let Some(seat) = &mut self.seat {
             seat.on_session(event, cx.now());
@@ -268,7 +268,7 @@ impl std::fmt::Display for SeatError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Taken => "the replica belongs to another cluster",
-            Self::Stranger => "the replica is none of the members",
+            Self::Stranger => "the replica is not one of the members",
             Self::Unsaved => "the disk of the replica does not take the members",
         })
     }

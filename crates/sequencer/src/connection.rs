@@ -29,7 +29,7 @@ pub enum ConnectionError {
     Endpoint(EndpointError),
     /// No session with the server can be made.
     Connect(ConnectError),
-    /// The server does not answer as one of this protocol does.
+    /// The server's answers are not those of this protocol.
     Incompatible,
     /// There is no memory.
     NoBuffer,
@@ -183,9 +183,7 @@ impl fmt::Display for ConnectionError {
         match self {
             Self::Endpoint(error) => write!(f, "the endpoint cannot be made: {error}"),
             Self::Connect(error) => write!(f, "no session can be made: {error}"),
-            Self::Incompatible => {
-                f.write_str("the other side is no sequencer, or one of another version")
-            }
+            Self::Incompatible => f.write_str("the other side is not a sequencer of this version"),
             Self::NoBuffer => f.write_str("this process has no memory for the message"),
         }
     }

@@ -80,7 +80,7 @@ impl Service {
         let item: ItemTrait = syn::parse2(item)?;
         let generics = &item.generics;
         absent(item.unsafety, "a service is never `unsafe`")?;
-        absent(item.modifiers.auto_token, "a service is no auto trait")?;
+        absent(item.modifiers.auto_token, "a service is not an auto trait")?;
         absent(generics.params.first(), "a service has no parameters")?;
         absent(
             generics.where_clause.as_ref(),

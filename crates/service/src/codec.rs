@@ -91,7 +91,7 @@ impl fmt::Display for DecodeError {
                 f,
                 "the message has {len} bytes and its type {needed}; its sender may be older"
             ),
-            Self::Malformed => f.write_str("the bytes are no message of this type"),
+            Self::Malformed => f.write_str("the bytes are not a message of this type"),
         }
     }
 }

@@ -118,7 +118,7 @@ impl fmt::Display for NoNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no network; write `10.1.0.0/16`, with no bit set after the first 16",
+            "`{}` is not a network; write `10.1.0.0/16`, with no bit set after the first 16",
             self.0
         )
     }

@@ -37,7 +37,7 @@ impl Budget {
                 let builds = Build::ALL.map(Build::name);
                 ensure!(
                     builds.contains(&section),
-                    "{FILE}: `{line}` is no section; the sections are {builds:?}"
+                    "{FILE}: `{line}` is not a section; the sections are {builds:?}"
                 );
             } else if !line.is_empty() {
                 let row = budget.read(section, line)?;

@@ -177,7 +177,7 @@ fn entries(list: &Value) -> anyhow::Result<&Vec<Value>> {
 }
 
 fn numbers<const N: usize>(entry: &Value) -> anyhow::Result<[u64; N]> {
-    let all = entry.as_array().context("an entry is no list")?;
+    let all = entry.as_array().context("an entry is not a list")?;
     let numbers: Option<Vec<u64>> = all.iter().map(Value::as_u64).collect();
     let numbers = numbers.context("an entry has something else than numbers")?;
     numbers

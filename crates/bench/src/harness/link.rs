@@ -106,7 +106,7 @@ impl FromStr for EndName {
         Ok(Self {
             namespace: namespace.to_owned(),
             interface: interface.to_owned(),
-            ip: ip.parse().map_err(|_| format!("{ip} is no address"))?,
+            ip: ip.parse().map_err(|_| format!("{ip} is not an address"))?,
         })
     }
 }

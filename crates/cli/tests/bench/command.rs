@@ -215,7 +215,7 @@ fn help_has_examples() {
         assert!(out.status.success() && text(&out.stdout).contains("Examples:"));
         assert!(
             !text(&out.stdout).contains("__role"),
-            "the roles are no interface"
+            "the roles are not an interface"
         );
     }
 }

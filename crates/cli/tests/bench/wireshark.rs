@@ -130,7 +130,7 @@ pub(super) fn packets(layers: &Value) -> Vec<&Value> {
 pub(super) fn number(value: &Value) -> u64 {
     let text = value
         .as_str()
-        .unwrap_or_else(|| panic!("{value} is no number"));
+        .unwrap_or_else(|| panic!("{value} is not a number"));
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
         None => text.parse().unwrap(),

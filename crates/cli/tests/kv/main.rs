@@ -357,7 +357,7 @@ fn a_dump_has_all_items_and_damaged_ones_are_refused() {
     assert!(
         server
             .failure(&["dump", "--resume", &list])
-            .contains("it is no dump")
+            .contains("it is not a dump")
     );
 }
 

@@ -130,7 +130,7 @@ fn a_new_cluster_begins_with_the_backup_of_a_survivor() {
     };
     let run = |args: [String; 8]| text(&args.each_ref().map(String::as_str));
     let fail = |args: [String; 8]| failure(&args.each_ref().map(String::as_str), 1);
-    assert!(fail(restore("127.0.0.1:1", 0)).contains("none of the addresses"));
+    assert!(fail(restore("127.0.0.1:1", 0)).contains("not one of the addresses"));
     let names: Vec<String> = (0..3).map(|it| run(restore(&addresses[it], it))).collect();
     assert!(names[0].contains("21 keys") && names[0] == names[1] && names[0] == names[2]);
     assert!(fail(restore(&addresses[0], 0)).contains("holds a replica already"));

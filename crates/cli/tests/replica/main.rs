@@ -155,7 +155,7 @@ fn each_command_does_its_work() {
     several_keys(&run, &fail);
     // The same bootstrap again changes nothing; another one is refused.
     assert!(text(&cluster.bootstrap(3)).contains("of 3 replicas"));
-    assert!(failure(&cluster.bootstrap(2), 2).contains("2 replicas are no cluster"));
+    assert!(failure(&cluster.bootstrap(2), 2).contains("2 replicas do not form a cluster"));
     assert!(failure(&cluster.bootstrap(1), 1).contains("it belongs to another cluster"));
     // A process that starts again at the address of another is another replica.
     let address = cluster.0[2].address.clone();

@@ -17,7 +17,7 @@ fn a_leader_hands_over_by_order_and_at_its_end() {
     assert_eq!(text(&to_other), format!("{to} leads\n"));
     assert_eq!(cluster.leader(), (old + 1) % 3);
     assert_eq!(text(&to_other), format!("{to} leads already\n"));
-    assert!(failure(&transfer(&["--to", "127.0.0.1:1"]), 1).contains("none of the cluster's"));
+    assert!(failure(&transfer(&["--to", "127.0.0.1:1"]), 1).contains("not one of the cluster's"));
     // At its end, a leader waits until another one leads.
     let last = (old + 1) % 3;
     let term = |address: &str| {
@@ -79,7 +79,7 @@ fn members_join_and_leave_and_the_new_ones_count() {
     assert_eq!(order("leave", all[old]), format!("{} has left\n", all[old]));
     assert_eq!(
         order("leave", all[old]),
-        format!("{} is no member\n", all[old])
+        format!("{} is not a member\n", all[old])
     );
     cluster.0[old].kill();
     // Of the three that are left, two are a majority, and the new one is among them.

@@ -47,7 +47,7 @@ pub(crate) fn main_if_asked() {
         return crate::sharing::crowd(addresses);
     }
     let &[way, address, role] = words.as_slice() else {
-        panic!("{words:?} is no role");
+        panic!("{words:?} is not a role");
     };
     let way = match way {
         "Shm" => Way::Shm,

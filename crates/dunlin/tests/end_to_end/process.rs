@@ -145,7 +145,7 @@ pub(crate) fn main_if_asked() {
     };
     let words: Vec<&str> = role.split(' ').collect();
     let &[role, transport, address, port] = words.as_slice() else {
-        panic!("{words:?} is no role");
+        panic!("{words:?} is not a role");
     };
     let (address, port) = (address.parse().unwrap(), port.parse().unwrap());
     match (role, transport) {
@@ -155,6 +155,6 @@ pub(crate) fn main_if_asked() {
         ("load", Shm::NAME) => load::run::<Shm>(address),
         ("load", Udp::NAME) => load::run::<Udp>(address),
         ("load", Auto::NAME) => load::run::<Auto>(address),
-        _ => panic!("{words:?} is no role"),
+        _ => panic!("{words:?} is not a role"),
     }
 }

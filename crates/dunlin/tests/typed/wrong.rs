@@ -9,7 +9,7 @@ use crate::{KvClient, beside, connect, pair, serve_app, serve_async, serve_poll}
 async fn send(cx: &Caller, session: Session, req_type: u16, bytes: &[u8]) -> AsyncError {
     let request = cx.copy(bytes).unwrap();
     let failed = cx.call(session, ReqType(req_type), request).await;
-    failed.expect_err("that is no message").error
+    failed.expect_err("that is not a message").error
 }
 
 /// Sends truncated and random messages, with and without metadata, to one method of each codec.

@@ -20,7 +20,7 @@ pub const MAX_LIMIT: u32 = 1 << 20;
 /// The most bytes of an answer to a scan, which has room for one item at least.
 pub const SCAN_ROOM: usize = 64 << 10;
 
-/// The bytes are no message of this protocol, or of another version of it.
+/// The bytes are not a message of this version of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
@@ -55,7 +55,7 @@ impl Status {
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the bytes are no message of this protocol, or of another version of it")
+        f.write_str("the bytes are not a message of this version of the protocol")
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Long {
     pub(super) value: Vec<u8>,
 }
 
-/// The way of a call.
+/// The destination of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route {
     /// To the partition of a key, by its hash.
@@ -146,7 +146,7 @@ impl Calls {
     #[inline]
     pub(super) fn get_mut(&mut self, place: u32) -> &mut Call {
         let call = self.places[place as usize].1.as_mut();
-        call.expect("the place was given for a call, and not back")
+        call.expect("the place belongs to a call")
     }
 
     #[inline]
@@ -154,10 +154,7 @@ impl Calls {
         let entry = &mut self.places[place as usize];
         entry.0 = (entry.0 + 1) & GENERATIONS;
         self.free.push(place);
-        entry
-            .1
-            .take()
-            .expect("the place was given for a call, and not back")
+        entry.1.take().expect("the place belongs to a call")
     }
 
     /// The tag by which the endpoint names a call.

@@ -21,13 +21,13 @@ pub const MAX_KEYS: usize = 1024;
 /// The most partitions of a server.
 pub const MAX_PARTITIONS: usize = 1024;
 
-/// The bytes are no message of this protocol, or of another version of it.
+/// The bytes are not a message of this version of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the bytes are no message of this protocol, or of another version of it")
+        f.write_str("the bytes are not a message of this version of the protocol")
     }
 }
 

@@ -43,10 +43,10 @@ pub struct Place {
     pub endpoint: u16,
 }
 
-/// Why a map cannot be used.
+/// The reason why a client cannot use a map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapError {
-    /// The bytes are no map.
+    /// The bytes are not a map.
     Malformed,
     /// There are no partitions, or more than [`MAX_PARTITIONS`].
     Partitions,
@@ -191,7 +191,7 @@ impl From<Malformed> for MapError {
 impl std::fmt::Display for MapError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Malformed => f.write_str("the bytes are no map of partitions"),
+            Self::Malformed => f.write_str("the bytes are not a map of partitions"),
             Self::Partitions => write!(f, "a server has 1 to {MAX_PARTITIONS} partitions"),
             Self::Version => {
                 f.write_str("the server has another version of the protocol or of the routing hash")

@@ -64,7 +64,7 @@ pub(crate) fn read(line: &str) -> Operation {
             "delete" => Action::Delete,
             "lose" => Action::Lose,
             "evict" => Action::Evict(number(5)),
-            other => panic!("{other} is no action"),
+            other => panic!("{other} is not an action"),
         },
         outcome: match words[7] {
             "found" => Outcome::Found(number(8), number(9)),
@@ -75,7 +75,7 @@ pub(crate) fn read(line: &str) -> Operation {
             "counted" => Outcome::Counted(number(8), number(9)),
             "done" => Outcome::Done,
             "unknown" => Outcome::Unknown,
-            other => panic!("{other} is no outcome"),
+            other => panic!("{other} is not an outcome"),
         },
     }
 }

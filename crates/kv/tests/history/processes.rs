@@ -107,7 +107,7 @@ pub(crate) fn play(role: &str) {
     match words[..] {
         ["server", address, life] => be_server(address, life.parse().unwrap()),
         ["client", list, number, path] => be_client(list, number.parse().unwrap(), path),
-        _ => panic!("{role} is no role"),
+        _ => panic!("{role} is not a role"),
     }
 }
 

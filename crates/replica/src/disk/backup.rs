@@ -92,7 +92,7 @@ impl Backup {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Malformed`]: it is no backup, or of another version, or damaged, or cut off.
+    /// [`Malformed`]: it is not a backup, or of another version, or damaged, or cut off.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);
         if cursor.bytes(MAGIC.len())? != MAGIC || cursor.u8()? != FORMAT {
@@ -137,7 +137,7 @@ impl Backup {
         let members = self.members(addresses)?;
         let found = members.iter().find(|member| member.address == own);
         let id = found.map(|member| member.id).ok_or_else(|| {
-            DiskError::Members(format!("{own} is none of the addresses of the cluster"))
+            DiskError::Members(format!("{own} is not one of the addresses of the cluster"))
         })?;
         if path.join("replica").exists() {
             return Err(DiskError::Taken(path.to_owned()));

@@ -9,7 +9,7 @@
 //!
 //! The file `replica` is "dunlinRp", the version of the format u8, seven zeros, the number u64, and
 //! the bytes of the roster; it is replaced as a whole. A directory without it that has other files
-//! is none of a replica, and stays as it is. Called by `open`, `thread` and `backup`.
+//! does not belong to a replica, and stays as it is. Called by `open`, `thread` and `backup`.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -38,13 +38,13 @@ type Kept = (Roster, Image);
 pub enum DiskError {
     /// Another process uses it.
     InUse(PathBuf),
-    /// It holds files, but none of a replica.
+    /// It holds files, but not those of a replica.
     Foreign(PathBuf),
     /// It holds no replica.
     Empty(PathBuf),
     /// It holds a replica already.
     Taken(PathBuf),
-    /// The addresses are no cluster, or the own one is not among them.
+    /// The addresses do not form a cluster, or this replica's own is not among them.
     Members(String),
     /// A newer version of this library has written it.
     Newer(PathBuf, u8),
@@ -152,7 +152,7 @@ impl Folder {
         let bytes = fs::read(&path).map_err(|error| DiskError::Io(path.clone(), error))?;
         let broken = |why: &str| DiskError::Broken(path.clone(), why.to_owned());
         if bytes.len() < HEAD || !bytes.starts_with(MAGIC) {
-            return Err(broken("it is no file of a replica"));
+            return Err(broken("it is not a file of a replica"));
         }
         if bytes[MAGIC.len()] != FORMAT {
             return Err(DiskError::Newer(self.path.clone(), bytes[MAGIC.len()]));
@@ -164,7 +164,7 @@ impl Folder {
             false => Some(Roster::decode(rest).map_err(|_| broken("its members are damaged"))?),
         };
         if id == 0 || members.as_ref().is_some_and(|it| it.get(id).is_none()) {
-            return Err(broken("its number is none of its members"));
+            return Err(broken("its number is not one of its members'"));
         }
         self.id = id;
         Ok(members)
@@ -231,8 +231,8 @@ impl fmt::Display for DiskError {
             ),
             Self::Foreign(path) => write!(
                 f,
-                "{} holds files, but none of a replica; name an empty directory, or one that does \
-                 not exist",
+                "{} holds files, but not those of a replica; name an empty directory, or one that \
+                 does not exist",
                 path.display()
             ),
             Self::Empty(path) => write!(f, "{} holds no replica", path.display()),

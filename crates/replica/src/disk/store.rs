@@ -287,7 +287,7 @@ impl<F: FileSystem> Store<F> {
     /// Writes a batch with the state after it.
     fn write(&mut self, mut batch: LogBatch, state: State) -> Result<(), Full> {
         let put = batch.put(LOG, STATE.to_vec(), state.to_bytes());
-        put.expect("the key is none of the engine's own");
+        put.expect("the engine does not keep this key for itself");
         self.append(&mut batch)?;
         self.state = state;
         Ok(())

@@ -198,7 +198,7 @@ fn a_directory_that_cannot_be_used_is_left_as_it_is() {
     let foreign = folder.join("foreign");
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("letter"), b"dear").unwrap();
-    assert!(refusal(&foreign).contains("none of a replica"));
+    assert!(refusal(&foreign).contains("not those of a replica"));
     assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1);
 
     let path = folder.join("replica");
@@ -214,7 +214,7 @@ fn a_directory_that_cannot_be_used_is_left_as_it_is() {
     };
     assert!(with(8, 2).contains("data of format 2"));
     assert!(with(0, b'x').contains("no file of a replica"));
-    assert!(with(16, 9).contains("its number is none of its members"));
+    assert!(with(16, 9).contains("its number is not one of its members'"));
     fs::write(path.join("replica"), &good).unwrap();
     fs::remove_dir_all(path.join("log")).unwrap();
     assert!(refusal(&path).contains("its log is gone"));

@@ -42,13 +42,13 @@ pub(crate) const MAX_INDEX: u64 = 1 << 62;
 /// Numbers of one client's operations that may be under way at a time.
 pub const WINDOW: u64 = 32;
 
-/// The bytes are no message of this protocol, or of another version of it.
+/// The bytes are not a message of this version of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the bytes are no message of this protocol, or of another version of it")
+        f.write_str("the bytes are not a message of this version of the protocol")
     }
 }
 

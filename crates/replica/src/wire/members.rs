@@ -26,7 +26,7 @@ pub struct Member {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Members(Vec<Member>);
 
-/// The reason why some replicas are no cluster.
+/// The reason why replicas do not form a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MembersError {
     /// There are none, an even number, or more than [`MAX_MEMBERS`].
@@ -95,7 +95,7 @@ impl Members {
     /// Reads a request.
     ///
     /// # Errors
-    /// [`Malformed`], also for members that are no cluster.
+    /// [`Malformed`], also for members that do not form a cluster.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::of_message(bytes)?;
         let members = Self::take(&mut cursor)?;
@@ -136,7 +136,7 @@ impl std::fmt::Display for MembersError {
         match self {
             Self::Count(count) => write!(
                 f,
-                "{count} replicas are no cluster: it takes one, three, five or seven"
+                "{count} replicas do not form a cluster: it takes one, three, five or seven"
             ),
             Self::Id(0) => f.write_str("a replica has the number 0"),
             Self::Id(id) => write!(f, "two replicas have the number {id:016x}"),

@@ -38,13 +38,13 @@ impl Calls {
     #[inline]
     pub(super) fn get_mut(&mut self, place: u32) -> &mut Call {
         let call = self.places[place as usize].as_mut();
-        call.expect("the place was given for an operation, and not back")
+        call.expect("the place belongs to an operation")
     }
 
     #[inline]
     pub(super) fn remove(&mut self, place: u32) -> Call {
         self.free.push(place);
         let call = self.places[place as usize].take();
-        call.expect("the place was given for an operation, and not back")
+        call.expect("the place belongs to an operation")
     }
 }

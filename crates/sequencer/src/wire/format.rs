@@ -19,13 +19,13 @@ pub const MAX_COUNT: u32 = 1 << 20;
 /// The most sequences of a server.
 pub const MAX_SEQUENCES: usize = 256;
 
-/// The bytes are no message of this protocol, or of another version of it.
+/// The bytes are not a message of this version of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the bytes are no message of this protocol, or of another version of it")
+        f.write_str("the bytes are not a message of this version of the protocol")
     }
 }
 

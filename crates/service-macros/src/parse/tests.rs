@@ -76,7 +76,7 @@ fn what_is_no_service_is_refused() {
             "a service has no `where` clause",
         ),
         ("unsafe trait Kv {}", "a service is never `unsafe`"),
-        ("auto trait Kv {}", "a service is no auto trait"),
+        ("auto trait Kv {}", "a service is not an auto trait"),
         (
             "#[must_use] trait Kv {}",
             "this attribute has no meaning here",

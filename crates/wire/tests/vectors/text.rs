@@ -47,7 +47,7 @@ impl Block {
 
     pub(crate) fn number<T: std::str::FromStr>(&self, key: &str) -> T {
         let value = self.get(key).parse().ok();
-        value.unwrap_or_else(|| panic!("`{key}` of {self:?} is no number"))
+        value.unwrap_or_else(|| panic!("`{key}` of {self:?} is not a number"))
     }
 
     pub(crate) fn bytes(&self, key: &str) -> Vec<u8> {

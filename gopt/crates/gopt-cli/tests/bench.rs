@@ -175,7 +175,7 @@ fn help_has_examples_and_no_roles() {
     let out = run(&["--help"]);
     let help = text(&out.stdout);
     assert!(out.status.success() && help.contains("Examples:"), "{help}");
-    assert!(!help.contains("__role"), "the roles are no interface");
+    assert!(!help.contains("__role"), "the roles are not an interface");
 }
 
 /// Waits until a process has a child: then it measures.

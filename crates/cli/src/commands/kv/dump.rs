@@ -119,7 +119,7 @@ impl Dump {
                 last = at.map(|at| (lines.bytes, reader.sum(), at));
             }
         }
-        let (end, sum, at) = last.ok_or_else(|| anyhow!("it is no dump"))?;
+        let (end, sum, at) = last.ok_or_else(|| anyhow!("it is not a dump"))?;
         if is_good && reader.may_end() {
             return Ok(None);
         }
@@ -229,7 +229,7 @@ impl<R: BufRead> Lines<R> {
         self.bytes += len as u64;
         self.is_whole = self.line.last() == Some(&b'\n');
         if len as u64 == most && !self.is_whole {
-            // Its rest is no line of its own.
+            // Its rest is not a line of its own.
             self.bytes += self.input.skip_until(b'\n')? as u64;
         }
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);

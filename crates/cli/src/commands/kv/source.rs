@@ -53,7 +53,7 @@ impl Source {
     /// The number of items that it has.
     ///
     /// # Errors
-    /// It is no memcached.
+    /// It is not memcached.
     pub(super) fn items(&mut self) -> anyhow::Result<u64> {
         self.read.get_mut().write_all(b"stats\r\n")?;
         let mut items = 0;
@@ -75,7 +75,7 @@ impl Source {
     /// more.
     ///
     /// # Errors
-    /// It does not list its items, or is no memcached.
+    /// It does not list its items, or is not memcached.
     pub(super) fn next_items(&mut self) -> anyhow::Result<Option<(Vec<Item>, u64)>> {
         if !std::mem::replace(&mut self.is_begun, true) {
             let command = b"lru_crawler metadump all\r\n";
@@ -189,7 +189,7 @@ fn next_line(input: &mut BufReader<TcpStream>) -> anyhow::Result<String> {
 
 fn unexpected(line: &str) -> anyhow::Error {
     anyhow!(
-        "it is no memcached: it has answered `{}`",
+        "it is not memcached: it has answered `{}`",
         line.escape_debug()
     )
 }

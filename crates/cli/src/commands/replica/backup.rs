@@ -94,12 +94,12 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
 /// Makes a directory from a backup.
 ///
 /// # Errors
-/// The file is no backup, the directory holds something, or the addresses are no cluster.
+/// The file is not a backup, the directory holds something, or the addresses do not form a cluster.
 pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let bytes = std::fs::read(&args.file).with_context(|| args.file.display().to_string())?;
     let backup = Backup::decode(&bytes).map_err(|_| {
         anyhow!(
-            "{} is no backup of this version, or it is damaged or cut off; take another one",
+            "{} is not a backup of this version, or it is damaged or cut off; take another one",
             args.file.display()
         )
     })?;

@@ -153,7 +153,7 @@ impl<T: Configurable> Leader<T> {
 fn address_of(roster: &Roster, id: u64) -> anyhow::Result<String> {
     let member = roster
         .get(id)
-        .context("the leader is none of its members; try again")?;
+        .context("the leader is not one of its members; try again")?;
     Ok(member.address.clone())
 }
 
@@ -206,7 +206,7 @@ fn leave_over<T: Configurable>(args: &ChangeArgs, settings: &Settings) -> anyhow
     let address = &args.member;
     let (status, roster) = leader.find()?;
     let Some(id) = id_of(&roster, address) else {
-        return show(&args.common, &roster, address, "is no member");
+        return show(&args.common, &roster, address, "is not a member");
     };
     if roster.iter().count() == 1 {
         bail!("{address} is the only member; a cluster without members has no items");
@@ -226,7 +226,7 @@ fn transfer_over<T: Configurable>(args: &TransferArgs, settings: &Settings) -> a
     let (status, roster) = leader.find()?;
     let to = match &args.to {
         Some(to) => id_of(&roster, to)
-            .with_context(|| format!("{to} is none of the cluster's addresses"))?,
+            .with_context(|| format!("{to} is not one of the cluster's addresses"))?,
         None => 0,
     };
     if to == status.id {

@@ -34,7 +34,7 @@ fn a_request_is_one_word_for_each_thing() {
     assert_eq!(
         names,
         ["batch", "pattern", "size"],
-        "the others are no parameters"
+        "the others are not parameters"
     );
 }
 
