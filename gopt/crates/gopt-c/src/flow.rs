@@ -13,6 +13,7 @@ use tree_sitter::Node;
 
 use crate::diagnostic::Diagnostic;
 use crate::names::{Names, children};
+use crate::pointed::Pointed;
 use crate::source::{MARKS, Source};
 
 mod expression;
@@ -76,7 +77,7 @@ pub(crate) struct Flow<'t> {
     /// The jumps out of lanes: statement, kind, `foreach`.
     pub(crate) jumps: Vec<(Node<'t>, Jump, usize)>,
     pub(crate) lanes: Vec<LanePoints>,
-    /// Writes in lanes to variables that lanes share.
+    /// Writes in lanes to variables, and to places behind pointers, that lanes share.
     pub(crate) shared_writes: Vec<SharedWrite>,
     /// True if a lane has a label: then jumps may lead into the middle of its blocks.
     pub(crate) has_label: bool,
@@ -98,7 +99,7 @@ pub(crate) enum WriteKind {
     Same,
     /// A new value for a part that an index chooses: items may write different ones.
     Part,
-    /// A new value for the part that the item's number chooses: every item has its own part.
+    /// A write to the part that the item's number chooses: every item has its own part.
     Own,
     /// `+=`, `++` and such.
     Update,
@@ -115,6 +116,7 @@ enum Target {
 struct Builder<'a, 't> {
     source: &'a Source<'a>,
     names: &'a Names<'t>,
+    pointed: &'a Pointed,
     flow: Flow<'t>,
     targets: Vec<Target>,
     /// The heads of the enclosing `switch` statements.
@@ -132,11 +134,13 @@ struct Builder<'a, 't> {
 pub(crate) fn build<'t>(
     source: &Source<'_>,
     names: &Names<'t>,
+    pointed: &Pointed,
     function: Node<'t>,
 ) -> Result<Flow<'t>, Vec<Diagnostic>> {
     let mut builder = Builder {
         source,
         names,
+        pointed,
         flow: Flow {
             steps: vec![Step::Nothing],
             next: vec![Vec::new()],

@@ -9,6 +9,7 @@ use tree_sitter::Node;
 use crate::diagnostic::Diagnostic;
 use crate::flow::{Flow, Jump, Live, SharedWrite, WriteKind};
 use crate::names::{Declarator, Globals, Names, Place, children};
+use crate::pointed::Pointed;
 use crate::source::Source;
 use crate::{address, flow, names};
 
@@ -41,8 +42,9 @@ pub(crate) fn plan<'t>(
     globals: &Globals<'_>,
     function: Node<'t>,
 ) -> Result<Plan<'t>, Vec<Diagnostic>> {
-    let names = names::resolve(source, globals, function)?;
-    let flow = flow::build(source, &names, function)?;
+    let mut names = names::resolve(source, globals, function)?;
+    let pointed = Pointed::find(source, &mut names);
+    let flow = flow::build(source, &names, &pointed, function)?;
     let taken = address::check(source, &names)?;
     let Some(live) = Live::of(&flow, names.variables.len()) else {
         let reason = "this function is too large";

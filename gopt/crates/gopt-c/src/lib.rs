@@ -21,8 +21,9 @@
 //! ```
 //!
 //! The passes, in order: `source` (the preprocessor's view), `parse`, then for each function with a
-//! `foreach` `names`, `flow`, `address`, `lanes` (which variables get an array, which are refused),
-//! and `emit` with `declare`. They collect edits, and the output is rendered at the end.
+//! `foreach` `names`, `pointed` (places that lanes share through pointers), `flow`, `address`,
+//! `lanes` (which variables get an array, which are refused), and `emit` with `declare`. They
+//! collect edits, and the output is rendered at the end.
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,7 @@ mod flow;
 mod lanes;
 mod names;
 mod parse;
+mod pointed;
 mod source;
 
 use tree_sitter::Node;

@@ -119,6 +119,75 @@ fn an_update_that_is_read_after_a_mark_is_warned_of() {
     );
 }
 
+/// A pointer to a struct and one to words, from outside of the lanes.
+const POINTERS: [&str; 2] = [
+    "struct state { int last, other; struct { int a, b; } in; }; struct state *state_of(int);\n\
+     int *words_of(int);",
+    "    struct state *s = state_of(n); int *w = words_of(n);",
+];
+
+#[test]
+fn a_place_that_items_share_through_a_pointer_is_warned_of() {
+    let [file, function] = POINTERS;
+    for (written, read) in [
+        ("s->last", "s->last"),
+        ("(*s).last", "s->last"),
+        ("s->in.a", "s->in.a"),
+        ("s[0].last", "s->last"),
+        ("*w", "*w"),
+        ("w[0]", "w[0]"),
+        ("w[k[i] & 7]", "w[k[i] & 7]"),
+        ("w[i % 8]", "w[i % 8]"),
+    ] {
+        let reason = format!("all lanes share `{written}`: another item may change it");
+        let lane = format!("@{written} = k[i]; {READ}{read};");
+        warned(&program(file, function, &lane), &reason);
+        let lane = format!("{READ}0; @{written} = k[i]; g_expensive(t); o[i] += {read};");
+        warned(&program(file, function, &lane), &reason);
+    }
+    let whole = format!("@s->in.a = k[i]; {READ}0; struct state copy = *s; o[i] = copy.in.a;");
+    warned(
+        &program(file, function, &whole),
+        "all lanes share `s->in.a`",
+    );
+    let global = format!("{file}\nstatic struct state *s;");
+    let lane = format!("@s->last += k[i]; {READ}s->last;");
+    warned(&program(&global, "", &lane), "all lanes share `s->last`");
+    let last = "g_expensive(t); @*w = t[k[i]];";
+    warned(
+        &program(file, function, last),
+        "the order in which items run",
+    );
+}
+
+#[test]
+fn places_that_items_do_not_share_through_a_pointer_are_not_warned_of() {
+    let [file, function] = POINTERS;
+    for lane in [
+        // Another field, and an element of its own.
+        "g_expensive(t); w[k[i]] = s->other;",
+        "s->in.a += k[i]; g_expensive(t); o[i] = s->in.b;",
+        "w[i] = k[i]; g_expensive(t); o[i] = w[i];",
+        "w[2 * i + 1] = k[i]; g_expensive(t); o[i] = w[2 * i + 1];",
+        "s[i].in.a = k[i]; g_expensive(t); o[i] = s[i].in.a;",
+        // Addresses, and updates alone.
+        "w[k[i]]++; g_expensive(&w[k[i]]); g_expensive(&w[t[k[i]]]); w[t[k[i]]]++;",
+        "s->last++; g_expensive(t); s->last += t[k[i]];",
+        // A pointer of the item.
+        "struct state *p = &s[k[i]]; p->last = i; g_expensive(p); o[i] = p->last;",
+        // The value is read before the others run.
+        "g_expensive(t); w[k[i]] = i; o[i] = w[k[i]];",
+    ] {
+        let text = program(file, function, lane);
+        assert_eq!(warnings(&text), [], "{text}");
+    }
+    // Each item sets the pointer first, so each lane has its own.
+    let own = "p = &s[k[i]]; p->last = i; g_expensive(p); o[i] = p->last;";
+    let function = format!("{function} struct state *p;");
+    let text = program(file, &function, own);
+    assert_eq!(warnings(&text), [], "{text}");
+}
+
 #[test]
 fn what_no_other_item_can_spoil_is_not_warned_of() {
     for (file, function, lane) in [
@@ -137,6 +206,12 @@ fn what_no_other_item_can_spoil_is_not_warned_of() {
             "int a[99];",
             "",
             "a[i] = 1; g_expensive(t); a[i] += t[k[i]]; o[i] = a[i];",
+        ),
+        ("int a[99];", "", "a[i]++; g_expensive(t); o[i] = a[i];"),
+        (
+            "",
+            "",
+            "o[i] += k[i]; g_expensive(&t[o[i]]); o[i] += t[o[i]];",
         ),
         (
             "int a[99][2];",

@@ -2,6 +2,7 @@
 
 use super::{Builder, Node, Point, SharedWrite, Step, WriteKind, children};
 use crate::names::{Names, Place};
+use crate::pointed::Path;
 
 /// The variable that an lvalue names without following a pointer, and whether the lvalue names the
 /// whole variable.
@@ -49,10 +50,53 @@ impl<'t> Builder<'_, 't> {
             "binary_expression" => self.binary(node, at, maybe),
             "conditional_expression" => self.conditional(node, at, maybe),
             "call_expression" => self.call(node, at, maybe),
-            _ => {
-                let children = children(node).into_iter();
-                children.fold(at, |at, child| self.expression(child, at, maybe))
+            "field_expression" | "subscript_expression" | "pointer_expression" => {
+                self.place(node, at, maybe)
             }
+            _ => self.operands(node, at, maybe),
+        }
+    }
+
+    fn operands(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        let children = children(node).into_iter();
+        children.fold(at, |at, child| self.expression(child, at, maybe))
+    }
+
+    /// A read of a place, or of its address.
+    fn place(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        let operator = node.child_by_field_name("operator");
+        if operator.is_some_and(|operator| operator.kind() == "&") {
+            let place = node.child_by_field_name("argument");
+            return match place.filter(|place| self.path(*place).is_some()) {
+                Some(place) => self.way(place, at, maybe),
+                None => self.operands(node, at, maybe),
+            };
+        }
+        let Some(path) = self.path(node) else {
+            return self.operands(node, at, maybe);
+        };
+        let at = self.way(node, at, maybe);
+        let read = self.pointed.read_by(&path).into_iter();
+        read.fold(at, |at, variable| self.after(at, Step::Read(variable)))
+    }
+
+    fn path(&self, node: Node<'t>) -> Option<Path> {
+        Path::of(self.source, self.names, node)
+    }
+
+    /// The reads of the pointer and of the indices that lead to a place.
+    fn way(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        let inner = match node.kind() {
+            "parenthesized_expression" => node.named_child(0),
+            "field_expression" | "subscript_expression" | "pointer_expression" => {
+                node.child_by_field_name("argument")
+            }
+            _ => return self.expression(node, at, maybe),
+        };
+        let at = inner.map_or(at, |inner| self.way(inner, at, maybe));
+        match node.kind() {
+            "subscript_expression" => self.operand(node, "index", at, maybe),
+            _ => at,
         }
     }
 
@@ -70,8 +114,7 @@ impl<'t> Builder<'_, 't> {
                 "the mark of an expensive access must be a statement of its own",
             );
         }
-        let children = children(node).into_iter();
-        children.fold(at, |at, child| self.expression(child, at, maybe))
+        self.operands(node, at, maybe)
     }
 
     fn operand(&mut self, node: Node<'t>, name: &str, at: Point, maybe: bool) -> Point {
@@ -112,10 +155,17 @@ impl<'t> Builder<'_, 't> {
     }
 
     fn write(&mut self, left: Node<'t>, at: Point, maybe: bool, is_update: bool) -> Point {
-        let Some((variable, is_whole)) = root(self.names, left) else {
+        let behind_pointer = || {
+            let path = self.path(left)?;
+            Some((self.pointed.of(&path)?, path.is_whole))
+        };
+        let Some((variable, is_whole)) = root(self.names, left).or_else(behind_pointer) else {
             return self.expression(left, at, maybe);
         };
-        let mut at = self.indices(left, at, maybe);
+        let mut at = match root(self.names, left) {
+            Some(_) => self.indices(left, at, maybe),
+            None => self.way(left, at, maybe),
+        };
         if is_update {
             at = self.after(at, Step::Update(variable));
         }
@@ -150,9 +200,10 @@ impl<'t> Builder<'_, 't> {
             }
             Place::Outer | Place::Fixed => {}
         }
-        let kind = match is_update {
-            true => WriteKind::Update,
-            false => self.part(left, lane),
+        let kind = match self.part(left, lane) {
+            WriteKind::Own => WriteKind::Own,
+            _ if is_update => WriteKind::Update,
+            part => part,
         };
         self.flow.shared_writes.push(SharedWrite {
             variable,
