@@ -92,6 +92,26 @@ impl Client {
         idx
     }
 
+    /// Issues a call that awaits a response of this many packets, and begins to ask for them.
+    fn receive(&mut self, packets: u32) -> CallIdx {
+        let idx = self.send(packets);
+        self.left();
+        self.with(|transfers, lent, session| {
+            transfers.end(lent, session, idx);
+            let transfer = transfers.insert(session, idx, packets);
+            lent.calls.begin_receiving(idx, transfer);
+            transfers.send_later(lent, transfer);
+            transfers.send_large(lent);
+        });
+        idx
+    }
+
+    /// Packets of the call's message that are in flight.
+    fn in_flight(&self, idx: CallIdx) -> u32 {
+        let transfer = self.calls.transfer_of(idx);
+        transfer.map_or(0, |transfer| self.transfers.at(transfer).outstanding())
+    }
+
     /// Number of packets that have left since the last call of this function.
     fn left(&mut self) -> usize {
         let count = self.context.outbox.items().len();
@@ -181,15 +201,7 @@ fn credits_that_no_request_needs_go_to_a_response_at_once() {
     let mut client = Client::new();
     let sends = client.send(7);
     assert_eq!(client.left(), 7, "all of the request");
-    let receives = client.send(20);
-    client.left();
-    client.with(|transfers, lent, session| {
-        transfers.end(lent, session, receives);
-        let transfer = transfers.insert(session, receives, 20);
-        lent.calls.begin_receiving(receives, transfer);
-        transfers.send_later(lent, transfer);
-        transfers.send_large(lent);
-    });
+    client.receive(20);
     assert_eq!((client.left(), client.credits()), (1, 0), "an RFR");
     client.arrive(sends, 4);
     client.with(|transfers, lent, _| transfers.send_large(lent));
@@ -198,6 +210,23 @@ fn credits_that_no_request_needs_go_to_a_response_at_once() {
         (1, 1),
         "one RFR for three"
     );
+}
+
+/// Otherwise, each arrival would only let another packet of the request leave.
+#[test]
+fn a_request_and_a_response_share_the_credits_of_a_session() {
+    let mut client = Client::new();
+    let sends = client.send(40);
+    let receives = client.receive(40);
+    let both = |client: &Client| [sends, receives].map(|idx| client.in_flight(idx));
+    assert_eq!(both(&client), [7, 1], "the request was first");
+    client.arrive(sends, 1);
+    assert_eq!(both(&client), [6, 1], "one credit is for small messages");
+    for (cumulative, in_flight) in [(3, [4, 3]), (5, [4, 3]), (7, [4, 3]), (11, [4, 3])] {
+        client.arrive(sends, cumulative);
+        client.with(|transfers, lent, _| transfers.send_large(lent));
+        assert_eq!(both(&client), in_flight, "{cumulative} have arrived");
+    }
 }
 
 #[test]

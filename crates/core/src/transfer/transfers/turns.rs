@@ -137,7 +137,9 @@ impl Transfers {
         sent >= TURN
     }
 
-    /// Sends as much as the window allows. True if the session could send more immediately.
+    /// Sends as much as the window allows. While credits lack, the messages of the other way, which
+    /// share them, get as many as those of this way. True if the session could send more
+    /// immediately.
     fn take_window_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -152,20 +154,51 @@ impl Transfers {
                 self.pass_turn(lent, session, way);
                 return false;
             };
-            let most = match window.saturating_sub(in_flight) {
+            let own = || match window.saturating_sub(in_flight) {
                 1 if self.waits_for_pair(next) => 0,
                 // One lost packet may leave nevertheless, because the packets that count as in
                 // flight may be lost as well.
                 0 => u32::from(sent == 0 && self.at(next).has_lost()),
-                room => room.min(TURN - sent),
+                room => room,
             };
-            let count = self.send_in_turn(lent, next, most);
+            let other = self.poorer(lent, session, way.other(), in_flight);
+            let (message, most) = other.unwrap_or_else(|| (next, own()));
+            let count = self.send_in_turn(lent, message, most.min(TURN - sent));
             if count == 0 {
                 return false;
             }
             sent += count;
         }
         true
+    }
+
+    /// The message of this way that sends before those of the other one, which has `rival` packets
+    /// in flight, and the number of packets that this way has fewer. `None` if it has as many, or
+    /// its own window or rate lets no packet leave. Both ways share the credits of the session.
+    /// Without this rule, an arrival would only let another packet of its own way leave, and the
+    /// way that has taken all credits first would keep them until it has nothing left to send.
+    fn poorer(
+        &self,
+        lent: &Lent<'_>,
+        session: SessionIdx,
+        way: Way,
+        rival: u32,
+    ) -> Option<(TransferIdx, u32)> {
+        let Survey { in_flight, next } = self.survey(lent, session, way);
+        let next = next?;
+        let window = match lent.sessions.at(session).flow() {
+            FlowIdx::NONE => u32::MAX,
+            flow => match lent.pacer.window(flow, way) {
+                Some(window) => window,
+                None if lent.pacer.is_free(flow, way) => u32::MAX,
+                None => 0,
+            },
+        };
+        match rival.min(window).saturating_sub(in_flight) {
+            0 => None,
+            1 if self.waits_for_pair(next) => None,
+            fewer => Some((next, fewer)),
+        }
     }
 
     /// Whether the message rather sends two packets a little later than one now, although its
