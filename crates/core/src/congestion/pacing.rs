@@ -145,6 +145,14 @@ impl Pacer {
         }
     }
 
+    /// Tells the session's scheme that the answer to a probe has shown a loss. With a window below
+    /// one packet, the probe itself has counted as a loss.
+    pub(crate) fn learn_lost_tail(&mut self, line: &mut Line, way: Way, context: &Context) {
+        if !self.is_below_one(line.flow(), way) {
+            self.learn_loss(line, way, context);
+        }
+    }
+
     /// Tells the session's scheme that a timeout has passed without an answer.
     pub(crate) fn learn_timeout(&mut self, line: &mut Line, way: Way, context: &Context) {
         if self.on_timeout(line.flow(), way, context.moment.now()) {

@@ -141,6 +141,8 @@ impl Core {
             }
             Answer::Amid(idx) => {
                 // The server has answered a large request, or the request has failed.
+                let (transfers, mut lent) = self.transfers();
+                transfers.on_answer_amid(&mut lent, session, idx, header);
                 self.end_transfer(session, idx);
                 self.on_answer_again(session, header, data)
             }

@@ -17,14 +17,11 @@ use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 use crate::handle::CallIdx;
 use crate::time::Nanos;
 use crate::transfer::packet_set::{PacketSet, WORDS};
+use crate::transfer::probes::{Probe, Probes};
 use crate::transfer::progress::Progress;
 
 /// Most doublings of the reordering window.
 const MAX_REORDER: u32 = 10;
-
-/// After this number of probes in a row whose answers came sooner than any earlier answer, the
-/// scoreboard believes the last one.
-const EARLY_PROBES: u8 = 2;
 
 /// After this number of true losses in a row, the window is halved.
 const REPAIRS_TO_NARROW: u32 = 16;
@@ -103,6 +100,8 @@ pub(crate) struct Answered {
     pub(crate) sent: Nanos,
     /// The packet left only once.
     pub(crate) once: bool,
+    /// An earlier copy has arrived than the one that left last.
+    pub(crate) late: bool,
 }
 
 /// The number of packets of a message.
@@ -117,8 +116,6 @@ pub(crate) struct Transfer {
     pub(crate) call: CallIdx,
     /// When the client must act if no packet arrives.
     pub(crate) due: Nanos,
-    /// Probes of the tail since the last packet that arrived.
-    probes: u8,
     /// The message is in the queue of messages that may send.
     queued: bool,
     /// The time until which the next packet of the message waits in the timing wheel.
@@ -140,16 +137,13 @@ pub(crate) struct Transfer {
     newest: (Nanos, u32),
     /// The round trip of that packet.
     newest_rtt: Nanos,
-    /// The last packet that probed the tail, and when it had left before the probe.
-    probed: Option<(u32, Nanos)>,
+    probes: Probes,
     /// Doublings of the window, made because packets that had counted as lost were only late.
     reorder: u32,
     /// When the window was last doubled.
     widened: Nanos,
     /// True losses since the last late packet, or since the window was halved.
     repaired: u32,
-    /// Probes in a row that were answered sooner than any packet before.
-    early_probes: u8,
     progress: Progress,
     /// When the packets last left, by their number modulo 512.
     sent: Vec<Nanos>,
@@ -160,7 +154,6 @@ impl Transfer {
         Self {
             call: CallIdx(0),
             due: Nanos::MAX,
-            probes: 0,
             queued: false,
             place: None,
             live: false,
@@ -176,11 +169,10 @@ impl Transfer {
             resent: PacketSet::default(),
             newest: (Nanos::ZERO, 0),
             newest_rtt: Nanos::ZERO,
-            probed: None,
+            probes: Probes::default(),
             reorder: 0,
             widened: Nanos::ZERO,
             repaired: 0,
-            early_probes: 0,
             progress: Progress::default(),
             sent: Vec::new(),
         }
@@ -327,24 +319,19 @@ impl Transfer {
     /// Notes a probe of the tail with this packet, which leaves again now. Returns the number of
     /// probes in a row.
     pub(super) fn on_probe(&mut self, packet: u32, now: Nanos) -> u8 {
-        self.probes = self.probes.saturating_add(1);
-        if self.probed.is_none_or(|(probed, _)| probed != packet) {
-            self.probed = Some((packet, self.sent_at(packet)));
-        }
+        let probes = self.probes.on_probe(packet, self.sent_at(packet), now);
         self.on_sent(packet, now);
-        self.probes
+        probes
     }
 
     /// Whether the tail was probed, and no packet has arrived since.
     pub(crate) fn asks(&self) -> bool {
-        self.probes != 0
+        self.probes.asks()
     }
 
-    /// If the tail was probed with this packet, which has arrived: when it had left before the
-    /// probe.
-    pub(crate) fn take_probed(&mut self, packet: u32) -> Option<Nanos> {
-        let (_, sent) = self.probed.take_if(|(probed, _)| *probed == packet)?;
-        Some(sent)
+    /// The probes with this packet, which has arrived, if it was one.
+    pub(crate) fn take_probe(&mut self, packet: u32) -> Option<Probe> {
+        self.probes.take_probe(packet)
     }
 
     /// Notes that the packet leaves now.
@@ -370,7 +357,9 @@ impl Transfer {
         }
         let sent = self.sent[(packet % MAX_AHEAD) as usize];
         let once = !self.resent.has(packet) && !self.lost.has(packet);
-        if self.lost.has(packet) || self.is_early(packet, once, now.since(sent), least) {
+        let took = now.since(sent);
+        let late = self.lost.has(packet) || self.probes.is_early(packet, once, took, least);
+        if late {
             // The answer came too early to belong to the second copy, so the first was not lost but
             // late.
             self.on_late(now);
@@ -383,7 +372,6 @@ impl Transfer {
                 // The answer to a packet that was sent again may belong to the first copy. A round
                 // trip counted from the second copy would be too short, and make all packets in a
                 // queue look late.
-                let took = now.since(sent);
                 let longest = took.max(self.newest_rtt);
                 self.newest_rtt = if once { took } else { longest };
             }
@@ -399,22 +387,8 @@ impl Transfer {
             self.resent.remove(self.base);
             self.base += 1;
         }
-        self.probes = 0;
-        Some(Answered { sent, once })
-    }
-
-    /// Whether the packet was sent again, and the answer came so soon that it must belong to the
-    /// first copy. If several probes of the tail in a row are answered that early, the path has in
-    /// fact become faster, and the scoreboard believes the answers. Otherwise, the client would
-    /// probe the rest of the message packet by packet, each after a longer time.
-    fn is_early(&mut self, packet: u32, once: bool, took: Nanos, least: Nanos) -> bool {
-        if once || took >= least {
-            self.early_probes = 0;
-            return false;
-        }
-        let probed = self.probed.is_some_and(|(probed, _)| probed == packet);
-        self.early_probes += u8::from(probed && self.early_probes < EARLY_PROBES);
-        !probed || self.early_probes < EARLY_PROBES
+        self.probes.on_arrival();
+        Some(Answered { sent, once, late })
     }
 
     /// Notes that a packet that was sent again was not lost but late.

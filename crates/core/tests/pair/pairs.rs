@@ -1,19 +1,29 @@
 //! Sessions with a window: packets leave in pairs, one CR answers a pair of a request, and one RFR
 //! asks for a pair of a response (rule S7).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use dunlin_core::{BytesPerSec, CongestionControl, Nanos, Sample, Tag};
 use dunlin_testkit::pair::*;
-use dunlin_wire::{Flags, Header, PacketType};
+use dunlin_wire::{Flags, Header, PacketType, ReqType};
 
-/// A scheme that always has the same window.
+/// A scheme that always has the same window, and counts losses.
 #[derive(Debug)]
-struct Window(u32);
+struct Window {
+    packets: u32,
+    losses: Arc<AtomicU32>,
+}
 
 impl CongestionControl for Window {
     fn on_answer(&mut self, _: Sample) {}
 
     fn window(&self) -> Option<u32> {
-        Some(self.0)
+        Some(self.packets)
+    }
+
+    fn on_loss(&mut self, _: Nanos) {
+        self.losses.fetch_add(1, Ordering::Relaxed);
     }
 
     fn on_timeout(&mut self, _: Nanos) {}
@@ -25,15 +35,25 @@ impl CongestionControl for Window {
 
 /// A pair with an echo of `packets` packets under way.
 fn echo_within(window: u32, packets: usize) -> Pair {
+    call_within(window, packets, ECHO).0
+}
+
+/// The same with a call of this type, and the number of losses that the scheme has learned of.
+fn call_within(window: u32, packets: usize, req_type: ReqType) -> (Pair, Arc<AtomicU32>) {
     let mut pair = Pair::new();
     let session = pair.session;
-    let scheme = Box::new(Window(window));
+    let losses = Arc::default();
+    let scheme = Box::new(Window {
+        packets: window,
+        losses: Arc::clone(&losses),
+    });
     assert_eq!(pair.client.rpc.control(session, scheme), Ok(()));
     let rpc = &mut pair.client.rpc;
     let len = packets * DATA_SIZE as usize;
     let (request, response) = (rpc.buf(len).unwrap(), rpc.buf(len).unwrap());
-    rpc.call(session, ECHO, request, response, Tag(1)).unwrap();
-    pair
+    rpc.call(session, req_type, request, response, Tag(1))
+        .unwrap();
+    (pair, losses)
 }
 
 /// The headers of the packets that the client sends now, which stay in its queue.
@@ -182,4 +202,76 @@ fn credits_alone_return_one_by_one() {
     assert!(headers.iter().all(|header| header.flags == Flags::NONE));
     pair.run();
     pair.assert_clean();
+}
+
+/// Lets time pass until the echo is complete; returns the losses that the scheme has learned of.
+fn losses_until_done(pair: &mut Pair, losses: &AtomicU32) -> u32 {
+    pair.pass(Nanos::from_millis(50));
+    assert_eq!(pair.done().len(), 1);
+    pair.assert_clean();
+    losses.load(Ordering::Relaxed)
+}
+
+/// The first packet of a pair gets no CR of its own, and the window has no room for a later packet
+/// whose answer could show the loss.
+#[test]
+fn the_loss_of_the_second_packet_of_a_request_counts() {
+    let (mut pair, losses) = call_within(2, 6, ECHO);
+    sent(&mut pair);
+    bring_one(&mut pair);
+    pair.client.out.borrow_mut().clear();
+    assert_eq!(losses_until_done(&mut pair, &losses), 1);
+    assert_eq!(pair.client.rpc.counters().retransmissions, 1);
+}
+
+#[test]
+fn the_loss_of_the_last_packet_of_a_request_counts() {
+    // The answer has two packets, or one.
+    for req_type in [ECHO, REJECT] {
+        let (mut pair, losses) = call_within(2, 2, req_type);
+        sent(&mut pair);
+        bring_one(&mut pair);
+        pair.client.out.borrow_mut().clear();
+        assert_eq!(losses_until_done(&mut pair, &losses), 1);
+        let (mut pair, losses) = call_within(2, 2, req_type);
+        sent(&mut pair);
+        bring_one(&mut pair);
+        bring_one(&mut pair);
+        pair.client.inbox.borrow_mut().clear();
+        assert_eq!(losses_until_done(&mut pair, &losses), 0, "its answer was");
+    }
+}
+
+#[test]
+fn the_loss_of_the_second_packet_of_a_response_counts() {
+    let (mut pair, losses) = call_within(2, 6, ECHO);
+    let [mut asked, mut lost] = [0; 2];
+    while pair.done().is_empty() {
+        let headers = sent(&mut pair);
+        asked += headers
+            .iter()
+            .filter(|header| header.kind == PacketType::Rfr)
+            .count();
+        deliver(&pair.client.out, &pair.server.inbox);
+        pair.step_server();
+        if asked == 1 && lost == 0 && pair.server.out.borrow().len() == 2 {
+            pair.server.out.borrow_mut().pop_back();
+            lost += 1;
+        }
+        deliver(&pair.server.out, &pair.client.inbox);
+        pair.clock.pass(Nanos::from_micros(10));
+    }
+    assert_eq!(lost, 1);
+    assert_eq!(losses_until_done(&mut pair, &losses), 1);
+}
+
+#[test]
+fn a_lost_cr_counts_as_no_loss_of_packets() {
+    let (mut pair, losses) = call_within(2, 6, ECHO);
+    sent(&mut pair);
+    bring_one(&mut pair);
+    bring_one(&mut pair);
+    pair.client.inbox.borrow_mut().clear();
+    assert_eq!(losses_until_done(&mut pair, &losses), 0);
+    assert_eq!(pair.client.rpc.counters().retransmissions, 1);
 }

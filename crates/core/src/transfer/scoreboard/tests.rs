@@ -44,6 +44,7 @@ fn packets_sent_before_an_answered_one_are_lost_after_the_window() {
         let once = Answered {
             sent: Nanos(0),
             once: true,
+            late: false,
         };
         assert_eq!(transfer.on_acked(packet, RTT, RTT), Some(once));
     }
@@ -74,7 +75,7 @@ fn a_packet_that_was_late_widens_the_window() {
     assert_eq!(send_all(&mut transfer, RTT + window), [0, 1]);
     // This answer comes sooner than the second copy could be answered.
     let late = transfer.on_acked(0, RTT + window.times(2), RTT);
-    assert!(late.is_some_and(|answered| !answered.once));
+    assert!(late.is_some_and(|answered| !answered.once && answered.late));
     assert_eq!(transfer.reorder, 1);
 }
 
@@ -99,7 +100,7 @@ fn probes_that_are_answered_sooner_than_ever_are_believed() {
     assert_eq!(send_all(&mut transfer, now), [1, 2], "both at once");
     // The answer to a packet that left only once shows how soon an answer can come.
     transfer.on_acked(1, now + RTT, RTT);
-    assert_eq!(transfer.early_probes, 0);
+    assert_eq!(transfer.probes.early(), 0);
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl Transfers {
             lent.calls
                 .take_sample(idx, header, line, lent.pacer, lent.context);
         }
+        self.on_answer_amid(lent, session, idx, header);
         self.end(lent, session, idx);
         let size = header.size;
         if !lent.calls.make_room(idx, size) {

@@ -7,7 +7,7 @@
 //! for the queue (`drain_queues`), and by `protocol/timeouts.rs` when time has passed. No user code
 //! runs here.
 
-use dunlin_wire::{Bitmap, Flags, Header};
+use dunlin_wire::{Bitmap, Flags, Header, PacketType};
 
 use crate::client::calls::parts::{Asked, Part};
 use crate::congestion::{Sample, Way};
@@ -253,19 +253,24 @@ impl Transfers {
         packet: u32,
         header: &Header,
     ) -> Option<Acked> {
+        let way = self.way_of(lent, self.at(transfer).call);
         let entry = self.at_mut(transfer);
         let held = entry.held();
         let line = lent.sessions.at_mut(session);
         let least = line.rtt().minimum().unwrap_or(Nanos::ZERO);
         let now = lent.context.moment.burst_time();
-        let Answered { sent, once } = entry.on_acked(packet, now, least)?;
+        let Answered { sent, once, late } = entry.on_acked(packet, now, least)?;
         let free = held - entry.held();
         line.return_credits(free);
         let mut arrival = Acked { rtt: None };
-        if let Some(first) = entry.take_probed(packet) {
+        if let Some(probe) = entry.take_probe(packet) {
             // The copy that has arrived took at most this time. If that is more than the estimate,
             // the probe may have come too early, and later probes would come too early as well.
-            line.on_round_trip_within(now.since(first));
+            line.on_round_trip_within(now.since(probe.first_sent()));
+            let answers_last = !late && probe.is_last(sent);
+            if answers_last && was_lost(header, packet, now.since(sent)) {
+                lent.pacer.learn_lost_tail(line, way, lent.context);
+            }
         }
         self.on_answer(session, sent, now);
         if once
@@ -282,6 +287,34 @@ impl Transfers {
             }
         }
         Some(arrival)
+    }
+
+    /// Handles the first answer to a request whose last packets were not known to have arrived: if
+    /// one of them was a probe, its earlier copies were lost. `header` is that of the answer.
+    pub(crate) fn on_answer_amid(
+        &mut self,
+        lent: &mut Lent<'_>,
+        session: SessionIdx,
+        idx: CallIdx,
+        header: &Header,
+    ) {
+        let Some(transfer) = lent.calls.transfer_of(idx) else {
+            return;
+        };
+        let now = lent.context.moment.burst_time();
+        let least = lent.sessions.at(session).rtt().minimum();
+        let entry = self.at_mut(transfer);
+        let Some(tail) = entry.tail() else {
+            return;
+        };
+        let sent = entry.sent_at(tail);
+        let probe = entry.take_probe(tail).filter(|probe| probe.is_last(sent));
+        let is_early = now.since(sent) < least.unwrap_or(Nanos::ZERO);
+        // An answer that leaves again shows that the server had the packet before.
+        if probe.is_some() && !is_early && !header.flags.has(Flags::RETRANSMISSION) {
+            let line = lent.sessions.at_mut(session);
+            lent.pacer.learn_lost_tail(line, Way::Out, lent.context);
+        }
     }
 
     /// Looks for losses, and lets packets leave that can leave now.
@@ -327,6 +360,22 @@ impl Transfers {
                 };
                 self.ask(lent, transfer, &mut asked);
             }
+        }
+    }
+}
+
+/// Whether the answer to a probe with this packet shows that its earlier copies were lost. `took`:
+/// how long ago the probe left.
+fn was_lost(header: &Header, packet: u32, took: Nanos) -> bool {
+    let again = header.flags.has(Flags::RETRANSMISSION);
+    match header.kind {
+        // The CR answers this packet, and the packet had not come before.
+        PacketType::Cr => header.pkt.0 == packet && !again,
+        // The packet answers an RFR that asks again, and the server was not keeping it for an
+        // earlier RFR.
+        _ => {
+            let stay = header.residence().to_nanos();
+            again && stay.is_some_and(|stay| stay <= took.0)
         }
     }
 }
