@@ -10,12 +10,14 @@ mod build;
 pub mod check;
 pub mod neighbours;
 mod parse;
+mod seen;
 mod sum;
 
 use std::net::SocketAddr;
 
 pub use build::{Header, MAX_HEADER, Stamp};
-pub use parse::{Datagram, REFUSALS, Refused, Seen, Written, parse, port_of};
+pub use parse::{Datagram, REFUSALS, Refused, Written, parse, port_of};
+pub use seen::Seen;
 pub use sum::Sum;
 
 /// An address of Ethernet.
