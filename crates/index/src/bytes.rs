@@ -28,11 +28,16 @@ pub(crate) enum Value {
 const _: () = assert!(size_of::<Key>() == 24 && size_of::<Value>() == 16);
 
 impl Key {
+    #[inline]
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        match short(bytes) {
-            Some((len, short)) => Self::Short(len, short),
-            None => Self::Long(bytes.into()),
-        }
+        Self::short(bytes).unwrap_or_else(|| Self::Long(bytes.into()))
+    }
+
+    /// A key that needs no allocation; `None` if it is too long.
+    #[inline]
+    pub(crate) fn short(bytes: &[u8]) -> Option<Self> {
+        let (len, short) = short(bytes)?;
+        Some(Self::Short(len, short))
     }
 
     #[inline]
@@ -79,12 +84,14 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 }
 
 impl Borrow<[u8]> for Key {
+    #[inline]
     fn borrow(&self) -> &[u8] {
         self.as_slice()
     }
 }
 
 impl PartialEq for Key {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.as_slice() == other.as_slice()
     }
@@ -99,7 +106,47 @@ impl PartialOrd for Key {
 }
 
 impl Ord for Key {
+    /// Two words decide between most short keys, because the bytes behind a short key are zeros.
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
+        if let (Self::Short(_, one), Self::Short(_, other)) = (self, other) {
+            for place in [0, 8] {
+                match word(one, place).cmp(&word(other, place)) {
+                    Ordering::Equal => {}
+                    order => return order,
+                }
+            }
+        }
         self.as_slice().cmp(other.as_slice())
+    }
+}
+
+/// Eight bytes of a short key, in an order that is that of the keys.
+#[inline]
+fn word(bytes: &[u8; SHORT_KEY], place: usize) -> u64 {
+    let word = bytes[place..].first_chunk::<8>();
+    word.map_or(0, |word| u64::from_be_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_the_order_of_their_bytes() {
+        let mut all = Vec::new();
+        for place in 0..30 {
+            let mut one = vec![7; 30];
+            one[place] = 8;
+            all.push(one[..=place].to_vec());
+            one[place] = 0;
+            all.extend([one[..place].to_vec(), one[..=place].to_vec(), one]);
+        }
+        for one in &all {
+            assert_eq!(Key::short(one).is_some(), one.len() <= SHORT_KEY);
+            for other in &all {
+                assert_eq!(Key::new(one).cmp(&Key::new(other)), one.cmp(other));
+            }
+        }
     }
 }

@@ -130,10 +130,19 @@ impl Index {
         let mut read = Some(read);
         loop {
             let guard = Guard::new();
-            let value = self.shared.tree.peek(key, &guard)?;
+            let value = self.find(key, &guard)?;
             if let Some(result) = self.show(value, &mut read) {
                 return Some(result);
             }
+        }
+    }
+
+    /// The value of a key in the tree. Short keys are compared word by word.
+    #[inline]
+    fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Value> {
+        match Key::short(key) {
+            Some(key) => self.shared.tree.peek(&key, guard),
+            None => self.shared.tree.peek(key, guard),
         }
     }
 
@@ -154,7 +163,7 @@ impl Index {
     fn get_old(&self, key: &[u8]) -> Option<Vec<u8>> {
         let guard = Guard::new();
         let mut read = Some(<[u8]>::to_vec);
-        let value = self.show(self.shared.tree.peek(key, &guard)?, &mut read)?;
+        let value = self.show(self.find(key, &guard)?, &mut read)?;
         let mut old = self.shared.old.lock().ok()?;
         Some(old.entry(key.to_vec()).or_insert(value).clone())
     }
@@ -189,7 +198,7 @@ impl Index {
     /// The handle of a key's long value, if it has one.
     fn handle_of(&self, key: &[u8]) -> Option<Handle> {
         let guard = Guard::new();
-        self.shared.tree.peek(key, &guard)?.handle()
+        self.find(key, &guard)?.handle()
     }
 
     /// Waits for other writers of a key.

@@ -213,7 +213,7 @@ fn a_directory_that_cannot_be_used_is_left_as_it_is() {
         refusal(&path)
     };
     assert!(with(8, 2).contains("data of format 2"));
-    assert!(with(0, b'x').contains("no file of a replica"));
+    assert!(with(0, b'x').contains("not a file of a replica"));
     assert!(with(16, 9).contains("its number is not one of its members'"));
     fs::write(path.join("replica"), &good).unwrap();
     fs::remove_dir_all(path.join("log")).unwrap();
