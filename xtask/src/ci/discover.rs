@@ -10,8 +10,15 @@ use serde_json::Value;
 use super::step::{Step, sh};
 use crate::workspaces::FOLDERS;
 
-/// How long each fuzz target runs.
-const FUZZ_SECONDS: u32 = 20;
+/// Fuzz targets that read what any client may send to a service that is open to strangers: both
+/// protocols of the key-value service, and the whole front end. They run for [`LONG_FUZZ_SECONDS`].
+const LONG_FUZZ: [&str; 2] = ["kv", "memcached"];
+
+const LONG_FUZZ_SECONDS: u32 = 60;
+
+/// How long each other fuzz target runs. All together take little longer than nine targets of
+/// twenty seconds each.
+const FUZZ_SECONDS: u32 = 10;
 
 /// The option that enables the planted bugs of all crates of a workspace, after a space; empty if
 /// no crate has any. Tests must find the bugs. Every step that uses the build of the tests has the
@@ -99,8 +106,9 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
 }
 
 /// The fuzz targets in `fuzz/fuzz_targets` of every workspace and every crate: for each folder a
-/// step that builds them, and then a step for each target, which uses one processor. A run begins
-/// with the committed corpus, which it does not change, and puts new inputs under `target`.
+/// step that builds them, and then a step for each target, which uses one processor, the longest
+/// first. A run begins with the committed corpus, which it does not change, and puts new inputs
+/// under `target`.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut homes = Vec::new();
     for workspace in FOLDERS.map(|folder| root.join(folder)) {
@@ -116,7 +124,8 @@ pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
     homes.sort();
     let mut steps = Vec::new();
     for fuzz in homes.iter().map(|home| home.join("fuzz")) {
-        let names = fuzz_targets(&fuzz)?;
+        let mut names = fuzz_targets(&fuzz)?;
+        names.sort_by_key(|name| std::cmp::Reverse(fuzz_seconds(name)));
         if names.is_empty() {
             continue;
         }
@@ -138,8 +147,16 @@ fn fuzzing(folder: &impl Display, name: &str) -> String {
     format!(
         "\"$XTASK\" corpus unpack {folder}/corpus/{name}.hex {corpus} && mkdir -p {found} && \
          cargo +nightly fuzz run --fuzz-dir {folder} {name} {found} {corpus} \
-         -- -max_total_time={FUZZ_SECONDS}"
+         -- -max_total_time={}",
+        fuzz_seconds(name)
     )
+}
+
+fn fuzz_seconds(name: &str) -> u32 {
+    match LONG_FUZZ.contains(&name) {
+        true => LONG_FUZZ_SECONDS,
+        false => FUZZ_SECONDS,
+    }
 }
 
 /// The sorted names of the targets in one fuzz folder; none if there is no such folder.

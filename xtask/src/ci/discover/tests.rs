@@ -84,6 +84,7 @@ fn fuzz_targets_are_found_in_the_root_and_in_crates() {
         ("crates/wire/fuzz", "header.rs"),
         ("crates/wire/fuzz", "message.rs"),
         ("crates/wire/fuzz", "notes.md"),
+        ("fuzz", "kv.rs"),
     ] {
         let targets = root.join(folder).join("fuzz_targets");
         std::fs::create_dir_all(&targets).unwrap();
@@ -96,6 +97,7 @@ fn fuzz_targets_are_found_in_the_root_and_in_crates() {
         names,
         [
             "build fuzz",
+            "fuzz kv",
             "fuzz endpoint",
             "build crates/wire/fuzz",
             "fuzz header",
@@ -105,20 +107,33 @@ fn fuzz_targets_are_found_in_the_root_and_in_crates() {
     let scripts = scripts(steps);
     let has = |index: usize, part: &str| assert!(scripts[index].contains(part), "{scripts:?}");
     has(0, "build --fuzz-dir fuzz");
+    has(1, "-max_total_time=60");
     has(
-        1,
+        2,
         "unpack fuzz/corpus/endpoint.hex target/fuzz-corpus/endpoint && ",
     );
     has(
-        1,
-        "target/fuzz-found/endpoint target/fuzz-corpus/endpoint -- -max",
+        2,
+        "target/fuzz-found/endpoint target/fuzz-corpus/endpoint -- -max_total_time=10",
     );
-    has(2, "build --fuzz-dir crates/wire/fuzz");
+    has(3, "build --fuzz-dir crates/wire/fuzz");
     has(
-        3,
+        4,
         "unpack crates/wire/fuzz/corpus/header.hex target/fuzz-corpus/header ",
     );
-    has(4, "fuzz run --fuzz-dir crates/wire/fuzz message ");
+    has(5, "fuzz run --fuzz-dir crates/wire/fuzz message ");
+}
+
+/// A target that gets another name would run for a short time.
+#[test]
+fn the_targets_that_run_for_long_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+    let names = fuzz_targets(&root).unwrap();
+    assert!(
+        LONG_FUZZ
+            .iter()
+            .all(|long| names.iter().any(|name| name == long))
+    );
 }
 
 #[test]
