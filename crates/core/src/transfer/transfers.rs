@@ -142,6 +142,11 @@ impl Transfers {
         self.get_live(index).map_or(Nanos::MAX, |entry| entry.due)
     }
 
+    /// Whether at most one message of the session is on its way.
+    fn is_alone(&self, session: SessionIdx) -> bool {
+        self.sessions[session.0 as usize].live <= 1
+    }
+
     /// The record of the peer's answers. The session must have had large messages.
     fn word(&self, session: SessionIdx) -> &Word {
         &self.sessions[session.0 as usize].word

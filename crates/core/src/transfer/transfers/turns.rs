@@ -184,6 +184,9 @@ impl Transfers {
         way: Way,
         rival: u32,
     ) -> Option<(TransferIdx, u32)> {
+        if self.is_alone(session) {
+            return None;
+        }
         let Survey { in_flight, next } = self.survey(lent, session, way);
         let next = next?;
         let window = match lent.sessions.at(session).flow() {
