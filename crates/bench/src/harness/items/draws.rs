@@ -1,5 +1,6 @@
 //! Draws of operations: which item, and whether to get or to set it.
 
+use dunlin_core::Rng;
 use serde::{Deserialize, Serialize};
 
 /// The skew of a Zipf distribution, as in HERD §5.2.
@@ -68,7 +69,7 @@ pub(crate) struct Operation {
 /// A generator of operations, which depend only on the seed.
 #[derive(Debug)]
 pub(crate) struct Draws {
-    random: Random,
+    random: Rng,
     gets: u8,
     items: u32,
     zipf: Option<Zipf>,
@@ -78,7 +79,7 @@ impl Draws {
     /// Operations on items with numbers below `items`.
     pub(crate) fn new(mix: Mix, items: u32, seed: u64) -> Self {
         Self {
-            random: Random(seed),
+            random: Rng::new(seed),
             gets: mix.gets,
             items,
             zipf: (mix.popularity == Popularity::Zipf).then(|| Zipf::new(items)),
@@ -108,17 +109,14 @@ impl Draws {
     /// A uniform draw from 0 to 1.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
-        self.random.unit()
+        unit(&mut self.random)
     }
 }
 
-/// Mixes 64 bits without collisions (the last step of `SplitMix64`).
+/// Mixes 64 bits without collisions.
 #[inline]
 pub(super) const fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
+    Rng::new(number).next_u64()
 }
 
 /// The number, below `items`, of the item with this rank. Some ranks have the same item.
@@ -134,30 +132,11 @@ fn high(product: u64) -> u32 {
     u32::try_from(product >> 32).expect("it has 32 bits")
 }
 
-/// `SplitMix64` (Steele et al., 2014).
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    #[inline]
-    fn next(&mut self) -> u64 {
-        let word = mix(self.0);
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        word
-    }
-
-    /// A uniform draw below `end`.
-    #[inline]
-    fn below(&mut self, end: u32) -> u32 {
-        high((self.next() >> 32) * u64::from(end))
-    }
-
-    /// A uniform draw from 0 to 1.
-    #[inline]
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
+/// A uniform draw from 0 to 1.
+#[inline]
+#[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+const fn unit(random: &mut Rng) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// Ranks with a Zipf distribution, by the method of Gray et al. (SIGMOD 1994), as YCSB draws them.
@@ -180,8 +159,8 @@ impl Zipf {
     }
 
     /// A rank: 0 is the most popular.
-    fn draw(&self, random: &mut Random) -> u32 {
-        let unit = random.unit();
+    fn draw(&self, random: &mut Rng) -> u32 {
+        let unit = unit(random);
         let scaled = unit * self.zeta;
         if scaled < 1.0 {
             return 0;
