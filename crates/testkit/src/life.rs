@@ -18,9 +18,10 @@ mod net;
 mod record;
 mod world;
 
-use dunlin_core::{Bypasses, Config, Nanos, Scheme, SessionOptions};
+use dunlin_core::{Bypasses, Config, Nanos, Scheme};
 use dunlin_wire::ReqNum;
 
+use crate::session;
 use dunlin_core::config::MAX_WINDOW;
 use letter::Mode;
 use net::DATA_SIZE;
@@ -88,11 +89,7 @@ fn compare(bytes: &[u8], configs: [Config; 2]) -> Option<String> {
 fn live(bytes: &[u8], config: Config, record: &Recorder) {
     let mut input = Input(bytes);
     let setup = input.byte();
-    let options = SessionOptions {
-        window: WINDOWS[usize::from(setup % 4)],
-        credits: 1 + u32::from(setup >> 4),
-        ..SessionOptions::DEFAULT
-    };
+    let options = session::options(WINDOWS[usize::from(setup % 4)], 1 + u32::from(setup >> 4));
     let second = input.byte();
     let config = Config {
         backlog: 1 + u32::from(second % 16),

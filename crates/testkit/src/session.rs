@@ -5,11 +5,9 @@ use dunlin_core::{Clock, Endpoint, Session, SessionOptions};
 
 /// Options of a session with `window` slots and `credits` credits.
 pub const fn options(window: u32, credits: u32) -> SessionOptions {
-    SessionOptions {
-        window,
-        credits,
-        ..SessionOptions::DEFAULT
-    }
+    SessionOptions::DEFAULT
+        .with_window(window)
+        .with_credits(credits)
 }
 
 /// Opens a session from `client` to `server`. `peers` are the client's number for the server and

@@ -187,11 +187,9 @@ impl RpcNode {
             (*rng.pick(&app.work.windows), *rng.pick(&app.work.credits))
         };
         let (options, now) = (
-            SessionOptions {
-                window,
-                credits,
-                ..SessionOptions::default()
-            },
+            SessionOptions::DEFAULT
+                .with_window(window)
+                .with_credits(credits),
             self.net.borrow().now(),
         );
         if self

@@ -163,10 +163,7 @@ fn on<R>(
 
 /// Makes the session without a control plane.
 fn connect(world: &mut World<Pair>, bulk: &Bulk) -> Option<Session> {
-    let options = SessionOptions {
-        credits: bulk.credits,
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::DEFAULT.with_credits(bulk.credits);
     session::connect(world, [CLIENT, SERVER], &options)
 }
 

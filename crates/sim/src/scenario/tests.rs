@@ -53,10 +53,7 @@ fn incast(degree: usize, credits: u32) -> Scenario {
             servers: 0..1,
             endpoints: 1,
             partners: Partners::Drawn,
-            session: SessionOptions {
-                credits,
-                ..SessionOptions::default()
-            },
+            session: SessionOptions::DEFAULT.with_credits(credits),
             request_bytes: 8 << 20,
             response_bytes: 32,
             in_flight: 1,
@@ -280,11 +277,9 @@ fn each_load_has_a_scheme_and_credits_of_its_own() {
     let other = Load {
         name: "other".to_owned(),
         clients: 2..3,
-        session: SessionOptions {
-            credits: 32,
-            scheme: Some(Scheme::Swift),
-            ..SessionOptions::default()
-        },
+        session: SessionOptions::DEFAULT
+            .with_credits(32)
+            .with_scheme(Scheme::Swift),
         ..scenario.loads[0].clone()
     };
     scenario.loads[0].clients = 1..2;

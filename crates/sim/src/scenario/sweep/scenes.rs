@@ -128,10 +128,7 @@ impl Case {
             servers: 0..1,
             endpoints: 1,
             partners: Partners::Drawn,
-            session: SessionOptions {
-                scheme: Some(scheme),
-                ..SessionOptions::default()
-            },
+            session: SessionOptions::DEFAULT.with_scheme(scheme),
             request_bytes: REQUEST,
             response_bytes: 32,
             in_flight: self.in_flight,

@@ -307,10 +307,7 @@ impl Stage {
 
     fn make(&mut self, client: PortId, endpoint: u16) -> anyhow::Result<Session> {
         let there = PortId(endpoint.into());
-        let options = SessionOptions {
-            scheme: Some(Scheme::None),
-            ..SessionOptions::DEFAULT
-        };
+        let options = SessionOptions::DEFAULT.with_scheme(Scheme::None);
         let no_memory = "there is no memory for a simulated session";
         let mut near = self.client(client)?.lifecycle();
         let session = near.open(&options).ok().context(no_memory)?;
