@@ -104,11 +104,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
         let _ = cx.call(done.session, LOOK_UP, request, response, tag);
     });
     let options = dunlin::ConnectOptions {
-        session: SessionOptions {
-            window: 32,
-            credits: 32,
-            ..SessionOptions::DEFAULT
-        },
+        session: SessionOptions::DEFAULT.with_window(32).with_credits(32),
         ..Default::default()
     };
     let session = rpc.connect_with(server, &options)?;

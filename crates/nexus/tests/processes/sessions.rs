@@ -283,10 +283,7 @@ fn a_client_of_an_endpoint_that_went_away_is_told() {
 fn options_out_of_range_are_errors() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = endpoint::<Udp>(&nexus);
-    let session = SessionOptions {
-        window: 3,
-        ..SessionOptions::default()
-    };
+    let session = SessionOptions::DEFAULT.with_window(3);
     let options = ConnectOptions {
         session,
         ..ConnectOptions::default()

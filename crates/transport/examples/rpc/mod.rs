@@ -158,10 +158,8 @@ fn connected<A: Transport, B: Transport, const SIZE: usize, const DEADLINE: bool
     client.on_completion(complete::<SIZE, DEADLINE>);
     // No call waits for a slot: each session has room for all of its calls.
     let room = u32::try_from(plan.in_flight / plan.sessions).expect("few");
-    let options = SessionOptions {
-        window: SessionOptions::DEFAULT.window.max(room),
-        ..SessionOptions::DEFAULT
-    };
+    let window = SessionOptions::DEFAULT.window.max(room);
+    let options = SessionOptions::DEFAULT.with_window(window);
     let peers = [to_server, to_client];
     let open = |_| connect(&mut client, &mut server, peers, &options)[0];
     let sessions = (0..plan.sessions).map(open).collect();
