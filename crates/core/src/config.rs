@@ -313,7 +313,7 @@ impl Config {
     }
 
     /// Longest timeout after doublings: several attempts must fit into the time after which a
-    /// silent peer has failed. A timeout that is longer without any doubling stays as it is.
+    /// silent peer has failed. A timeout that round trips alone make longer stays as it is.
     pub(crate) fn longest_backoff(&self) -> Nanos {
         Nanos(self.failure_timeout.0 / 8).min(self.probe_max)
     }

@@ -132,8 +132,9 @@ struct Call {
     attempts: u8,
     /// The request was sent only once, and asked for a round-trip sample.
     sample: bool,
-    /// Padding, so that a compiler writes the three fields before it as one word.
-    spare: u8,
+    /// Scans that found the call due and left it alone, because the session was not silent. Next to
+    /// the three fields before it, so that a compiler writes all four as one word.
+    excuses: u8,
 
     /// The session in the upper half, and in the lower half the index of the slot, which has no
     /// meaning while the call has no slot. One word, because both are written at once.
@@ -164,7 +165,7 @@ impl Default for Call {
             state: CallState::Free,
             attempts: 0,
             sample: false,
-            spare: 0,
+            excuses: 0,
             home: home(SessionIdx::NONE, SlotIdx::NONE),
             transfer: TransferIdx::NONE,
             previous: CallIdx::NONE,

@@ -55,11 +55,20 @@ impl Rtt {
     /// Time without an answer after which a request counts as lost.
     #[inline]
     pub(crate) fn timeout(&self, floor: Nanos, initial: Nanos) -> Nanos {
+        let stay_ns = match self.smoothed_ns {
+            0 => 0,
+            _ => self.residence_ns,
+        };
+        self.measured(floor, initial) + Nanos(u64::from(stay_ns))
+    }
+
+    /// The part of the timeout that the round trips alone give.
+    pub(crate) fn measured(&self, floor: Nanos, initial: Nanos) -> Nanos {
         if self.smoothed_ns == 0 {
             return initial.max(floor);
         }
         let measured = Nanos(u64::from(self.smoothed_ns) + 4 * u64::from(self.variation_ns));
-        measured.max(floor) + Nanos(u64::from(self.residence_ns))
+        measured.max(floor)
     }
 
     /// How long an answer may take before the client asks for it: two round trips, or more if round

@@ -234,3 +234,51 @@ fn all_of_many_calls_that_were_lost_are_repaired_soon_after_the_first() {
     assert_eq!(pair.client.rpc.counters().retransmissions, 30);
     pair.assert_clean();
 }
+
+/// Issues a call whose response is lost.
+fn lose_response(pair: &mut Pair, tag: u64) {
+    pair.call(ECHO, b"x", tag);
+    pair.step_client();
+    deliver(&pair.client.out, &pair.server.inbox);
+    pair.step_server();
+    let lost = take(&pair.server.out);
+    assert!(kinds(&lost).contains(&PacketType::Resp), "{lost:?}");
+}
+
+#[test]
+fn a_lost_response_is_asked_for_although_other_calls_ask_all_the_time() {
+    let config = Config {
+        probe_max: Nanos::from_millis(15),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, options(64, 64));
+    // Each of these calls asks every 15 ms, and one of them every 0.3 ms.
+    for tag in 0..63 {
+        pair.call(HOLD, b"h", tag);
+        pair.pass(Nanos::from_micros(300));
+    }
+    pair.pass(Nanos::from_millis(40));
+    let probes = pair.client.rpc.counters().probes;
+    lose_response(&mut pair, 100);
+    pair.pass(Nanos::from_millis(30));
+    assert!(pair.client.rpc.counters().probes > probes + 60);
+    assert_eq!(pair.done(), [(Tag(100), Ok(b"x".to_vec()))]);
+    assert_eq!(pair.client.rpc.counters().retransmissions, 1);
+}
+
+#[test]
+fn a_lost_response_is_asked_for_while_it_is_held_although_another_handler_took_long() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"", 0);
+    pair.call(HOLD, b"long", 1);
+    pair.pass(Nanos::from_secs(3));
+    let held = pair.server.rpc.app_mut().held.pop().unwrap();
+    held.reply_bytes(&mut pair.server.rpc.cx(), b"l");
+    pair.run();
+    assert_eq!(pair.done().len(), 2);
+    assert!(pair.client.rpc.counters().rtt_samples > 0);
+    lose_response(&mut pair, 2);
+    pair.pass(Nanos::from_millis(300));
+    assert_eq!(pair.done()[2..], [(Tag(2), Ok(b"x".to_vec()))]);
+    pair.assert_clean();
+}

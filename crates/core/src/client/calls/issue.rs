@@ -109,7 +109,7 @@ impl Calls {
         self.occupy(at, idx);
         let call = self.at_mut(idx);
         call.enter(CallState::Sent);
-        call.attempts = 0;
+        (call.attempts, call.excuses) = (0, 0);
         call.home = home(call.session(), at);
         call.sent = now;
         call.first_sent = present;

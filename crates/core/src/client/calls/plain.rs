@@ -220,7 +220,7 @@ impl Call {
         self.enter(CallState::Sent);
         self.attempts = 0;
         self.sample = false;
-        self.spare = 0;
+        self.excuses = 0;
         self.sent = now;
         self.first_sent = context.moment.present_now();
         CallId::new(ready.session(), index, self.generation)

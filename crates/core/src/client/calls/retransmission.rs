@@ -5,6 +5,7 @@ use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, PacketType};
 
 use super::{CallState, Calls};
+use crate::config::ASKS_PER_HOLD;
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
@@ -43,7 +44,7 @@ impl Calls {
     /// Finds the step that is due for an entry of the table. `blame`: a missing packet counts as
     /// lost.
     pub(crate) fn find_due(
-        &self,
+        &mut self,
         idx: CallIdx,
         blame: bool,
         sessions: &Sessions,
@@ -55,34 +56,55 @@ impl Calls {
             state if state.is_pending() && call.deadline <= now => Overdue::Deadline,
             CallState::Queued => Overdue::Not(call.deadline),
             CallState::Sending | CallState::Receiving => Overdue::InParts(call.deadline),
-            _ if blame => self.find_answer_due(idx, sessions.at(call.session()), context),
+            _ if blame => {
+                let session = call.session();
+                self.find_answer_due(idx, sessions.at(session), context)
+            }
             _ => Overdue::Not(now),
         }
     }
 
-    fn find_answer_due(&self, idx: CallIdx, line: &Line, context: &Context) -> Overdue {
+    fn find_answer_due(&mut self, idx: CallIdx, line: &Line, context: &Context) -> Overdue {
         let call = self.at(idx);
         let due = call.sent + patience(call.attempts, line, context);
         if due > context.moment.now() {
             Overdue::Not(due.min(call.deadline))
         } else if call.attempts >= MIN_ATTEMPTS && self.is_overdue(idx, context) {
             Overdue::Account
-        } else if self.is_excused(idx, line, context) {
+        } else if self.excuse(idx, line, context) {
             Overdue::Not(context.moment.now())
         } else {
             Overdue::Answer
         }
     }
 
-    /// Whether the call need not ask yet. While a session is silent, one of its calls asks for all
-    /// of them; once the peer has answered that call, the peer gets some time to answer the others.
-    fn is_excused(&self, idx: CallIdx, line: &Line, context: &Context) -> bool {
-        let call = self.at(idx);
-        let grace = context.config.scan_interval.times(GRACE_INTERVALS);
+    /// Whether the call, which is due, need not ask yet. While a session is silent, one of its
+    /// calls asks for all of them; once the peer has answered that call, the peer gets some time to
+    /// answer the others.
+    ///
+    /// In a session that is not silent, calls may ask and be answered all the time. Such a session
+    /// excuses a call for the same time, but only once. Otherwise the peer could discard a response
+    /// that was lost, before the client asks for it.
+    fn excuse(&mut self, idx: CallIdx, line: &Line, context: &Context) -> bool {
+        let (config, now) = (&context.config, context.moment.present_now());
+        let grace = config.scan_interval.times(GRACE_INTERVALS);
         let grace = grace.max(line.rtt().patience().unwrap_or_default());
-        call.state == CallState::Sent
-            && call.attempts == 0
-            && (line.asks() || heard_since(call.sent, line, context).is_some_and(|ago| ago < grace))
+        let call = self.at_mut(idx);
+        if call.state != CallState::Sent || call.attempts != 0 {
+            return false;
+        }
+        let late = now.since(call.first_sent + patience(0, line, context));
+        if line.is_silent(now, late.since(grace)) {
+            return true;
+        }
+        let answered = heard_since(call.sent, line, context);
+        let is_answered = line.asks() || answered.is_some_and(|ago| ago < grace);
+        let most = grace.0.div_ceil(config.scan_interval.0.max(1));
+        if !is_answered || u64::from(call.excuses) >= most.min(u8::MAX.into()) {
+            return false;
+        }
+        call.excuses += 1;
+        true
     }
 
     /// Whether the call has been without an answer for the failure timeout, while this endpoint was
@@ -170,11 +192,15 @@ fn heard_since(sent: Nanos, line: &Line, context: &Context) -> Option<Nanos> {
     line.heard_since(context.moment.present(sent), context.moment.present_now())
 }
 
-/// How long a call of the session waits for an answer before it asks again.
+/// How long a call of the session waits for an answer before it asks again. However long round
+/// trips and handlers take, it asks several times while the server holds the response (rule S9),
+/// provided that the server has the same options.
 fn patience(attempts: u8, line: &Line, context: &Context) -> Nanos {
-    let config = &context.config;
+    let (config, rtt) = (&context.config, line.rtt());
     let floor = config.least_timeout(line.is_near());
-    let timeout = line.rtt().timeout(floor, config.rto_initial);
+    let timeout = rtt.timeout(floor, config.rto_initial);
     let grown = timeout.times(1 << attempts.min(MAX_BACKOFF));
-    grown.min(config.longest_backoff().max(timeout))
+    let measured = rtt.measured(floor, config.rto_initial);
+    let most = Nanos(config.response_hold.0 / ASKS_PER_HOLD);
+    grown.min(config.longest_backoff().max(measured.min(most)))
 }
