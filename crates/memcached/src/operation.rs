@@ -194,8 +194,10 @@ pub enum CountError {
     Differs,
     /// Its value is not a number.
     NotANumber,
-    /// There is no memory.
+    /// There is no memory for the item's new number or expiry.
     NoMemory,
+    /// There is no memory for a new item.
+    NoNewItem,
 }
 
 impl Steps {
@@ -210,12 +212,9 @@ impl Steps {
         self.steps.into_iter().flatten()
     }
 
-    /// An expiry that some step may set.
-    pub(crate) fn latest(&self) -> Expiry {
-        let expiry = |step: Step| match step {
-            Step::Touch(expiry) | Step::Vivify(expiry) => expiry,
-            Step::Recache(_) => None,
-        };
+    /// An expiry that some step sets for an item that is new, or that was there before.
+    pub(crate) fn latest(&self, is_new: bool) -> Expiry {
+        let expiry = |step: Step| step.expiry(None, is_new);
         self.iter().filter_map(expiry).max()
     }
 

@@ -11,6 +11,7 @@ use crate::{
     Wants,
 };
 
+mod full;
 mod lost;
 
 const NOW: Seconds = Seconds(1_800_000_000);
@@ -442,31 +443,4 @@ fn keys_after_a_zero_byte_are_not_read() {
     bytes.extend(b" c\r\nmn\r\n");
     let answer = ask(&mut Connection::new(None), &mut alone(), &bytes);
     assert_eq!(answer, "END\r\nMN\r\n");
-}
-
-/// An item without flags and expiry has no room for an expiry, so in a full store it keeps none.
-#[test]
-fn a_full_store_refuses_an_expiry_and_keeps_the_item() {
-    let mut server = server(Mode::Store, 64 << 10);
-    let (mut connection, mut items) = (Connection::new(None), 0);
-    let mut set = |number: u32| {
-        let text = format!("set {number:04} 0 0 8\r\n12345678\r\n");
-        ask(&mut connection, &mut server, text.as_bytes())
-    };
-    while set(items) == "STORED\r\n" {
-        items += 1;
-    }
-    assert!(items > 500, "{items}");
-    let refused = "SERVER_ERROR out of memory storing object\r\n";
-    for command in ["touch 0005 9\r\n", "mg 0005 T9 v\r\n", "md 0005 I T9\r\n"] {
-        let answer = ask(&mut connection, &mut server, command.as_bytes());
-        assert_eq!(answer, refused, "{command}");
-    }
-    let found = "VALUE 0005 0 8\r\n12345678\r\n";
-    let answer = ask(&mut connection, &mut server, b"get 0005\r\n");
-    assert_eq!(answer, format!("{found}END\r\n"));
-    // The error cannot stand where an item was to come, so the connection ends.
-    let answer = ask(&mut connection, &mut server, b"gat 9 0005\r\nget 0005\r\n");
-    assert_eq!(answer, refused);
-    assert!(connection.is_over());
 }

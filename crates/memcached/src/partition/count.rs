@@ -14,7 +14,7 @@ impl Partition<'_> {
             true => Delta::Down(count.by),
             false => Delta::Up(count.by),
         };
-        let room = self.make_room(&key, count.steps.latest(), now);
+        let room = self.make_room(&key, count.steps.latest(false), now);
         room.map_err(|_| CountError::NoMemory)?;
         let result = match self.table.count(&key, delta, count.if_version, now) {
             Ok((number, version)) => {
@@ -66,10 +66,10 @@ impl Partition<'_> {
             ..Write::set(&digits)
         };
         let written = self.table.write(key, &write, now);
-        let version = written.map_err(|_| CountError::NoMemory)?;
-        if self.make_room(key, count.steps.latest(), now).is_err() {
+        let version = written.map_err(|_| CountError::NoNewItem)?;
+        if self.make_room(key, count.steps.latest(true), now).is_err() {
             self.take_back(key, now);
-            return Err(CountError::NoMemory);
+            return Err(CountError::NoNewItem);
         }
         Ok(Counted {
             number: count.initial,

@@ -28,11 +28,14 @@ impl Partition<'_> {
             };
             is_new = self.table.write(&key, &empty, now).is_ok();
         }
-        if let Err(error) = self.make_room(&key, look.steps.latest(), now) {
-            if is_new {
+        match self.make_room(&key, look.steps.latest(is_new), now) {
+            Ok(()) => {}
+            // memcached answers that there is no item if it has no memory for a new one.
+            Err(_) if is_new => {
                 self.take_back(&key, now);
+                is_new = false;
             }
-            return see(&Answer::Written(Err(error)));
+            Err(error) => return see(&Answer::Written(Err(error))),
         }
         let item = if look.counts {
             self.table.get(&key, now)

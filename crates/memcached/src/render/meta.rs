@@ -124,6 +124,9 @@ pub(super) fn count(meta: &Meta<'_>, answer: &Answer<'_>, now: Seconds, out: &mu
         Ok(counted) => return counted_as(meta, counted, now, out),
         Err(CountError::NotANumber) => return line(NOT_A_NUMBER, out),
         Err(CountError::NoMemory) => return line("SERVER_ERROR out of memory", out),
+        Err(CountError::NoNewItem) => {
+            return line("SERVER_ERROR Out of memory allocating new item", out);
+        }
         Err(CountError::Missing) => b"NF",
         Err(CountError::Differs) => b"EX",
     };

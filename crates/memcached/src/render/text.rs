@@ -86,7 +86,9 @@ pub(super) fn change(change: &Change<'_>, answer: &Answer<'_>, out: &mut Vec<u8>
             return out.extend_from_slice(b"\r\n");
         }
         Answer::Counted(Err(CountError::NotANumber)) => NOT_A_NUMBER,
-        Answer::Counted(Err(CountError::NoMemory)) => "SERVER_ERROR out of memory",
+        Answer::Counted(Err(CountError::NoMemory | CountError::NoNewItem)) => {
+            "SERVER_ERROR out of memory"
+        }
         Answer::Written(Err(_)) => NO_MEMORY,
         Answer::Done => done,
         _ => "NOT_FOUND",

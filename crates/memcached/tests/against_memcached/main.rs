@@ -8,6 +8,8 @@ mod generate;
 mod peer;
 mod scripts;
 
+use std::collections::BTreeMap;
+
 use peer::{Answers, Pair};
 
 /// Random scripts, and commands in each.
@@ -66,6 +68,25 @@ fn scripts_by_hand_have_the_same_answers() {
     }
 }
 
+/// The time that `N` gives is that of a new item: an item that is there needs no memory for it.
+#[test]
+fn full_servers_have_the_same_answers() {
+    let Some(mut pair) = Pair::start_full("full") else {
+        return dunlin_testkit::skip("memcached is not installed");
+    };
+    let script = "mg fill8000005 N30 v t s f\r\nmg fill8000005 N30 R40 v t\r\n\
+                  mg missing N30 v t\r\nmg missing N30 q v\r\nmg missing N30 k O7\r\n\
+                  ma fill8000006 N30 v t\r\nma missing N30 v\r\nma missing N30 q\r\n\
+                  mg missing k v\r\nincr fill8000006 1\r\nset other 0 0 8\r\n12345678\r\n";
+    let (bytes, answers) = pair.run(|_| script.into());
+    assert!(
+        answers
+            .ours
+            .ends_with(b"out of memory storing object\r\nEN kend.of.script\r\n")
+    );
+    compare(&bytes, &answers, "full servers");
+}
+
 #[test]
 fn random_scripts_have_the_same_answers() {
     let Some(mut pair) = pair("random") else {
@@ -116,6 +137,37 @@ fn statistics_have_the_same_names() {
         names.collect()
     };
     assert_eq!(names(&answers.ours), names(&answers.theirs));
+}
+
+/// Monitors, such as Prometheus's `memcached_exporter`, leave out a figure that is missing, and take
+/// a server for down if one is no number that is one in memcached.
+#[test]
+fn figures_of_each_topic_have_memcacheds_names_and_kinds() {
+    let Some(mut pair) = pair("kinds") else {
+        return;
+    };
+    let figures = |answer: &[u8]| -> BTreeMap<String, String> {
+        let text = String::from_utf8(answer.to_vec()).unwrap();
+        let lines = text.lines().filter_map(|line| line.strip_prefix("STAT "));
+        let pairs = lines.map(|line| line.split_once(' ').unwrap_or((line, "")));
+        pairs
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect()
+    };
+    let is_number = |value: &String| value.parse::<f64>().is_ok();
+    for (topic, least) in [("", 90), (" settings", 4), (" items", 12), (" slabs", 10)] {
+        let script = format!("set a 0 0 1\r\na\r\nget a\r\nstats{topic}\r\n");
+        let (_, answers) = pair.run(|_| script.clone().into_bytes());
+        let (ours, theirs) = (figures(&answers.ours), figures(&answers.theirs));
+        assert!(ours.len() >= least, "{topic}: {ours:?}");
+        for (name, value) in ours.iter().filter(|(name, _)| *name != "version") {
+            let there = theirs
+                .get(name)
+                .unwrap_or_else(|| panic!("memcached has no `{name}`"));
+            let is_alike = is_number(value) == is_number(there) || name == "libevent";
+            assert!(is_alike, "{name} is {value}, and {there} in memcached");
+        }
+    }
 }
 
 /// Compares the lists of items, which have no order in either, and the sizes of their memory.

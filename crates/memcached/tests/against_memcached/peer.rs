@@ -38,14 +38,21 @@ struct Theirs {
 impl Pair {
     /// Starts both; `None` if `memcached` is not installed.
     pub(crate) fn start(name: &str) -> Option<Self> {
-        let theirs = Theirs::start(name)?;
-        let config = Config {
-            mode: Mode::Cache,
-            seed: Seed::new([3, 4]),
-            first_version: 1,
-        };
-        let table = Table::new(Region::new(64 << 20).unwrap(), config).unwrap();
-        let ours = Alone::new(table, Process::default());
+        let theirs = Theirs::start(name, &[])?;
+        let ours = ours(Mode::Cache, 64 << 20);
+        Some(Self { theirs, ours })
+    }
+
+    /// Starts two servers that never drop an item, and writes items to both until neither has room;
+    /// `None` if `memcached` is not installed. Keys are `fill8000000` and so on, with values of
+    /// eight digits.
+    pub(crate) fn start_full(name: &str) -> Option<Self> {
+        // The least memory with which memcached starts.
+        let theirs = Theirs::start(name, &["-M", "-m", "2", "-I", "512k"])?;
+        let mut ours = ours(Mode::Store, 64 << 10);
+        fill(|script| theirs.ask(script, |_| false));
+        let now = theirs.now();
+        fill(|script| ask(&mut ours, script, now));
         Some(Self { theirs, ours })
     }
 
@@ -75,6 +82,28 @@ impl Pair {
     }
 }
 
+fn ours(mode: Mode, memory: usize) -> Alone {
+    let config = Config {
+        mode,
+        seed: Seed::new([3, 4]),
+        first_version: 1,
+    };
+    let table = Table::new(Region::new(memory).unwrap(), config).unwrap();
+    Alone::new(table, Process::default())
+}
+
+/// Writes items until one is refused, and then smaller ones, because those may have room yet.
+fn fill(mut ask: impl FnMut(&[u8]) -> Vec<u8>) {
+    for value in ["12345678", "1", ""] {
+        let len = value.len();
+        let set = |number| format!("set fill{len}{number:06} 0 0 {len}\r\n{value}\r\n");
+        let script = |from| (from..from + 100).map(set).collect::<String>();
+        let is_full = (0..1000_u32)
+            .any(|number| ask(script(100 * number).as_bytes()).starts_with(b"SERVER_ERROR"));
+        assert!(is_full, "all items have room");
+    }
+}
+
 /// Our answers.
 fn ask(server: &mut Alone, script: &[u8], now: Seconds) -> Vec<u8> {
     let mut connection = Connection::new(None::<std::sync::Arc<Users>>);
@@ -94,10 +123,12 @@ fn ask(server: &mut Alone, script: &[u8], now: Seconds) -> Vec<u8> {
 }
 
 impl Theirs {
-    fn start(name: &str) -> Option<Self> {
+    fn start(name: &str, options: &[&str]) -> Option<Self> {
         let folder = Folder::new(name);
         let child = Command::new("memcached")
-            .args(["-p", "0", "-U", "0", "-u", "root", "-t", "1", "-s"])
+            .args(["-p", "0", "-U", "0", "-u", "root", "-t", "1"])
+            .args(options)
+            .arg("-s")
             .arg(folder.join("socket"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
