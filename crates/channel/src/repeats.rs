@@ -4,6 +4,10 @@
 //! An attempt that a machine would repeat at once, at another server, is repeated here after a
 //! pause, because the same server gets it. Repeats that are free of charge end with the deadline of
 //! the request, which the client keeps.
+//!
+//! An attempt whose session has ended counts, but its repeat is free of charge: it waits for
+//! another session, as new requests do meanwhile, so the server gets no more than these and the
+//! requests that were under way.
 
 use dunlin_core::{Nanos, Rng};
 
@@ -15,7 +19,7 @@ use crate::repeat::{Repeat, repeat};
 /// The failures of one request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Failures {
-    /// Attempts that may have run, or that an overloaded server refused.
+    /// Attempts that may have run, or that an overloaded server refused; they are limited.
     paid: u8,
     all: u32,
 }
@@ -72,7 +76,9 @@ impl Repeats {
             Repeat::AtOnce | Repeat::Later => {}
             Repeat::Paid => {
                 failures.paid = failures.paid.saturating_add(1);
-                if failures.paid >= self.retry.attempts || !self.budget.take(now) {
+                let may_repeat = failures.paid < self.retry.attempts
+                    && (fault.closes().is_some() || self.budget.take(now));
+                if !may_repeat {
                     return None;
                 }
             }

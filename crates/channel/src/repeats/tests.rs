@@ -47,13 +47,20 @@ fn requests_that_have_not_run_are_repeated_without_limit_after_pauses() {
 
 #[test]
 fn many_requests_that_fail_share_a_budget() {
+    let overloaded = Fault::Sent(RpcError::rejected(ErrorCode::OVERLOADED, true));
     let mut repeats = repeats();
     let mut paid = 0;
     for _ in 0..10_000 {
         repeats.on_request();
-        let when = repeats.on_failure(&mut Failures::default(), &lost(), true, NOW);
+        let when = repeats.on_failure(&mut Failures::default(), &overloaded, true, NOW);
         paid += u32::from(when.is_some());
     }
     // A tenth of the requests, the budget of the beginning, and ten for each of five seconds.
     assert!((1000..=1100 + 50).contains(&paid), "{paid}");
+    // A request whose session has ended waits for another one, and has as many attempts.
+    let mut failures = Failures::default();
+    for is_repeated in [true, true, false] {
+        let when = repeats.on_failure(&mut failures, &lost(), true, NOW);
+        assert_eq!(when.is_some(), is_repeated);
+    }
 }

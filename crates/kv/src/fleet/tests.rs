@@ -229,3 +229,26 @@ fn a_get_of_many_keys_whose_deadline_has_passed_fails() {
     town.get_many_until(&[&keys[0], &keys[1]], Some(Nanos(1)));
     assert_eq!(town.ends(), [Outcome::Failed(Error::Unavailable)]);
 }
+
+/// Each life of the server loses more reads than the budget of repeats gains until the next one.
+#[test]
+fn reads_wait_for_a_server_that_has_crashed_however_many_were_repeated_before() {
+    let mut town = Town::new(&[Mode::Store], WhenDown::Wait);
+    let keys = [town.key(0, 0), town.key(0, 1)];
+    town.connect_all();
+    for life in 0..30 {
+        town.crash(0);
+        (0..8).for_each(|_| keys.iter().for_each(|key| town.get(key)));
+        town.run(1);
+        town.lose(0, 0, CloseReason::PeerFailed);
+        town.lose(0, 1, CloseReason::PeerFailed);
+        assert_eq!(town.ends(), [], "life {life}");
+        town.boot(0);
+        let mut ends = Vec::new();
+        for _ in 0..10 {
+            town.connect_all();
+            ends.extend(town.ends());
+        }
+        assert_eq!(ends, vec![Outcome::Missing; 16], "life {life}");
+    }
+}

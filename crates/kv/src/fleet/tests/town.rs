@@ -341,11 +341,17 @@ impl Town {
 
     /// A server starts anew.
     pub(super) fn restart(&mut self, server: usize) {
-        for endpoint in 0..usize::from(PARTITIONS) {
-            let port = PortId(1 + server * usize::from(PARTITIONS) + endpoint);
-            self.world.act(Act::Crash(port));
-            self.world.act(Act::Boot(port));
-        }
+        self.crash(server);
+        self.boot(server);
+    }
+
+    /// A server ends, and does not tell its clients.
+    pub(super) fn crash(&mut self, server: usize) {
+        ports(server).for_each(|port| self.world.act(Act::Crash(port)));
+    }
+
+    pub(super) fn boot(&mut self, server: usize) {
+        ports(server).for_each(|port| self.world.act(Act::Boot(port)));
     }
 
     pub(super) fn has_ended(&mut self, session: Session) -> bool {
@@ -357,6 +363,12 @@ impl Town {
         let all = self.client().app().fleet.addresses();
         all.map(|address| address.last_error).collect()
     }
+}
+
+/// The ports of a server's endpoints.
+fn ports(server: usize) -> impl Iterator<Item = PortId> {
+    let first = 1 + server * usize::from(PARTITIONS);
+    (first..first + usize::from(PARTITIONS)).map(PortId)
 }
 
 fn name(server: usize) -> String {
