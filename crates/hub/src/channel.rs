@@ -54,6 +54,7 @@ pub struct ChannelBuilder {
     addresses: Vec<String>,
     resolvers: Vec<Resolver>,
     options: ChannelOptions,
+    endpoint: Option<u16>,
     pick: Option<Pick>,
     retry: Option<Retry>,
     hedge: Option<Duration>,
@@ -87,6 +88,7 @@ impl ChannelBuilder {
             addresses: Vec::new(),
             resolvers: Vec::new(),
             options,
+            endpoint: None,
             pick: None,
             retry: None,
             hedge: None,
@@ -114,6 +116,14 @@ impl ChannelBuilder {
     /// no session before: 30 s by default.
     pub fn lookup(mut self, span: Duration) -> Self {
         self.options.lookup = span;
+        self
+    }
+
+    /// Connects only to this endpoint of each server, which gets all calls that name none. So the
+    /// channel's state is that of this endpoint. Without it, a channel is gone if the first
+    /// endpoints of all servers are, unless these announce how many they have.
+    pub fn endpoint(mut self, index: u16) -> Self {
+        self.endpoint = Some(index);
         self
     }
 
@@ -159,12 +169,13 @@ impl ChannelBuilder {
     /// Opens the channel, and does not wait until it has connected.
     ///
     /// # Errors
-    /// An address is not a host and a port, there is neither an address nor a resolver, or the hub
-    /// of the process cannot be started.
+    /// An address is not a host and a port, there is neither an address nor a resolver, the endpoint
+    /// is 65535, or the hub of the process cannot be started.
     pub fn open(self) -> Result<Channel, ChannelError> {
         let mut plan = Plan::new(&self.options);
         plan.addresses = self.addresses;
         plan.resolvers = self.resolvers;
+        plan.endpoint = self.endpoint;
         plan.config.pick = self.pick.unwrap_or(plan.config.pick);
         plan.config.retry = self.retry.unwrap_or(plan.config.retry);
         plan.config.hedge = self.hedge.map(Nanos::from);

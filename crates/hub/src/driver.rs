@@ -86,6 +86,8 @@ pub(crate) struct Driver {
     /// The time at which the next task that waits for the board must be woken.
     wait: Option<Nanos>,
     wants_names: bool,
+    /// The endpoint for calls that name none; `None`: any.
+    endpoint: Option<u16>,
     /// Number of endpoints of a server that the channel uses for calls that name none.
     endpoints_per_server: u32,
     /// Whether an idempotent call may have two attempts at once.
@@ -94,7 +96,7 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(id: u32, plan: Plan, board: Arc<Board>, seed: u64, now: Nanos) -> Self {
-        let config = plan.config;
+        let (config, endpoint) = (plan.config, plan.endpoint);
         let mut machine = Machine::new(config, seed, now);
         let sources = plan.sources();
         // Calls go to fixed addresses before the first look-up has ended.
@@ -115,6 +117,7 @@ impl Driver {
             shown: None,
             wait: None,
             wants_names: are_fixed,
+            endpoint,
             endpoints_per_server: config.endpoints_per_server,
             hedges: config.hedge.is_some(),
         }
@@ -143,6 +146,10 @@ impl Driver {
         terms: Terms,
         around: &mut Around<'_>,
     ) -> Option<CallId> {
+        let terms = Terms {
+            endpoint: terms.endpoint.or(self.endpoint.map(u32::from)),
+            ..terms
+        };
         let Ok(id) = self.machine.on_call(terms, around.now) else {
             letter::end(around.mailbox, slot, Err(ChannelError::Full));
             return None;

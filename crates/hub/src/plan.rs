@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use dunlin_channel::Config;
 use dunlin_core::Nanos;
+use dunlin_wire::control::EndpointIndex;
 
 use crate::error::ChannelError;
 use crate::resolve::{Resolver, Sources};
@@ -45,6 +46,8 @@ pub(crate) struct Plan {
     /// The resolvers of the program; after [`Self::check`], also those of names.
     pub(crate) resolvers: Vec<Resolver>,
     pub(crate) config: Config,
+    /// The only endpoint to which the channel connects for calls that name none.
+    pub(crate) endpoint: Option<u16>,
     lookup: Nanos,
 }
 
@@ -64,14 +67,18 @@ impl Plan {
             addresses: Vec::new(),
             resolvers: Vec::new(),
             config,
+            endpoint: None,
             lookup: options.lookup.into(),
         }
     }
 
-    /// Checks the addresses, and replaces the names among them by resolvers.
+    /// Checks the addresses and the endpoint, and replaces the names among them by resolvers.
     pub(crate) fn check(&mut self) -> Result<(), ChannelError> {
         if self.addresses.is_empty() && self.resolvers.is_empty() {
             return Err(ChannelError::NoAddress);
+        }
+        if self.endpoint == Some(EndpointIndex::ANY.0) {
+            return Err(ChannelError::Endpoint);
         }
         let wrong = self.addresses.iter().find(|address| !is_address(address));
         if let Some(wrong) = wrong {

@@ -1,13 +1,13 @@
-//! An async client of several servers, over one channel for each: any task of any runtime may call,
-//! and clones share the channels. A channel decides about sessions, repeats and deadlines; these
-//! files decide which channel and which endpoint get a key, as a fleet does.
+//! An async client of several servers, over one channel for each endpoint: any task of any runtime
+//! may call, and clones share the channels. A channel decides about sessions, repeats and deadlines;
+//! these files decide which channel gets a key, as a fleet does.
 //!
 //! Invariants: an operation ends as the same operation of a [`Fleet`](crate::Fleet) does; no task
 //! holds a lock while it waits.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `server.rs` | a server: its channel and its map, and calls of it |
+//! | `server.rs` | a server: its channels and its map, and calls of it |
 //! | `keyed.rs` | operations on one key |
 //! | `many.rs` | gets of many keys |
 
@@ -59,7 +59,7 @@ struct Shared {
 }
 
 impl Channels {
-    /// Opens a channel to each server, `HOST:PORT`, and does not wait until it has connected. All
+    /// Begins to connect to each server, `HOST:PORT`, and does not wait until it has connected. All
     /// clients must name the servers alike; their order does not matter. Names are looked up as
     /// channels do it; `options.lookup` is not used.
     ///
@@ -75,8 +75,8 @@ impl Channels {
             WhenDown::Fail | WhenDown::Miss => PATIENCE,
         };
         let open = |name: &'a str| {
-            let channel = hub.channel().address(name).patience(patience).open()?;
-            Ok::<_, ChannelError>(Server::new(name, channel))
+            let builder = hub.channel().address(name).patience(patience);
+            Server::open(name, builder, options.client.first_endpoint)
         };
         let servers: Vec<Server> = servers
             .into_iter()

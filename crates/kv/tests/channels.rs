@@ -3,66 +3,85 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use dunlin_core::Refuse;
 use dunlin_hub::Hub;
 use dunlin_kv::store::{Config, Delta, MAX_VALUE, Mode, Region, Seed, Table, Verb};
-use dunlin_kv::{Channels, Error, FleetOptions, Map, Options, Partition, Store, WhenDown, serve};
+use dunlin_kv::{
+    Channels, Error, FleetOptions, KEYED, Map, Options, Partition, Store, WhenDown, serve,
+};
 use dunlin_nexus::{Nexus, Rpc};
 use dunlin_testkit::wait;
 use dunlin_transport::auto::Auto;
+use dunlin_wire::ErrorCode;
 
+/// A server in this process, each of whose partitions has a thread.
 struct Server {
     address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Option<Running>>,
 }
+
+/// A thread, which ends when it is dropped.
+struct Running {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the endpoints of a server do with operations on one key.
+type SetUp = fn(&mut Rpc<Auto, Partition>);
 
 impl Server {
     fn start(address: &str, mode: Mode, partitions: u16, tag: u32) -> Self {
+        let map = Map::new(tag, mode, 0..partitions).unwrap();
+        Self::start_some(address, &map, 0..partitions, serve)
+    }
+
+    /// Starts these partitions of a map alone.
+    fn start_some(address: &str, map: &Map, some: Range<u16>, set_up: SetUp) -> Self {
         let nexus = Nexus::bind(address).unwrap();
-        let (stop, address) = (Arc::<AtomicBool>::default(), nexus.address());
+        let address = nexus.address();
         let (ready, opened) = std::sync::mpsc::channel();
-        let threads = (0..partitions).map(|number| {
-            let (nexus, stop, ready) = (nexus.clone(), Arc::clone(&stop), ready.clone());
-            std::thread::spawn(move || {
+        let start = |number: u16| {
+            let stop = Arc::<AtomicBool>::default();
+            let (nexus, map, stopped, ready) =
+                (nexus.clone(), map.clone(), Arc::clone(&stop), ready.clone());
+            let thread = std::thread::spawn(move || {
                 let config = Config {
-                    mode,
-                    seed: Seed::new([tag.into(), number.into()]),
-                    first_version: u64::from(tag) << 32,
+                    mode: map.mode(),
+                    seed: Seed::new([map.tag().into(), number.into()]),
+                    first_version: u64::from(map.tag()) << 32,
                 };
                 let table = Table::new(Region::new(8 << 20).unwrap(), config).unwrap();
-                let map = Map::new(tag, mode, 0..partitions).unwrap();
                 let builder = nexus.endpoint_builder().index(number);
                 let builder = builder.config(|config| config.pool_bytes = 64 << 20);
                 let partition = Partition::new(table, map, number);
                 let mut rpc: Rpc<Auto, Partition> = builder.build(partition).unwrap();
-                serve(&mut rpc);
+                set_up(&mut rpc);
                 ready.send(()).unwrap();
-                rpc.run_until(|_| stop.load(Ordering::Relaxed));
-            })
-        });
-        let threads = threads.collect();
-        (0..partitions).for_each(|_| opened.recv().unwrap());
-        Self {
-            address,
-            stop,
-            threads,
-        }
+                rpc.run_until(|_| stopped.load(Ordering::Relaxed));
+            });
+            let thread = Some(thread);
+            Some(Running { stop, thread })
+        };
+        let threads: Vec<Option<Running>> = some.map(start).collect();
+        threads.iter().for_each(|_| opened.recv().unwrap());
+        Self { address, threads }
     }
 }
 
-impl Drop for Server {
+impl Drop for Running {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.threads
-            .drain(..)
-            .for_each(|thread| thread.join().unwrap());
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
     }
 }
 
@@ -208,4 +227,92 @@ fn a_server_that_is_down_fails_at_once_and_comes_back_with_another_map() {
         assert_eq!(item.value, b"after");
         assert!(failing.get(lost[1]).await.unwrap().is_none());
     });
+}
+
+/// A key of this partition.
+fn key_of(map: &Map, partition: u16) -> Vec<u8> {
+    let mut keys = (0..1000_u32).map(|number| number.to_le_bytes().to_vec());
+    keys.find(|key| map.place(key).partition == partition)
+        .unwrap()
+}
+
+#[test]
+fn partitions_serve_while_the_first_endpoint_is_down() {
+    let map = Map::new(1, Mode::Cache, 0..2).unwrap();
+    let keys = [key_of(&map, 0), key_of(&map, 1)];
+    let mut server = [Server::start("127.0.0.1:0", Mode::Cache, 2, 1)];
+    let address = server[0].address;
+    let [failing, missing] = [WhenDown::Fail, WhenDown::Miss].map(|how| open(&server, how));
+    let is_found = |key| block_on(failing.get(key)).unwrap().is_some();
+    block_on(async {
+        // The other partition is not used before.
+        failing.store(&Store::set(&keys[0], b"0")).await.unwrap();
+        missing.get(&keys[0]).await.unwrap().unwrap();
+        server[0].threads[0] = None;
+        wait::until(|| block_on(failing.get(&keys[0])).is_err());
+        failing.store(&Store::set(&keys[1], b"1")).await.unwrap();
+        assert!(is_found(&keys[1]));
+        let begin = Instant::now();
+        let error = failing.get(&keys[0]).await.unwrap_err();
+        assert_eq!(error.error(), Error::Unavailable);
+        assert!(begin.elapsed() < Duration::from_millis(900), "it waits");
+        let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let found = missing.get_many(&asked).await.unwrap();
+        let are_found: Vec<bool> = found.iter().map(Option::is_some).collect();
+        assert_eq!(are_found, [false, true]);
+        // The next life has another map, and again no first endpoint.
+        drop(std::mem::take(&mut server[0].threads));
+        let next = Map::new(2, Mode::Cache, 0..2).unwrap();
+        server[0] = Server::start_some(&address.to_string(), &next, 1..2, serve);
+        wait::until(|| block_on(failing.store(&Store::set(&keys[1], b"2"))).is_ok());
+        assert!(is_found(&keys[1]));
+        assert!(failing.get(&keys[0]).await.is_err());
+    });
+}
+
+/// The requests that [`keep_silent`] has got.
+static KEPT: AtomicU32 = AtomicU32::new(0);
+
+fn refuse(rpc: &mut Rpc<Auto, Partition>) {
+    serve(rpc);
+    rpc.on(KEYED, |_, request, cx| {
+        request.refuse(cx, ErrorCode::OVERLOADED)
+    });
+}
+
+fn keep_silent(rpc: &mut Rpc<Auto, Partition>) {
+    serve(rpc);
+    rpc.on(KEYED, |_, request, cx| {
+        request.keep(cx);
+        KEPT.fetch_add(1, Ordering::Relaxed);
+    });
+}
+
+/// An overloaded server uses up the budget of repeats, and then a server crashes.
+#[test]
+fn reads_wait_for_a_server_that_has_crashed_although_no_repeats_are_left() {
+    const READS: u32 = 6;
+    let map = Map::new(1, Mode::Store, 0..1).unwrap();
+    let start = |address: &str, set_up| Server::start_some(address, &map, 0..1, set_up);
+    let server = [start("127.0.0.1:0", refuse)];
+    let address = server[0].address.to_string();
+    let kv = open(&server, WhenDown::Wait);
+    let are_refused = || (0..15).all(|_| block_on(kv.get(b"key")).is_err());
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..10).map(|_| scope.spawn(are_refused)).collect();
+        all.into_iter().for_each(|it| assert!(it.join().unwrap()));
+    });
+    drop(server);
+    let silent = start(&address, keep_silent);
+    let get = |_| {
+        let kv = kv.clone();
+        std::thread::spawn(move || block_on(kv.get(b"key")))
+    };
+    let reads: Vec<_> = (0..READS).map(get).collect();
+    wait::until(|| KEPT.load(Ordering::Relaxed) == READS);
+    drop(silent);
+    let _server = start(&address, serve);
+    for read in reads {
+        assert_eq!(read.join().unwrap(), Ok(None));
+    }
 }

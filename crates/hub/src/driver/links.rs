@@ -245,10 +245,13 @@ impl Driver {
         }
     }
 
-    /// The endpoint of a server for this channel's first link. If the server has announced how many
-    /// serve, channels share them out, and a channel tries another one after each link that has
-    /// ended; the first one serves in any case.
+    /// The endpoint of a server for this channel's first link: the one that the channel names. If it
+    /// names none, and the server has announced how many serve, channels share them out, and a
+    /// channel tries another one after each link that has ended; the first one serves in any case.
     fn any_endpoint(&self, address: AddressId, server: &str, around: &Around<'_>) -> u16 {
+        if let Some(endpoint) = self.endpoint {
+            return endpoint;
+        }
         let endpoints = around.trunks.endpoints_of(server).unwrap_or(1);
         let most = u16::try_from(self.endpoints_per_server).unwrap_or(u16::MAX);
         let endpoints = u32::from(endpoints.min(most).max(1));

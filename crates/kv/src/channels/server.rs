@@ -1,10 +1,14 @@
-//! A server: its channel, its map as far as it is known, and calls of it.
+//! A server: a channel to each of its endpoints, its map as far as it is known, and calls of it.
+//!
+//! The channels are separate, so an endpoint that is down does not keep the others from serving. A
+//! hub's channels share their sessions, so each costs a few KiB.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use dunlin_core::RpcError;
-use dunlin_hub::{Answer as Bytes, Channel, ChannelError, State};
+use dunlin_hub::{Answer as Bytes, Channel, ChannelBuilder, ChannelError, State};
 use dunlin_service::Error as CallError;
 use dunlin_store::Mode;
 use dunlin_wire::{ErrorCode, Ran, ReqType};
@@ -21,7 +25,10 @@ pub(super) const HEAD: usize = 32;
 #[derive(Debug)]
 pub(super) struct Server {
     name: Arc<str>,
-    channel: Channel,
+    /// Opens channels to the server.
+    builder: ChannelBuilder,
+    /// The endpoint that is asked for the map first.
+    first: u16,
     known: Mutex<Known>,
 }
 
@@ -30,6 +37,8 @@ struct Known {
     map: Option<Map>,
     /// The mode of the last map, even if that is forgotten.
     mode: Option<Mode>,
+    /// The channels, by the endpoints to which they lead: the first one, and those of the last map.
+    channels: BTreeMap<u16, Channel>,
 }
 
 /// Why a call has no answer.
@@ -49,12 +58,20 @@ pub(super) struct Call {
 }
 
 impl Server {
-    pub(super) fn new(name: &str, channel: Channel) -> Self {
-        Self {
+    /// Opens a channel to the endpoint that is asked for the map first.
+    pub(super) fn open(
+        name: &str,
+        builder: ChannelBuilder,
+        first: u16,
+    ) -> Result<Self, ChannelError> {
+        let server = Self {
             name: name.into(),
-            channel,
+            builder,
+            first,
             known: Mutex::default(),
-        }
+        };
+        server.channel(first)?;
+        Ok(server)
     }
 
     pub(super) fn name(&self) -> &str {
@@ -69,12 +86,45 @@ impl Server {
         self.lock().map.clone()
     }
 
-    fn learn(&self, map: Map) {
-        let mode = Some(map.mode());
-        *self.lock() = Known {
-            map: Some(map),
-            mode,
+    /// Takes a map. Channels to its endpoints begin to connect, and those to others end after their
+    /// calls.
+    fn learn(&self, map: Map) -> Result<(), ChannelError> {
+        let is_used = |endpoint| endpoint == self.first || map.endpoints().any(|it| it == endpoint);
+        self.lock()
+            .channels
+            .retain(|endpoint, _| is_used(*endpoint));
+        for endpoint in map.endpoints() {
+            self.channel(endpoint)?;
+        }
+        let mut known = self.lock();
+        known.mode = Some(map.mode());
+        known.map = Some(map);
+        Ok(())
+    }
+
+    /// The channel to an endpoint.
+    fn channel(&self, endpoint: u16) -> Result<Channel, ChannelError> {
+        let mut known = self.lock();
+        if let Some(channel) = known.channels.get(&endpoint) {
+            return Ok(channel.clone());
+        }
+        let channel = self.builder.clone().endpoint(endpoint).open()?;
+        known.channels.insert(endpoint, channel.clone());
+        Ok(channel)
+    }
+
+    /// The endpoint that is asked for the map. If there is no session with the first one, that is
+    /// another one with a session, because all have the same map.
+    fn endpoint_for_map(&self) -> u16 {
+        let known = self.lock();
+        let serves = |endpoint: &u16| {
+            let channel = known.channels.get(endpoint);
+            channel.is_some_and(|it| matches!(it.state().state, State::Ready | State::Degraded))
         };
+        let mut all = std::iter::once(&self.first).chain(known.channels.keys());
+        all.find(|endpoint| serves(*endpoint))
+            .copied()
+            .unwrap_or(self.first)
     }
 
     /// Forgets the map with this tag, unless another task has asked for the next one already.
@@ -99,7 +149,7 @@ impl Shared {
             return Ok(map);
         }
         let call = Call {
-            endpoint: self.options.client.first_endpoint,
+            endpoint: server.endpoint_for_map(),
             is_read: true,
             room: Map::MAX_SIZE,
             deadline,
@@ -107,14 +157,18 @@ impl Shared {
         match self.call(server, MAP, b"", call).await {
             Ok(answer) => {
                 let (map, _) = Map::decode(&answer).map_err(|_| Error::Incompatible)?;
-                server.learn(map.clone());
-                Ok(map)
+                let learnt = server.learn(map.clone());
+                learnt.map(|()| map).map_err(|_| Error::Unavailable)
             }
             Err(Failed::TooLong(_)) => Err(Error::Incompatible),
             Err(Failed::With(error)) => Err(error),
         }
     }
 
+    /// Calls an endpoint of a server. If the operation may wait for a server that is down, a read
+    /// whose session has ended waits for the next one, as often as [`Retry`] has attempts.
+    ///
+    /// [`Retry`]: dunlin_channel::Retry
     pub(super) async fn call(
         &self,
         server: &Server,
@@ -123,19 +177,39 @@ impl Shared {
         call: Call,
     ) -> Result<Bytes, Failed> {
         let waits = self.options.when_down == WhenDown::Wait;
-        if !waits && server.channel.state().state == State::Gone {
+        let channel = server.channel(call.endpoint);
+        let channel = channel.map_err(|_| Failed::With(Error::Unavailable))?;
+        if !waits && channel.state().state == State::Gone {
             return Err(Failed::With(Error::Unavailable));
         }
-        let left = call.deadline.saturating_duration_since(Instant::now());
-        let answer = server
-            .channel
-            .call(req_type, bytes)
-            .endpoint(call.endpoint)
-            .idempotent(call.is_read)
-            .room(call.room)
-            .deadline(left)
-            .await;
-        answer.map_err(|error| failed(&error, call.is_read))
+        let mut attempts = self.options.client.retry.attempts;
+        loop {
+            let left = call.deadline.saturating_duration_since(Instant::now());
+            let answer = channel
+                .call(req_type, bytes)
+                .idempotent(call.is_read)
+                .room(call.room)
+                .deadline(left)
+                .await;
+            attempts = attempts.saturating_sub(1);
+            match answer {
+                Ok(answer) => return Ok(answer),
+                // The channel has repeated it as often as its budget allows.
+                Err(error) if waits && call.is_read && attempts > 0 && is_lost(&error) => {}
+                Err(error) => return Err(failed(&error, call.is_read)),
+            }
+        }
+    }
+}
+
+/// Whether the session of a call has ended before its answer came.
+fn is_lost(error: &ChannelError) -> bool {
+    match error {
+        ChannelError::Call {
+            error: CallError::Rpc(error),
+            ..
+        } => matches!(error, RpcError::PeerFailed(_) | RpcError::SessionClosed(..)),
+        _ => false,
     }
 }
 
