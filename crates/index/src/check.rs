@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::index::Index;
 use crate::range::{Direction, MAX_KEY, Range, Start};
+use crate::snapshot::{Writer, read};
 use crate::wire::{Answer, Request, Scan, ScanAnswer};
 
 /// Reads bytes as each kind of message. One that is accepted encodes to the same bytes.
@@ -37,6 +38,29 @@ pub fn message(bytes: &[u8]) {
         }
         _ => {}
     }
+}
+
+/// Reads bytes as a snapshot: as they are, and as the records of one whose end is right. Items that
+/// are accepted are written to the same bytes.
+///
+/// # Panics
+/// If they are not.
+pub fn snapshot(bytes: &[u8]) {
+    // A refusal is as good as items.
+    let _ = read(bytes, |_, _| {});
+    let write = |file: &[u8]| {
+        let mut writer = Writer::new(Vec::new()).expect("memory takes bytes");
+        let shown = read(file, |key, value| {
+            let added = writer.add(key, value);
+            added.expect("lengths that were read can be written");
+        });
+        (writer.end().expect("memory takes bytes").0, shown)
+    };
+    // The records are followed by no end, so they are refused, but they are shown.
+    let begun = [b"DINDEX\x01\x00", bytes].concat();
+    let (whole, _) = write(&begun);
+    let (again, shown) = write(&whole);
+    assert!(shown.is_ok() && again == whole, "{shown:?}");
 }
 
 /// Runs bytes as operations of an index and of a `BTreeMap`, which must show the same.

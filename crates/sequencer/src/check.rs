@@ -2,6 +2,7 @@
 //!
 //! Each function panics if its property does not hold.
 
+use crate::state::{SLOT, State, seal};
 use crate::wire::{Answer, Figures, Open, Opened, Take};
 
 /// Reads bytes as each kind of message. One that is accepted encodes to the same bytes.
@@ -30,6 +31,33 @@ pub fn message(bytes: &[u8]) {
     }
     if let Ok(figures) = Figures::decode(bytes) {
         assert_eq!(figures.encode(), bytes, "{figures:?}");
+    }
+}
+
+/// Reads bytes as a server's file: as they are, and as a slot of the present version with a right
+/// checksum, twice. A state that is accepted is the same when it is written and read again, and a
+/// slot that decays costs no more than its limits may rise.
+///
+/// # Panics
+/// If it is not.
+pub fn file(bytes: &[u8]) {
+    // A refusal is as good as a state.
+    let _ = State::recover(bytes);
+    let mut slot = bytes.to_vec();
+    slot.resize(SLOT, 0);
+    slot[..6].copy_from_slice(b"DSEQ\x01\x00");
+    seal(&mut slot);
+    let Ok(state) = State::recover(&slot.repeat(2)) else {
+        return;
+    };
+    let mut again = state.encode_file();
+    assert_eq!(State::recover(&again).as_ref(), Ok(&state));
+    again[SLOT + 8] ^= 1;
+    let raised = State::recover(&again).expect("one slot is whole");
+    let limits = state.sequences.iter().zip(&raised.sequences);
+    for ((name, limit), raised) in limits {
+        let expected = (name.clone(), limit.saturating_add(state.raise));
+        assert_eq!(*raised, expected);
     }
 }
 

@@ -96,8 +96,7 @@ impl State {
             out.extend_from_slice(&limit.to_le_bytes());
         }
         out.resize(SLOT, 0);
-        let sum = checksum(&out[CHECKED_FROM..]);
-        out[8..CHECKED_FROM].copy_from_slice(&sum.to_le_bytes());
+        seal(&mut out);
         out
     }
 
@@ -146,6 +145,12 @@ impl State {
             }
         }
     }
+}
+
+/// Writes the checksum of a slot.
+pub(crate) fn seal(slot: &mut [u8]) {
+    let sum = checksum(&slot[CHECKED_FROM..]);
+    slot[8..CHECKED_FROM].copy_from_slice(&sum.to_le_bytes());
 }
 
 fn newer(first: State, second: State) -> State {

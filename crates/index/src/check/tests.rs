@@ -9,6 +9,7 @@ fn any_bytes_are_safe() {
         let len = rng.below(64) as usize;
         let mut bytes: Vec<u8> = (0..len).map(|_| rng.below(256).to_le_bytes()[0]).collect();
         super::operations(&bytes);
+        super::snapshot(&bytes);
         // Heads of messages, whose lengths may fit.
         let head = [
             1,

@@ -15,3 +15,24 @@ fn any_bytes_are_safe() {
         super::message(&bytes);
     }
 }
+
+#[test]
+fn any_bytes_are_a_file_or_are_refused() {
+    let mut rng = Rng::new(2);
+    for _ in 0..2000 {
+        let mut bytes = vec![0; 56];
+        // A few sequences with short names, some of which are no names.
+        bytes[6] = rng.below(4).to_le_bytes()[0];
+        for _ in 0..rng.below(4) {
+            let len = rng.below(3).to_le_bytes()[0];
+            bytes.push(len);
+            let name = (0..len).map(|_| 0x20 + rng.below(90).to_le_bytes()[0]);
+            bytes.extend(name);
+            bytes.extend(rng.next_u64().to_le_bytes());
+        }
+        for at in 16..40 {
+            bytes[at] = rng.below(256).to_le_bytes()[0];
+        }
+        super::file(&bytes);
+    }
+}
