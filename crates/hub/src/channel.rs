@@ -169,8 +169,8 @@ impl ChannelBuilder {
     /// Opens the channel, and does not wait until it has connected.
     ///
     /// # Errors
-    /// An address is not a host and a port, there is neither an address nor a resolver, the endpoint
-    /// is 65535, or the hub of the process cannot be started.
+    /// An address is not a host and a port, there is neither an address nor a resolver, the
+    /// endpoint is 65535, or the hub of the process cannot be started.
     pub fn open(self) -> Result<Channel, ChannelError> {
         let mut plan = Plan::new(&self.options);
         plan.addresses = self.addresses;

@@ -1,6 +1,6 @@
 //! An async client of several servers, over one channel for each endpoint: any task of any runtime
-//! may call, and clones share the channels. A channel decides about sessions, repeats and deadlines;
-//! these files decide which channel gets a key, as a fleet does.
+//! may call, and clones share the channels. A channel decides about sessions, repeats and
+//! deadlines; these files decide which channel gets a key, as a fleet does.
 //!
 //! Invariants: an operation ends as the same operation of a [`Fleet`](crate::Fleet) does; no task
 //! holds a lock while it waits.

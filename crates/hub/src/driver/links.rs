@@ -245,8 +245,8 @@ impl Driver {
         }
     }
 
-    /// The endpoint of a server for this channel's first link: the one that the channel names. If it
-    /// names none, and the server has announced how many serve, channels share them out, and a
+    /// The endpoint of a server for this channel's first link: the one that the channel names. If
+    /// it names none, and the server has announced how many serve, channels share them out, and a
     /// channel tries another one after each link that has ended; the first one serves in any case.
     fn any_endpoint(&self, address: AddressId, server: &str, around: &Around<'_>) -> u16 {
         if let Some(endpoint) = self.endpoint {

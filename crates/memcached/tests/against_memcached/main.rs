@@ -139,8 +139,8 @@ fn statistics_have_the_same_names() {
     assert_eq!(names(&answers.ours), names(&answers.theirs));
 }
 
-/// Monitors, such as Prometheus's `memcached_exporter`, leave out a figure that is missing, and take
-/// a server for down if one is no number that is one in memcached.
+/// Monitors, such as Prometheus's `memcached_exporter`, leave out a figure that is missing, and
+/// take a server for down if one is no number that is one in memcached.
 #[test]
 fn figures_of_each_topic_have_memcacheds_names_and_kinds() {
     let Some(mut pair) = pair("kinds") else {
