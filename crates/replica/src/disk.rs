@@ -6,6 +6,7 @@
 //! | `open.rs` | the start of a replica from its directory |
 //! | `folder.rs` | a directory: its lock, its format, the replica's number and members |
 //! | `store.rs` | log and items in the engine |
+//! | `mark.rs` | the last write that was acknowledged |
 //! | `state.rs` | the record that says which of the engine's entries count |
 //! | `record.rs` | entries as opaque bytes, for the engine |
 //! | `files.rs` | the engine's files, which say it when the disk is full |
@@ -17,6 +18,7 @@
 mod backup;
 mod files;
 mod folder;
+mod mark;
 mod open;
 mod record;
 mod state;

@@ -12,7 +12,9 @@ use crate::wire::cursor::{Cursor, put_words};
 use crate::work::LogWrite;
 
 /// The version of the format.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The version whose writes have no numbers.
+const UNNUMBERED: u8 = 1;
 
 /// Items in the engine: parts, as entries of a group of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -32,6 +34,8 @@ pub(super) struct State {
     base: (u64, u64),
     last: u64,
     items: Parts,
+    /// The number of the write that has brought this state.
+    number: u64,
 }
 
 impl State {
@@ -64,6 +68,16 @@ impl State {
         self.last = base.0;
     }
 
+    /// Counts the write that brings this state.
+    pub(super) fn count(&mut self) {
+        self.number += 1;
+    }
+
+    /// The number of the write that has brought this state.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
     pub(super) const fn base(&self) -> (u64, u64) {
         self.base
     }
@@ -93,16 +107,18 @@ impl State {
         put_words(&mut bytes, &[index, term, self.last]);
         let items = self.items;
         put_words(&mut bytes, &[items.applied, items.first, items.last]);
+        put_words(&mut bytes, &[self.number]);
         bytes
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);
-        if cursor.u8()? != VERSION {
+        let version = cursor.u8()?;
+        if ![VERSION, UNNUMBERED].contains(&version) {
             return Err(Malformed);
         }
         cursor.zeros::<7>()?;
-        let state = Self {
+        let mut state = Self {
             term: cursor.u64()?,
             vote: cursor.u64()?,
             commit: cursor.u64()?,
@@ -113,7 +129,11 @@ impl State {
                 first: cursor.u64()?,
                 last: cursor.u64()?,
             },
+            number: 0,
         };
+        if version != UNNUMBERED {
+            state.number = cursor.u64()?;
+        }
         cursor.end()?;
         Ok(state)
     }

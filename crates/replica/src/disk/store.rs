@@ -1,15 +1,16 @@
 //! Log and items on TiKV's `raft-engine`.
 //!
 //! Invariants: each write of the engine is synced before the next one begins, so a crash damages
-//! the last one at most, which the engine recognises at its start and drops. The record of the
-//! state (`state.rs`) travels in the write whose entries it counts. Parts of items are entries of a
-//! second group, and are synced before a record names them.
+//! the last one at most, which the engine recognises at its start and drops. A log that has lost
+//! more ends before its mark (`mark.rs`), and is refused. The record of the state (`state.rs`)
+//! travels in the write whose entries it counts. Parts of items are entries of a second group, and
+//! are synced before a record names them.
 //!
 //! Panics of the engine are not caught. It panics when a sync fails, and its own state is then
 //! undefined. Called by `thread`, and by simulated disks.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use raft::eraftpb::Entry;
@@ -17,6 +18,7 @@ use raft_engine::env::FileSystem;
 use raft_engine::{Command, Config, Engine, Error, LogBatch, ReadableSize, RecoveryMode};
 
 use super::files::is_full;
+use super::mark::Mark;
 use super::record::{Record, Records};
 use super::state::{Parts, State};
 use crate::work::{Items, LogWrite, Remains};
@@ -81,6 +83,7 @@ struct Saving {
 /// Log and items of a replica.
 pub struct Store<F: FileSystem> {
     engine: Engine<F>,
+    mark: Mark<F>,
     state: State,
     saving: Option<Saving>,
     next_part: u64,
@@ -94,8 +97,9 @@ impl<F: FileSystem> Store<F> {
     /// dropped no entry yet begins after the place `first`, an index and a term.
     ///
     /// # Errors
-    /// [`Loss`]: the files cannot be read, another process has them, or an entry is missing that
-    /// the record of the state counts. A torn last write is no loss: no message speaks of it.
+    /// [`Loss`]: the files cannot be read, another process has them, an entry is missing that the
+    /// record of the state counts, or the log ends before a write that was acknowledged. A torn
+    /// last write is no loss: no message speaks of it.
     ///
     /// # Panics
     /// If the engine does.
@@ -117,14 +121,20 @@ impl<F: FileSystem> Store<F> {
             enable_log_recycle: false,
             ..Config::default()
         };
-        let engine = Engine::open_with_file_system(config, files)?;
+        let engine = Engine::open_with_file_system(config, Arc::clone(&files))?;
+        let mark = Mark::open(&mark_of(folder), &*files).map_err(Loss::Unreadable)?;
+        let mark = mark.map_err(|_| incomplete("the mark of its last write is damaged"))?;
         let found = read(&engine, first)?;
         let state = found
             .as_ref()
             .map_or_else(State::default, |it| it.0.clone());
+        if state.number() < mark.number() {
+            return Err(lost(state.number(), mark.number()));
+        }
         let store = Self {
             next_part: engine.last_index(ITEMS).map_or(1, |last| last + 1),
             engine,
+            mark,
             state,
             saving: None,
             part_bytes: limits.part_bytes,
@@ -215,6 +225,17 @@ impl<F: FileSystem> Store<F> {
         result
     }
 
+    /// Notes that the replica learns of all writes so far, which are synced. A log that ends before
+    /// them is refused from now on.
+    ///
+    /// # Panics
+    /// If the disk fails.
+    pub fn acknowledge(&mut self) {
+        if let Err(error) = self.mark.set(self.state.number()) {
+            panic!("the disk does not take the mark of the log: {error}");
+        }
+    }
+
     /// Lets the engine delete files that nothing needs any more.
     ///
     /// # Panics
@@ -285,7 +306,8 @@ impl<F: FileSystem> Store<F> {
     }
 
     /// Writes a batch with the state after it.
-    fn write(&mut self, mut batch: LogBatch, state: State) -> Result<(), Full> {
+    fn write(&mut self, mut batch: LogBatch, mut state: State) -> Result<(), Full> {
+        state.count();
         let put = batch.put(LOG, STATE.to_vec(), state.to_bytes());
         put.expect("the engine does not keep this key for itself");
         self.append(&mut batch)?;
@@ -329,6 +351,16 @@ fn is_no_room(error: &Error) -> bool {
 
 fn fail(error: &Error) -> ! {
     panic!("the disk does not take the log: {error}")
+}
+
+/// The file with the mark of a log.
+fn mark_of(folder: &Path) -> PathBuf {
+    folder.with_extension("mark")
+}
+
+fn lost(last: u64, acknowledged: u64) -> Loss {
+    let all = format!("its log ends with write {last}, and write {acknowledged} was acknowledged");
+    Loss::Incomplete(format!("{all}: the end of its last file is damaged"))
 }
 
 fn incomplete(why: &str) -> Loss {

@@ -172,6 +172,93 @@ fn a_log_without_an_entry_that_counts_is_refused() {
     assert!(why.contains("entries 2 to 100"), "{why}");
 }
 
+/// Flips a byte of a log's only file.
+fn damage(folder: &Scratch, place: usize) {
+    let file = folder.join("log/0000000000000001.raftlog");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[place] ^= 1;
+    fs::write(&file, bytes).unwrap();
+}
+
+/// Writes and acknowledges entries from 2 on, and returns where each ends in the log's file.
+fn acknowledged(folder: &Scratch, last: u64) -> Vec<usize> {
+    let file = folder.join("log/0000000000000001.raftlog");
+    let mut ends = Vec::new();
+    for index in 2..=last {
+        let (mut log, _) = open_log(folder).unwrap();
+        log.save(&[write(index, vec![entry(index, 7)])]).unwrap();
+        log.acknowledge();
+        // The engine cuts its file to its length when it is closed.
+        drop(log);
+        ends.push(fs::metadata(&file).unwrap().len().try_into().unwrap());
+    }
+    ends
+}
+
+fn open_log(folder: &Scratch) -> Result<(Store<Files>, Option<Remains>), Loss> {
+    let path = folder.join("log");
+    Store::open(
+        &path,
+        std::sync::Arc::new(Files),
+        Limits::DEFAULT,
+        (1, 1),
+    )
+}
+
+#[test]
+fn damage_to_an_acknowledged_write_is_no_torn_write() {
+    // In the middle of the last file, and in the last write.
+    for damaged in [3, 8] {
+        let folder = Scratch::new("store-damage");
+        let ends = acknowledged(&folder, 10);
+        damage(&folder, ends[damaged - 1] + 1);
+        for _ in 0..2 {
+            let why = format!("{:?}", open_log(&folder).map(|_| ()).unwrap_err());
+            let ends = format!("ends with write {damaged}, and write 9 was acknowledged");
+            assert!(why.contains(&ends), "{why}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_emptied_is_refused() {
+    let folder = Scratch::new("store-emptied");
+    acknowledged(&folder, 4);
+    fs::remove_file(folder.join("log/0000000000000001.raftlog")).unwrap();
+    let why = format!("{:?}", open_log(&folder).map(|_| ()).unwrap_err());
+    assert!(why.contains("ends with write 0"), "{why}");
+}
+
+#[test]
+fn a_torn_write_that_was_not_acknowledged_is_dropped() {
+    let folder = Scratch::new("store-torn");
+    let ends = acknowledged(&folder, 5);
+    let (mut log, _) = open_log(&folder).unwrap();
+    log.save(&[write(6, vec![entry(6, 7)])]).unwrap();
+    drop(log);
+    damage(&folder, ends[3] + 1);
+    let remains = open_log(&folder).unwrap().1.unwrap();
+    assert_eq!(indices(&remains), [2, 3, 4, 5]);
+}
+
+#[test]
+fn a_torn_mark_leaves_the_one_before() {
+    let folder = Scratch::new("store-mark");
+    acknowledged(&folder, 5);
+    let path = folder.join("log.mark");
+    let good = fs::read(&path).unwrap();
+    let number = || mark::Mark::open(&path, &Files).unwrap().map(|it| it.number());
+    assert_eq!(number().unwrap(), 4);
+    let newest = if good[8] == 4 { 0 } else { 512 };
+    for (places, left) in [(&[newest][..], Some(3)), (&[0, 512], None)] {
+        let mut bytes = good.clone();
+        places.iter().for_each(|place| bytes[place + 12] ^= 1);
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(number().ok(), left);
+    }
+    assert!(format!("{:?}", open_log(&folder).map(|_| ())).contains("mark"));
+}
+
 fn refusal(path: &std::path::Path) -> String {
     open(path, 5).map(|_| ()).unwrap_err().to_string()
 }

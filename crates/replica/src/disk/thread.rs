@@ -230,6 +230,7 @@ impl<'a, F: FileSystem> Writer<'a, F> {
 
     fn on_saved(&mut self, number: Option<u64>) {
         self.writes.clear();
+        self.store.acknowledge();
         self.report(Saved {
             number: number.unwrap_or(self.saved.number),
             checkpoints: self.store.checkpoints(),

@@ -142,6 +142,7 @@ impl Disk for SimDisk {
             self.files.settle();
             match busy.result {
                 Ok(number) => {
+                    self.store.acknowledge();
                     self.saved.number = number.unwrap_or(self.saved.number);
                     self.saved.is_full = false;
                 }

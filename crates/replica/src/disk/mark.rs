@@ -1,0 +1,112 @@
+//! The mark: the last write that the replica has acknowledged, in a file next to the log.
+//!
+//! The engine drops a damaged end of its last file, because a crash may have torn the last write.
+//! Damage to writes that other replicas rely on looks the same. The mark tells them apart: a log
+//! that ends before it has lost such writes. It is written after each sync, before the replica
+//! learns of it, and is not synced itself, so it costs no sync. After the end of a process it names
+//! the last write; after a loss of power perhaps an earlier one, never a later one.
+//!
+//! Two slots take turns, so a torn mark leaves the one before.
+//!
+//! | bytes of a slot | |
+//! |---|---|
+//! | 8 | "dunlinMk" |
+//! | 8 | the number of the write |
+//! | 8 | FNV-1a of both |
+//!
+//! Called by `store`.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use raft_engine::env::{FileSystem, Permission};
+
+use super::files::is_full;
+use crate::machine::fnv;
+
+const MAGIC: &[u8; 8] = b"dunlinMk";
+/// Bytes of a slot with a number.
+const LEN: usize = 24;
+/// The distance of the slots: a sector, which disks write as a whole.
+const SLOT: usize = 512;
+
+/// The mark of a log.
+pub(super) struct Mark<F: FileSystem> {
+    writer: F::Writer,
+    number: u64,
+    /// The slot of the next number.
+    slot: usize,
+}
+
+/// The marks are damaged.
+#[derive(Debug)]
+pub(super) struct Damaged;
+
+impl<F: FileSystem> Mark<F> {
+    /// Opens the mark in a file, which is made if it does not exist. The inner error: no slot can
+    /// be read, although both were written.
+    pub(super) fn open(path: &Path, files: &F) -> io::Result<Result<Self, Damaged>> {
+        let handle = match files.open(path, Permission::ReadWrite) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => files.create(path)?,
+            opened => opened?,
+        };
+        let handle = Arc::new(handle);
+        let mut bytes = Vec::new();
+        let reader = files.new_reader(Arc::clone(&handle))?;
+        reader.take(2 * SLOT as u64).read_to_end(&mut bytes)?;
+        bytes.resize(2 * SLOT, 0);
+        let slots = [0, SLOT].map(|start| &bytes[start..start + LEN]);
+        let numbers = slots.map(decode);
+        if numbers == [None; 2] && slots.iter().all(|slot| **slot != [0; LEN]) {
+            return Ok(Err(Damaged));
+        }
+        let last = usize::from(numbers[1] > numbers[0]);
+        Ok(Ok(Self {
+            writer: files.new_writer(handle)?,
+            number: numbers[last].unwrap_or(0),
+            slot: 1 - last,
+        }))
+    }
+
+    /// The number of a write that was acknowledged; 0: none is known.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Moves the mark forward. On a full disk it stays where it is.
+    pub(super) fn set(&mut self, number: u64) -> io::Result<()> {
+        if number <= self.number {
+            return Ok(());
+        }
+        match self.write(&encode(number)) {
+            Err(error) if is_full(&error) => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => {
+                self.number = number;
+                self.slot = 1 - self.slot;
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let place = (self.slot * SLOT) as u64;
+        self.writer.seek(SeekFrom::Start(place))?;
+        self.writer.write_all(bytes)
+    }
+}
+
+fn encode(number: u64) -> Vec<u8> {
+    let mut bytes = [&MAGIC[..], &number.to_le_bytes()].concat();
+    let sum = fnv(bytes.iter());
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// The number of a slot, if it has one.
+fn decode(slot: &[u8]) -> Option<u64> {
+    let number = slot[MAGIC.len()..].first_chunk()?;
+    let number = u64::from_le_bytes(*number);
+    (encode(number) == slot).then_some(number)
+}
