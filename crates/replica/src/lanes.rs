@@ -40,6 +40,22 @@ pub(crate) struct Lanes {
 }
 
 impl Lane {
+    const fn to(address: String) -> Self {
+        Self {
+            address,
+            state: State::Down(Nanos::ZERO),
+            failures: 0,
+        }
+    }
+
+    const fn nowhere() -> Self {
+        Self {
+            address: String::new(),
+            state: State::Down(Nanos::MAX),
+            failures: 0,
+        }
+    }
+
     const fn session(&self) -> Option<Session> {
         match self.state {
             State::Down(_) | State::Wanted => None,
@@ -60,43 +76,42 @@ impl Lane {
 impl Lanes {
     /// Lanes to some addresses.
     pub(crate) fn new(addresses: impl IntoIterator<Item = String>, pauses: Pauses) -> Self {
-        let lane = |address| Lane {
-            address,
-            state: State::Down(Nanos::ZERO),
-            failures: 0,
-        };
         Self {
-            lanes: addresses.into_iter().map(lane).collect(),
+            lanes: addresses.into_iter().map(Lane::to).collect(),
             pauses,
         }
     }
 
     /// Adds a lane that leads nowhere yet.
     pub(crate) fn add(&mut self) {
-        self.lanes.push(Lane {
-            address: String::new(),
-            state: State::Down(Nanos::MAX),
-            failures: 0,
-        });
+        self.lanes.push(Lane::nowhere());
     }
 
-    /// Lets a lane lead to an address, or nowhere. Its session stays until it ends.
-    pub(crate) fn lead(&mut self, lane: usize, address: Option<&str>) {
+    /// Lets a lane lead to an address. It does not keep a session with another one, which it
+    /// returns: the caller ends it.
+    pub(crate) fn lead(&mut self, lane: usize, address: &str) -> Option<Session> {
         let lane = &mut self.lanes[lane];
-        match address {
-            Some(address) if lane.address == address => {}
-            Some(address) => {
-                address.clone_into(&mut lane.address);
-                if lane.session().is_none() {
-                    lane.state = State::Down(Nanos::ZERO);
-                }
-            }
-            None => {
-                lane.address.clear();
-                if lane.session().is_none() {
-                    lane.state = State::Down(Nanos::MAX);
-                }
-            }
+        if lane.address == address {
+            return None;
+        }
+        let session = lane.session();
+        *lane = Lane::to(address.to_owned());
+        session
+    }
+
+    /// Lets a lane lead nowhere, for another owner. It returns its session, which the caller ends.
+    pub(crate) fn clear(&mut self, lane: usize) -> Option<Session> {
+        let session = self.lanes[lane].session();
+        self.lanes[lane] = Lane::nowhere();
+        session
+    }
+
+    /// Lets a lane lead nowhere. Its session stays until it ends, for calls that are under way.
+    pub(crate) fn stop(&mut self, lane: usize) {
+        let lane = &mut self.lanes[lane];
+        lane.address.clear();
+        if lane.session().is_none() {
+            lane.state = State::Down(Nanos::MAX);
         }
     }
 
@@ -135,10 +150,13 @@ impl Lanes {
         due.min().unwrap_or(Nanos::MAX)
     }
 
-    pub(crate) fn on_connecting(&mut self, address: &str, session: Session) {
-        if let Some(lane) = self.wanted(address) {
-            lane.state = State::Connecting(session);
-        }
+    /// Notes that a session is on its way. False: no lane wants it any more.
+    pub(crate) fn on_connecting(&mut self, address: &str, session: Session) -> bool {
+        let Some(lane) = self.wanted(address) else {
+            return false;
+        };
+        lane.state = State::Connecting(session);
+        true
     }
 
     pub(crate) fn on_refused(&mut self, address: &str, now: Nanos) {
@@ -175,3 +193,6 @@ impl Lanes {
         self.lanes.iter_mut().find(is_it)
     }
 }
+
+#[cfg(test)]
+mod tests;

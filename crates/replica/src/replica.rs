@@ -11,6 +11,7 @@ mod answers;
 mod log_clock;
 mod outbox;
 mod peers;
+mod pieces;
 mod seat;
 mod transfer;
 mod watchers;

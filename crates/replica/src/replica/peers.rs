@@ -1,8 +1,12 @@
 //! The other members of a seat, as its log changes them.
 //!
-//! A peer keeps its place for good, because calls that are under way name it. One that has left
-//! gets no session any more. One whose messages come before this replica knows that it has joined
-//! has no address until the log brings it.
+//! A member keeps its place. Calls that are under way name it, so the place of a former member, or
+//! of a stranger, goes to another peer only when no call and no parcel of its owner is left. A peer
+//! whose messages come before this replica knows that it has joined has no address until the log
+//! brings it. One that has left gets no session any more.
+//!
+//! A place that changes hands must not keep its session: the next peer's messages would go to the
+//! process of the one before, which refuses them, and the session would never end.
 
 use dunlin_core::Ticket;
 
@@ -13,7 +17,7 @@ use super::transfer::Sending;
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) id: u64,
-    /// Calls that have not ended.
+    /// Calls that have not ended, those with parts of snapshots included.
     pub(super) calls: u32,
     /// Its parcels that have not been answered.
     pub(super) tickets: Vec<Ticket>,
@@ -30,6 +34,10 @@ impl Peer {
             sending: None,
         }
     }
+
+    fn is_unused(&self) -> bool {
+        self.calls == 0 && self.tickets.is_empty() && self.sending.is_none()
+    }
 }
 
 impl Seat {
@@ -38,9 +46,21 @@ impl Seat {
         if let Some(lane) = self.peers.iter().position(|peer| peer.id == id) {
             return lane;
         }
+        if let Some(lane) = self.free_lane() {
+            self.peers[lane] = Peer::new(id);
+            self.ended.extend(self.lanes.clear(lane));
+            return lane;
+        }
         self.peers.push(Peer::new(id));
         self.lanes.add();
         self.peers.len() - 1
+    }
+
+    /// The lane of a stranger or a former member that nothing names any more.
+    pub(super) fn free_lane(&self) -> Option<usize> {
+        let roster = self.node.roster();
+        let is_free = |peer: &Peer| roster.get(peer.id).is_none() && peer.is_unused();
+        self.peers.iter().position(is_free)
     }
 
     /// Gives each member of the node's roster a lane, and takes those of former members away.
@@ -51,11 +71,11 @@ impl Seat {
         let roster = self.node.roster().clone();
         for member in roster.iter().filter(|member| member.id != own) {
             let lane = self.lane_of(member.id);
-            self.lanes.lead(lane, Some(&member.address));
+            self.ended.extend(self.lanes.lead(lane, &member.address));
         }
         for lane in 0..self.peers.len() {
             if roster.get(self.peers[lane].id).is_none() {
-                self.lanes.lead(lane, None);
+                self.lanes.stop(lane);
             }
         }
         self.known = Some(roster);

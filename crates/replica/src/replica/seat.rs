@@ -8,25 +8,25 @@
 
 use std::task::Waker;
 
-use dunlin_core::{CallOptions, Cx, Done, Nanos, SessionEvent, Tag, Ticket};
+use dunlin_core::{CallOptions, Cx, Done, Nanos, Session, SessionEvent, Tag, Ticket};
 use raft::eraftpb::Message;
 
 use super::log_clock::LogClock;
 use super::outbox::{is_answer, is_snapshot, take_if};
 use super::peers::Peer;
-use super::transfer::{Progress, Received, Receiving, Sending};
+use super::transfer::{Received, Receiving, Sending};
 use super::watchers::Watchers;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
 use crate::options::Options;
-use crate::wire::{Operation, Order, PARCEL, PIECE, Parcel, Piece, Request, Roster, Status};
+use crate::wire::{Operation, Order, PARCEL, Parcel, Request, Roster, Status};
 use crate::work::Disk;
 
 /// Marks the tags of a replica's calls among those of its endpoint: "rs".
-const MARK: u64 = 0x7273 << 48;
+pub(super) const MARK: u64 = 0x7273 << 48;
 
 /// Marks the calls with parts of snapshots among those of a replica.
-const PART: u64 = 1 << 32;
+pub(super) const PART: u64 = 1 << 32;
 
 /// Most messages in the response to a parcel.
 const MOST_ANSWERS: usize = 16;
@@ -39,7 +39,7 @@ const MOST_PEERS: usize = 32;
 
 /// News of a call, for Raft.
 #[derive(Debug)]
-enum Note {
+pub(super) enum Note {
     /// Messages for this member may be lost.
     Unreachable(u64),
     /// This member has all of its snapshot, or not.
@@ -49,7 +49,7 @@ enum Note {
 pub(super) struct Seat {
     /// The members with which it began.
     first: Roster,
-    cluster: u64,
+    pub(super) cluster: u64,
     pub(super) node: Node<Ticket>,
     /// `None`: the log is in memory alone.
     disk: Option<Box<dyn Disk>>,
@@ -58,22 +58,24 @@ pub(super) struct Seat {
     /// The roster that `peers` follows.
     pub(super) known: Option<Roster>,
     pub(super) lanes: Lanes,
+    /// Sessions that no lane has any more.
+    pub(super) ended: Vec<Session>,
     tick: Nanos,
     next_tick: Nanos,
     /// A call to a member lasts this long at most.
-    deadline: Nanos,
+    pub(super) deadline: Nanos,
     /// Messages that have come in since the last run. Handlers note them here, because the endpoint
     /// would catch a panic of Raft.
     inbox: Vec<Message>,
-    notes: Vec<Note>,
+    pub(super) notes: Vec<Note>,
     orders: Vec<Order>,
-    receiving: Option<Receiving>,
-    received: Option<Received>,
-    piece_bytes: usize,
+    pub(super) receiving: Option<Receiving>,
+    pub(super) received: Option<Received>,
+    pub(super) piece_bytes: usize,
     /// Most bytes of a parcel with several messages.
     parcel_bytes: usize,
     /// Something has come in since the last run.
-    is_stirred: bool,
+    pub(super) is_stirred: bool,
     clock: LogClock,
     watchers: Watchers,
     /// Most clients that watch at a time.
@@ -106,6 +108,7 @@ impl Seat {
             disk,
             peers: Vec::new(),
             lanes: Lanes::new([], pauses),
+            ended: Vec::new(),
             known: None,
             tick: options.tick(),
             next_tick: Nanos::ZERO,
@@ -190,9 +193,10 @@ impl Seat {
 
     /// Whether messages of a member can be taken: it is known, or it may have joined without this
     /// member's knowledge.
-    fn knows(&self, id: u64, own: u64) -> bool {
+    pub(super) fn knows(&self, id: u64, own: u64) -> bool {
         let is_known = self.peers.iter().any(|peer| peer.id == id);
-        is_known || (id != 0 && id != own && self.peers.len() < MOST_PEERS)
+        let has_room = || self.peers.len() < MOST_PEERS || self.free_lane().is_some();
+        is_known || (id != 0 && id != own && has_room())
     }
 
     pub(super) fn on_parcel(&mut self, parcel: Parcel, ticket: Ticket) {
@@ -202,21 +206,6 @@ impl Seat {
         self.inbox.extend(parcel.messages);
     }
 
-    /// Takes a part of a snapshot. False: it is not for this member, or not the next one.
-    pub(super) fn on_piece(&mut self, piece: &Piece<'_>, own: u64) -> bool {
-        if piece.cluster != self.cluster || piece.to != own || !self.knows(piece.from, own) {
-            return false;
-        }
-        let Ok(taken) = Receiving::take(&mut self.receiving, piece) else {
-            return false;
-        };
-        if let Some(whole) = taken {
-            self.received = Some(whole);
-            self.is_stirred = true;
-        }
-        true
-    }
-
     pub(super) fn on_done(&mut self, done: Done, own: u64, cx: &mut Cx<'_>) -> Option<Done> {
         let mark = done.tag.0 ^ MARK;
         let lane = usize::try_from(mark & !PART).unwrap_or(usize::MAX);
@@ -224,6 +213,7 @@ impl Seat {
             return Some(done);
         }
         self.is_stirred = true;
+        self.peers[lane].calls -= 1;
         match mark & PART {
             0 => self.on_parcel_done(lane, &done, own),
             _ => self.on_piece_done(lane, done.result.is_ok()),
@@ -233,25 +223,12 @@ impl Seat {
     }
 
     fn on_parcel_done(&mut self, lane: usize, done: &Done, own: u64) {
-        self.peers[lane].calls -= 1;
         match Parcel::decode(done.response.data()) {
             Ok(parcel) if done.result.is_ok() && self.accepts(&parcel, own) => {
                 self.inbox.extend(parcel.messages);
             }
             _ => self.notes.push(Note::Unreachable(self.peers[lane].id)),
         }
-    }
-
-    fn on_piece_done(&mut self, lane: usize, has_arrived: bool) {
-        let peer = &mut self.peers[lane];
-        let Some(sending) = &mut peer.sending else {
-            return;
-        };
-        if has_arrived && sending.on_arrived() == Progress::Goes {
-            return;
-        }
-        peer.sending = None;
-        self.notes.push(Note::Sent(peer.id, has_arrived));
     }
 
     pub(super) fn on_session(&mut self, event: SessionEvent, now: Nanos) {
@@ -268,8 +245,11 @@ impl Seat {
         self.lanes.wish(now)
     }
 
-    pub(super) fn on_connecting(&mut self, address: &str, session: dunlin_core::Session) {
-        self.lanes.on_connecting(address, session);
+    pub(super) fn on_connecting(&mut self, address: &str, session: Session) {
+        if !self.lanes.on_connecting(address, session) {
+            self.ended.push(session);
+            self.is_stirred = true;
+        }
     }
 
     pub(super) fn on_refused(&mut self, address: &str, now: Nanos) {
@@ -338,6 +318,10 @@ impl Seat {
         let mut output = std::mem::take(&mut self.output);
         self.node.run(cx.rng(), &mut output);
         self.meet(own);
+        for session in self.ended.drain(..) {
+            // Its peer may have ended it.
+            let _ = cx.disconnect(session);
+        }
         if let Some(disk) = &mut self.disk {
             let work = output.work.drain(..);
             work.for_each(|work| disk.submit(work, cx.now()));
@@ -395,7 +379,8 @@ impl Seat {
         self.peers[lane].tickets = tickets;
         let snapshot = take_if(messages, 1, |it| it.to == to && is_snapshot(it)).pop();
         if let Some(message) = snapshot {
-            self.peers[lane].sending = Some(Sending::new(message));
+            let earlier = self.peers[lane].sending.take();
+            self.peers[lane].sending = Some(Sending::new(message, earlier.as_ref()));
         }
         self.send_piece(own, lane, cx);
         let mut rest = take_if(messages, usize::MAX, |it| it.to == to);
@@ -436,46 +421,6 @@ impl Seat {
         }
     }
 
-    /// Sends the next part of a member's snapshot, if none is under way. If it cannot go, Raft asks
-    /// for the snapshot again later.
-    fn send_piece(&mut self, own: u64, lane: usize, cx: &mut Cx<'_>) {
-        let peer = &mut self.peers[lane];
-        let Some(sending) = &mut peer.sending else {
-            return;
-        };
-        let Some(part) = sending.next(self.piece_bytes) else {
-            return;
-        };
-        let piece = Piece {
-            cluster: self.cluster,
-            from: own,
-            to: peer.id,
-            ..part
-        };
-        let len = piece.bytes.len();
-        let is_sent = self.lanes.open(lane).is_some_and(|session| {
-            let (Ok(mut request), Ok(response)) = (cx.buf(Piece::HEAD + len), cx.buf(0)) else {
-                return false;
-            };
-            piece.encode(request.data_mut());
-            let tag = Tag(MARK | PART | lane as u64);
-            let options = CallOptions {
-                // A part is long, and its receiver may have much to do.
-                deadline: Some(self.deadline.times(16)),
-            };
-            let issued = cx.call_with(session, PIECE, request, response, tag, options);
-            issued
-                .map_err(|refused| cx.recycle([refused.request, refused.response]))
-                .is_ok()
-        });
-        match is_sent {
-            true => sending.on_sent(len),
-            false => {
-                peer.sending = None;
-                self.notes.push(Note::Sent(peer.id, false));
-            }
-        }
-    }
 }
 
 impl std::fmt::Debug for Seat {

@@ -51,3 +51,45 @@ fn a_replica_with_a_fault_does_not_start() {
     };
     let _ = Replica::new(1, options);
 }
+
+#[test]
+fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
+    let roster = Roster::first(&members(7));
+    let image = Image::of(roster.clone());
+    let mut seat = Seat::new(1, roster, image, None, &Options::DEFAULT);
+    for id in 100..200 {
+        seat.lane_of(id);
+    }
+    assert_eq!(seat.lane_of(200), seat.lane_of(200));
+    let mut parcel = Parcel {
+        cluster: members(7).cluster(),
+        from: 300,
+        to: 1,
+        messages: Vec::new(),
+    };
+    assert!(seat.accepts(&parcel, 1), "a stranger has a place");
+    let lanes: Vec<usize> = [2, 3].map(|id| seat.lane_of(id)).into();
+    for id in 400..500 {
+        assert!(!lanes.contains(&seat.lane_of(id)), "that of a member");
+    }
+    parcel.from = 1;
+    assert!(!seat.accepts(&parcel, 1), "it is our own number");
+}
+
+#[test]
+fn a_place_that_changes_hands_does_not_keep_its_session() {
+    let roster = Roster::first(&members(7));
+    let image = Image::of(roster.clone());
+    let mut seat = Seat::new(1, roster, image, None, &Options::DEFAULT);
+    let lane = seat.lane_of(2);
+    let address = seat.wish(Nanos::ZERO).unwrap();
+    assert_eq!(address, "host-2:7");
+    seat.on_connecting(&address, Session::NONE);
+    seat.on_session(SessionEvent::Connected(Session::NONE), Nanos::ZERO);
+    // As if the member had left.
+    seat.peers[lane].id = 99;
+    seat.lanes.stop(lane);
+    assert_eq!(seat.lane_of(50), lane);
+    assert_eq!(seat.ended, [Session::NONE]);
+    assert_eq!(seat.lanes.open(lane), None);
+}

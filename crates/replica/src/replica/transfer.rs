@@ -17,6 +17,8 @@ pub(super) struct Sending {
     offset: usize,
     /// Bytes of the part that is under way.
     under_way: usize,
+    /// A part of an earlier snapshot is under way to the same receiver.
+    waits: bool,
 }
 
 /// Progress of a snapshot.
@@ -28,13 +30,15 @@ pub(super) enum Progress {
 }
 
 impl Sending {
-    /// Begins to send the snapshot of a message.
-    pub(super) fn new(mut message: Message) -> Self {
+    /// Begins to send the snapshot of a message, in place of an earlier one to the same receiver.
+    /// The end of a part of that one is not taken for an end of this one's.
+    pub(super) fn new(mut message: Message, earlier: Option<&Self>) -> Self {
         Self {
             term: message.term,
             snapshot: message.take_snapshot(),
             offset: 0,
             under_way: 0,
+            waits: earlier.is_some_and(|it| it.waits || it.under_way > 0),
         }
     }
 
@@ -42,7 +46,7 @@ impl Sending {
     pub(super) fn next(&self, most: usize) -> Option<Piece<'_>> {
         let rest = &self.snapshot.data[self.offset..];
         let metadata = self.snapshot.get_metadata();
-        (self.under_way == 0).then(|| Piece {
+        (self.under_way == 0 && !self.waits).then(|| Piece {
             cluster: 0,
             from: 0,
             to: 0,
@@ -57,6 +61,11 @@ impl Sending {
     /// Notes that a part of this length is under way.
     pub(super) fn on_sent(&mut self, bytes: usize) {
         self.under_way = bytes;
+    }
+
+    /// Takes the end of a part of an earlier snapshot. False: the part was of this one.
+    pub(super) fn ends_earlier(&mut self) -> bool {
+        std::mem::take(&mut self.waits)
     }
 
     /// Notes that the part which was under way has arrived.

@@ -2,16 +2,20 @@
 
 use super::*;
 
-fn sending() -> Sending {
+fn message() -> Message {
     let snapshot = Snapshot {
         data: (0..10).collect::<Vec<u8>>().into(),
         ..Snapshot::default()
     };
-    Sending::new(Message {
+    Message {
         term: 3,
         snapshot: Some(snapshot).into(),
         ..Message::default()
-    })
+    }
+}
+
+fn sending() -> Sending {
+    Sending::new(message(), None)
 }
 
 #[test]
@@ -58,4 +62,20 @@ fn a_part_out_of_order_is_refused_and_the_first_begins_anew() {
         "it has that part"
     );
     assert!(Receiving::take(&mut receiving, &first).unwrap().is_none());
+}
+
+#[test]
+fn a_snapshot_in_place_of_another_waits_for_the_end_of_its_part() {
+    let mut first = sending();
+    first.on_sent(4);
+    let mut second = Sending::new(message(), Some(&first));
+    assert!(second.next(4).is_none(), "a part of the first is under way");
+    let third = Sending::new(message(), Some(&second));
+    assert!(third.next(4).is_none());
+    assert!(second.ends_earlier());
+    let bytes = second.next(4).unwrap().bytes.len();
+    second.on_sent(bytes);
+    assert!(!second.ends_earlier());
+    assert!(second.on_arrived() == Progress::Goes);
+    assert_eq!(second.next(4).unwrap().offset, 4);
 }

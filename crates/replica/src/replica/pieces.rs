@@ -1,0 +1,84 @@
+//! Parts of snapshots, on their way to other members and from them. A part has a call of its own,
+//! which counts among those of its receiver. Called by `seat`.
+
+use dunlin_core::{CallOptions, Cx, Tag};
+
+use super::seat::{MARK, Note, PART, Seat};
+use super::transfer::{Progress, Receiving};
+use crate::wire::{PIECE, Piece};
+
+impl Seat {
+    /// Takes a part of a snapshot. False: it is not for this member, or not the next one.
+    pub(super) fn on_piece(&mut self, piece: &Piece<'_>, own: u64) -> bool {
+        if piece.cluster != self.cluster || piece.to != own || !self.knows(piece.from, own) {
+            return false;
+        }
+        let Ok(taken) = Receiving::take(&mut self.receiving, piece) else {
+            return false;
+        };
+        if let Some(whole) = taken {
+            self.received = Some(whole);
+            self.is_stirred = true;
+        }
+        true
+    }
+
+    pub(super) fn on_piece_done(&mut self, lane: usize, has_arrived: bool) {
+        let peer = &mut self.peers[lane];
+        let Some(sending) = &mut peer.sending else {
+            return;
+        };
+        if sending.ends_earlier() {
+            return;
+        }
+        if has_arrived && sending.on_arrived() == Progress::Goes {
+            return;
+        }
+        peer.sending = None;
+        self.notes.push(Note::Sent(peer.id, has_arrived));
+    }
+
+    /// Sends the next part of a member's snapshot, if none is under way. If it cannot go, Raft asks
+    /// for the snapshot again later.
+    pub(super) fn send_piece(&mut self, own: u64, lane: usize, cx: &mut Cx<'_>) {
+        let peer = &mut self.peers[lane];
+        let Some(sending) = &mut peer.sending else {
+            return;
+        };
+        let Some(part) = sending.next(self.piece_bytes) else {
+            return;
+        };
+        let piece = Piece {
+            cluster: self.cluster,
+            from: own,
+            to: peer.id,
+            ..part
+        };
+        let len = piece.bytes.len();
+        let is_sent = self.lanes.open(lane).is_some_and(|session| {
+            let (Ok(mut request), Ok(response)) = (cx.buf(Piece::HEAD + len), cx.buf(0)) else {
+                return false;
+            };
+            piece.encode(request.data_mut());
+            let tag = Tag(MARK | PART | lane as u64);
+            let options = CallOptions {
+                // A part is long, and its receiver may have much to do.
+                deadline: Some(self.deadline.times(16)),
+            };
+            let issued = cx.call_with(session, PIECE, request, response, tag, options);
+            issued
+                .map_err(|refused| cx.recycle([refused.request, refused.response]))
+                .is_ok()
+        });
+        match is_sent {
+            true => {
+                sending.on_sent(len);
+                peer.calls += 1;
+            }
+            false => {
+                peer.sending = None;
+                self.notes.push(Note::Sent(peer.id, false));
+            }
+        }
+    }
+}
