@@ -7,7 +7,7 @@ use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError,
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::replica::Replica;
-use crate::service::{STRANGER, TAKEN, UNABLE, UNSAVED, serve};
+use crate::service::{OTHER_ITEMS, STRANGER, TAKEN, UNABLE, UNSAVED, serve};
 use crate::wire::{BOOTSTRAP, JOIN, Members, ORDER, Order, Role, Roster, STATUS, Status, VERSION};
 
 /// Bytes of an answer to a question: a status with seven members.
@@ -114,7 +114,9 @@ pub enum AskError {
     Unsaved,
     /// The replica does not lead, or the member that is to lead is none.
     Unable,
-    /// The answer does not belong to this protocol.
+    /// The replica has other restored items than those that the cluster is to begin with.
+    OtherItems,
+    /// The answer is none of this protocol.
     Incompatible,
 }
 
@@ -188,6 +190,7 @@ impl<T: Open> Inquirer<T> {
             Err(RpcError::Rejected(STRANGER, _)) => Err(AskError::Stranger),
             Err(RpcError::Rejected(UNSAVED, _)) => Err(AskError::Unsaved),
             Err(RpcError::Rejected(UNABLE, _)) => Err(AskError::Unable),
+            Err(RpcError::Rejected(OTHER_ITEMS, _)) => Err(AskError::OtherItems),
             Err(RpcError::Rejected(ErrorCode::UNDECODABLE | ErrorCode::UNKNOWN_TYPE, _)) => {
                 Err(AskError::Incompatible)
             }
@@ -206,6 +209,10 @@ impl fmt::Display for AskError {
             Self::Stranger => f.write_str("its process has started anew, with another number"),
             Self::Unable => f.write_str("it does not lead, or that member is not in its cluster"),
             Self::Unsaved => f.write_str("its disk does not take the members; is it full?"),
+            Self::OtherItems => f.write_str(
+                "it begins with other items than the cluster; restore the same backup on all \
+                 replicas of a new cluster, and let one with an empty directory join an old one",
+            ),
             Self::Incompatible => f.write_str("no replica of this version answers there"),
         }
     }

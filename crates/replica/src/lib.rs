@@ -53,12 +53,12 @@ pub use disk::{Backup, DiskError, Full, Limits, Loss, Opened, Store, open};
 #[cfg(feature = "nexus")]
 pub use driver::{AskError, Driver, Inquirer};
 pub use log::Log;
-pub use node::{Image, Node, Output};
+pub use node::{Image, Node, Output, Restored};
 #[cfg(feature = "mutants")]
 pub use options::Mutant;
 pub use options::Options;
 pub use replica::{Replica, SeatError};
-pub use service::{Host, STRANGER, TAKEN, UNABLE, UNSAVED, serve};
+pub use service::{Host, OTHER_ITEMS, STRANGER, TAKEN, UNABLE, UNSAVED, serve};
 
 pub use wire::{
     Answer, BOOTSTRAP, Compare, Event, EventKind, Found, JOIN, MAX_ADDRESS, MAX_ITEMS, MAX_KEY,

@@ -64,6 +64,11 @@ impl Machine {
         self.clients = Clients::new(clients);
     }
 
+    /// Goes on as the state of a cluster of this name.
+    pub(crate) const fn belong(&mut self, cluster: u64) {
+        self.cluster = cluster;
+    }
+
     /// Plants the bug that a repeated write is applied again.
     #[cfg(feature = "mutants")]
     pub(crate) fn repeat(&mut self) {

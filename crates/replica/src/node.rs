@@ -43,7 +43,7 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::{Answer, Events, Page, Request, Role};
 use crate::work::Work;
-pub use image::Image;
+pub use image::{Image, Restored};
 use journal::Journal;
 use lease::Lease;
 use members::Orders;

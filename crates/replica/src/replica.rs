@@ -20,7 +20,7 @@ use std::task::Waker;
 
 use dunlin_core::{Cx, Done, Nanos, Session, SessionEvent, Ticket};
 
-use crate::node::{Image, Node};
+use crate::node::{Image, Node, Restored};
 use crate::options::Options;
 use crate::wire::{Answer, Members, Order, Parcel, Piece, Request, Roster, Status};
 use crate::work::Disk;
@@ -34,6 +34,9 @@ pub struct Replica {
     seat: Option<Box<Seat>>,
     /// The disk of a replica without a seat, if it has one.
     disk: Option<Box<dyn Disk>>,
+    /// The items with which the cluster of a replica without a seat begins, if a restore has left
+    /// some.
+    restored: Option<Restored>,
 }
 
 /// The reason why a replica takes no seat in a cluster.
@@ -45,6 +48,8 @@ pub enum SeatError {
     Stranger,
     /// Its disk does not take the members.
     Unsaved,
+    /// It has other restored items than those that the cluster is to begin with.
+    OtherItems,
 }
 
 impl Replica {
@@ -63,6 +68,7 @@ impl Replica {
             options,
             seat: None,
             disk: None,
+            restored: None,
         }
     }
 
@@ -83,6 +89,13 @@ impl Replica {
             None => replica.disk = Some(disk),
         }
         replica
+    }
+
+    /// The same replica without a seat, whose cluster begins with restored items.
+    #[must_use]
+    pub fn begin_with(mut self, restored: Option<Restored>) -> Self {
+        self.restored = restored;
+        self
     }
 
     /// A replica that goes on with the log and items of its seat.
@@ -114,16 +127,22 @@ impl Replica {
     /// # Errors
     /// [`SeatError`].
     pub fn on_bootstrap(&mut self, members: Members) -> Result<(), SeatError> {
+        let items = self.restored.as_ref().map_or(0, Restored::digest);
+        if self.seat.is_none() && members.items() != items {
+            return Err(SeatError::OtherItems);
+        }
         self.on_seat(Roster::first(&members))
     }
 
     /// Takes a seat in a cluster that runs already, in which the leader gives it a part.
     ///
     /// # Errors
-    /// [`SeatError`]; [`SeatError::Stranger`] also for a roster of a new cluster.
+    /// [`SeatError`]; [`SeatError::Stranger`] also for a roster of a new cluster, and
+    /// [`SeatError::OtherItems`] if it has restored items.
     pub fn on_join(&mut self, roster: Roster) -> Result<(), SeatError> {
         match roster.has_voters() {
             true => Err(SeatError::Stranger),
+            false if self.restored.is_some() => Err(SeatError::OtherItems),
             false => self.on_seat(roster),
         }
     }
@@ -142,7 +161,11 @@ impl Replica {
             saved.map_err(|_| SeatError::Unsaved)?;
         }
         let disk = self.disk.take();
-        self.sit(roster.clone(), Image::of(roster), disk);
+        let image = match self.restored.take() {
+            Some(restored) => restored.into_image(roster.clone()),
+            None => Image::of(roster.clone()),
+        };
+        self.sit(roster, image, disk);
         Ok(())
     }
 
@@ -151,8 +174,20 @@ impl Replica {
     pub fn status(&self) -> Status {
         match &self.seat {
             Some(seat) => seat.status(self.id),
-            None => Status::idle(self.id),
+            None => self.idle(),
         }
+    }
+
+    fn idle(&self) -> Status {
+        let idle = Status::idle(self.id);
+        self.restored.as_ref().map_or(idle.clone(), |restored| Status {
+            last: restored.applied(),
+            committed: restored.applied(),
+            applied: restored.applied(),
+            keys: restored.keys() as u64,
+            items: restored.digest(),
+            ..idle
+        })
     }
 
     /// The node of its seat, for checks.
@@ -271,6 +306,7 @@ impl std::fmt::Display for SeatError {
             Self::Taken => "the replica belongs to another cluster",
             Self::Stranger => "the replica is not one of the members",
             Self::Unsaved => "the disk of the replica does not take the members",
+            Self::OtherItems => "the replica begins with other items than the cluster",
         })
     }
 }

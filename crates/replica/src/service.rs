@@ -24,6 +24,10 @@ pub const UNSAVED: ErrorCode = ErrorCode::application(3);
 /// to lead is none.
 pub const UNABLE: ErrorCode = ErrorCode::application(4);
 
+/// The code of a bootstrap to a replica with other restored items than those that the cluster is to
+/// begin with, and of a join to one with restored items.
+pub const OTHER_ITEMS: ErrorCode = ErrorCode::application(5);
+
 /// The state of an endpoint that serves a replica.
 pub trait Host {
     /// The replica.
@@ -104,6 +108,7 @@ fn answer_seat<App: Host>(
         Err(SeatError::Taken) => incoming.reject(cx, TAKEN),
         Err(SeatError::Stranger) => incoming.reject(cx, STRANGER),
         Err(SeatError::Unsaved) => incoming.reject(cx, UNSAVED),
+        Err(SeatError::OtherItems) => incoming.reject(cx, OTHER_ITEMS),
     }
 }
 

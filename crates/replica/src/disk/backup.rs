@@ -2,9 +2,10 @@
 //! begin. So a cluster that has lost its majority goes on with what a survivor has.
 //!
 //! A backup contains all entries of the log, also those that the replica did not know to be
-//! committed: an answered write that this replica has is in it. The replicas of the new cluster
-//! have other numbers, which follow from the backup and the addresses, so that each machine can
-//! restore its own directory alone. No replica of the old cluster can take part in the new one.
+//! committed: an answered write that this replica has is in it. Each restored replica has a
+//! number of its own, which nothing can restore, and waits for a bootstrap. That names all members
+//! and takes only replicas with the same items, so no replica of the old cluster, and none that was
+//! restored later, can take part in the new one.
 //!
 //! | bytes | |
 //! |---|---|
@@ -16,14 +17,13 @@
 
 use std::path::Path;
 
-use dunlin_core::Rng;
 use raft::eraftpb::HardState;
 
-use super::folder::{DiskError, Folder};
+use super::folder::{DiskError, Folder, Kept};
 use crate::machine::Machine;
 use crate::node::items;
 use crate::wire::cursor::{Cursor, put_words};
-use crate::wire::{Malformed, Member, Members, Roster};
+use crate::wire::{Malformed, Roster};
 use crate::work::{Items, LogWrite};
 
 const MAGIC: &[u8; 8] = b"dunlinBk";
@@ -49,10 +49,14 @@ impl Backup {
     /// # Panics
     /// If the engine does while it reads its files.
     pub fn of_directory(path: &Path) -> Result<Self, DiskError> {
-        let (folder, roster) = Folder::open(path, None)?;
-        let (_, seat) = folder.open_log(roster)?;
-        let (_, image) = seat.ok_or_else(|| DiskError::Empty(path.to_owned()))?;
-        let machine = image.finish().map_err(|Malformed| {
+        let (folder, beginning) = Folder::open(path, None)?;
+        let (_, kept) = folder.open_log(beginning)?;
+        let finished = match kept {
+            Kept::Nothing => return Err(DiskError::Empty(path.to_owned())),
+            Kept::Items(restored) => Ok(restored.into_machine()),
+            Kept::Seat(_, image) => image.finish(),
+        };
+        let machine = finished.map_err(|Malformed| {
             let why = "an entry is of another version of dunlin".to_owned();
             DiskError::Broken(path.to_owned(), why)
         })?;
@@ -109,50 +113,31 @@ impl Backup {
         }
     }
 
-    /// The replicas of a new cluster at some addresses.
-    fn members(&self, addresses: &[String]) -> Result<Members, DiskError> {
-        let mix = |mix: u64, byte: u8| Rng::new(mix ^ u64::from(byte)).next_u64();
-        let member = |address: &String| Member {
-            id: address.bytes().fold(self.digest, mix).max(1),
-            address: address.clone(),
-        };
-        let members = Members::new(addresses.iter().map(member));
-        members.map_err(|error| DiskError::Members(error.to_string()))
-    }
-
-    /// Makes the directory of one replica of a new cluster, which begins with these items when all
-    /// of its replicas have been restored from the same backup with the same addresses.
+    /// Makes the directory of a replica that waits for a new cluster, which begins with these items
+    /// when a bootstrap has named its members. The replica gets the number `fresh`, so a directory
+    /// that is restored again, after its replica has lost it, makes another replica: it has none of
+    /// the promises that the first one may have made.
     ///
     /// # Errors
     /// [`DiskError`]. A directory in which a restore was cut off is refused afterwards.
     ///
     /// # Panics
-    /// If the engine does.
-    pub fn restore(
-        &self,
-        path: &Path,
-        own: &str,
-        addresses: &[String],
-    ) -> Result<Members, DiskError> {
-        let members = self.members(addresses)?;
-        let found = members.iter().find(|member| member.address == own);
-        let id = found.map(|member| member.id).ok_or_else(|| {
-            DiskError::Members(format!("{own} is not one of the addresses of the cluster"))
-        })?;
+    /// If the engine does, or `fresh` is 0.
+    pub fn restore(&self, path: &Path, fresh: u64) -> Result<(), DiskError> {
+        assert!(fresh != 0, "0 is the number of no replica");
         if path.join("replica").exists() {
             return Err(DiskError::Taken(path.to_owned()));
         }
-        let (folder, _) = Folder::open(path, Some(id))?;
-        let (mut store, _) = folder.open_log(None)?;
-        let roster = Roster::first(&members);
-        let saved = store.save(&[self.first_write(&roster)]);
+        let (folder, beginning) = Folder::open(path, Some(fresh))?;
+        let (mut store, _) = folder.open_log(beginning)?;
+        let saved = store.save(&[self.first_write(fresh)]);
         let io = |error| DiskError::Io(path.to_owned(), error);
         saved.map_err(|_| io(std::io::ErrorKind::StorageFull.into()))?;
-        folder.take_seat(&roster).map_err(io)?;
-        Ok(members)
+        store.acknowledge();
+        folder.note_restore().map_err(io)
     }
 
-    fn first_write(&self, roster: &Roster) -> LogWrite {
+    fn first_write(&self, id: u64) -> LogWrite {
         LogWrite {
             number: 1,
             promises: HardState {
@@ -164,7 +149,7 @@ impl Backup {
             items: Some(Items {
                 applied: self.applied,
                 base: (self.applied, TERM),
-                image: items::join(roster, &self.image),
+                image: items::join(&Roster::unknown(id), &self.image),
             }),
         }
     }

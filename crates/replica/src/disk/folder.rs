@@ -4,12 +4,14 @@
 //! | name | content |
 //! |---|---|
 //! | `lock` | locked by the process that uses the directory; the kernel releases it at its end |
-//! | `replica` | number, and the roster of its first start in a cluster, if it has a seat |
+//! | `replica` | number, whether it has restored items, roster of its first start in a cluster |
 //! | `log` | the files of `raft-engine` |
+//! | `log.mark` | the last write that was acknowledged |
 //!
-//! The file `replica` is "dunlinRp", the version of the format u8, seven zeros, the number u64, and
-//! the bytes of the roster; it is replaced as a whole. A directory without it that has other files
-//! does not belong to a replica, and stays as it is. Called by `open`, `thread` and `backup`.
+//! The file `replica` is "dunlinRp", the version of the format u8, 1 if restored items wait for a
+//! cluster u8, six zeros, the number u64, and the bytes of the roster; it is replaced as a whole. A
+//! directory without it that has other files is none of a replica, and stays as it is. Called by
+//! `open`, `thread` and `backup`.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use super::files::Files;
 use super::store::{Limits, Loss, Store};
 use crate::log::first_base;
-use crate::node::Image;
+use crate::node::{Image, Restored};
 use crate::wire::Roster;
 use crate::work::Remains;
 
@@ -30,8 +32,26 @@ const FORMAT: u8 = 1;
 /// Bytes before the members.
 const HEAD: usize = 24;
 
-/// The members with which a replica began, and its log and items.
-type Kept = (Roster, Image);
+/// The beginning of a replica, as its directory has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Beginning {
+    /// It waits for a cluster.
+    Idle,
+    /// It waits for a new cluster that begins with items in its log.
+    Restored,
+    /// It had these members at first.
+    Seat(Roster),
+}
+
+/// The content of a directory.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Nothing,
+    /// Items that wait for a cluster.
+    Items(Restored),
+    /// The members with which a replica began, and its log and items.
+    Seat(Roster, Image),
+}
 
 /// The reason why a directory cannot be used.
 #[derive(Debug)]
@@ -44,8 +64,6 @@ pub enum DiskError {
     Empty(PathBuf),
     /// It holds a replica already.
     Taken(PathBuf),
-    /// The addresses do not form a cluster, or this replica's own is not among them.
-    Members(String),
     /// A newer version of this library has written it.
     Newer(PathBuf, u8),
     /// Its content is damaged, or was not written by a replica.
@@ -54,13 +72,20 @@ pub enum DiskError {
     Io(PathBuf, io::Error),
 }
 
-/// The log and items with which a replica goes on.
-fn image(roster: Roster, remains: Option<Remains>) -> Result<Image, String> {
-    match remains {
-        Some(remains) => Image::resume(roster, remains)
-            .map_err(|_| "the items are of another version of dunlin".to_owned()),
+/// The content of a directory whose log has these remains.
+fn kept(beginning: Beginning, remains: Option<Remains>) -> Result<Kept, &'static str> {
+    let newer = |_| "the items are of another version of dunlin";
+    match (beginning, remains) {
+        (Beginning::Idle, None) => Ok(Kept::Nothing),
+        (Beginning::Idle, Some(_)) => Err("a restore of it was cut off"),
+        (Beginning::Restored, None) => Err("its restored items are gone"),
+        (Beginning::Restored, Some(it)) => Restored::new(it).map(Kept::Items).map_err(newer),
         // The process ended before its node had begun.
-        None => Ok(Image::of(roster)),
+        (Beginning::Seat(roster), None) => Ok(Kept::Seat(roster.clone(), Image::of(roster))),
+        (Beginning::Seat(roster), Some(remains)) => {
+            let image = Image::resume(roster.clone(), remains).map_err(newer)?;
+            Ok(Kept::Seat(roster, image))
+        }
     }
 }
 
@@ -75,10 +100,7 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Locks a directory. Without a number for a new replica, it must hold one.
-    pub(super) fn open(
-        path: &Path,
-        fresh: Option<u64>,
-    ) -> Result<(Self, Option<Roster>), DiskError> {
+    pub(super) fn open(path: &Path, fresh: Option<u64>) -> Result<(Self, Beginning), DiskError> {
         let io = |error| DiskError::Io(path.to_owned(), error);
         let is_old = || path.join("replica").exists();
         if !is_old() && fresh.is_none() {
@@ -102,29 +124,29 @@ impl Folder {
             _lock: lock,
         };
         // Asked again: until now, another process may have made a replica here.
-        let members = match is_old() {
+        let beginning = match is_old() {
             true => folder.read()?,
             false => {
-                folder.write(None).map_err(io)?;
-                None
+                folder.write(&Beginning::Idle).map_err(io)?;
+                Beginning::Idle
             }
         };
-        Ok((folder, members))
+        Ok((folder, beginning))
     }
 
     /// Opens the log, and reads what it holds.
-    pub(super) fn open_log(
-        &self,
-        roster: Option<Roster>,
-    ) -> Result<(Store<Files>, Option<Kept>), DiskError> {
+    pub(super) fn open_log(&self, beginning: Beginning) -> Result<(Store<Files>, Kept), DiskError> {
         let log = self.path.join("log");
         let broken = |why: String| DiskError::Broken(self.path.clone(), why);
-        if roster.is_some() && !log.is_dir() {
+        if beginning != Beginning::Idle && !log.is_dir() {
             let why = "its log is gone, and with it promises that the cluster relies on";
             return Err(broken(why.to_owned()));
         }
         // A log without a seat is empty until a bootstrap or a restore.
-        let first = roster.as_ref().map_or((1, 1), first_base);
+        let first = match &beginning {
+            Beginning::Seat(roster) => first_base(roster),
+            Beginning::Idle | Beginning::Restored => (1, 1),
+        };
         let opened = Store::open(&log, Arc::new(Files), Limits::DEFAULT, first);
         let (store, remains) = opened.map_err(|loss| match loss {
             Loss::Unreadable(error) => DiskError::Io(log.clone(), error),
@@ -133,21 +155,15 @@ impl Folder {
         // The engine syncs its files, but not the name of the first one.
         let synced = sync_names(&log).and_then(|()| sync_names(&self.path));
         synced.map_err(|error| DiskError::Io(self.path.clone(), error))?;
-        match roster {
-            Some(roster) => {
-                let image = image(roster.clone(), remains).map_err(broken)?;
-                Ok((store, Some((roster, image))))
-            }
-            None if remains.is_some() => Err(broken("a restore of it was cut off".to_owned())),
-            None => Ok((store, None)),
-        }
+        let kept = kept(beginning, remains).map_err(|why| broken(why.to_owned()))?;
+        Ok((store, kept))
     }
 
     pub(super) const fn id(&self) -> u64 {
         self.id
     }
 
-    fn read(&mut self) -> Result<Option<Roster>, DiskError> {
+    fn read(&mut self) -> Result<Beginning, DiskError> {
         let path = self.path.join("replica");
         let bytes = fs::read(&path).map_err(|error| DiskError::Io(path.clone(), error))?;
         let broken = |why: &str| DiskError::Broken(path.clone(), why.to_owned());
@@ -159,27 +175,42 @@ impl Folder {
         }
         let (head, rest) = bytes.split_at(HEAD);
         let id = head.last_chunk().map_or(0, |id| u64::from_le_bytes(*id));
-        let members = match rest.is_empty() {
-            true => None,
-            false => Some(Roster::decode(rest).map_err(|_| broken("its members are damaged"))?),
+        let beginning = match (rest.is_empty(), bytes[MAGIC.len() + 1]) {
+            (true, 0) => Beginning::Idle,
+            (true, 1) => Beginning::Restored,
+            (true, _) => return Err(broken("its state is of a newer version")),
+            (false, _) => {
+                let roster = Roster::decode(rest);
+                Beginning::Seat(roster.map_err(|_| broken("its members are damaged"))?)
+            }
         };
-        if id == 0 || members.as_ref().is_some_and(|it| it.get(id).is_none()) {
-            return Err(broken("its number is not one of its members'"));
+        let is_stranger = matches!(&beginning, Beginning::Seat(roster) if roster.get(id).is_none());
+        if id == 0 || is_stranger {
+            return Err(broken("its number is none of its members"));
         }
         self.id = id;
-        Ok(members)
+        Ok(beginning)
     }
 
     /// Saves the members.
     pub(super) fn take_seat(&self, roster: &Roster) -> io::Result<()> {
-        self.write(Some(roster))
+        self.write(&Beginning::Seat(roster.clone()))
     }
 
-    fn write(&self, roster: Option<&Roster>) -> io::Result<()> {
-        let members = roster.map(Roster::to_bytes).unwrap_or_default();
+    /// Notes that the log has restored items.
+    pub(super) fn note_restore(&self) -> io::Result<()> {
+        self.write(&Beginning::Restored)
+    }
+
+    fn write(&self, beginning: &Beginning) -> io::Result<()> {
+        let is_restored = u8::from(*beginning == Beginning::Restored);
+        let members = match beginning {
+            Beginning::Seat(roster) => roster.to_bytes(),
+            Beginning::Idle | Beginning::Restored => Vec::new(),
+        };
         let head = [
             &MAGIC[..],
-            &[FORMAT, 0, 0, 0, 0, 0, 0, 0],
+            &[FORMAT, is_restored, 0, 0, 0, 0, 0, 0],
             &self.id.to_le_bytes(),
         ];
         let draft = self.path.join("replica.new");
@@ -241,7 +272,6 @@ impl fmt::Display for DiskError {
                 "{} holds a replica already; restore into an empty directory",
                 path.display()
             ),
-            Self::Members(why) => f.write_str(why),
             Self::Newer(path, version) => write!(
                 f,
                 "{} holds data of format {version}, and this program reads format {FORMAT}; use \
@@ -250,8 +280,9 @@ impl fmt::Display for DiskError {
             ),
             Self::Broken(path, why) => write!(
                 f,
-                "{} cannot be used: {why}. A replica without its whole log must not start; move \
-                 the directory away, and let the cluster go on without this replica",
+                "{} cannot be used: {why}. A replica without its whole log must not start. Move \
+                 the directory away; `dunlin replica leave` takes the replica out of its cluster, \
+                 and `dunlin replica join` lets a process with an empty directory take its place",
                 path.display()
             ),
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),

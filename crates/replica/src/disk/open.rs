@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::folder::{DiskError, Folder};
+use super::folder::{DiskError, Folder, Kept};
 use super::thread::Threaded;
-use crate::node::Image;
+use crate::node::{Image, Restored};
 use crate::wire::Roster;
 use crate::work::Disk;
 
@@ -15,6 +15,8 @@ pub struct Opened {
     pub id: u64,
     /// The members with which it began, and its log and items; `None`: it waits for a bootstrap.
     pub seat: Option<(Roster, Image)>,
+    /// Items that a restore has left, for [`crate::Replica::begin_with`].
+    pub restored: Option<Restored>,
     /// The disk, for [`crate::Replica::with_disk`].
     pub disk: Box<dyn Disk>,
 }
@@ -29,14 +31,20 @@ pub struct Opened {
 /// If the engine does while it reads its files, or `fresh` is 0.
 pub fn open(path: &Path, fresh: u64) -> Result<Opened, DiskError> {
     assert!(fresh != 0, "0 is the number of no replica");
-    let (folder, roster) = Folder::open(path, Some(fresh))?;
-    let (store, seat) = folder.open_log(roster)?;
+    let (folder, beginning) = Folder::open(path, Some(fresh))?;
+    let (store, kept) = folder.open_log(beginning)?;
+    let (seat, restored) = match kept {
+        Kept::Nothing => (None, None),
+        Kept::Items(restored) => (None, Some(restored)),
+        Kept::Seat(roster, image) => (Some((roster, image)), None),
+    };
     let id = folder.id();
     let disk = Threaded::start(folder, store);
     let disk = disk.map_err(|error| DiskError::Io(path.to_owned(), error))?;
     Ok(Opened {
         id,
         seat,
+        restored,
         disk: Box::new(disk),
     })
 }

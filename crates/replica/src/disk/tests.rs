@@ -13,6 +13,9 @@ use raft::eraftpb::{Entry, HardState};
 
 use super::files::Files;
 use super::*;
+use crate::node::Node;
+use crate::options::Options;
+use crate::replica::{Replica, SeatError};
 use crate::wire::{Member, Members, Roster};
 use crate::work::{Items, LogWrite, Remains};
 
@@ -197,12 +200,7 @@ fn acknowledged(folder: &Scratch, last: u64) -> Vec<usize> {
 
 fn open_log(folder: &Scratch) -> Result<(Store<Files>, Option<Remains>), Loss> {
     let path = folder.join("log");
-    Store::open(
-        &path,
-        std::sync::Arc::new(Files),
-        Limits::DEFAULT,
-        (1, 1),
-    )
+    Store::open(&path, std::sync::Arc::new(Files), Limits::DEFAULT, (1, 1))
 }
 
 #[test]
@@ -247,7 +245,11 @@ fn a_torn_mark_leaves_the_one_before() {
     acknowledged(&folder, 5);
     let path = folder.join("log.mark");
     let good = fs::read(&path).unwrap();
-    let number = || mark::Mark::open(&path, &Files).unwrap().map(|it| it.number());
+    let number = || {
+        mark::Mark::open(&path, &Files)
+            .unwrap()
+            .map(|it| it.number())
+    };
     assert_eq!(number().unwrap(), 4);
     let newest = if good[8] == 4 { 0 } else { 512 };
     for (places, left) in [(&[newest][..], Some(3)), (&[0, 512], None)] {
@@ -305,4 +307,73 @@ fn a_directory_that_cannot_be_used_is_left_as_it_is() {
     fs::write(path.join("replica"), &good).unwrap();
     fs::remove_dir_all(path.join("log")).unwrap();
     assert!(refusal(&path).contains("its log is gone"));
+}
+
+/// A backup of a directory with some entries.
+fn backup(folder: &Scratch) -> Backup {
+    let path = folder.join("survivor");
+    let mut opened = open(&path, 2).unwrap();
+    opened.disk.take_seat(&members()).unwrap();
+    drop(opened);
+    Backup::of_directory(&path).unwrap()
+}
+
+#[test]
+fn each_restore_makes_another_replica_that_waits_for_a_cluster() {
+    let folder = Scratch::new("backup-twice");
+    let backup = backup(&folder);
+    let path = folder.join("restored");
+    backup.restore(&path, 11).unwrap();
+    let first = open(&path, 5).unwrap();
+    assert!(first.id == 11 && first.seat.is_none());
+    let digest = first.restored.as_ref().unwrap().digest();
+    // It takes its seat, and loses its disk.
+    let disk = first.disk;
+    let replica = Replica::with_disk(first.id, None, disk, Options::DEFAULT);
+    let mut replica = replica.begin_with(first.restored);
+    let member = |id| Member {
+        id,
+        address: format!("host-{id}:1"),
+    };
+    let members = Members::new([11, 12, 13].map(member)).unwrap();
+    let other = members.clone().begin_with(digest + 1);
+    assert_eq!(replica.on_bootstrap(other), Err(SeatError::OtherItems));
+    assert_eq!(
+        replica.on_bootstrap(members.clone()),
+        Err(SeatError::OtherItems)
+    );
+    let begun = members.clone().begin_with(digest);
+    assert_eq!(replica.on_bootstrap(begun.clone()), Ok(()));
+    assert_eq!(replica.on_bootstrap(members.clone()), Ok(()), "it has it");
+    assert_eq!(replica.status().applied, backup.applied());
+    drop(replica);
+    let again = open(&path, 5).unwrap();
+    let (roster, image) = again.seat.unwrap();
+    assert_eq!((again.id, roster.get(11).is_some()), (11, true));
+    let node: Node<u32> = Node::new(11, image, Options::DEFAULT);
+    assert_eq!(node.roster(), &Roster::first(&begun));
+    drop(again.disk);
+    fs::remove_dir_all(&path).unwrap();
+    backup.restore(&path, 14).unwrap();
+    let revived = open(&path, 5).unwrap();
+    assert_eq!(revived.id, 14);
+    let replica = Replica::with_disk(14, None, revived.disk, Options::DEFAULT);
+    let mut replica = replica.begin_with(revived.restored);
+    assert_eq!(replica.on_bootstrap(begun), Err(SeatError::Stranger));
+    let joining = Roster::first(&members).for_joining(member(14));
+    assert_eq!(replica.on_join(joining), Err(SeatError::OtherItems));
+}
+
+#[test]
+fn a_restore_that_was_cut_off_is_refused() {
+    let folder = Scratch::new("backup-cut");
+    let backup = backup(&folder);
+    let path = folder.join("restored");
+    backup.restore(&path, 11).unwrap();
+    let file = path.join("replica");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[9] = 0;
+    fs::write(&file, bytes).unwrap();
+    assert!(refusal(&path).contains("a restore of it was cut off"));
+    assert!(format!("{}", backup.restore(&path, 12).unwrap_err()).contains("already"));
 }

@@ -8,6 +8,67 @@ use crate::wire::change::Change;
 use crate::wire::{Malformed, Members, Roster};
 use crate::work::Remains;
 
+/// Items that a restore has left on a disk, with which a new cluster begins.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    remains: Remains,
+    machine: Machine,
+    digest: u64,
+}
+
+impl Restored {
+    /// Items, as a disk has them.
+    ///
+    /// # Errors
+    /// They are of another version of the format, or of another entry than their place says.
+    pub fn new(mut remains: Remains) -> Result<Self, Malformed> {
+        let (applied, image) = remains.items.take().ok_or(Malformed)?;
+        let (_, items) = items::split(&image)?;
+        let mut machine = Machine::new(0, 0);
+        machine.restore(items)?;
+        let digest = machine.digest().max(1);
+        match machine.applied() == applied {
+            true => Ok(Self {
+                remains,
+                machine,
+                digest,
+            }),
+            false => Err(Malformed),
+        }
+    }
+
+    /// A digest, which is not 0. Replicas with the same one begin with the same items.
+    #[must_use]
+    pub const fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// The last entry that the items contain.
+    #[must_use]
+    pub const fn applied(&self) -> u64 {
+        self.machine.applied()
+    }
+
+    /// Keys that have an item.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.machine.keys()
+    }
+
+    /// A node of a new cluster that begins with the items.
+    pub(crate) fn into_image(self, roster: Roster) -> Image {
+        let mut machine = self.machine;
+        machine.belong(roster.cluster());
+        let log = Log::resume(roster, self.remains);
+        Image { log, machine }
+    }
+
+    #[cfg(feature = "disk")]
+    pub(crate) fn into_machine(self) -> Machine {
+        self.machine
+    }
+}
+
 /// The log and the items of a node.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -40,7 +101,10 @@ impl Image {
         let mut machine = Machine::new(remains.base.0, roster.cluster());
         if let Some((applied, image)) = found {
             let (members, items) = items::split(&image)?;
-            roster = members;
+            // Restored items are older than their cluster.
+            if members.has_voters() {
+                roster = members;
+            }
             machine.restore(items)?;
             if machine.applied() != applied {
                 return Err(Malformed);

@@ -152,6 +152,7 @@ impl Seat {
             applied: node.applied(),
             first: node.log().base() + 1,
             keys: node.keys() as u64,
+            items: 0,
             members: Some(node.roster().clone()),
         }
     }

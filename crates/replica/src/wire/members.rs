@@ -24,7 +24,10 @@ pub struct Member {
 /// assert!(Members::new([1, 2].map(member)).is_err(), "half of two is no majority");
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Members(Vec<Member>);
+pub struct Members {
+    all: Vec<Member>,
+    items: u64,
+}
 
 /// The reason why replicas do not form a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,18 +65,35 @@ impl Members {
         if addresses.windows(2).any(|pair| pair[0] == pair[1]) || !addresses.iter().all(has_room) {
             return Err(MembersError::Address);
         }
-        Ok(Self(members))
+        Ok(Self {
+            all: members,
+            items: 0,
+        })
+    }
+
+    /// The same members, whose cluster begins with the restored items of this
+    /// [digest](crate::Restored::digest).
+    #[must_use]
+    pub fn begin_with(mut self, items: u64) -> Self {
+        self.items = items;
+        self
+    }
+
+    /// The digest of the items with which the cluster begins; 0: there are none.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.items
     }
 
     /// The members.
     pub fn iter(&self) -> impl Iterator<Item = &Member> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// The member with a number.
     #[must_use]
     pub fn get(&self, id: u64) -> Option<&Member> {
-        self.0.iter().find(|member| member.id == id)
+        self.all.iter().find(|member| member.id == id)
     }
 
     /// The name of the cluster. It follows from the members' numbers, which their processes drew at
@@ -81,7 +101,7 @@ impl Members {
     #[must_use]
     pub fn cluster(&self) -> u64 {
         let mix = |name: u64, id: u64| dunlin_core::Rng::new(name ^ id).next_u64();
-        self.0.iter().map(|member| member.id).fold(0, mix)
+        self.all.iter().map(|member| member.id).fold(0, mix)
     }
 
     /// The bytes of the request.
@@ -104,11 +124,12 @@ impl Members {
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
-        put_count(out, self.0.len());
-        for member in &self.0 {
+        put_count(out, self.all.len());
+        for member in &self.all {
             put_words(out, &[member.id]);
             put_counted(out, member.address.as_bytes());
         }
+        put_words(out, &[self.items]);
     }
 
     pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
@@ -127,6 +148,7 @@ impl Members {
         }
         let sorted = members.is_sorted();
         let members = Self::new(members).map_err(|_| Malformed)?;
+        let members = members.begin_with(cursor.u64()?);
         sorted.then_some(members).ok_or(Malformed)
     }
 }

@@ -56,6 +56,19 @@ impl Roster {
         }
     }
 
+    /// The roster in restored items, whose cluster is not known yet. No member votes.
+    #[cfg(feature = "disk")]
+    pub(crate) fn unknown(id: u64) -> Self {
+        let member = Member {
+            id,
+            address: "?".to_owned(),
+        };
+        Self {
+            cluster: 0,
+            seats: vec![(member, Part::default())],
+        }
+    }
+
     /// The name of the cluster.
     #[must_use]
     pub const fn cluster(&self) -> u64 {

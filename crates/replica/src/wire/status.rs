@@ -38,6 +38,9 @@ pub struct Status {
     pub first: u64,
     /// Keys that have an item.
     pub keys: u64,
+    /// The digest of the items that a restore has left, for a new cluster; 0: it has none, or
+    /// belongs to a cluster.
+    pub items: u64,
     /// The cluster; `None` if it belongs to none.
     pub members: Option<Roster>,
 }
@@ -56,6 +59,7 @@ impl Status {
             applied: 0,
             first: 0,
             keys: 0,
+            items: 0,
             members: None,
         }
     }
@@ -73,7 +77,7 @@ impl Status {
         let log = [self.last, self.committed, self.applied, self.first];
         put_words(&mut bytes, &[self.id, self.term, self.leader]);
         put_words(&mut bytes, &log);
-        put_words(&mut bytes, &[self.keys]);
+        put_words(&mut bytes, &[self.keys, self.items]);
         if let Some(members) = &self.members {
             members.put(&mut bytes);
         }
@@ -104,6 +108,7 @@ impl Status {
             applied: cursor.u64()?,
             first: cursor.u64()?,
             keys: cursor.u64()?,
+            items: cursor.u64()?,
             members: None,
         };
         if role != Role::Idle {

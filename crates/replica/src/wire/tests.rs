@@ -198,7 +198,8 @@ fn members_and_status_have_their_bytes() {
         + "6832"
         + &word(3)
         + "02000000"
-        + "6833";
+        + "6833"
+        + &word(0);
     let bytes = members().to_bytes();
     assert_eq!(hex(&bytes), "01".to_owned() + &list);
     assert_eq!(Members::decode(&bytes), Ok(members()));
@@ -212,6 +213,7 @@ fn members_and_status_have_their_bytes() {
         applied: 7,
         first: 1,
         keys: 5,
+        items: 0,
         members: Some(Roster::first(&members())),
     };
     let list = hex(&members().cluster().to_le_bytes())
@@ -228,7 +230,7 @@ fn members_and_status_have_their_bytes() {
         + "010000"
         + "02000000"
         + "6833";
-    let words: String = [2, 4, 2, 9, 8, 7, 1, 5].map(word).concat();
+    let words: String = [2, 4, 2, 9, 8, 7, 1, 5, 0].map(word).concat();
     assert_eq!(
         hex(&status.to_bytes()),
         "0103000000000000".to_owned() + &words + &list
@@ -239,7 +241,13 @@ fn members_and_status_have_their_bytes() {
     });
     assert!(!joining.has_voters() && joining.get(7).is_some());
     assert_eq!(Roster::decode(&joining.to_bytes()), Ok(joining));
-    for status in [status, Status::idle(6)] {
+    let restored = Status {
+        items: 77,
+        ..Status::idle(6)
+    };
+    let begun = members().begin_with(77);
+    assert_eq!(Members::decode(&begun.to_bytes()), Ok(begun));
+    for status in [status, restored, Status::idle(6)] {
         assert_eq!(Status::decode(&status.to_bytes()), Ok(status));
     }
 }

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use dunlin::replica::{Backup, Roster};
+use dunlin::replica::Backup;
 use serde_json::json;
 
+use crate::commands::random;
 use crate::say::print;
 
 const EXAMPLES: &str = "\
@@ -14,9 +15,11 @@ A cluster goes on while one of its replicas is stopped for a backup:
   dunlin replica backup items.backup --disk data
 
 A cluster that has lost its majority for good: take the backup from the survivor with the longest
-log (`dunlin replica status`), copy it to three machines, and run on each, with its own address:
-  dunlin replica restore items.backup --disk new-data --own a:7101 --cluster a:7101,b:7101,c:7101
+log (`dunlin replica status`), copy it to three machines, and run on each:
+  dunlin replica restore items.backup --disk new-data
   dunlin replica serve --listen 10.0.0.1:7101 --disk new-data
+Then the three make a new cluster:
+  dunlin replica bootstrap 10.0.0.1:7101 10.0.0.2:7101 10.0.0.3:7101
 
 The new cluster has all writes whose entries the survivor had. Writes that the lost majority had
 answered without the survivor are lost. Never start replicas of the old cluster again.
@@ -46,17 +49,6 @@ pub(super) struct RestoreArgs {
     /// The directory of the new replica, which is made if it does not exist
     #[arg(long, value_name = "DIR")]
     disk: PathBuf,
-    /// The address of the new replica, one of `--cluster`
-    #[arg(long, value_name = "HOST:PORT")]
-    own: String,
-    /// The addresses of all replicas of the new cluster; the same for each of them
-    #[arg(
-        long,
-        value_name = "HOST:PORT,…",
-        value_delimiter = ',',
-        required = true
-    )]
-    cluster: Vec<String>,
     /// Prints a JSON object
     #[arg(long)]
     json: bool,
@@ -94,7 +86,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
 /// Makes a directory from a backup.
 ///
 /// # Errors
-/// The file is not a backup, the directory holds something, or the addresses do not form a cluster.
+/// The file is no backup, or the directory holds something.
 pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let bytes = std::fs::read(&args.file).with_context(|| args.file.display().to_string())?;
     let backup = Backup::decode(&bytes).map_err(|_| {
@@ -103,13 +95,15 @@ pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
             args.file.display()
         )
     })?;
-    let members = backup.restore(&args.disk, &args.own, &args.cluster)?;
-    let cluster = super::cluster::name(&Roster::first(&members));
+    let [word, _] = random::words()?;
+    let id = word.max(1);
+    backup.restore(&args.disk, id)?;
+    let (id, keys) = (format!("{id:016x}"), backup.keys());
     match args.json {
-        true => print(&format!(
-            "{}\n",
-            json!({ "cluster": cluster, "keys": backup.keys() })
+        true => print(&format!("{}\n", json!({ "id": id, "keys": keys }))),
+        false => print(&format!(
+            "replica {id} with {keys} keys; once all are restored and serve, `dunlin replica \
+             bootstrap` makes a cluster of them\n"
         )),
-        false => print(&format!("cluster {cluster} with {} keys\n", backup.keys())),
     }
 }

@@ -34,8 +34,9 @@ pub(crate) struct Args {
 /// Makes a cluster.
 ///
 /// # Errors
-/// A replica does not answer, or belongs to another cluster, or these do not form a cluster.
-/// Replicas that have a seat by then keep it; the same command goes on where it failed.
+/// A replica does not answer, belongs to another cluster, or has other restored items than the
+/// others, or these are no cluster. Replicas that
+/// have a seat by then keep it; the same command goes on where it failed.
 pub(crate) fn bootstrap(args: &Args) -> anyhow::Result<()> {
     let settings = args.endpoint.settings()?;
     over!(args.endpoint.transport, bootstrap_over(args, &settings))
@@ -74,15 +75,20 @@ fn bootstrap_over<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::
     }
     let mut inquirer = inquirer::<T>(args, settings)?;
     let (mut members, mut seated) = (Vec::new(), Vec::new());
+    let mut items = None;
     for address in &args.replicas {
         let status = inquirer.status(address).with_context(|| address.clone())?;
         members.push(Member {
             id: status.id,
             address: address.clone(),
         });
+        if status.role == Role::Idle && *items.get_or_insert(status.items) != status.items {
+            return Err(AskError::OtherItems).context(address.clone());
+        }
         seated.extend(status.members.map(|roster| (address, roster)));
     }
     let members = Members::new(members).map_err(|error| Misuse(error.to_string()))?;
+    let members = members.begin_with(items.unwrap_or(0));
     // Before any other replica has taken a seat.
     for (address, roster) in seated {
         if roster.cluster() != members.cluster() {
@@ -134,6 +140,9 @@ const fn role(role: Role) -> &'static str {
 fn row(address: &str, status: &Status) -> String {
     let role = role(status.role);
     let mut row = format!("{address}  {:016x}  {role}", status.id);
+    if status.items != 0 {
+        row += &format!("  {} restored keys", status.keys);
+    }
     if let Some(members) = &status.members {
         row += &format!(
             "  term {}, {} keys, applied {} of {}, cluster {} of {}",

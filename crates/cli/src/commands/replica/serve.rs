@@ -112,7 +112,12 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
 
 /// A replica that goes on with what its directory holds.
 fn on_disk(path: &Path, fresh: u64, args: &Args) -> anyhow::Result<Replica> {
-    let Opened { id, seat, disk } = dunlin::replica::open(path, fresh)?;
+    let Opened {
+        id,
+        seat,
+        restored,
+        disk,
+    } = dunlin::replica::open(path, fresh)?;
     let found = seat.as_ref().map(|(roster, _)| roster.cluster());
     if let Some(wanted) = args.of_cluster
         && found != Some(wanted)
@@ -125,7 +130,8 @@ fn on_disk(path: &Path, fresh: u64, args: &Args) -> anyhow::Result<Replica> {
             path.display()
         );
     }
-    Ok(Replica::with_disk(id, seat, disk, options(args)))
+    let replica = Replica::with_disk(id, seat, disk, options(args));
+    Ok(replica.begin_with(restored))
 }
 
 fn options(args: &Args) -> Options {
@@ -157,8 +163,12 @@ fn greet(args: &Args, nexus: &Nexus, replica: &Replica) -> anyhow::Result<()> {
             status.keys, status.last
         ));
     }
+    let begins = match status.items {
+        0 => String::new(),
+        _ => format!(" and begins with {} restored keys", status.keys),
+    };
     print(&format!(
-        "replica {id:016x} listens at {address} over {over}; Ctrl-C ends it\n\
+        "replica {id:016x} listens at {address} over {over}{begins}; Ctrl-C ends it\n\
          dunlin replica bootstrap {address} ADDRESS ADDRESS makes a cluster with two others\n"
     ))
 }
