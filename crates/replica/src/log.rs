@@ -36,6 +36,8 @@ pub struct Log {
     bytes: u64,
     /// The snapshot for followers; `None` until Raft has asked for one.
     snapshot: Option<Snapshot>,
+    /// Snapshots that are not for followers any more.
+    dropped: Vec<Snapshot>,
     /// Raft has asked for a snapshot that this log does not have.
     is_asked: Cell<bool>,
 }
@@ -57,6 +59,7 @@ impl Log {
             entries: VecDeque::new(),
             bytes: 0,
             snapshot: None,
+            dropped: Vec::new(),
             is_asked: Cell::new(false),
         }
     }
@@ -70,6 +73,7 @@ impl Log {
             bytes: remains.entries.iter().map(size_of).sum(),
             entries: remains.entries.into(),
             snapshot: None,
+            dropped: Vec::new(),
             is_asked: Cell::new(false),
         }
     }
@@ -150,7 +154,7 @@ impl Log {
         self.base = (index, term);
         let is_old = |it: &Snapshot| it.get_metadata().index < index;
         if self.snapshot.as_ref().is_some_and(is_old) {
-            self.snapshot = None;
+            self.drop_snapshot();
         }
     }
 
@@ -186,11 +190,20 @@ impl Log {
         self.is_asked.take()
     }
 
-    /// Keeps the image of the items at an index, for Raft.
-    pub(crate) fn offer(&mut self, index: u64, image: Vec<u8>) {
-        if let Ok(term) = self.term(index) {
-            self.snapshot = Some(Self::snapshot_of(&self.roster, index, term, image));
-        }
+    /// Keeps the image of the items at an index and a term, for Raft.
+    pub(crate) fn offer(&mut self, place: Place, image: Vec<u8>) {
+        let (index, term) = place;
+        self.drop_snapshot();
+        self.snapshot = Some(Self::snapshot_of(&self.roster, index, term, image));
+    }
+
+    fn drop_snapshot(&mut self) {
+        self.dropped.extend(self.snapshot.take());
+    }
+
+    /// Moves out a snapshot that is not for followers any more.
+    pub(crate) fn take_dropped(&mut self) -> Option<Snapshot> {
+        self.dropped.pop()
     }
 
     /// The members.
@@ -204,7 +217,7 @@ impl Log {
             self.roster.add(member);
         }
         self.roster.on_change(conf);
-        self.snapshot = None;
+        self.drop_snapshot();
     }
 
     /// A snapshot of a cluster with these members.
@@ -230,7 +243,7 @@ impl Log {
         self.entries.clear();
         self.bytes = 0;
         self.promises.commit = self.promises.commit.max(metadata.index);
-        self.snapshot = None;
+        self.drop_snapshot();
     }
 
     /// Plants the bug that the last entries do not survive a restart.

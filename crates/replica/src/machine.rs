@@ -7,6 +7,7 @@
 //! lifetime is over goes with that entry. Called by `node`.
 
 mod clients;
+mod frozen;
 mod history;
 mod image;
 mod items;
@@ -14,17 +15,21 @@ mod key;
 
 use crate::wire::{Answer, Events, Malformed, Name, Operation, Page, Request, Steps, Write};
 use clients::{Clients, MAX_CLIENTS};
+pub(crate) use frozen::Budget;
 use history::{Change, History};
+use image::Draft;
 use items::{Item, Items};
 
 /// The items and clients.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Machine {
     items: Items,
     clients: Clients,
     /// The log's time in milliseconds.
     time: u64,
     history: History,
+    /// The image that is being made.
+    draft: Option<Draft>,
     /// The index of the last entry that was applied.
     applied: u64,
     /// The name of the cluster.
@@ -40,6 +45,17 @@ pub(crate) struct Machine {
     is_careless: bool,
 }
 
+impl PartialEq for Machine {
+    /// States are equal whatever their replicas have seen, and whatever images are under way.
+    fn eq(&self, other: &Self) -> bool {
+        (self.applied, self.time, self.cluster) == (other.applied, other.time, other.cluster)
+            && self.items == other.items
+            && self.clients == other.clients
+    }
+}
+
+impl Eq for Machine {}
+
 impl Machine {
     /// The state of a cluster before the entry after `applied`, without items.
     pub(crate) fn new(applied: u64, cluster: u64) -> Self {
@@ -48,6 +64,7 @@ impl Machine {
             clients: Clients::new(MAX_CLIENTS),
             time: 0,
             history: History::new(applied),
+            draft: None,
             applied,
             cluster,
             #[cfg(feature = "mutants")]

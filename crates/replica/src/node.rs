@@ -8,7 +8,7 @@
 //!
 //! Applied entries leave the log in time (`tend.rs`). The image of the items is made when a
 //! follower lacks dropped entries, and not before; with a disk, also when the disk's log is to be
-//! shortened.
+//! shortened. It is made in slices (`drawing.rs`).
 //!
 //! With a disk, a run hands out the entries and promises to save, and goes on. What must not be
 //! said before they are saved waits (`journal.rs`).
@@ -21,6 +21,7 @@
 //! Nothing here catches it, and no handler runs Raft, because endpoints catch handlers' panics.
 //! Called by `replica`.
 
+mod drawing;
 mod guard;
 mod image;
 pub(crate) mod items;
@@ -43,6 +44,7 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::wire::{Answer, Events, Page, Request, Role};
 use crate::work::Work;
+use drawing::Drawing;
 pub use image::{Image, Restored};
 use journal::Journal;
 use lease::Lease;
@@ -61,6 +63,7 @@ pub struct Node<A> {
     journal: Option<Journal>,
     /// The log is to be as short as it can be.
     is_to_shorten: bool,
+    drawing: Drawing,
     orders: Orders,
     lease: Lease,
     /// Ticks for which this node answers no candidate, because it may have answered a leader's
@@ -139,6 +142,7 @@ impl<A> Node<A> {
             pace: Pace::default(),
             journal: None,
             is_to_shorten: false,
+            drawing: Drawing::default(),
             orders: Orders::default(),
             lease: lease_of(&options),
             restores: 0,
@@ -469,6 +473,7 @@ impl<A> Node<A> {
 
     /// Begins anew after a snapshot of the leader.
     fn restore(&mut self, snapshot: &Snapshot) {
+        self.stop_drawing();
         let (roster, items) = items::split(&snapshot.data).expect("it is checked when it comes");
         let restored = self.machine.restore(items);
         assert!(

@@ -28,6 +28,9 @@ pub struct Options {
     /// replica's clock runs more than an eighth faster than another's. All replicas of a cluster
     /// need the same `election`.
     pub lease_reads: bool,
+    /// Bytes of an image of the items that are made in one run, for a snapshot or for the disk.
+    /// Other work of the replica waits for them.
+    pub slice_bytes: usize,
     /// Bytes of a part of a snapshot. One part at a time is under way to a follower.
     pub piece_bytes: usize,
     /// The pause after a session with another replica could not be made; it doubles with each
@@ -73,6 +76,7 @@ impl Options {
         kept_entries: 100_000,
         kept_bytes: 64 << 20,
         lease_reads: false,
+        slice_bytes: 256 << 10,
         piece_bytes: 256 << 10,
         least_pause: Nanos::from_millis(1),
         most_pause: Nanos::from_millis(200),
@@ -97,6 +101,7 @@ impl Options {
             ),
             (self.appends == 0, "a follower gets a message with entries"),
             (self.operations == 0, "a leader takes an operation"),
+            (self.slice_bytes == 0, "a slice of an image has bytes"),
             (self.piece_bytes == 0, "a snapshot has parts with bytes"),
             (
                 self.least_pause > self.most_pause,

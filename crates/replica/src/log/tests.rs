@@ -59,7 +59,7 @@ fn a_compacted_log_has_the_term_before_its_first_entry_and_asks_for_a_snapshot()
     assert!(!log.take_question());
     assert!(log.snapshot(0, 2).is_err());
     assert!(log.take_question() && !log.take_question());
-    log.offer(5, vec![7]);
+    log.offer((5, 1), vec![7]);
     let snapshot = log.snapshot(0, 2).unwrap();
     assert_eq!(
         (snapshot.get_metadata().index, &snapshot.data[..]),

@@ -7,12 +7,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::frozen::{Budget, Frozen};
 use super::{Name, meaning};
 use crate::wire::cursor::{Cursor, put_count, put_words};
 use crate::wire::{Answer, Malformed, WINDOW};
 
 /// The most clients with a record, except in some checks.
 pub(crate) const MAX_CLIENTS: usize = 8192;
+
+/// Bytes of a record without writes in an image, and of a write.
+const HEAD: usize = 28;
+const WRITE: usize = 16 + Answer::HEAD;
 
 /// A write that was applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,13 +36,40 @@ struct Record {
     last: u64,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Clients {
     /// The most clients with a record.
     most: usize,
     records: BTreeMap<u64, Record>,
     /// Clients by their last entries.
     order: BTreeMap<u64, u64>,
+    /// The records of an image that is being made.
+    frozen: Option<Frozen<u64, Record>>,
+}
+
+impl PartialEq for Clients {
+    /// An image under way is no part of the state.
+    fn eq(&self, other: &Self) -> bool {
+        (self.most, &self.records, &self.order) == (other.most, &other.records, &other.order)
+    }
+}
+
+impl Eq for Clients {}
+
+impl Record {
+    /// Appends the record to an image, and returns its size.
+    fn put(&self, client: u64, image: &mut Vec<u8>) -> usize {
+        let begin = image.len();
+        put_words(image, &[client, self.first, self.last]);
+        put_count(image, self.writes.len());
+        for (number, write) in &self.writes {
+            put_words(image, &[*number, write.meaning]);
+            let start = image.len();
+            image.resize(start + write.answer.size(), 0);
+            write.answer.encode(&mut image[start..]);
+        }
+        image.len() - begin
+    }
 }
 
 impl Record {
@@ -60,6 +92,48 @@ impl Clients {
             most,
             records: BTreeMap::new(),
             order: BTreeMap::new(),
+            frozen: None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Bytes of all records in an image at most.
+    pub(super) fn bytes(&self) -> usize {
+        const WRITES: usize = 32;
+        self.records.len() * (HEAD + WRITES * WRITE)
+    }
+
+    /// Begins an image of the records as they are now.
+    pub(super) fn freeze(&mut self) {
+        self.frozen = Some(Frozen::new());
+    }
+
+    /// Gives the image up.
+    pub(super) fn thaw(&mut self) {
+        self.frozen = None;
+    }
+
+    /// Appends the next records to the image. True: it has all of them.
+    pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
+        let Some(frozen) = &mut self.frozen else {
+            return true;
+        };
+        let is_whole = frozen.read(&self.records, budget, |client, record| {
+            record.put(*client, image)
+        });
+        if is_whole {
+            self.frozen = None;
+        }
+        is_whole
+    }
+
+    /// Notes the record of a client before it changes.
+    fn keep(&mut self, client: u64) {
+        if let Some(frozen) = self.frozen.as_mut().filter(|it| it.needs(&client)) {
+            frozen.note(client, self.records.get(&client).cloned());
         }
     }
 
@@ -70,11 +144,13 @@ impl Clients {
             writes: VecDeque::new(),
             last: index,
         };
+        self.keep(client);
         self.records.insert(client, record);
         self.order.insert(index, client);
         if self.records.len() > self.most
             && let Some((_, oldest)) = self.order.pop_first()
         {
+            self.keep(oldest);
             self.records.remove(&oldest);
         }
     }
@@ -82,6 +158,7 @@ impl Clients {
     /// The answer to a write that must not be applied: it was applied before, or it has a name with
     /// which nothing can be applied.
     pub(super) fn earlier(&mut self, name: Name, entry: &[u8], index: u64) -> Option<Answer> {
+        self.keep(name.client);
         let Some(record) = self.records.get_mut(&name.client) else {
             return Some(Answer::Expired);
         };
@@ -108,6 +185,7 @@ impl Clients {
 
     /// Notes a write that was applied.
     pub(super) fn note(&mut self, name: Name, entry: &[u8], answer: &Answer) {
+        self.keep(name.client);
         if let Some(record) = self.records.get_mut(&name.client) {
             let write = Write {
                 meaning: meaning(entry),
@@ -124,25 +202,18 @@ impl Clients {
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         put_count(out, self.records.len());
         for (client, record) in &self.records {
-            put_words(out, &[*client, record.first, record.last]);
-            put_count(out, record.writes.len());
-            for (number, write) in &record.writes {
-                put_words(out, &[*number, write.meaning]);
-                let start = out.len();
-                out.resize(start + write.answer.size(), 0);
-                write.answer.encode(&mut out[start..]);
-            }
+            record.put(*client, out);
         }
     }
 
     /// Reads the bytes of all records, with the limit of these ones.
     pub(super) fn take(&self, cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let mut clients = Self::new(self.most);
-        for _ in 0..cursor.count(28)? {
+        for _ in 0..cursor.count(HEAD)? {
             let client = cursor.u64()?;
             let (first, last) = (cursor.u64()?, cursor.u64()?);
             let mut writes = BTreeMap::new();
-            for _ in 0..cursor.count(16 + Answer::HEAD)? {
+            for _ in 0..cursor.count(WRITE)? {
                 let (number, meaning) = (cursor.u64()?, cursor.u64()?);
                 let answer = Answer::decode(cursor.bytes(Answer::HEAD)?)?;
                 writes.insert(number, Write { meaning, answer });

@@ -53,15 +53,6 @@ pub(super) struct History {
     forgotten: u64,
 }
 
-impl PartialEq for History {
-    /// States are equal whatever their replicas have seen.
-    fn eq(&self, _other: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for History {}
-
 impl History {
     pub(super) const fn new(base: u64) -> Self {
         Self {

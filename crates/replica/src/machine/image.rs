@@ -1,16 +1,88 @@
 //! The bytes of a state, which a snapshot carries: items in the order of their keys, then clients.
 //!
 //! Invariant: a state and the one that is read from its bytes answer every later entry alike.
+//!
+//! An image of a state that goes on changing is made in slices, so that no entry waits for more
+//! than one of them. It is of the state at its beginning (`frozen.rs`).
 
 use super::Machine;
 use super::clients::Clients;
+use super::frozen::Budget;
 use super::history::History;
 use super::items::{Item, Items};
-use crate::wire::cursor::{Cursor, put_count, put_counted, put_words};
+use crate::wire::cursor::{Cursor, put_count, put_words};
 use crate::wire::{MAX_KEY, MAX_VALUE, Malformed, VERSION};
 
+/// An image that is being made.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    bytes: Vec<u8>,
+    /// Clients with a record at its beginning.
+    clients: usize,
+    has_items: bool,
+}
+
 impl Machine {
+    /// Begins an image of the state as it is now, after the bytes of a head, in place of any other
+    /// that is under way.
+    pub(crate) fn begin_image(&mut self, head: Vec<u8>) {
+        #[cfg(feature = "mutants")]
+        let forgets = self.forgets_clients;
+        #[cfg(not(feature = "mutants"))]
+        let forgets = false;
+        // A long image that grew would be moved.
+        let size = 32 + self.items.bytes() + self.clients.bytes();
+        let mut bytes = Vec::with_capacity(head.len() + size);
+        bytes.extend_from_slice(&head);
+        self.put_head(&mut bytes);
+        self.items.freeze();
+        if !forgets {
+            self.clients.freeze();
+        }
+        self.draft = Some(Draft {
+            bytes,
+            clients: if forgets { 0 } else { self.clients.len() },
+            has_items: false,
+        });
+    }
+
+    /// Makes the next slice of the image. `Some`: it is whole.
+    pub(crate) fn go_on(&mut self, mut budget: Budget) -> Option<Vec<u8>> {
+        let mut draft = self.draft.take()?;
+        if !draft.has_items {
+            draft.has_items = self.items.read(&mut budget, &mut draft.bytes);
+            if draft.has_items {
+                put_count(&mut draft.bytes, draft.clients);
+            }
+        }
+        if draft.has_items && self.clients.read(&mut budget, &mut draft.bytes) {
+            return Some(draft.bytes);
+        }
+        self.draft = Some(draft);
+        None
+    }
+
+    /// Bytes of the image that is under way.
+    #[cfg(test)]
+    pub(crate) fn drawn(&self) -> Option<usize> {
+        self.draft.as_ref().map(|draft| draft.bytes.len())
+    }
+
+    /// Gives up the image that is under way, and returns its bytes: to free many takes long.
+    pub(crate) fn give_up_image(&mut self) -> Option<Vec<u8>> {
+        self.items.thaw();
+        self.clients.thaw();
+        self.draft.take().map(|draft| draft.bytes)
+    }
+
+    fn put_head(&self, image: &mut Vec<u8>) {
+        image.extend_from_slice(&[VERSION, 0, 0, 0, 0, 0, 0, 0]);
+        put_words(image, &[self.applied, self.time]);
+        put_count(image, self.items.len());
+    }
+
     /// The bytes of the state.
+    #[cfg(any(feature = "disk", test))]
     pub(crate) fn to_image(&self) -> Vec<u8> {
         #[cfg(feature = "mutants")]
         if self.forgets_clients {
@@ -25,13 +97,10 @@ impl Machine {
     }
 
     fn image_with(&self, clients: &Clients) -> Vec<u8> {
-        let mut image = vec![VERSION, 0, 0, 0, 0, 0, 0, 0];
-        put_words(&mut image, &[self.applied, self.time]);
-        put_count(&mut image, self.items.len());
+        let mut image = Vec::new();
+        self.put_head(&mut image);
         for (key, item) in self.items.iter() {
-            put_words(&mut image, &[item.version, item.expires]);
-            put_counted(&mut image, key);
-            put_counted(&mut image, &item.value);
+            item.put(key, &mut image);
         }
         clients.put(&mut image);
         image
@@ -57,6 +126,7 @@ impl Machine {
         let items = take_items(&mut cursor)?;
         let clients = self.clients.take(&mut cursor)?;
         cursor.end()?;
+        self.draft = None;
         self.applied = applied;
         self.history = History::new(applied);
         self.time = time;

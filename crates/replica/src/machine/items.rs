@@ -1,13 +1,17 @@
 //! The items by their keys, and by the times at which they go.
 //!
-//! Invariant: an item is due at its time if it has one, and nothing else is due. Called by
-//! `machine`.
+//! Invariant: an item is due at its time if it has one, and nothing else is due; `bytes` is the
+//! size of all in an image. Called by `machine`.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use super::frozen::{Budget, Frozen};
 use super::key::Key;
+use crate::wire::cursor::{put_counted, put_words};
+
+/// Bytes of an item in an image in addition to its key and value.
+const HEAD: usize = 24;
 
 /// An item.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,15 +22,68 @@ pub(super) struct Item {
     pub(super) value: Vec<u8>,
 }
 
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+impl Item {
+    fn size(&self, key: &[u8]) -> usize {
+        HEAD + key.len() + self.value.len()
+    }
+
+    /// Appends an item to an image, and returns its size.
+    pub(super) fn put(&self, key: &[u8], image: &mut Vec<u8>) -> usize {
+        put_words(image, &[self.version, self.expires]);
+        put_counted(image, key);
+        put_counted(image, &self.value);
+        self.size(key)
+    }
+}
+
+#[derive(Clone, Default, Debug)]
 pub(super) struct Items {
     all: BTreeMap<Key, Item>,
     due: BTreeSet<(u64, Vec<u8>)>,
+    bytes: usize,
+    /// The items of an image that is being made.
+    frozen: Option<Frozen<Key, Item>>,
 }
+
+impl PartialEq for Items {
+    /// An image under way is no part of the state.
+    fn eq(&self, other: &Self) -> bool {
+        (&self.all, &self.due) == (&other.all, &other.due)
+    }
+}
+
+impl Eq for Items {}
 
 impl Items {
     pub(super) fn len(&self) -> usize {
         self.all.len()
+    }
+
+    /// Bytes of all items in an image.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Begins an image of the items as they are now.
+    pub(super) fn freeze(&mut self) {
+        self.frozen = Some(Frozen::new());
+    }
+
+    /// Gives the image up.
+    pub(super) fn thaw(&mut self) {
+        self.frozen = None;
+    }
+
+    /// Appends the next items to the image. True: it has all of them.
+    pub(super) fn read(&mut self, budget: &mut Budget, image: &mut Vec<u8>) -> bool {
+        let Some(frozen) = &mut self.frozen else {
+            return true;
+        };
+        let is_whole = frozen.read(&self.all, budget, |key, item| item.put(key, image));
+        if is_whole {
+            self.frozen = None;
+        }
+        is_whole
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<&Item> {
@@ -63,27 +120,35 @@ impl Items {
     }
 
     pub(super) fn put(&mut self, key: &[u8], item: Item) {
-        if item.expires != 0 {
-            self.due.insert((item.expires, key.to_vec()));
+        let expires = item.expires;
+        if expires != 0 {
+            self.due.insert((expires, key.to_vec()));
         }
-        match self.all.entry(Key::from(key)) {
-            Entry::Vacant(place) => {
-                place.insert(item);
+        self.bytes += item.size(key);
+        let before = self.all.insert(Key::from(key), item);
+        self.on_replaced(key, before, expires);
+    }
+
+    /// Accounts for what a key had before, and keeps it for the image under way. The key is due at
+    /// `expires` now, or was taken from what is due at that time; 0: it is not due.
+    fn on_replaced(&mut self, key: &[u8], before: Option<Item>, expires: u64) {
+        if let Some(before) = &before {
+            self.bytes -= before.size(key);
+            if before.expires != 0 && before.expires != expires {
+                self.due.remove(&(before.expires, key.to_vec()));
             }
-            Entry::Occupied(mut place) => {
-                let (before, now) = (place.get().expires, item.expires);
-                place.insert(item);
-                if before != 0 && before != now {
-                    self.due.remove(&(before, key.to_vec()));
-                }
-            }
+        }
+        if let Some(frozen) = self.frozen.as_mut().filter(|it| it.needs(key)) {
+            frozen.note(Key::from(key), before);
         }
     }
 
     /// Removes the item of a key. False: it has none.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
-        self.forget(key);
-        self.all.remove(key).is_some()
+        let before = self.all.remove(key);
+        let had_one = before.is_some();
+        self.on_replaced(key, before, 0);
+        had_one
     }
 
     /// The time at which the next item goes, if one does.
@@ -97,14 +162,9 @@ impl Items {
         if *due > time {
             return None;
         }
-        let (_, key) = self.due.pop_first()?;
-        self.all.remove(&key[..]);
+        let (expires, key) = self.due.pop_first()?;
+        let before = self.all.remove(&key[..]);
+        self.on_replaced(&key, before, expires);
         Some(key)
-    }
-
-    fn forget(&mut self, key: &[u8]) {
-        if let Some(item) = self.all.get(key).filter(|item| item.expires != 0) {
-            self.due.remove(&(item.expires, key.to_vec()));
-        }
     }
 }

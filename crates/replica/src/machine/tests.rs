@@ -1,5 +1,7 @@
 //! Operations, repeats, and the limits of records.
 
+use dunlin_sim::Rng;
+
 use super::clients::MAX_CLIENTS;
 use super::*;
 use crate::wire::Compare;
@@ -294,4 +296,59 @@ fn an_image_has_the_whole_state() {
         stage.write((2, 1, 1), Operation::Put(b"a")),
         Answer::Written(4)
     );
+}
+
+/// A random change by one of a few clients.
+fn change(stage: &mut Stage, rng: &mut Rng) {
+    let number = stage.index + 1;
+    let client = 2 + rng.below(3);
+    let name = Name {
+        client,
+        number: number - client,
+        first: number - client,
+    };
+    let key = format!("key-{}", rng.below(40));
+    let value = vec![7; rng.index(30)];
+    let operation = match rng.below(4) {
+        0 => Operation::Delete,
+        1 => Operation::PutFor(1 + rng.below(20), &value),
+        _ => Operation::Put(&value),
+    };
+    stage.apply(&Request::write(name, key.as_bytes(), operation));
+    if rng.one_in(10) {
+        stage.apply(&Request::clock(number * 2));
+    }
+    if rng.one_in(20) {
+        stage.apply(&Request::OPEN);
+    }
+}
+
+#[test]
+fn an_image_that_is_made_in_slices_is_of_its_beginning() {
+    let mut all = 0;
+    for seed in 0..50 {
+        let mut rng = Rng::new(seed);
+        let mut stage = Stage::new();
+        stage.machine.remember(4);
+        (0..3).for_each(|_| drop(stage.apply(&Request::OPEN)));
+        (0..60).for_each(|_| change(&mut stage, &mut rng));
+        let then = stage.machine.to_image();
+        stage.machine.begin_image(b"head".to_vec());
+        let mut slices = 0;
+        let image = loop {
+            let before = stage.machine.drawn().unwrap();
+            if let Some(image) = stage.machine.go_on(Budget::slice(100)) {
+                break image;
+            }
+            let drawn = stage.machine.drawn().unwrap() - before;
+            // The last part may be longer, and the count of clients comes after the items.
+            assert!(drawn < 100 + 4 + 100, "seed {seed}: {drawn}");
+            change(&mut stage, &mut rng);
+            slices += 1;
+        };
+        assert_eq!(image.strip_prefix(b"head"), Some(&then[..]), "seed {seed}");
+        assert_ne!(stage.machine.to_image(), then, "it has gone on");
+        all += slices;
+    }
+    assert!(all > 300, "{all} slices");
 }

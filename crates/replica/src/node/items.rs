@@ -3,15 +3,19 @@
 use crate::wire::cursor::{Cursor, put_count};
 use crate::wire::{Malformed, Roster};
 
+/// The bytes of a snapshot before those of its items.
+pub(crate) fn head(roster: &Roster) -> Vec<u8> {
+    let (mut members, mut head) = (Vec::new(), Vec::new());
+    roster.put(&mut members);
+    put_count(&mut head, members.len());
+    head.extend_from_slice(&members);
+    head
+}
+
 /// The bytes of a snapshot.
+#[cfg(any(feature = "disk", test))]
 pub(crate) fn join(roster: &Roster, items: &[u8]) -> Vec<u8> {
-    let mut head = Vec::new();
-    roster.put(&mut head);
-    let mut image = Vec::with_capacity(4 + head.len() + items.len());
-    put_count(&mut image, head.len());
-    image.extend_from_slice(&head);
-    image.extend_from_slice(items);
-    image
+    [&head(roster), items].concat()
 }
 
 /// The members of a snapshot, and the bytes of its items.

@@ -8,8 +8,7 @@
 use raft::ProgressState;
 
 use super::journal::Journal;
-use super::{Node, Output, items};
-use crate::work::{Items, Work};
+use super::{Node, Output};
 
 /// How many times the entries and bytes that a log keeps it may have, and while a follower catches
 /// up.
@@ -22,23 +21,31 @@ impl<A> Node<A> {
         self.is_to_shorten = true;
     }
 
-    /// Makes the snapshot for which Raft has asked, and drops entries that no follower needs soon.
+    /// Begins the snapshot for which Raft has asked, drops entries that no follower needs soon, and
+    /// makes a slice of the image that is under way.
     pub(super) fn tend_log(&mut self, out: &mut Output<A>) {
+        self.answer_question();
+        self.drop_entries();
+        self.go_on_drawing(out);
+    }
+
+    fn drop_entries(&mut self) {
         let applied = self.machine.applied();
-        if self.log().take_question() {
-            let image = self.snapshot();
-            self.raft.mut_store().offer(applied, image);
-        }
-        let end = match std::mem::take(&mut self.is_to_shorten) {
+        // An order waits for an image that is under way, so that the disk gets the next one.
+        let is_ordered = self.is_to_shorten && self.drawing.is_idle();
+        let end = match is_ordered {
             true => applied
                 .min(self.needed().unwrap_or(u64::MAX))
                 .max(self.log().base()),
             false => self.surplus(applied),
         };
+        if is_ordered {
+            self.is_to_shorten = false;
+        }
         if end == self.log().base() {
             return;
         }
-        self.checkpoint(end, out);
+        self.checkpoint(end);
         self.raft.mut_store().compact(end);
     }
 
@@ -77,32 +84,20 @@ impl<A> Node<A> {
         let places = answering.filter_map(|(_, other)| match other.state {
             ProgressState::Snapshot => Some(other.pending_snapshot),
             _ if other.matched >= log.base() => Some(other.matched),
-            _ => log.offered(),
+            _ => log.offered().or(self.drawing.index()),
         });
         places.min()
     }
 
-    /// The members, the items and the clients.
-    fn snapshot(&self) -> Vec<u8> {
-        items::join(self.roster(), &self.machine.to_image())
-    }
-
     /// Has the disk save the items, so that its log can begin after an index. It gets no second
-    /// image while it saves one; then its log is shortened the next time.
-    fn checkpoint(&mut self, base: u64, out: &mut Output<A>) {
-        if !self.journal.as_ref().is_some_and(Journal::may_checkpoint) {
+    /// image while one is under way or being saved; then its log is shortened the next time.
+    fn checkpoint(&mut self, base: u64) {
+        let may_begin = self.journal.as_ref().is_some_and(Journal::may_checkpoint);
+        if !may_begin || !self.drawing.is_idle() {
             return;
         }
-        let (image, Some((term, _))) = (self.snapshot(), self.raft.store().at(base)) else {
-            return;
-        };
-        if let Some(journal) = &mut self.journal {
-            journal.on_checkpoint();
+        if let Some((term, _)) = self.raft.store().at(base) {
+            self.draw_for_disk((base, term));
         }
-        out.work.push(Work::Checkpoint(Items {
-            applied: self.machine.applied(),
-            base: (base, term),
-            image,
-        }));
     }
 }

@@ -1,6 +1,7 @@
 //! Nodes in one thread, whose messages a test carries.
 
 mod catching_up;
+mod drawing;
 mod disk;
 mod members;
 
@@ -86,7 +87,8 @@ impl Stage {
             }
         }
         let saves = self.unsaved.keys().any(|id| !self.busy.contains(id));
-        let is_idle = messages.is_empty() && !saves;
+        let goes_on = self.nodes.values().any(Node::has_more);
+        let is_idle = messages.is_empty() && !saves && !goes_on;
         self.messages += messages.len();
         for message in messages {
             let is_snapshot = message.msg_type == MessageType::MsgSnapshot;

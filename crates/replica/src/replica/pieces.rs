@@ -2,9 +2,10 @@
 //! which counts among those of its receiver. Called by `seat`.
 
 use dunlin_core::{CallOptions, Cx, Tag};
+use raft::eraftpb::Message;
 
 use super::seat::{MARK, Note, PART, Seat};
-use super::transfer::{Progress, Receiving};
+use super::transfer::{Progress, Receiving, Sending};
 use crate::wire::{PIECE, Piece};
 
 impl Seat {
@@ -34,8 +35,25 @@ impl Seat {
         if has_arrived && sending.on_arrived() == Progress::Goes {
             return;
         }
-        peer.sending = None;
-        self.notes.push(Note::Sent(peer.id, has_arrived));
+        self.stop_sending(lane, has_arrived);
+    }
+
+    /// Ends the snapshot that a member gets.
+    fn stop_sending(&mut self, lane: usize, is_whole: bool) {
+        let peer = &mut self.peers[lane];
+        self.notes.push(Note::Sent(peer.id, is_whole));
+        if let Some(sending) = peer.sending.take() {
+            self.node.discard(sending.into_snapshot());
+        }
+    }
+
+    /// Begins the snapshot of a message, in place of an earlier one.
+    pub(super) fn begin_sending(&mut self, lane: usize, message: Message) {
+        let earlier = self.peers[lane].sending.take();
+        self.peers[lane].sending = Some(Sending::new(message, earlier.as_ref()));
+        if let Some(sending) = earlier {
+            self.node.discard(sending.into_snapshot());
+        }
     }
 
     /// Sends the next part of a member's snapshot, if none is under way. If it cannot go, Raft asks
@@ -75,10 +93,7 @@ impl Seat {
                 sending.on_sent(len);
                 peer.calls += 1;
             }
-            false => {
-                peer.sending = None;
-                self.notes.push(Note::Sent(peer.id, false));
-            }
+            false => self.stop_sending(lane, false),
         }
     }
 }

@@ -14,7 +14,7 @@ use raft::eraftpb::Message;
 use super::log_clock::LogClock;
 use super::outbox::{is_answer, is_snapshot, take_if};
 use super::peers::Peer;
-use super::transfer::{Received, Receiving, Sending};
+use super::transfer::{Received, Receiving};
 use super::watchers::Watchers;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
@@ -260,12 +260,12 @@ impl Seat {
     #[inline]
     pub(super) fn is_due(&self, now: Nanos) -> bool {
         let has_news = self.disk.as_ref().is_some_and(|it| it.has_news(now));
-        self.is_stirred || now >= self.next_tick || has_news
+        self.is_stirred || now >= self.next_tick || has_news || self.node.has_more()
     }
 
     pub(super) fn next_wakeup(&self) -> Nanos {
         let news = self.disk.as_ref().map_or(Nanos::MAX, |it| it.next_news());
-        match self.is_stirred {
+        match self.is_stirred || self.node.has_more() {
             true => Nanos::ZERO,
             false => self.next_tick.min(self.lanes.next_wish()).min(news),
         }
@@ -380,8 +380,7 @@ impl Seat {
         self.peers[lane].tickets = tickets;
         let snapshot = take_if(messages, 1, |it| it.to == to && is_snapshot(it)).pop();
         if let Some(message) = snapshot {
-            let earlier = self.peers[lane].sending.take();
-            self.peers[lane].sending = Some(Sending::new(message, earlier.as_ref()));
+            self.begin_sending(lane, message);
         }
         self.send_piece(own, lane, cx);
         let mut rest = take_if(messages, usize::MAX, |it| it.to == to);

@@ -29,11 +29,12 @@ fn options_that_cannot_work_have_a_fault_and_the_limits_have_none() {
     };
     assert_eq!(fault(|_| ()), None);
     assert_eq!(fault(|it| it.append_bytes = 64 << 20), None);
-    let wrong: [fn(&mut Options); 6] = [
+    let wrong: [fn(&mut Options); 7] = [
         |it| it.append_bytes = (64 << 20) + 1,
         |it| it.appends = 0,
         |it| it.operations = 0,
         |it| it.piece_bytes = 0,
+        |it| it.slice_bytes = 0,
         |it| it.heartbeat = it.election,
         |it| it.most_pause = Nanos(it.least_pause.0 - 1),
     ];

@@ -42,6 +42,11 @@ impl Sending {
         }
     }
 
+    /// The snapshot, which goes no further.
+    pub(super) fn into_snapshot(self) -> Snapshot {
+        self.snapshot
+    }
+
     /// The next part, with at most this number of bytes; `None` while one is under way.
     pub(super) fn next(&self, most: usize) -> Option<Piece<'_>> {
         let rest = &self.snapshot.data[self.offset..];

@@ -194,6 +194,7 @@ impl Stage {
         let options = Options {
             kept_entries: rng.between(5, 40),
             piece_bytes: 512,
+            slice_bytes: 100,
             lease_reads: has_leases(seed, bug),
             #[cfg(feature = "mutants")]
             mutant: match bug {

@@ -8,7 +8,7 @@ const KEPT: u64 = 10;
 
 impl Stage {
     /// A leader that has dropped entries which one follower lacks.
-    fn with_late_follower(options: Options) -> (Self, u64, u64, u64) {
+    pub(super) fn with_late_follower(options: Options) -> (Self, u64, u64, u64) {
         let mut stage = Self::with(3, options);
         let leader = stage.leader();
         let client = stage.open(leader);
@@ -23,7 +23,12 @@ impl Stage {
         (stage, leader, client, late)
     }
 
-    fn write(&mut self, leader: u64, client: u64, numbers: std::ops::RangeInclusive<u64>) {
+    pub(super) fn write(
+        &mut self,
+        leader: u64,
+        client: u64,
+        numbers: std::ops::RangeInclusive<u64>,
+    ) {
         for number in numbers {
             self.put(leader, client, number);
             self.settle();

@@ -1,0 +1,171 @@
+//! Images of the items: for a follower that lacks dropped entries, and for the disk, whose log then
+//! begins later. Each run makes a slice of the image that is under way, so no message and no
+//! operation waits for more. An image is of the items at its beginning.
+//!
+//! Large images that are not needed any more are freed in slices, too: the kernel takes tens of
+//! milliseconds to take a GiB back. Called by `tend`.
+
+use raft::Storage;
+use raft::eraftpb::Snapshot;
+
+use super::{Node, Output, items};
+use crate::machine::Budget;
+use crate::wire::Roster;
+use crate::work::{Items, Work};
+
+/// Bytes that a run frees.
+const FREED: usize = 1 << 20;
+
+/// The purpose of an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// A snapshot.
+    Follower,
+    /// The disk's log begins after this place.
+    Disk((u64, u64)),
+}
+
+/// The image that is under way.
+#[derive(Debug)]
+struct Draft {
+    /// Index and term of the last entry that it contains.
+    place: (u64, u64),
+    roster: Roster,
+    purpose: Purpose,
+}
+
+/// Images that are under way, wanted, or to be freed.
+#[derive(Debug, Default)]
+pub(super) struct Drawing {
+    draft: Option<Draft>,
+    /// Raft has asked for a snapshot.
+    is_asked: bool,
+    waste: Vec<Vec<u8>>,
+}
+
+impl Drawing {
+    /// Whether no image is under way.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.draft.is_none()
+    }
+
+    /// The index of the snapshot that is under way.
+    pub(super) fn index(&self) -> Option<u64> {
+        let draft = self.draft.as_ref()?;
+        (draft.purpose == Purpose::Follower).then_some(draft.place.0)
+    }
+
+    fn free(&mut self) {
+        if let Some(bytes) = self.waste.last_mut() {
+            bytes.truncate(bytes.len().saturating_sub(FREED));
+            bytes.shrink_to_fit();
+            if bytes.is_empty() {
+                self.waste.pop();
+            }
+        }
+    }
+
+    fn discard(&mut self, bytes: Vec<u8>) {
+        if bytes.len() > FREED {
+            self.waste.push(bytes);
+        }
+    }
+}
+
+impl<A> Node<A> {
+    /// Whether the next run has work that did not fit into the last one.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        let drawing = &self.drawing;
+        let is_waiting = drawing.is_asked || self.is_to_shorten;
+        is_waiting || !drawing.is_idle() || !drawing.waste.is_empty()
+    }
+
+    /// Takes a snapshot that is needed no longer.
+    pub(crate) fn discard(&mut self, snapshot: Snapshot) {
+        // Others may have it still.
+        if snapshot.data.is_unique() {
+            self.drawing.discard(snapshot.data.into());
+        }
+    }
+
+    /// Begins the snapshot for which Raft has asked.
+    pub(super) fn answer_question(&mut self) {
+        self.drawing.is_asked |= self.log().take_question();
+        if self.drawing.is_asked && self.drawing.is_idle() {
+            self.drawing.is_asked = false;
+            self.draw(Purpose::Follower);
+        }
+    }
+
+    /// Begins the image with which the disk's log can begin after a place.
+    pub(super) fn draw_for_disk(&mut self, base: (u64, u64)) {
+        self.draw(Purpose::Disk(base));
+    }
+
+    fn draw(&mut self, purpose: Purpose) {
+        let applied = self.machine.applied();
+        let Ok(term) = self.raft.store().term(applied) else {
+            return;
+        };
+        let roster = self.roster().clone();
+        self.machine.begin_image(items::head(&roster));
+        self.drawing.draft = Some(Draft {
+            place: (applied, term),
+            roster,
+            purpose,
+        });
+    }
+
+    /// Gives up the image that is under way: the items begin anew.
+    pub(super) fn stop_drawing(&mut self) {
+        self.drawing.draft = None;
+        if let Some(bytes) = self.machine.give_up_image() {
+            self.drawing.discard(bytes);
+        }
+    }
+
+    /// Makes the next slice of the image that is under way, and frees one.
+    pub(super) fn go_on_drawing(&mut self, out: &mut Output<A>) {
+        while let Some(snapshot) = self.raft.mut_store().take_dropped() {
+            self.discard(snapshot);
+        }
+        self.drawing.free();
+        if self.drawing.is_idle() {
+            return;
+        }
+        let budget = Budget::slice(self.options.slice_bytes);
+        if let Some(image) = self.machine.go_on(budget)
+            && let Some(draft) = self.drawing.draft.take()
+        {
+            self.use_image(draft, image, out);
+        }
+    }
+
+    fn use_image(&mut self, draft: Draft, image: Vec<u8>, out: &mut Output<A>) {
+        match draft.purpose {
+            Purpose::Follower => {
+                // No follower could go on from it, or it lacks a member.
+                let is_late = draft.place.0 < self.log().base() || draft.roster != *self.roster();
+                match is_late {
+                    true => self.drawing.discard(image),
+                    false => {
+                        // Raft has asked again meanwhile.
+                        self.drawing.is_asked = false;
+                        self.raft.mut_store().offer(draft.place, image);
+                    }
+                }
+            }
+            Purpose::Disk(base) => {
+                if let Some(journal) = &mut self.journal {
+                    journal.on_checkpoint();
+                }
+                out.work.push(Work::Checkpoint(Items {
+                    applied: draft.place.0,
+                    base,
+                    image,
+                }));
+            }
+        }
+    }
+}
