@@ -17,7 +17,7 @@ use crate::options::ChannelOptions;
 use crate::options::DpdkOptions;
 #[cfg(feature = "server")]
 use crate::options::ServerOptions;
-use crate::options::{NexusOptions, SequencerOptions};
+use crate::options::{NexusOptions, ReplicaOptions, SequencerOptions};
 #[cfg(feature = "xdp")]
 use crate::options::{XdpMode, XdpOptions};
 use crate::setting::{FieldOf, Lens};
@@ -225,6 +225,17 @@ impl Settings {
         let mut options = SequencerOptions::default();
         self.fill(&mut options, |field| match field {
             FieldOf::Sequencer(lens) => Some(lens),
+            _ => None,
+        });
+        options
+    }
+
+    /// Options of a replica: `replica.*`.
+    #[must_use]
+    pub fn replica(&self) -> ReplicaOptions {
+        let mut options = ReplicaOptions::default();
+        self.fill(&mut options, |field| match field {
+            FieldOf::Replica(lens) => Some(lens),
             _ => None,
         });
         options

@@ -1,6 +1,7 @@
 //! The options of a nexus as one struct with fields, because the nexus's builder has no such
-//! struct. The options of channels, servers, sequencers and `xdp` are here as well, because their
-//! crates belong to features that a program may lack, and a file may set these options even then.
+//! struct. The options of channels, servers, sequencers, replicas and `xdp` are here as well, because
+//! their crates belong to features that a program may lack, and a file may set these options even
+//! then.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -54,6 +55,34 @@ pub struct SequencerOptions {
     pub block: u64,
     /// How long a server may give numbers after it last saw that no other has taken over.
     pub lease: Duration,
+}
+
+/// Options of a replica, except those of its command alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplicaOptions {
+    /// The shortest time without a leader after which a replica asks for votes. Heartbeats come
+    /// five times as often.
+    pub election: Duration,
+    /// Most bytes of entries in one message to a follower.
+    pub append_bytes: u64,
+    /// Most messages with entries that a follower has not answered.
+    pub appends: usize,
+    /// Most operations of clients that are under way at a leader.
+    pub operations: usize,
+    /// Applied entries that the log keeps.
+    pub kept_entries: u64,
+    /// Bytes of entries that the log keeps.
+    pub kept_bytes: u64,
+    /// Whether a leader answers gets without a majority while no other can lead.
+    pub lease_reads: bool,
+    /// Bytes of an image of the items that are made at a time.
+    pub slice_bytes: usize,
+    /// Bytes of a part of a snapshot.
+    pub piece_bytes: usize,
+    /// The first pause after a session with another replica could not be made.
+    pub least_pause: Duration,
+    /// The longest pause.
+    pub most_pause: Duration,
 }
 
 /// Options of the transport `xdp`, except those of its socket, which are `udp.*`.
@@ -130,6 +159,24 @@ impl Default for SequencerOptions {
         Self {
             block: 1_000_000,
             lease: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Default for ReplicaOptions {
+    fn default() -> Self {
+        Self {
+            election: Duration::from_millis(75),
+            append_bytes: 256 << 10,
+            appends: 8,
+            operations: 4096,
+            kept_entries: 100_000,
+            kept_bytes: 64 << 20,
+            lease_reads: false,
+            slice_bytes: 256 << 10,
+            piece_bytes: 256 << 10,
+            least_pause: Duration::from_millis(1),
+            most_pause: Duration::from_millis(200),
         }
     }
 }

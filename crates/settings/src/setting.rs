@@ -12,7 +12,8 @@ use dunlin_transport::udp::Options as UdpOptions;
 
 use crate::field::Field;
 use crate::options::{
-    ChannelOptions, DpdkOptions, NexusOptions, SequencerOptions, ServerOptions, XdpOptions,
+    ChannelOptions, DpdkOptions, NexusOptions, ReplicaOptions, SequencerOptions, ServerOptions,
+    XdpOptions,
 };
 use crate::value::Value;
 
@@ -93,6 +94,7 @@ pub(super) enum FieldOf {
     Channel(Lens<ChannelOptions>),
     Server(Lens<ServerOptions>),
     Sequencer(Lens<SequencerOptions>),
+    Replica(Lens<ReplicaOptions>),
 }
 
 /// Plain numbers are nanoseconds.
@@ -173,6 +175,7 @@ impl Setting {
             FieldOf::Dpdk(lens) => lens(&mut DpdkOptions::default()).read(),
             FieldOf::Server(lens) => lens(&mut ServerOptions::default()).read(),
             FieldOf::Sequencer(lens) => lens(&mut SequencerOptions::default()).read(),
+            FieldOf::Replica(lens) => lens(&mut ReplicaOptions::default()).read(),
         }
     }
 

@@ -7,13 +7,14 @@
 
 mod endpoint;
 mod nexus;
+mod replica;
 mod services;
 mod transports;
 
 use crate::setting::Setting;
 
 /// The rows, by group.
-pub(super) const GROUPS: [&[Setting]; 10] = [
+pub(super) const GROUPS: [&[Setting]; 11] = [
     nexus::NEXUS,
     endpoint::ENDPOINT,
     transports::SHM,
@@ -24,10 +25,11 @@ pub(super) const GROUPS: [&[Setting]; 10] = [
     services::CHANNEL,
     services::SERVER,
     services::SEQUENCER,
+    replica::REPLICA,
 ];
 
 /// Pairs of options of which the first must not be more than the second.
-pub(super) const NOT_MORE_THAN: [(&str, &str); 6] = [
+pub(super) const NOT_MORE_THAN: [(&str, &str); 7] = [
     // A link whose peer has sent Hello must not lose its place to half-open links.
     ("nexus.max_half_open", "nexus.max_links"),
     // A single connection must not be able to fill an endpoint's queue.
@@ -41,6 +43,7 @@ pub(super) const NOT_MORE_THAN: [(&str, &str); 6] = [
     // The largest message must fit into the memory for large requests.
     ("endpoint.max_message", "endpoint.session_receive_budget"),
     ("endpoint.max_message", "endpoint.receive_budget"),
+    ("replica.least_pause", "replica.most_pause"),
 ];
 
 /// Every row.

@@ -40,9 +40,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// The shortest time without a leader after which the replica asks for votes; the longest is
-    /// twice as long. All replicas of a cluster should have the same
-    #[arg(long, value_name = "TIME", default_value = "75ms", value_parser = election)]
-    election: Duration,
+    /// twice as long. All replicas of a cluster should have the same. Without it, what
+    /// `replica.election` says
+    #[arg(long, value_name = "TIME", value_parser = election)]
+    election: Option<Duration>,
     /// The directory for its log and items, which is made if it does not exist. A write is answered
     /// when the disks of a majority have it
     #[arg(long, value_name = "DIR")]
@@ -96,9 +97,10 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     let begin = Instant::now();
     let [word, _] = random::words()?;
     let id = word.max(1);
+    let options = options(args, settings);
     let replica = match &args.disk {
-        Some(path) => on_disk(path, id, args)?,
-        None => Replica::new(id, options(args)),
+        Some(path) => on_disk(path, id, args, options)?,
+        None => Replica::new(id, options),
     };
     let endpoint = settings.endpoint::<T>(nexus).index(0);
     let mut driver = Driver::new(endpoint, replica, settings.connect_options())?;
@@ -106,12 +108,12 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     while signal::check().is_ok() {
         driver.turn(dunlin::Nanos::MAX);
     }
-    driver.hand_over((2 * args.election).into());
+    driver.hand_over(options.election.times(2));
     report(args, driver.replica(), begin)
 }
 
 /// A replica that goes on with what its directory holds.
-fn on_disk(path: &Path, fresh: u64, args: &Args) -> anyhow::Result<Replica> {
+fn on_disk(path: &Path, fresh: u64, args: &Args, options: Options) -> anyhow::Result<Replica> {
     let Opened {
         id,
         seat,
@@ -130,15 +132,30 @@ fn on_disk(path: &Path, fresh: u64, args: &Args) -> anyhow::Result<Replica> {
             path.display()
         );
     }
-    let replica = Replica::with_disk(id, seat, disk, options(args));
+    let replica = Replica::with_disk(id, seat, disk, options);
     Ok(replica.begin_with(restored))
 }
 
-fn options(args: &Args) -> Options {
+#[allow(
+    clippy::needless_update,
+    reason = "a build with planted bugs has one field more"
+)]
+fn options(args: &Args, settings: &Settings) -> Options {
+    let set = settings.replica();
+    let election = args.election.unwrap_or(set.election);
     Options {
-        election: args.election.into(),
-        heartbeat: (args.election / 5).into(),
-        lease_reads: args.lease_reads,
+        election: election.into(),
+        heartbeat: (election / 5).into(),
+        append_bytes: set.append_bytes,
+        appends: set.appends,
+        operations: set.operations,
+        kept_entries: set.kept_entries,
+        kept_bytes: set.kept_bytes,
+        lease_reads: args.lease_reads || set.lease_reads,
+        slice_bytes: set.slice_bytes,
+        piece_bytes: set.piece_bytes,
+        least_pause: set.least_pause.into(),
+        most_pause: set.most_pause.into(),
         ..Options::DEFAULT
     }
 }

@@ -47,7 +47,13 @@ const RENAMED: [(&str, &str); 15] = [
 ];
 
 /// Rows that keep the unit at the end of the field's name.
-const KEEPS_ITS_END: [&str; 1] = ["endpoint.pool_bytes"];
+const KEEPS_ITS_END: [&str; 5] = [
+    "endpoint.pool_bytes",
+    "replica.append_bytes",
+    "replica.kept_bytes",
+    "replica.slice_bytes",
+    "replica.piece_bytes",
+];
 
 /// Reads all fields of a struct from its `Debug` output. A field takes one line; an `Option` or an
 /// enum variant with fields takes several. The state of a running nexus is left out: it changes by
@@ -129,6 +135,7 @@ fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     all.extend(fields("channel", &settings.hub()));
     all.extend(fields("server", &settings.server()));
     all.extend(fields("sequencer", &settings.sequencer()));
+    all.extend(fields("replica", &settings.replica()));
     all.insert("nexus.listen".to_owned(), settings.listen());
     all.retain(|name, _| !NO_OPTIONS.contains(&&**name));
     all
