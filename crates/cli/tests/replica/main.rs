@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod disks;
+mod faults;
 mod members;
 #[path = "../program/mod.rs"]
 mod program;
@@ -59,8 +60,12 @@ impl Replica {
     }
 
     fn start_with(listen: &str, more: &[&str]) -> Self {
-        let args = serve(listen, more);
-        let mut child = dunlin(&args).stderr(Stdio::inherit()).spawn().unwrap();
+        Self::greeted(dunlin(&serve(listen, more)).stderr(Stdio::inherit()))
+    }
+
+    /// Starts a replica with a command, and reads its greeting.
+    fn greeted(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
@@ -98,6 +103,18 @@ impl Cluster {
         let count = cluster.0.len();
         text(&cluster.bootstrap(count));
         cluster
+    }
+
+    /// A client of the replicas.
+    fn client(&self, deadline: Duration) -> (Nexus, Connection<Auto>) {
+        let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+        let options = ClientOptions {
+            deadline: Nanos::from(deadline),
+            ..ClientOptions::DEFAULT
+        };
+        let endpoint = nexus.endpoint_builder::<Auto>();
+        let client = Connection::open(endpoint, self.addresses(), options).unwrap();
+        (nexus, client)
     }
 
     fn addresses(&self) -> Vec<String> {
