@@ -28,6 +28,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
 mod client;
 #[cfg(feature = "nexus")]
 mod connection;

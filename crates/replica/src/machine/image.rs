@@ -11,7 +11,7 @@ use super::frozen::Budget;
 use super::history::History;
 use super::items::{Item, Items};
 use crate::wire::cursor::{Cursor, put_count, put_words};
-use crate::wire::{MAX_KEY, MAX_VALUE, Malformed, VERSION};
+use crate::wire::{MAX_INDEX, MAX_KEY, MAX_VALUE, Malformed, VERSION};
 
 /// An image that is being made.
 #[derive(Clone, Debug)]
@@ -123,6 +123,10 @@ impl Machine {
         }
         cursor.zeros::<7>()?;
         let (applied, time) = (cursor.u64()?, cursor.u64()?);
+        // Lifetimes are added to the time.
+        if applied > MAX_INDEX || time > MAX_INDEX {
+            return Err(Malformed);
+        }
         let items = take_items(&mut cursor)?;
         let clients = self.clients.take(&mut cursor)?;
         cursor.end()?;

@@ -246,9 +246,11 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn is_in_range(&self) -> bool {
         let least = match self.operation {
-            Operation::Open | Operation::Transact(_) | Operation::Clock(_) => {
+            Operation::Open | Operation::Transact(_) => {
                 return self.key.is_empty() && self.is_counted();
             }
+            // Lifetimes are added to it.
+            Operation::Clock(time) => return self.key.is_empty() && time <= MAX_INDEX,
             Operation::Range(..) | Operation::Watch(_) => 0,
             _ => 1,
         };
