@@ -7,8 +7,10 @@ use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError,
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::replica::Replica;
-use crate::service::{OTHER_ITEMS, STRANGER, TAKEN, UNABLE, UNSAVED, serve};
-use crate::wire::{BOOTSTRAP, JOIN, Members, ORDER, Order, Role, Roster, STATUS, Status, VERSION};
+use crate::service::{OTHER_ITEMS, TAKEN, UNABLE, UNSAVED, serve};
+use crate::wire::{
+    BOOTSTRAP, JOIN, Members, ORDER, Order, Role, Roster, STATUS, STRANGER, Status, VERSION,
+};
 
 /// Bytes of an answer to a question: a status with seven members.
 const ROOM: usize = 4096;

@@ -8,6 +8,7 @@
 //! by `service` and by the owner.
 
 mod answers;
+mod lives;
 mod log_clock;
 mod outbox;
 mod peers;
@@ -19,10 +20,11 @@ mod watchers;
 use std::task::Waker;
 
 use dunlin_core::{Cx, Done, Nanos, Session, SessionEvent, Ticket};
+use dunlin_wire::ErrorCode;
 
 use crate::node::{Image, Node, Restored};
 use crate::options::Options;
-use crate::wire::{Answer, Members, Order, Parcel, Piece, Request, Roster, Status};
+use crate::wire::{Answer, Members, Order, Parcel, Piece, Request, Roster, STRANGER, Status};
 use crate::work::Disk;
 use seat::Seat;
 
@@ -180,14 +182,16 @@ impl Replica {
 
     fn idle(&self) -> Status {
         let idle = Status::idle(self.id);
-        self.restored.as_ref().map_or(idle.clone(), |restored| Status {
-            last: restored.applied(),
-            committed: restored.applied(),
-            applied: restored.applied(),
-            keys: restored.keys() as u64,
-            items: restored.digest(),
-            ..idle
-        })
+        self.restored
+            .as_ref()
+            .map_or(idle.clone(), |restored| Status {
+                last: restored.applied(),
+                committed: restored.applied(),
+                applied: restored.applied(),
+                keys: restored.keys() as u64,
+                items: restored.digest(),
+                ..idle
+            })
     }
 
     /// The node of its seat, for checks.
@@ -213,16 +217,29 @@ impl Replica {
         seat.is_some_and(|seat| seat.on_order(order, self.id))
     }
 
-    /// Takes messages of another replica. False: they are not for this one, or of a stranger.
-    pub(crate) fn on_parcel(&mut self, parcel: Parcel, ticket: Ticket) -> bool {
-        let Some(seat) = self.seat.as_mut() else {
-            return false;
-        };
-        let is_mine = seat.accepts(&parcel, self.id);
-        if is_mine {
-            seat.on_parcel(parcel, ticket);
+    /// Takes messages of another replica.
+    ///
+    /// # Errors
+    /// [`STRANGER`]: they are not for this one, or of a stranger. [`TWIN`](crate::TWIN): another
+    /// process has the sender's number.
+    pub(crate) fn on_parcel(
+        &mut self,
+        parcel: Parcel,
+        ticket: Ticket,
+        now: Nanos,
+    ) -> Result<(), ErrorCode> {
+        let seat = self.seat.as_mut().ok_or(STRANGER)?;
+        match seat.accepts(&parcel, self.id) {
+            true => seat.on_parcel(parcel, ticket, now),
+            false => Err(STRANGER),
         }
-        is_mine
+    }
+
+    /// Whether a member refuses this replica because another process has its number: the directory
+    /// was copied, and both are used. The process must end.
+    #[must_use]
+    pub fn has_twin(&self) -> bool {
+        self.seat.as_ref().is_some_and(|seat| seat.has_twin())
     }
 
     /// Takes a part of a snapshot. False: it is not for this replica, or not the next one.

@@ -9,14 +9,11 @@ use dunlin_wire::ErrorCode;
 use crate::replica::{Replica, SeatError};
 use crate::wire::{
     BOOTSTRAP, JOIN, Members, OPERATE, ORDER, Operation, Order, PARCEL, PIECE, Parcel, Piece,
-    Request, Roster, STATUS, VERSION,
+    Request, Roster, STATUS, STRANGER, VERSION,
 };
 
 /// The code of a bootstrap to a replica of another cluster.
 pub const TAKEN: ErrorCode = ErrorCode::application(1);
-/// The code of a bootstrap, or of messages, to a replica that is not the one of that number; and of
-/// a part of a snapshot that is not the next one.
-pub const STRANGER: ErrorCode = ErrorCode::application(2);
 /// The code of a bootstrap that the replica's disk does not take.
 pub const UNSAVED: ErrorCode = ErrorCode::application(3);
 
@@ -127,9 +124,10 @@ fn on_parcel<App: Host>(app: &mut App, incoming: Incoming<'_>, cx: &mut Cx<'_>) 
         return incoming.refuse(cx, ErrorCode::UNDECODABLE);
     };
     let ticket = incoming.keep(cx);
-    if !app.replica().on_parcel(parcel, ticket) {
+    let now = cx.now();
+    if let Err(code) = app.replica().on_parcel(parcel, ticket, now) {
         // The other member may have given up.
-        let _ = cx.reject(ticket, STRANGER);
+        let _ = cx.reject(ticket, code);
     }
 }
 

@@ -120,16 +120,25 @@ fn a_new_cluster_begins_with_the_backup_of_a_survivor() {
     assert!(names.iter().all(|name| name.contains("21 keys")));
     let again = ["restore", &file, "--disk", &restored(0)];
     assert!(failure(&again, 1).contains("holds a replica already"));
-    let start =
-        |place: usize| Replica::start_with(&free_port(), &["--disk", &restored(place)]);
+    let start = |place: usize| Replica::start_with(&free_port(), &["--disk", &restored(place)]);
     let mut cluster = Cluster((0..3).map(start).collect());
     // A replica without the items would begin another cluster with them.
     let other = Replica::start_with(&free_port(), &["--disk", &folder.path("other")]);
     let [first, second] = [0, 1].map(|it| cluster.0[it].address.as_str());
-    let mixed = ["bootstrap", "--timeout", "30", first, second, &other.address];
+    let mixed = [
+        "bootstrap",
+        "--timeout",
+        "30",
+        first,
+        second,
+        &other.address,
+    ];
     assert!(failure(&mixed, 1).contains("begins with other items"));
     text(&cluster.bootstrap(3));
-    assert!(text(&cluster.bootstrap(3)).contains("of 3 replicas"), "again");
+    assert!(
+        text(&cluster.bootstrap(3)).contains("of 3 replicas"),
+        "again"
+    );
     let all = cluster.addresses().join(",");
     assert_eq!(get("key-7", &all), "key-7\n");
     assert_eq!(get("after", &all), "after\n");
@@ -144,4 +153,43 @@ fn a_new_cluster_begins_with_the_backup_of_a_survivor() {
     assert!(failure(&cluster.bootstrap(3), 1).contains("another cluster"));
     put("later", &all);
     assert_eq!(get("later", &all), "later\n");
+}
+
+/// Copies a directory of a replica that does not run.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn two_processes_with_one_number_both_end_and_the_cluster_goes_on() {
+    let folder = Folder::new("replica-twins");
+    let mut cluster = on_disks(&folder);
+    let all = cluster.addresses().join(",");
+    let victim = (cluster.leader() + 1) % 3;
+    cluster.0[victim].kill();
+    copy(&folder.join(&victim.to_string()), &folder.join("copy"));
+    cluster.restart(victim, &folder);
+    let path = folder.path("copy");
+    let mut twin = Replica::start_with(&free_port(), &["--disk", &path]);
+    for process in [&mut twin, &mut cluster.0[victim]] {
+        until(|| process.child.try_wait().unwrap().is_some());
+        assert_eq!(process.child.wait().unwrap().code(), Some(1));
+    }
+    text(&[
+        "put",
+        "name",
+        "dunlin",
+        "--cluster",
+        &all,
+        "--timeout",
+        "30",
+    ]);
 }

@@ -373,7 +373,7 @@ fn heartbeat(status: &Status, from: u64) -> Vec<u8> {
         |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|it| it.to_le_bytes()).collect() };
     let head = [
         &[1, 0, 0, 0, 1, 0, 0, 0][..],
-        &words(&[cluster, from, status.id]),
+        &words(&[cluster, from, status.id, 1]),
     ]
     .concat();
     let (term, committed) = (status.term + 1, 1 << 40);

@@ -1,6 +1,6 @@
 //! The properties for bytes of messages and entries that are a little damaged.
 
-use dunlin_core::Rng;
+use dunlin_sim::Rng;
 
 use super::*;
 use crate::wire::{Member, Name};
@@ -32,6 +32,8 @@ fn messages() -> Vec<Vec<u8>> {
         cluster: 1,
         from: 2,
         to: 3,
+        life: 4,
+        are_two: false,
         messages: Vec::new(),
     };
     vec![

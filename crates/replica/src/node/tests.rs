@@ -1,8 +1,8 @@
 //! Nodes in one thread, whose messages a test carries.
 
 mod catching_up;
-mod drawing;
 mod disk;
+mod drawing;
 mod members;
 
 use std::collections::BTreeMap;
@@ -420,6 +420,8 @@ fn no_message_of_another_process_makes_raft_panic() {
                     cluster: 0,
                     from: 2,
                     to: 1,
+                    life: 1,
+                    are_two: false,
                     messages: vec![hostile(node, &mut rng)],
                 };
                 let decoded = Parcel::decode(&parcel.to_bytes());

@@ -10,6 +10,7 @@
 
 use dunlin_core::Ticket;
 
+use super::lives::Lives;
 use super::seat::Seat;
 use super::transfer::Sending;
 
@@ -23,15 +24,17 @@ pub(super) struct Peer {
     pub(super) tickets: Vec<Ticket>,
     /// The snapshot that it gets.
     pub(super) sending: Option<Sending>,
+    pub(super) lives: Lives,
 }
 
 impl Peer {
-    const fn new(id: u64) -> Self {
+    fn new(id: u64) -> Self {
         Self {
             id,
             calls: 0,
             tickets: Vec::new(),
             sending: None,
+            lives: Lives::default(),
         }
     }
 

@@ -8,7 +8,8 @@
 
 use std::task::Waker;
 
-use dunlin_core::{CallOptions, Cx, Done, Nanos, Session, SessionEvent, Tag, Ticket};
+use dunlin_core::{CallOptions, Cx, Done, Nanos, RpcError, Session, SessionEvent, Tag, Ticket};
+use dunlin_wire::ErrorCode;
 use raft::eraftpb::Message;
 
 use super::log_clock::LogClock;
@@ -19,7 +20,7 @@ use super::watchers::Watchers;
 use crate::lanes::{Lanes, Pauses};
 use crate::node::{Image, Node, Output};
 use crate::options::Options;
-use crate::wire::{Operation, Order, PARCEL, Parcel, Request, Roster, Status};
+use crate::wire::{Operation, Order, PARCEL, Parcel, Request, Roster, STRANGER, Status, TWIN};
 use crate::work::Disk;
 
 /// Marks the tags of a replica's calls among those of its endpoint: "rs".
@@ -50,6 +51,9 @@ pub(super) struct Seat {
     /// The members with which it began.
     first: Roster,
     pub(super) cluster: u64,
+    /// The number of this process, drawn in its first run.
+    life: u64,
+    has_twin: bool,
     pub(super) node: Node<Ticket>,
     /// `None`: the log is in memory alone.
     disk: Option<Box<dyn Disk>>,
@@ -100,6 +104,8 @@ impl Seat {
         let node = Node::new(id, image, *options);
         let mut seat = Self {
             cluster: first.cluster(),
+            life: 0,
+            has_twin: false,
             node: if disk.is_some() {
                 node.with_disk()
             } else {
@@ -200,11 +206,33 @@ impl Seat {
         is_known || (id != 0 && id != own && has_room())
     }
 
-    pub(super) fn on_parcel(&mut self, parcel: Parcel, ticket: Ticket) {
-        self.is_stirred = true;
+    pub(super) fn on_parcel(
+        &mut self,
+        parcel: Parcel,
+        ticket: Ticket,
+        now: Nanos,
+    ) -> Result<(), ErrorCode> {
         let lane = self.lane_of(parcel.from);
+        if !self.hears(lane, &parcel, now) {
+            let are_two = self.peers[lane].lives.are_two();
+            return Err(if are_two { TWIN } else { STRANGER });
+        }
+        self.is_stirred = true;
         self.peers[lane].tickets.push(ticket);
         self.inbox.extend(parcel.messages);
+        Ok(())
+    }
+
+    /// Takes the life of a parcel's sender. False: its messages do not count.
+    fn hears(&mut self, lane: usize, parcel: &Parcel, now: Nanos) -> bool {
+        self.has_twin |= parcel.are_two;
+        let late = self.deadline.times(2);
+        self.peers[lane].lives.on_parcel(parcel.life, now, late)
+    }
+
+    /// Whether a member refuses this one because another process has its number.
+    pub(super) const fn has_twin(&self) -> bool {
+        self.has_twin
     }
 
     pub(super) fn on_done(&mut self, done: Done, own: u64, cx: &mut Cx<'_>) -> Option<Done> {
@@ -216,20 +244,25 @@ impl Seat {
         self.is_stirred = true;
         self.peers[lane].calls -= 1;
         match mark & PART {
-            0 => self.on_parcel_done(lane, &done, own),
+            0 => self.on_parcel_done(lane, &done, own, cx.now()),
             _ => self.on_piece_done(lane, done.result.is_ok()),
         }
         cx.recycle([done.request, done.response]);
         None
     }
 
-    fn on_parcel_done(&mut self, lane: usize, done: &Done, own: u64) {
+    fn on_parcel_done(&mut self, lane: usize, done: &Done, own: u64, now: Nanos) {
         match Parcel::decode(done.response.data()) {
-            Ok(parcel) if done.result.is_ok() && self.accepts(&parcel, own) => {
+            Ok(parcel)
+                if done.result.is_ok()
+                    && self.accepts(&parcel, own)
+                    && self.hears(lane, &parcel, now) =>
+            {
                 self.inbox.extend(parcel.messages);
             }
             _ => self.notes.push(Note::Unreachable(self.peers[lane].id)),
         }
+        self.has_twin |= matches!(done.result, Err(RpcError::Rejected(TWIN, _)));
     }
 
     pub(super) fn on_session(&mut self, event: SessionEvent, now: Nanos) {
@@ -279,6 +312,10 @@ impl Seat {
 
     pub(super) fn run(&mut self, own: u64, cx: &mut Cx<'_>) {
         self.is_stirred = false;
+        if self.life == 0 {
+            // A copy, so that what the endpoint draws does not depend on it.
+            self.life = cx.rng().clone().next_u64().max(1);
+        }
         if cx.now() >= self.next_tick {
             // After a pause of the process, one tick passes. More would have it ask for votes
             // before it has read the messages that wait for it.
@@ -366,6 +403,8 @@ impl Seat {
             cluster: self.cluster,
             from: own,
             to,
+            life: self.life,
+            are_two: self.peers[lane].lives.are_two(),
             messages: Vec::new(),
         };
         let mut tickets = std::mem::take(&mut self.peers[lane].tickets);
@@ -420,7 +459,6 @@ impl Seat {
             }
         }
     }
-
 }
 
 impl std::fmt::Debug for Seat {

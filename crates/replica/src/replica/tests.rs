@@ -66,6 +66,8 @@ fn strangers_take_the_places_of_other_strangers_and_not_those_of_members() {
         cluster: members(7).cluster(),
         from: 300,
         to: 1,
+        life: 1,
+        are_two: false,
         messages: Vec::new(),
     };
     assert!(seat.accepts(&parcel, 1), "a stranger has a place");

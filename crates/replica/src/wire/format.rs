@@ -1,7 +1,7 @@
 //! The protocol's numbers: its version, types of requests and limits; and the error that all of its
 //! messages share.
 
-use dunlin_wire::ReqType;
+use dunlin_wire::{ErrorCode, ReqType};
 
 /// The version of the protocol, the first byte of every message.
 pub const VERSION: u8 = 1;
@@ -20,6 +20,12 @@ pub const PIECE: ReqType = ReqType(0x7204);
 pub const JOIN: ReqType = ReqType(0x7211);
 /// An order of an administrator ([`Order`](super::Order)).
 pub const ORDER: ReqType = ReqType(0x7210);
+
+/// The code of a bootstrap, or of messages, to a replica that is not the one of that number; and of
+/// a part of a snapshot that is not the next one.
+pub const STRANGER: ErrorCode = ErrorCode::application(2);
+/// The code of messages of a replica whose number another process has, too.
+pub const TWIN: ErrorCode = ErrorCode::application(6);
 
 /// Most bytes of a key. The shortest key has one byte.
 pub const MAX_KEY: usize = 1024;

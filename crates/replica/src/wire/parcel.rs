@@ -28,7 +28,7 @@ const KINDS: [(u8, MessageType); 9] = [
 ];
 
 /// Bytes of a parcel without messages.
-const HEAD: usize = 32;
+const HEAD: usize = 40;
 /// Bytes of a message without context and entries.
 const MESSAGE: usize = 72;
 /// Bytes of an entry without data.
@@ -45,6 +45,10 @@ pub struct Parcel {
     pub from: u64,
     /// The receiver's number.
     pub to: u64,
+    /// The number that the sender's process has drawn at its start. It is not 0.
+    pub life: u64,
+    /// The sender knows that two processes have the receiver's number.
+    pub are_two: bool,
     /// The messages, all from this sender to this receiver.
     pub messages: Vec<Message>,
 }
@@ -96,9 +100,9 @@ impl Parcel {
     pub fn to_bytes(&self) -> Vec<u8> {
         let size: usize = self.messages.iter().map(size_of).sum();
         let mut bytes = Vec::with_capacity(HEAD + size);
-        bytes.extend_from_slice(&[VERSION, 0, 0, 0]);
+        bytes.extend_from_slice(&[VERSION, u8::from(self.are_two), 0, 0]);
         put_count(&mut bytes, self.messages.len());
-        put_words(&mut bytes, &[self.cluster, self.from, self.to]);
+        put_words(&mut bytes, &[self.cluster, self.from, self.to, self.life]);
         for message in &self.messages {
             put_message(&mut bytes, message);
         }
@@ -111,14 +115,20 @@ impl Parcel {
     /// [`Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::of_message(bytes)?;
-        cursor.zeros::<3>()?;
+        let are_two = cursor.flag()?;
+        cursor.zeros::<2>()?;
         let count = cursor.count(MESSAGE)?;
         let mut parcel = Self {
             cluster: cursor.u64()?,
             from: cursor.u64()?,
             to: cursor.u64()?,
+            life: cursor.u64()?,
+            are_two,
             messages: Vec::with_capacity(count),
         };
+        if parcel.life == 0 {
+            return Err(Malformed);
+        }
         for _ in 0..count {
             let mut message = take_message(&mut cursor)?;
             (message.from, message.to) = (parcel.from, parcel.to);

@@ -290,13 +290,15 @@ fn append() -> Parcel {
         cluster: 7,
         from: 1,
         to: 2,
+        life: 3,
+        are_two: false,
         messages: vec![message, rejection],
     }
 }
 
 #[test]
 fn parcels_have_their_bytes() {
-    let head = "0100000002000000".to_owned() + &[7, 1, 2].map(word).concat();
+    let head = "0100000002000000".to_owned() + &[7, 1, 2, 3].map(word).concat();
     let message = "0100010002000000".to_owned() + &[6, 5, 9, 8, 0, 0, 0, 0].map(word).concat();
     let entries = "cc".to_owned() + &word(5) + "29000000" + &hex(&put()) + &word(6) + "00000000";
     let rejection = "0201000000000000".to_owned() + &[6, 0, 0, 0, 4, 3, 0, 0].map(word).concat();

@@ -107,6 +107,13 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     greet(args, nexus, driver.replica())?;
     while signal::check().is_ok() {
         driver.turn(dunlin::Nanos::MAX);
+        if driver.replica().has_twin() {
+            bail!(
+                "another process uses this replica's number: a directory was copied, and both \
+                 copies are used. Both stop, because one may lack what the other has promised. \
+                 Let the replica leave its cluster, and a process with an empty directory join"
+            );
+        }
     }
     driver.hand_over(options.election.times(2));
     report(args, driver.replica(), begin)
