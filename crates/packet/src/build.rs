@@ -178,14 +178,36 @@ impl Stamp {
     pub fn finish(&self, frame: &mut [u8], sum: Sum) {
         let mut whole = self.sum;
         whole.append(sum);
-        // 0 would say that there is no sum; it equals 0xFFFF (RFC 768).
-        let sum = match !whole.folded() {
-            0 => 0xFFFF,
-            sum => sum,
-        };
         let at = self.len - 2;
-        frame[at..self.len].copy_from_slice(&sum.to_be_bytes());
+        frame[at..self.len].copy_from_slice(&checksum_of(whole));
     }
+
+    /// Writes a whole frame: the headers, and then a block that begins with the payload. Zeros
+    /// follow the payload in the block, so they change no sum. They are written too, and the caller
+    /// does not send them.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than the headers and the block, or than [`MAX_HEADER`].
+    #[inline]
+    pub fn fill<const N: usize>(&self, frame: &mut [u8], block: &[u8; N]) {
+        self.begin(frame);
+        let (head, rest) = frame.split_at_mut(self.len);
+        *rest.first_chunk_mut().expect("there is room") = *block;
+        if let Some(place) = head.last_chunk_mut() {
+            *place = checksum_of(self.sum.with(block));
+        }
+    }
+}
+
+/// The checksum that makes a sum right, as it is sent.
+#[inline]
+fn checksum_of(sum: Sum) -> [u8; 2] {
+    // 0 would say that there is no sum; it equals 0xFFFF (RFC 768).
+    let checksum = match !sum.native() {
+        0 => 0xFFFF,
+        checksum => checksum,
+    };
+    checksum.to_ne_bytes()
 }
 
 /// Headers that grow.

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::neighbours::{self, Message};
-use super::{Header, Home, MAX_HEADER, Sum, Written, parse, port_of};
+use super::{Header, Home, MAX_HEADER, Stamp, Sum, Written, parse, port_of};
 
 /// The endpoints of the properties: one for each family, with and without a tag.
 pub fn homes() -> [Home; 4] {
@@ -123,5 +123,19 @@ fn stamped(header: &Header, payload: &[u8]) -> Vec<u8> {
     sum.copy(payload, &mut frame[header.bytes()..len]);
     stamp.finish(&mut frame, sum);
     frame.truncate(len);
+    is_filled_alike(&stamp, payload, &frame);
     frame
+}
+
+/// Checks that a block, with zeros after the payload, becomes the same frame.
+fn is_filled_alike(stamp: &Stamp, payload: &[u8], frame: &[u8]) {
+    const BLOCK: usize = 56;
+    let mut block = [0; BLOCK];
+    let Some(place) = block.get_mut(..payload.len()) else {
+        return;
+    };
+    place.copy_from_slice(payload);
+    let mut filled = vec![0xEE; MAX_HEADER + BLOCK];
+    stamp.fill(&mut filled, &block);
+    assert_eq!(&filled[..frame.len()], frame);
 }

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 
 pub use build::{Header, MAX_HEADER, Stamp};
 pub use parse::{Datagram, REFUSALS, Refused, Written, parse, port_of};
-pub use seen::Seen;
+pub use seen::{Payload, Seen};
 pub use sum::Sum;
 
 /// An address of Ethernet.

@@ -195,6 +195,18 @@ pub(super) fn both_ways(frame: &[u8], home: &Home) {
     let mut seen = super::Seen::default();
     for at in (0..frame.len()).step_by(7) {
         assert_eq!(seen.parse(frame, home), parse(frame, home));
+        let again = seen.again(frame);
+        if let Some(found) = again {
+            let long = parse(frame, home).expect("it is recognized");
+            let payload = &frame[long.start..][..long.len];
+            assert_eq!(found, (payload, long.congestion));
+        } else {
+            let is_whole = long.is_some_and(|it| it.sum == Written::Whole);
+            assert!(
+                !(is_meant && home.vlan == 0 && is_whole),
+                "it is as the last"
+            );
+        }
         let mut other = frame.to_vec();
         other[at] ^= 1;
         assert_eq!(seen.parse(&other, home), parse(&other, home));

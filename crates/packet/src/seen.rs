@@ -12,23 +12,69 @@ use super::{ETHERNET, Home, IPV4, PROTOCOL_UDP, TYPE_IPV4, UDP};
 /// peer with one length have the same ones, so the next frame is likely to need one comparison.
 ///
 /// It belongs to one endpoint: what was accepted for one home may not be for another.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Seen {
     head: Head,
     /// The sum of the pseudo header.
     pseudo: Sum,
     /// Bytes of the frame without padding.
     end: usize,
+    /// Bytes of its datagram.
+    datagram: usize,
+    /// Whether the network marked it.
+    congestion: bool,
     found: Option<Datagram>,
 }
 
+/// The payload of an accepted frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Payload {
+    /// Where it begins in the frame.
+    pub start: usize,
+    /// Its bytes.
+    pub len: usize,
+    /// The network marked it "congestion experienced" (ECN).
+    pub congestion: bool,
+}
+
+/// Bytes of a datagram whose length is known when this is compiled: that of the packet which fills
+/// one line of a lane.
+const SHORT: usize = UDP + 56;
+
 /// The bytes of the headers before the checksum of UDP.
 #[derive(Clone, Copy, Debug)]
-struct Head([u8; ETHERNET + IPV4 + UDP - 2]);
+struct Head([u8; HEAD]);
 
-impl Default for Head {
+const HEAD: usize = ETHERNET + IPV4 + UDP - 2;
+
+impl Default for Seen {
     fn default() -> Self {
-        Self([0; ETHERNET + IPV4 + UDP - 2])
+        Self {
+            head: Head([0; HEAD]),
+            pseudo: Sum::default(),
+            end: usize::MAX,
+            datagram: 0,
+            congestion: false,
+            found: None,
+        }
+    }
+}
+
+impl Payload {
+    /// Its place in the frame.
+    #[inline]
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.start..self.start + self.len
+    }
+}
+
+impl From<Datagram> for Payload {
+    fn from(found: Datagram) -> Self {
+        Self {
+            start: found.start,
+            len: found.len,
+            congestion: found.congestion,
+        }
     }
 }
 
@@ -37,9 +83,8 @@ impl Seen {
     ///
     /// # Errors
     /// See [`Refused`].
-    #[inline]
     pub fn parse(&mut self, frame: &[u8], home: &Home) -> Result<Datagram, Refused> {
-        if let Some(found) = self.again(frame) {
+        if let (Some(_), Some(found)) = (self.again(frame), self.found) {
             return Ok(found);
         }
         let found = parse(frame, home)?;
@@ -47,21 +92,50 @@ impl Seen {
         Ok(found)
     }
 
-    /// The datagram of a frame with the same headers, if its checksum is right.
+    /// The payload of a frame that [`Self::parse`] would accept, if its headers are those of the
+    /// last accepted one, and whether the network marked it. `None` says nothing about the frame.
+    ///
+    /// ```
+    /// use dunlin_packet::{Header, Home, Seen, Sum};
+    /// let one = Home { address: "10.0.0.1:7".parse().unwrap(), vlan: 0, mac: [2; 6] };
+    /// let two = Home { address: "10.0.0.2:8".parse().unwrap(), vlan: 0, mac: [4; 6] };
+    /// let header = Header::new(&one, two.address, two.mac);
+    /// let frame = |payload: &[u8; 6]| {
+    ///     let mut frame = vec![0; header.bytes()];
+    ///     frame.extend(payload);
+    ///     header.write(&mut frame, payload.len(), Sum::of(payload));
+    ///     frame
+    /// };
+    /// let mut seen = Seen::default();
+    /// assert_eq!(seen.again(&frame(b"first.")), None);
+    /// seen.parse(&frame(b"first."), &two).unwrap();
+    /// let (second, mut third) = (frame(b"second"), frame(b"third."));
+    /// assert_eq!(seen.again(&second), Some((&b"second"[..], false)));
+    /// third[45] ^= 1;
+    /// assert_eq!(seen.again(&third), None);
+    /// ```
     #[inline]
-    fn again(&self, frame: &[u8]) -> Option<Datagram> {
-        const START: usize = ETHERNET + IPV4;
-        let found = self.found?;
-        let frame = frame.get(..self.end)?;
-        let (head, _) = frame.split_first_chunk::<{ START + UDP - 2 }>()?;
-        if *head != self.head.0 {
+    pub fn again<'a>(&self, frame: &'a [u8]) -> Option<(&'a [u8], bool)> {
+        let head = frame.first_chunk::<HEAD>()?;
+        // Before the first accepted frame, none is that long.
+        if *head != self.head.0 || frame.len() < self.end {
             return None;
         }
-        let datagram = frame.get(START..found.start + found.len)?;
-        let mut sum = self.pseudo;
-        sum.add(datagram);
-        let is_right = sum.folded() == 0xFFFF && datagram.get(6..UDP)? != [0, 0];
-        is_right.then_some(found)
+        let rest = &frame[ETHERNET + IPV4..];
+        let (datagram, sum) = match self.datagram {
+            SHORT => {
+                let short = rest.first_chunk::<SHORT>()?;
+                (&short[..], self.pseudo.with(short))
+            }
+            len => {
+                let (datagram, mut sum) = (rest.get(..len)?, self.pseudo);
+                sum.add(datagram);
+                (datagram, sum)
+            }
+        };
+        let (header, payload) = datagram.split_first_chunk::<UDP>()?;
+        let is_right = sum.is_right() && header[6..] != [0, 0];
+        is_right.then_some((payload, self.congestion))
     }
 
     /// Keeps the headers of a plain frame.
@@ -79,6 +153,8 @@ impl Seen {
         self.pseudo.add(&[0, PROTOCOL_UDP, high, low]);
         self.head = Head(*head);
         self.end = ETHERNET + usize::from(u16::from_be_bytes([head[16], head[17]]));
+        self.datagram = UDP + found.len;
+        self.congestion = found.congestion;
         self.found = Some(*found);
     }
 }

@@ -28,14 +28,13 @@ impl Sum {
     #[inline]
     pub fn of<const N: usize>(bytes: &[u8; N]) -> Self {
         const { assert!(N.is_multiple_of(2), "half of a word has a place, too") };
-        let (words, rest) = bytes.as_chunks::<8>();
-        let total = words.iter().fold(0, |sum, word| around(sum, number(*word)));
+        let (_, rest) = bytes.as_chunks::<8>();
         let (pairs, _) = rest.as_chunks::<2>();
         let pairs = pairs
             .iter()
             .map(|pair| u64::from(u16::from_ne_bytes(*pair)));
         Self {
-            total: around(total, pairs.sum()),
+            total: sum_of_block(pairs.sum(), bytes),
             odd: false,
         }
     }
@@ -75,6 +74,36 @@ impl Sum {
         self.add_part(part, from.len());
     }
 
+    /// Copies a block of whole words, and adds its first `len` bytes after those so far. The others
+    /// are zeros.
+    ///
+    /// ```
+    /// use dunlin_packet::Sum;
+    /// let (mut one, mut other, mut copy) = (Sum::default(), Sum::default(), [1; 16]);
+    /// one.add(b"thirteen byte");
+    /// other.copy_block(b"thirteen byte\0\0\0", &mut copy, 13);
+    /// assert_eq!((&copy, one), (b"thirteen byte\0\0\0", other));
+    /// ```
+    #[inline]
+    pub fn copy_block<const N: usize>(&mut self, from: &[u8; N], to: &mut [u8; N], len: usize) {
+        const { assert!(N.is_multiple_of(8), "a block has whole words") };
+        debug_assert!(from[len..].iter().all(|byte| *byte == 0));
+        *to = *from;
+        // Zeros change no sum.
+        self.add_part(sum_of_block(0, from), len);
+    }
+
+    /// This sum, with a block of whole words after it. It must have an even number of bytes.
+    #[inline]
+    pub(super) fn with<const N: usize>(self, block: &[u8; N]) -> Self {
+        const { assert!(N.is_multiple_of(8), "a block has whole words") };
+        debug_assert!(!self.odd, "a block is added at a whole word");
+        Self {
+            total: sum_of_block(self.total, block),
+            odd: false,
+        }
+    }
+
     /// Appends another sum to this one, which must have an even number of bytes.
     #[inline]
     pub fn append(&mut self, other: Self) {
@@ -86,12 +115,38 @@ impl Sum {
     /// The sum as 16 bits.
     #[inline]
     pub fn folded(&self) -> u16 {
-        let half = (self.total >> 32) + (self.total & 0xFFFF_FFFF);
-        let half = (half >> 32) + (half & 0xFFFF_FFFF);
-        let quarter = (half >> 16) + (half & 0xFFFF);
-        let quarter = (quarter >> 16) + (quarter & 0xFFFF);
-        let [low, high, ..] = quarter.to_le_bytes();
-        u16::from_be(u16::from_le_bytes([low, high]))
+        u16::from_be(self.native())
+    }
+
+    /// Whether a packet whose bytes, its checksum among them, have this sum arrived as it was sent:
+    /// whether [`Self::folded`] is 0xFFFF, with fewer instructions.
+    ///
+    /// ```
+    /// use dunlin_packet::Sum;
+    /// assert!(Sum::of(&[0x12, 0x34, 0xED, 0xCB]).is_right());
+    /// assert!(!Sum::of(&[0x12, 0x34, 0xED, 0xCA]).is_right());
+    /// assert!(!Sum::of(&[0; 4]).is_right());
+    /// ```
+    #[inline]
+    pub fn is_right(&self) -> bool {
+        // The total and its 16-bit sum have the same remainder by 65 535, and a product with the
+        // inverse of a divisor is at most the greatest quotient if the division leaves none.
+        const INVERSE: u64 = 0x0001_0001_0001_0001_u64.wrapping_neg();
+        const _: () = assert!(INVERSE.wrapping_mul(0xFFFF) == 1);
+        self.total != 0 && self.total.wrapping_mul(INVERSE) <= u64::MAX / 0xFFFF
+    }
+
+    /// The sum as 16 bits in the order of this machine's bytes.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the upper half was shifted down"
+    )]
+    pub(super) fn native(&self) -> u16 {
+        // The upper half of a number plus the number with exchanged halves is the sum of both
+        // halves, with the carry out of the lower one: the other half's.
+        let half = (self.total.wrapping_add(self.total.rotate_left(32)) >> 32) as u32;
+        (half.wrapping_add(half.rotate_left(16)) >> 16) as u16
     }
 
     /// Adds the sum of `len` bytes. Bytes after half of a word are in the other half of each word,
@@ -122,13 +177,16 @@ fn is_short(bytes: &[u8]) -> bool {
     bytes.len() < MANY && bytes.len().is_multiple_of(8)
 }
 
-/// The sum of the words of a block, without a loop.
+/// The sum of the words of a block, without a loop: one addition for each word, with the carry of
+/// the one before it.
 #[inline]
 fn sum_of_block<const N: usize>(sum: u64, block: &[u8; N]) -> u64 {
     let (words, _) = block.as_chunks::<8>();
-    words
-        .iter()
-        .fold(sum, |sum, word| around(sum, number(*word)))
+    let (mut sum, mut carry) = (sum, false);
+    for word in words {
+        (sum, carry) = sum.carrying_add(number(*word), carry);
+    }
+    around(sum, u64::from(carry))
 }
 
 /// The sum of few whole words.
