@@ -2,10 +2,12 @@
  * for a packet. `src/ffi.rs` declares the same functions; VERSION changes with any of them.
  *
  * A packet is named by a handle (its mbuf), by the address of its first byte and by its length.
- * Functions that may fail return 0 or a negative error number; `dunlin_dpdk_log` has the words. */
+ * Functions that may fail return 0 or a negative error number; the log has the words. */
 #define _GNU_SOURCE
+#define ALLOW_EXPERIMENTAL_API /* for rte_dev_dma_map */
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,81 +16,50 @@
 #include <unistd.h>
 
 #include <rte_bus.h>
-#include <rte_dev.h>
-#include <rte_devargs.h>
 #include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_epoll.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
-#include <rte_log.h>
-#include <rte_mbuf.h>
 
-#define VERSION 2
+#define VERSION 3
 #define QUEUE 0
-/* Packets of each device that one thread keeps, so that it seldom goes to the pool: up to half as
- * many again. */
+/* Empty packets of each device that a thread keeps from the pool: up to half as many again. */
 #define CACHE 64
-#define LOG_BYTES 4096
 
-/* What a caller asks for, and what it gets. */
+/* What a caller asks for, and what it gets; `src/ffi.rs` has a word for each field. */
 struct dunlin_dpdk_wish {
-    uint32_t packets;     /* in the pool of the device */
-    uint32_t descriptors; /* of each of its queues */
-    uint16_t mtu;         /* bytes of the longest IP packet; 0: as the device has it */
-    uint16_t around;      /* bytes of Ethernet around it */
-    uint8_t groups;       /* whether packets to groups of Ethernet are wanted */
+    uint32_t packets, descriptors;
+    uint16_t mtu, around;
+    uint8_t groups, lends;
 };
 
 struct dunlin_dpdk_device {
     void *pool;
-    uint64_t bytes_per_second; /* of the link; 0 if the device does not know */
-    uint32_t room;             /* bytes of the longest frame */
-    uint32_t rx_descriptors;
-    int32_t bell; /* becomes readable when a packet comes during `dunlin_dpdk_listen`; -1: none */
-    uint16_t port;
-    uint16_t mtu;
-    uint8_t mac[6];
-    uint8_t answers; /* whether `dunlin_dpdk_ask` has an effect */
+    uint64_t bytes_per_second;
+    uint32_t room, start, rx_descriptors;
+    int32_t bell;
+    uint16_t port, mtu;
+    uint8_t mac[6], answers, lends;
 };
 
-/* The last words of DPDK. */
-static char words[LOG_BYTES];
-static size_t spoken;
-static pthread_mutex_t speaking = PTHREAD_MUTEX_INITIALIZER;
-
-static ssize_t hear(void *cookie, const char *text, size_t length) {
-    (void)cookie;
-    pthread_mutex_lock(&speaking);
-    for (size_t i = 0; i < length; i++)
-        words[spoken++ % LOG_BYTES] = text[i];
-    pthread_mutex_unlock(&speaking);
-    return (ssize_t)length;
-}
+/* Bytes after those of a packet, which the device reads where they lie. */
+struct dunlin_dpdk_tail {
+    struct rte_mbuf *handle; /* an empty packet, to which they belong meanwhile; NULL: none */
+    uint8_t *bytes, *done;   /* `done` becomes 1 when the device needs them no longer */
+    uint32_t length;
+};
 
 uint32_t dunlin_dpdk_version(void) { return VERSION; }
 
-/* Copies the last words of DPDK, at most `room` bytes, and returns their number. */
-size_t dunlin_dpdk_log(char *to, size_t room) {
-    pthread_mutex_lock(&speaking);
-    size_t length = RTE_MIN(RTE_MIN(spoken, (size_t)LOG_BYTES), room);
-    for (size_t i = 0; i < length; i++)
-        to[i] = words[(spoken - length + i) % LOG_BYTES];
-    pthread_mutex_unlock(&speaking);
-    return length;
-}
-
-/* Starts DPDK on the calling thread, which must not end. DPDK cannot be started twice, not even
- * after a failure. */
-int dunlin_dpdk_start(int count, char **arguments) {
-    cookie_io_functions_t functions = {.write = hear};
-    FILE *log = fopencookie(NULL, "w", functions);
+/* Starts DPDK on the calling thread, which must not end. DPDK writes its words to the descriptor
+ * `words`. It cannot be started twice, not even after a failure. */
+int dunlin_dpdk_start(int count, char **arguments, int words) {
+    FILE *log = fdopen(words, "w");
     if (log == NULL)
         return -errno;
     setvbuf(log, NULL, _IOLBF, 512);
     rte_openlog_stream(log);
-    int outcome = rte_eal_init(count, arguments);
-    int error = outcome < 0 ? -rte_errno : 0;
+    int outcome = rte_eal_init(count, arguments), error = outcome < 0 ? -rte_errno : 0;
     /* DPDK makes the folder even if it keeps nothing there. Only an empty one is removed. */
     if (rte_eal_get_runtime_dir() != NULL)
         rmdir(rte_eal_get_runtime_dir());
@@ -96,15 +67,16 @@ int dunlin_dpdk_start(int count, char **arguments) {
 }
 
 static pthread_key_t at_end;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static __thread int is_known;
+static __thread int is_known __attribute__((tls_model("initial-exec")));
 
 static void forget_thread(void *value) {
     (void)value;
     rte_thread_unregister();
 }
 
-static void make_key(void) { pthread_key_create(&at_end, forget_thread); }
+__attribute__((constructor)) static void make_key(void) {
+    pthread_key_create(&at_end, forget_thread);
+}
 
 /* Gives the calling thread a number, by which it has packets of its own in each pool. There are
  * 128 numbers; threads beyond them share. */
@@ -112,25 +84,17 @@ static inline void know_thread(void) {
     if (likely(is_known))
         return;
     is_known = 1;
-    if (rte_lcore_id() != LCORE_ID_ANY || rte_thread_register() != 0)
-        return;
-    pthread_once(&once, make_key);
-    pthread_setspecific(at_end, &at_end);
+    if (rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0)
+        pthread_setspecific(at_end, &at_end);
 }
 
-/* The ports that `dunlin_dpdk_open` has opened, which are never closed. */
+/* The ports that are open, for ever. */
 static uint8_t is_open[RTE_MAX_ETHPORTS];
 
 /* Finds the port of a device, however its name is spelled: `01:00.0` is `0000:01:00.0` and
  * `pci:0000:01:00.0`. */
-static int find(const char *arguments, uint16_t *port) {
-    char name[RTE_DEV_NAME_MAX_LEN];
+static int find(const char *name, uint16_t *port) {
     struct rte_dev_iterator ports;
-    size_t length = strcspn(arguments, ",");
-    if (length >= sizeof name)
-        return -ENAMETOOLONG;
-    memcpy(name, arguments, length);
-    name[length] = 0;
     if (rte_eth_iterator_init(&ports, name) != 0)
         return -ENODEV;
     *port = rte_eth_iterator_next(&ports);
@@ -138,17 +102,15 @@ static int find(const char *arguments, uint16_t *port) {
     return *port < RTE_MAX_ETHPORTS ? 0 : -ENODEV;
 }
 
-/* Finds the port of a device, which DPDK attaches if it is new. One without a port is detached
- * again. */
-static int attach(const char *arguments, uint16_t *port, int *is_new) {
-    int error = find(arguments, port);
+/* Finds the port of a device, which DPDK attaches if it is new, and detaches if it has no port. */
+static int attach(const char *name, const char *arguments, uint16_t *port, int *is_new) {
+    int error = find(name, port);
     *is_new = error != 0;
     if (error == 0)
         return is_open[*port] ? -EBUSY : 0;
-    error = rte_dev_probe(arguments);
-    if (error != 0)
+    if ((error = rte_dev_probe(arguments)) != 0)
         return error;
-    error = find(arguments, port);
+    error = find(name, port);
     struct rte_devargs parsed = {0};
     if (error != 0 && rte_devargs_parse(&parsed, arguments) == 0) {
         rte_eal_hotplug_remove(rte_bus_name(parsed.bus), parsed.name);
@@ -157,24 +119,15 @@ static int attach(const char *arguments, uint16_t *port, int *is_new) {
     return error;
 }
 
-/* The wanted MTU if the device can have it, or its own if that is 0. */
-static int choose_mtu(uint16_t port, uint16_t wanted, uint16_t *mtu) {
-    struct rte_eth_dev_info info;
-    int error = rte_eth_dev_info_get(port, &info);
-    if (error != 0 || wanted == 0)
-        return error != 0 ? error : rte_eth_dev_get_mtu(port, mtu);
-    *mtu = wanted;
-    return wanted < info.min_mtu || wanted > info.max_mtu ? -ERANGE : 0;
-}
-
 static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
                       struct dunlin_dpdk_device *device, int interrupts) {
     struct rte_eth_conf conf = {.rxmode.mtu = device->mtu, .intr_conf.rxq = interrupts != 0};
+    if (device->lends)
+        conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+    uint16_t rx = (uint16_t)wish->descriptors, tx = rx;
     int error = rte_eth_dev_configure(port, 1, 1, &conf);
-    if (error != 0)
-        return error;
-    uint16_t rx = (uint16_t)wish->descriptors, tx = (uint16_t)wish->descriptors;
-    error = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
+    if (error == 0)
+        error = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
     if (error != 0)
         return error;
     device->rx_descriptors = rx;
@@ -183,22 +136,16 @@ static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
     return error != 0 ? error : rte_eth_tx_queue_setup(port, QUEUE, tx, (unsigned)node, NULL);
 }
 
-static void *make_pool(uint16_t port, uint32_t packets, uint32_t room) {
-    char name[RTE_MEMPOOL_NAMESIZE];
-    snprintf(name, sizeof name, "dunlin-%u", port);
-    return rte_pktmbuf_pool_create(name, packets, CACHE, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room),
-                                   rte_eth_dev_socket_id(port));
+static int is_virtual(const struct rte_eth_dev_info *info) {
+    return strcmp(rte_bus_name(rte_dev_bus(info->device)), "vdev") == 0;
 }
 
-/* Whether the device splits long frames although each fits one packet. Drivers that do not know
- * are virtual ones, which do not split. */
-static int splits(uint16_t port) {
-    struct rte_eth_rxq_info queue;
-    if (rte_eth_rx_queue_info_get(port, QUEUE, &queue) != 0 || !queue.scattered_rx)
-        return 0;
-    const char why[] = "the device splits frames as long as its MTU allows; give a shorter mtu=\n";
-    hear(NULL, why, sizeof why - 1);
-    return 1;
+/* Whether a device can read packets of several pieces in any memory of the process, by its
+ * addresses. Of virtual devices, only vhost can also be asked for what it has sent. */
+static int reads_anywhere(const struct rte_eth_dev_info *info) {
+    return rte_eal_iova_mode() == RTE_IOVA_VA &&
+           (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 &&
+           (!is_virtual(info) || strcmp(info->driver_name, "net_vhost") == 0);
 }
 
 /* Starts the queues, with interrupts if the device can do so. */
@@ -213,20 +160,12 @@ static int start_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
     }
 }
 
-/* Forgets the packets that have rung. */
-static void clear_bell(int bell) {
-    struct rte_epoll_event event;
-    while (rte_epoll_wait_interruptible(bell, &event, 1, 0) > 0)
-        ;
-}
-
 /* The bell of a device, or -1 if it has no interrupts. A driver whose interrupts cannot be switched
  * rings for each packet. */
 static int make_bell(uint16_t port) {
     int bell = epoll_create1(EPOLL_CLOEXEC);
-    if (bell < 0)
-        return -1;
-    if (rte_eth_dev_rx_intr_ctl_q(port, QUEUE, bell, RTE_INTR_EVENT_ADD, NULL) == 0) {
+    if (bell >= 0 &&
+        rte_eth_dev_rx_intr_ctl_q(port, QUEUE, bell, RTE_INTR_EVENT_ADD, NULL) == 0) {
         int error = rte_eth_dev_rx_intr_enable(port, QUEUE);
         rte_eth_dev_rx_intr_disable(port, QUEUE);
         if (error == 0 || error == -ENOTSUP)
@@ -238,29 +177,43 @@ static int make_bell(uint16_t port) {
 
 static int start_device(uint16_t port, const struct dunlin_dpdk_wish *wish,
                         struct dunlin_dpdk_device *device) {
-    int error = choose_mtu(port, wish->mtu, &device->mtu);
+    struct rte_eth_dev_info info;
+    char name[RTE_MEMPOOL_NAMESIZE];
+    int error = rte_eth_dev_info_get(port, &info);
+    if (error == 0)
+        error = rte_eth_dev_get_mtu(port, &device->mtu);
     if (error != 0)
         return error;
+    if (wish->mtu != 0)
+        device->mtu = wish->mtu;
     device->room = (uint32_t)device->mtu + wish->around;
+    device->start = sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM;
+    device->lends = wish->lends && reads_anywhere(&info);
     /* Cards count the room of a packet in steps of up to 1 KiB, or in powers of two from 2 KiB on,
      * and round down: with less room they would split the longest frames. */
     uint32_t room = rte_align32pow2(RTE_MAX(device->room, 2048U));
-    if (room + RTE_PKTMBUF_HEADROOM > UINT16_MAX)
+    room += RTE_PKTMBUF_HEADROOM;
+    if (room > UINT16_MAX || device->mtu < info.min_mtu || device->mtu > info.max_mtu)
         return -ERANGE;
-    device->pool = make_pool(port, wish->packets, room);
+    snprintf(name, sizeof name, "dunlin-%u", port);
+    device->pool = rte_pktmbuf_pool_create(name, wish->packets, CACHE, 0, (uint16_t)room,
+                                           rte_eth_dev_socket_id(port));
     if (device->pool == NULL)
         return -rte_errno;
     error = start_queues(port, wish, device);
-    if (error == 0 && splits(port))
+    struct rte_eth_rxq_info queue;
+    /* Drivers that do not know whether they split are virtual ones, which do not. */
+    if (error == 0 && rte_eth_rx_queue_info_get(port, QUEUE, &queue) == 0 && queue.scattered_rx) {
+        RTE_LOG(ERR, USER1, "the device splits frames as long as its MTU; give a shorter mtu=\n");
         error = -EMSGSIZE;
+    }
     if (error != 0)
         return error;
-    struct rte_ether_addr mac = {0};
-    error = rte_eth_macaddr_get(port, &mac);
+    struct rte_ether_addr *mac = (struct rte_ether_addr *)device->mac;
+    error = rte_eth_macaddr_get(port, mac);
     /* A ring has no address, but neighbours need one. */
-    if (rte_is_zero_ether_addr(&mac))
-        rte_eth_random_addr(mac.addr_bytes);
-    memcpy(device->mac, mac.addr_bytes, sizeof device->mac);
+    if (rte_is_zero_ether_addr(mac))
+        rte_eth_random_addr(device->mac);
     /* Not every device can be asked for this, and virtual ones have these packets anyway. */
     if (wish->groups)
         rte_eth_allmulticast_enable(port);
@@ -281,13 +234,13 @@ static void abandon(const struct dunlin_dpdk_device *device, int is_new) {
     rte_mempool_free(device->pool);
 }
 
-/* Opens the device that `arguments` names, as `--vdev` and `-a` of DPDK do. The caller opens one
- * device at a time; -EBUSY if it is open. */
-int dunlin_dpdk_open(const char *arguments, const struct dunlin_dpdk_wish *wish,
+/* Opens the device of this name with these arguments, the name among them, as `--vdev` and `-a` of
+ * DPDK do. The caller opens one device at a time; -EBUSY if it is open. */
+int dunlin_dpdk_open(const char *name, const char *arguments, const struct dunlin_dpdk_wish *wish,
                      struct dunlin_dpdk_device *device) {
     memset(device, 0, sizeof *device);
     know_thread();
-    int is_new, error = attach(arguments, &device->port, &is_new);
+    int is_new, error = attach(name, arguments, &device->port, &is_new);
     if (error != 0)
         return error;
     error = start_device(device->port, wish, device);
@@ -305,51 +258,84 @@ int dunlin_dpdk_open(const char *arguments, const struct dunlin_dpdk_wish *wish,
     if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
         device->bytes_per_second = (uint64_t)link.link_speed * 125000;
     device->answers = rte_eth_tx_done_cleanup(device->port, QUEUE, 0) >= 0;
+    device->lends &= device->answers;
     device->bell = make_bell(device->port);
     return 0;
 }
 
-/* Makes the bell ring when a packet comes, from now on, or no more. */
+/* Forgets the packets that have rung, and makes the bell ring when another comes, or no more. */
 void dunlin_dpdk_listen(uint16_t port, int bell, int on) {
     know_thread();
     rte_eth_dev_rx_intr_disable(port, QUEUE);
-    clear_bell(bell);
+    struct rte_epoll_event rung;
+    while (rte_epoll_wait_interruptible(bell, &rung, 1, 0) > 0)
+        ;
     if (on)
         rte_eth_dev_rx_intr_enable(port, QUEUE);
 }
 
-/* Gets up to `count` packets. A packet of several pieces is longer than the device's MTU allows,
- * and has the length 0. */
-uint32_t dunlin_dpdk_receive(uint16_t port, void **handles, uint8_t **bytes, uint32_t *lengths,
-                             uint32_t count) {
+/* 0 if a packet is in one piece and not shared: compares refcnt and nb_segs together. */
+static inline uint32_t is_shared(const struct rte_mbuf *packet) {
+    uint32_t holders_and_pieces;
+    memcpy(&holders_and_pieces, (const uint8_t *)packet + offsetof(struct rte_mbuf, refcnt), 4);
+    return holders_and_pieces ^ 0x00010001;
+}
+
+/* Gets up to `count` packets. One of several pieces is longer than the MTU, and has the length 0.
+ * `mixed` is 0 only if all are of one pool, in one piece, and not shared. */
+uint32_t dunlin_dpdk_receive(uint16_t port, struct rte_mbuf **packets, uint8_t **bytes,
+                             uint32_t *lengths, uint32_t count, uint32_t *mixed) {
     know_thread();
-    struct rte_mbuf **packets = (struct rte_mbuf **)handles;
-    uint32_t got = rte_eth_rx_burst(port, QUEUE, packets, (uint16_t)count);
+    uint32_t got = rte_eth_rx_burst(port, QUEUE, packets, (uint16_t)count), shared = 0;
+    uintptr_t pool = got > 0 ? (uintptr_t)packets[0]->pool : 0, others = 0;
+    uint64_t flags = 0;
     for (uint32_t i = 0; i < got; i++) {
         bytes[i] = rte_pktmbuf_mtod(packets[i], uint8_t *);
-        lengths[i] = packets[i]->nb_segs == 1 ? packets[i]->data_len : 0;
+        lengths[i] = packets[i]->data_len;
+        shared |= is_shared(packets[i]);
+        others |= (uintptr_t)packets[i]->pool ^ pool;
+        flags |= packets[i]->ol_flags;
         rte_prefetch0(bytes[i]);
     }
+    *mixed = shared || others || (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL));
+    for (uint32_t i = 0; *mixed && i < got; i++)
+        lengths[i] = packets[i]->nb_segs == 1 ? lengths[i] : 0;
     return got;
 }
 
 /* Gets `count` empty packets from a pool, or none. */
-uint32_t dunlin_dpdk_take(void *pool, void **handles, uint8_t **bytes, uint32_t count) {
+uint32_t dunlin_dpdk_take(void *pool, void **handles, uint32_t count) {
     know_thread();
-    struct rte_mbuf **packets = (struct rte_mbuf **)handles;
-    if (rte_mempool_get_bulk(pool, handles, count) != 0)
-        return 0;
-    for (uint32_t i = 0; i < count; i++)
-        bytes[i] = (uint8_t *)packets[i]->buf_addr + RTE_PKTMBUF_HEADROOM;
-    return count;
+    return rte_mempool_get_bulk(pool, handles, count) != 0 ? 0 : count;
+}
+
+/* The device needs these bytes no longer. */
+static void give_back(void *bytes, void *done) {
+    (void)bytes;
+    __atomic_store_n((uint8_t *)done, 1, __ATOMIC_RELEASE);
+}
+
+/* Adds a tail to a packet. Its empty packet has room for what DPDK keeps with such bytes. */
+static void append(struct rte_mbuf *packet, const struct dunlin_dpdk_tail *tail) {
+    struct rte_mbuf *rest = tail->handle;
+    struct rte_mbuf_ext_shared_info *shared = (void *)(rest + 1);
+    uint16_t length = (uint16_t)tail->length;
+    *shared = (struct rte_mbuf_ext_shared_info){.free_cb = give_back, .fcb_opaque = tail->done};
+    rte_mbuf_ext_refcnt_set(shared, 1);
+    rte_pktmbuf_reset(rest);
+    rte_pktmbuf_attach_extbuf(rest, tail->bytes, (uintptr_t)tail->bytes, length, shared);
+    rest->data_len = length;
+    packet->next = rest;
+    packet->nb_segs = 2;
+    packet->pkt_len += tail->length;
 }
 
 /* Sends packets from `dunlin_dpdk_take`, which are as their last owner has left them, and returns
- * the number of those that the device has taken over. */
-uint32_t dunlin_dpdk_send(uint16_t port, void *const *handles, const uint32_t *lengths,
-                          uint32_t count) {
+ * the number of those that the device has taken over. `tails` has one for each packet, or is
+ * NULL. Packets that stay have their tails, too. */
+uint32_t dunlin_dpdk_send(uint16_t port, struct rte_mbuf **packets, const uint32_t *lengths,
+                          const struct dunlin_dpdk_tail *tails, uint32_t count) {
     know_thread();
-    struct rte_mbuf **packets = (struct rte_mbuf **)handles;
     for (uint32_t i = 0; i < count; i++) {
         struct rte_mbuf *packet = packets[i];
         packet->data_off = RTE_PKTMBUF_HEADROOM;
@@ -360,28 +346,34 @@ uint32_t dunlin_dpdk_send(uint16_t port, void *const *handles, const uint32_t *l
         packet->pkt_len = lengths[i];
         packet->data_len = (uint16_t)lengths[i];
     }
+    for (uint32_t i = 0; tails != NULL && i < count; i++)
+        if (tails[i].handle != NULL)
+            append(packets[i], &tails[i]);
     return rte_eth_tx_burst(port, QUEUE, packets, (uint16_t)count);
 }
 
-/* Whether a packet is in one piece, which belongs to nothing else. */
-static inline int is_plain(const struct rte_mbuf *packet) {
-    return packet->refcnt == 1 && packet->nb_segs == 1 && packet->next == NULL &&
-           RTE_MBUF_DIRECT(packet);
+/* Lets a device read whole pages of memory, or no more. */
+int dunlin_dpdk_share(uint16_t port, void *memory, size_t bytes, int on) {
+    struct rte_eth_dev_info info;
+    int error = rte_eth_dev_info_get(port, &info);
+    if (error != 0 || is_virtual(&info))
+        return error; /* virtual devices read by addresses of the process */
+    if (on && rte_extmem_register(memory, bytes, NULL, 0, (size_t)getpagesize()) != 0)
+        return -rte_errno;
+    if (on && rte_dev_dma_map(info.device, memory, (uintptr_t)memory, bytes) == 0)
+        return 0;
+    error = on ? -rte_errno : rte_dev_dma_unmap(info.device, memory, (uintptr_t)memory, bytes);
+    rte_extmem_unregister(memory, bytes);
+    return error;
 }
 
-/* Gives packets back to their pools, those of one pool together. */
-void dunlin_dpdk_free(void *const *handles, uint32_t count) {
+/* Gives packets back to their pools: together if they are not `mixed`. */
+void dunlin_dpdk_free(struct rte_mbuf **packets, uint32_t count, uint32_t mixed) {
     know_thread();
-    struct rte_mbuf **packets = (struct rte_mbuf **)handles;
-    for (uint32_t at = 0, first = 0; at < count; first = at) {
-        struct rte_mempool *pool = packets[at]->pool;
-        while (at < count && packets[at]->pool == pool && is_plain(packets[at]))
-            at++;
-        if (at > first)
-            rte_mempool_put_bulk(pool, &handles[first], at - first);
-        else
-            rte_pktmbuf_free(packets[at++]);
-    }
+    if (!mixed && count > 0)
+        rte_mempool_put_bulk(packets[0]->pool, (void **)packets, count);
+    for (uint32_t i = 0; mixed && i < count; i++)
+        rte_pktmbuf_free(packets[i]);
 }
 
 /* Makes the device give back packets that it has sent. */
@@ -390,10 +382,18 @@ void dunlin_dpdk_ask(uint16_t port) {
     rte_eth_tx_done_cleanup(port, QUEUE, 0);
 }
 
-/* Packets that the device had to drop because no descriptor or no empty packet was there. */
-uint64_t dunlin_dpdk_missed(uint16_t port) {
-    struct rte_eth_stats stats;
-    return rte_eth_stats_get(port, &stats) != 0 ? 0 : stats.imissed + stats.rx_nombuf;
+/* Packets that the device dropped: received ones for want of a descriptor, for want of an empty
+ * packet, and with faults; and those that it could not send. */
+void dunlin_dpdk_drops(uint16_t port, uint64_t drops[4]) {
+    struct rte_eth_stats stats = {0};
+    rte_eth_stats_get(port, &stats);
+    memcpy(drops, (uint64_t[]){stats.imissed, stats.rx_nombuf, stats.ierrors, stats.oerrors}, 32);
+}
+
+/* Whether the link is up. */
+int dunlin_dpdk_is_up(uint16_t port) {
+    struct rte_eth_link link = {0};
+    return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status;
 }
 
 /* Empty packets in a pool, for tests. */

@@ -69,7 +69,7 @@ impl Bare {
     #[inline]
     pub fn send(&mut self) -> bool {
         if self.ready.len() > 0 {
-            self.parts.tx.send(&mut self.ready);
+            self.parts.tx.send(&mut self.ready, None);
         }
         let is_empty = self.ready.len() == 0;
         if is_empty {

@@ -78,7 +78,8 @@ impl Connect for Dpdk {
     /// itself does.
     fn arm(rx: &mut DpdkRx, tx: &mut DpdkTx) -> Arm {
         tx.settle();
-        if !rx.seat().inbox.sleep() {
+        // No device rings for what it has sent.
+        if tx.has_lent() || !rx.seat().inbox.sleep() {
             return Arm::Ready;
         }
         rx.sleep();

@@ -9,14 +9,17 @@
 use std::ffi::{CString, c_void};
 use std::io;
 use std::os::fd::RawFd;
-use std::ptr::NonNull;
+use std::sync::atomic::AtomicU8;
 
-use dunlin_core::transport::RX_BURST;
+use dunlin_msgbuf::{RegionId, regions};
 
-use crate::ffi::{Facts, Functions, Wish};
+use crate::ffi::{Facts, Functions, Tail, Wish};
+use crate::site::name_of;
+use crate::words;
 
-/// Most packets of a batch.
-pub(crate) const BATCH: usize = RX_BURST;
+mod batch;
+
+pub(crate) use batch::{BATCH, Batch, Packet};
 
 /// An open device.
 #[derive(Debug)]
@@ -34,27 +37,29 @@ struct Opened {
 /// `InvalidInput` for a name with a zero; `ResourceBusy` if the device is open, perhaps by another
 /// spelling of its name; otherwise DPDK's words.
 pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> io::Result<Parts> {
-    let name = CString::new(device).map_err(|_| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "a device's name has a zero byte",
-        )
-    })?;
+    let string = |text: &str| {
+        CString::new(text)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a device's name has no zero"))
+    };
+    let (name, all) = (string(name_of(device))?, string(device)?);
     let mut facts = Facts {
         pool: std::ptr::null_mut(),
         bytes_per_second: 0,
         room: 0,
+        start: 0,
         rx_descriptors: 0,
         bell: -1,
         port: 0,
         mtu: 0,
         mac: [0; 6],
         answers: 0,
+        lends: 0,
     };
-    // SAFETY: a string, and two live structures of the types that the function expects.
-    let code = unsafe { (functions.open)(name.as_ptr(), &raw const wish, &raw mut facts) };
+    let (name, all) = (name.as_ptr(), all.as_ptr());
+    // SAFETY: two strings, and two live structures of the types that the function expects.
+    let code = unsafe { (functions.open)(name, all, &raw const wish, &raw mut facts) };
     if code != 0 {
-        let why = functions.error_of(code);
+        let why = words::error_of(code);
         let kind = io::Error::from_raw_os_error(code.saturating_neg()).kind();
         let what = format!("the device {device} cannot be opened: {why}");
         return Err(io::Error::new(kind, what));
@@ -98,166 +103,61 @@ impl Parts {
         Self {
             facts: opened.facts,
             rx: RxQueue(opened),
-            tx: TxQueue(opened),
+            tx: TxQueue(opened, Vec::new()),
             pool: Pool(opened),
             bell: Bell(opened),
         }
     }
 }
 
-/// A packet, which belongs to its holder. It must go back by [`Pool::free`], or to the device.
+/// The tails of the packets of a batch, by their places.
 #[derive(Debug)]
-pub(crate) struct Packet {
-    handle: NonNull<c_void>,
-    bytes: NonNull<u8>,
-    len: u32,
-}
+pub(crate) struct Tails([Tail; BATCH]);
 
-// SAFETY: the packet belongs to its holder alone, in memory of the process.
-unsafe impl Send for Packet {}
+// SAFETY: the packets of tails belong to their holder alone.
+unsafe impl Send for Tails {}
 
-impl Packet {
-    /// Its bytes.
-    #[inline]
-    pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the first `len` bytes are the packet's, and nothing else writes them.
-        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len as usize) }
+impl Tails {
+    /// Bytes of packets that have none.
+    const NONE: Tail = Tail {
+        handle: std::ptr::null_mut(),
+        bytes: std::ptr::null(),
+        done: std::ptr::null(),
+        len: 0,
+    };
+
+    /// No tails.
+    pub(crate) fn new() -> Self {
+        Self([Self::NONE; BATCH])
     }
 
-    /// Its bytes, to write.
-    #[inline]
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.len as usize) }
-    }
-
-    /// Makes it shorter. A longer one keeps its length.
-    #[inline]
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
-    }
-}
-
-/// Up to [`BATCH`] packets, in the arrays that DPDK takes and fills.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    handles: [*mut c_void; BATCH],
-    bytes: [*mut u8; BATCH],
-    lens: [u32; BATCH],
-    /// The packets have the places from `first` to below `end`.
-    first: usize,
-    end: usize,
-}
-
-// SAFETY: as for `Packet`.
-unsafe impl Send for Batch {}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self {
-            handles: [std::ptr::null_mut(); BATCH],
-            bytes: [std::ptr::null_mut(); BATCH],
-            lens: [0; BATCH],
-            first: 0,
-            end: 0,
-        }
-    }
-}
-
-impl Batch {
-    /// Number of packets.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.end - self.first
-    }
-
-    /// Whether there is no room for another packet.
-    #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.end == BATCH
-    }
-
-    /// Adds a packet.
+    /// Adds one to the packet at a place; the empty packet belongs to it from then on.
     ///
-    /// # Panics
-    /// If the batch is full.
-    #[inline]
-    pub(crate) fn push(&mut self, packet: Packet) {
-        let at = self.end;
-        self.handles[at] = packet.handle.as_ptr();
-        self.bytes[at] = packet.bytes.as_ptr();
-        self.lens[at] = packet.len;
-        self.end += 1;
-    }
-
-    /// Takes the first packet.
-    #[inline]
-    pub(crate) fn take(&mut self) -> Option<Packet> {
-        if self.first == self.end {
-            return None;
-        }
-        let packet = self.packet(self.first);
-        self.first += 1;
-        Some(packet)
-    }
-
-    /// The bytes of packet `index`, counted from the first.
-    ///
-    /// # Panics
-    /// If there is no such packet.
-    #[inline]
-    pub(crate) fn bytes(&self, index: usize) -> &[u8] {
-        assert!(index < self.len(), "a frame of the burst");
-        let at = self.first + index;
-        // SAFETY: the packet is ours, and has this many bytes.
-        unsafe { std::slice::from_raw_parts(self.bytes[at], self.lens[at] as usize) }
-    }
-
-    /// Passes the packets from number `from` on to `keep`, each with its new number. A packet that
-    /// `keep` refuses leaves the batch and goes to `other`.
-    #[inline]
-    pub(crate) fn sift<E>(
+    /// # Safety
+    /// The bytes stay unchanged, and `done` stays where it is, until the device sets that to 1.
+    pub(crate) unsafe fn add(
         &mut self,
-        from: usize,
-        mut keep: impl FnMut(usize, &[u8]) -> Result<(), E>,
-        mut other: impl FnMut(Packet, E),
+        place: usize,
+        empty: Packet,
+        bytes: &[u8],
+        done: &AtomicU8,
     ) {
-        let (begin, end) = (self.first + from, self.end.min(BATCH));
-        // If one of them panics, packets are lost, but none has two owners.
-        self.end = begin;
-        let mut next = begin;
-        for at in begin..end {
-            // SAFETY: the packet is ours, and has this many bytes.
-            let bytes =
-                unsafe { std::slice::from_raw_parts(self.bytes[at], self.lens[at] as usize) };
-            if let Err(why) = keep(next - self.first, bytes) {
-                other(self.packet(at), why);
-                continue;
-            }
-            if next < at {
-                self.handles[next] = self.handles[at];
-                self.bytes[next] = self.bytes[at];
-                self.lens[next] = self.lens[at];
-            }
-            next += 1;
-        }
-        self.end = next;
+        let Packet { handle, .. } = empty;
+        self.0[place] = Tail {
+            handle: handle.as_ptr(),
+            bytes: bytes.as_ptr(),
+            done,
+            len: u32::try_from(bytes.len()).expect("it fits a datagram"),
+        };
     }
 
-    /// The packet at a place. The caller must remove it from the batch.
-    #[inline]
-    fn packet(&self, at: usize) -> Packet {
-        Packet {
-            handle: NonNull::new(self.handles[at]).expect("DPDK names packets by addresses"),
-            bytes: NonNull::new(self.bytes[at]).expect("a packet has memory"),
-            len: self.lens[at],
-        }
-    }
-
-    /// Makes an empty batch one with room for [`BATCH`] packets again.
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        (self.first, self.end) = (0, 0);
+    /// Forgets all, after the first `sent` packets were sent, and the others are free. Returns the
+    /// number of those that were sent.
+    pub(crate) fn clear(&mut self, sent: usize) -> u64 {
+        let count = self.0[..sent].iter().filter(|it| !it.handle.is_null());
+        let count = count.count() as u64;
+        self.0 = [Self::NONE; BATCH];
+        count
     }
 }
 
@@ -271,6 +171,7 @@ impl RxQueue {
     pub(crate) fn receive(&mut self, batch: &mut Batch, most: usize) -> usize {
         let at = batch.end;
         let most = u32::try_from(most.min(BATCH - at)).expect("32");
+        let mut is_mixed = 0;
         // SAFETY: the device is open, the arrays have room for `most` packets, and only this value
         // receives.
         let count = unsafe {
@@ -280,42 +181,91 @@ impl RxQueue {
                 batch.bytes[at..].as_mut_ptr(),
                 batch.lens[at..].as_mut_ptr(),
                 most,
+                &raw mut is_mixed,
             )
         };
         batch.end += count as usize;
+        batch.is_mixed |= is_mixed != 0;
         count as usize
     }
 
-    /// Packets that the device had to drop.
-    pub(crate) fn missed(&self) -> u64 {
-        // SAFETY: the device is open.
-        unsafe { (self.0.functions.missed)(self.0.facts.port) }
+    /// Packets that the device dropped, by cause.
+    pub(crate) fn drops(&self) -> [u64; 4] {
+        let mut drops = [0; 4];
+        // SAFETY: the device is open, and the numbers are live.
+        unsafe { (self.0.functions.drops)(self.0.facts.port, &raw mut drops) };
+        drops
     }
 }
 
-/// The queue of packets to send.
+/// The queue of packets to send, and the memory that the device may read for them.
 #[derive(Debug)]
-pub(crate) struct TxQueue(&'static Opened);
+pub(crate) struct TxQueue(&'static Opened, Vec<Memory>);
+
+/// Address and length of memory.
+#[derive(Debug)]
+struct Memory(*mut c_void, usize);
+
+// SAFETY: the address is only handed to DPDK.
+unsafe impl Send for Memory {}
 
 impl TxQueue {
-    /// Hands packets to the device, which takes the first of them. The others stay in the batch.
+    /// Hands packets to the device, which takes the first of them. The others stay in the batch,
+    /// with their tails.
     #[inline]
-    pub(crate) fn send(&mut self, batch: &mut Batch) {
+    pub(crate) fn send(&mut self, batch: &mut Batch, tails: Option<&Tails>) {
         let (first, end) = (batch.first, batch.end);
+        let tails = tails.map_or(std::ptr::null(), |it| it.0[first..end].as_ptr());
         // SAFETY: the device is open, the packets are ours and at most as long as the pool's, and
-        // only this value sends. Packets that the device takes are not used any more.
+        // only this value sends. Packets that the device takes are not used any more. The tails are
+        // as many, and `Tails::add` vouches for their bytes.
         let sent = unsafe {
             (self.0.functions.send)(
                 self.0.facts.port,
                 batch.handles[first..end].as_ptr(),
                 batch.lens[first..end].as_ptr(),
+                tails,
                 u32::try_from(end - first).expect("32"),
             )
         };
         batch.first += sent as usize;
     }
 
-    /// Makes the device free the packets that it has sent. Devices that cannot be asked ignore it.
+    /// Whether the device may read a region of msgbufs, which this makes so if it can be. Memory
+    /// that the program brings is copied, because it comes and goes with each message.
+    ///
+    /// # Safety
+    /// The region's bytes begin at `base`, and it lives during the call.
+    pub(crate) unsafe fn share(&mut self, region: RegionId, base: *const u8) -> bool {
+        let Some(info) = regions::info(region).filter(|info| info.extent.is_some()) else {
+            return false;
+        };
+        let (opened, base) = (self.0, base.cast_mut().cast::<c_void>());
+        let share = |base, len, on: bool| {
+            // SAFETY: the device is open. Memory to share is mapped; that of earlier regions is
+            // not, and no packet names it any more.
+            unsafe { (opened.functions.share)(opened.facts.port, base, len, on.into()) == 0 }
+        };
+        // Earlier regions, which have gone, may have been at these addresses.
+        let range = base.addr()..base.addr() + info.len;
+        self.1.retain(|&Memory(old, len)| {
+            let is_elsewhere = old.addr() >= range.end || range.start >= old.addr() + len;
+            is_elsewhere || !share(old, len, false)
+        });
+        let can = share(base, info.len, true);
+        if can {
+            self.1.push(Memory(base, info.len));
+        }
+        can
+    }
+
+    /// Whether the link is up.
+    pub(crate) fn is_up(&mut self) -> bool {
+        // SAFETY: the device is open.
+        unsafe { (self.0.functions.is_up)(self.0.facts.port) != 0 }
+    }
+
+    /// Makes the device give back what it has sent. Without effect if it cannot be asked.
     pub(crate) fn ask(&mut self) {
         // SAFETY: the device is open.
         unsafe { (self.0.functions.ask)(self.0.facts.port) };
@@ -330,36 +280,35 @@ impl Pool {
     /// Fills an empty batch with empty packets, whose length is that of the longest frame. It stays
     /// empty if there are too few.
     pub(crate) fn take(&self, batch: &mut Batch) {
-        debug_assert_eq!(batch.len(), 0, "its packets would be lost");
-        batch.clear();
-        // SAFETY: the pool is never freed, and the arrays have this room.
-        let count = unsafe {
-            (self.0.functions.take)(
-                self.0.facts.pool,
-                batch.handles.as_mut_ptr(),
-                batch.bytes.as_mut_ptr(),
-                u32::try_from(BATCH).expect("32"),
-            )
-        };
-        batch.end = count as usize;
-        batch.lens = [self.0.facts.room; BATCH];
+        self.take_up_to(BATCH, batch);
     }
 
     /// One empty packet, as [`Pool::take`].
     pub(crate) fn take_one(&self) -> Option<Packet> {
         let mut batch = Batch::default();
-        // SAFETY: as above, for one packet.
-        let count = unsafe {
-            (self.0.functions.take)(
-                self.0.facts.pool,
-                batch.handles.as_mut_ptr(),
-                batch.bytes.as_mut_ptr(),
-                1,
-            )
-        };
-        batch.end = count as usize;
-        batch.lens[0] = self.0.facts.room;
+        self.take_up_to(1, &mut batch);
         batch.take()
+    }
+
+    /// As [`Pool::take`], for fewer packets.
+    fn take_up_to(&self, most: usize, batch: &mut Batch) {
+        debug_assert_eq!(batch.len(), 0, "its packets would be lost");
+        batch.clear();
+        let Facts {
+            pool, room, start, ..
+        } = self.0.facts;
+        let handles = &mut batch.handles[..most];
+        let count = u32::try_from(most).expect("32");
+        // SAFETY: the pool is never freed, and the array has this room.
+        let count = unsafe { (self.0.functions.take)(pool, handles.as_mut_ptr(), count) };
+        let places = batch.bytes.iter_mut().zip(&batch.handles);
+        for (bytes, handle) in places.take(count as usize) {
+            // The memory of a packet of a pool lies after its descriptor, at the same distance in
+            // each.
+            *bytes = handle.cast::<u8>().wrapping_add(start as usize);
+        }
+        batch.end = count as usize;
+        batch.lens = [room; BATCH];
     }
 
     /// Takes back all packets of a batch.
@@ -369,7 +318,7 @@ impl Pool {
             let handles = &batch.handles[batch.first..batch.end];
             let count = u32::try_from(handles.len()).expect("32");
             // SAFETY: the packets are ours, and are not used any more.
-            unsafe { (self.0.functions.free)(handles.as_ptr(), count) };
+            unsafe { (self.0.functions.free)(handles.as_ptr(), count, batch.is_mixed.into()) };
         }
         batch.clear();
     }

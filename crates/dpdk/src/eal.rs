@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ffi::{self, Functions};
 use crate::library;
+use crate::words;
 
 /// The outcome of the only attempt.
 #[derive(Debug)]
@@ -212,11 +213,20 @@ fn run(
     let mut pointers: Vec<_> = arguments.into_iter().map(CString::into_raw).collect();
     let count = i32::try_from(pointers.len()).expect("a few arguments");
     pointers.push(std::ptr::null_mut());
-    // SAFETY: the strings are live and end with a null pointer, as those of `main` do.
-    let code = unsafe { (functions.start)(count, pointers.leak().as_mut_ptr()) };
+    let words = match words::listen() {
+        Ok(words) => words,
+        Err(error) => {
+            // The caller is there, or else nothing needs the answer.
+            let _ = report.send(Err(error.to_string()));
+            return false;
+        }
+    };
+    // SAFETY: the strings are live and end with a null pointer, as those of `main` do; DPDK gets
+    // the descriptor for itself.
+    let code = unsafe { (functions.start)(count, pointers.leak().as_mut_ptr(), words) };
     let outcome = match code {
         0 => Ok(()),
-        code => Err(functions.error_of(code)),
+        code => Err(words::error_of(code)),
     };
     report.send(outcome).is_ok() && code == 0
 }

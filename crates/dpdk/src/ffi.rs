@@ -9,9 +9,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicU8;
 
 /// The version of the functions below.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The wish that [`Functions::open`] gets: `struct dunlin_dpdk_wish`.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Wish {
     pub(crate) around: u16,
     /// Whether packets to groups are wanted: 0 or 1.
     pub(crate) groups: u8,
+    /// Whether it may read bytes of packets where they lie: 0 or 1.
+    pub(crate) lends: u8,
 }
 
 /// An open device: `struct dunlin_dpdk_device`.
@@ -38,6 +41,8 @@ pub(crate) struct Facts {
     pub(crate) bytes_per_second: u64,
     /// Bytes of the longest frame.
     pub(crate) room: u32,
+    /// Bytes from the handle of an empty packet to its first byte.
+    pub(crate) start: u32,
     pub(crate) rx_descriptors: u32,
     /// Descriptor that becomes readable when a packet comes during [`Functions::listen`]; -1: none.
     pub(crate) bell: c_int,
@@ -47,6 +52,21 @@ pub(crate) struct Facts {
     pub(crate) mac: [u8; 6],
     /// Whether [`Functions::ask`] has an effect: 0 or 1.
     pub(crate) answers: u8,
+    /// Whether packets may have a [`Tail`]: 0 or 1.
+    pub(crate) lends: u8,
+}
+
+/// Bytes after those of a packet, which the device reads where they lie:
+/// `struct dunlin_dpdk_tail`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Tail {
+    /// An empty packet, to which they belong meanwhile; null: there are none.
+    pub(crate) handle: *mut c_void,
+    pub(crate) bytes: *const u8,
+    /// Becomes 1 when the device needs them no longer.
+    pub(crate) done: *const AtomicU8,
+    pub(crate) len: u32,
 }
 
 // SAFETY: the pool belongs to the library, whose functions any thread may call with it.
@@ -88,45 +108,34 @@ macro_rules! functions {
 functions! {
     /// The version of the functions.
     version = c"dunlin_dpdk_version"() -> u32;
-    /// Copies the last words of DPDK.
-    log = c"dunlin_dpdk_log"(*mut c_char, usize) -> usize;
-    /// Starts DPDK on the calling thread.
-    start = c"dunlin_dpdk_start"(c_int, *mut *mut c_char) -> c_int;
-    /// Opens a device.
-    open = c"dunlin_dpdk_open"(*const c_char, *const Wish, *mut Facts) -> c_int;
-    /// Gets packets from a device: handles, first bytes, lengths, at most.
-    receive = c"dunlin_dpdk_receive"(u16, *mut *mut c_void, *mut *mut u8, *mut u32, u32) -> u32;
+    /// Starts DPDK on the calling thread. It writes its words to a descriptor.
+    start = c"dunlin_dpdk_start"(c_int, *mut *mut c_char, c_int) -> c_int;
+    /// Opens a device by its name, and by its arguments, which begin with the name.
+    open = c"dunlin_dpdk_open"(*const c_char, *const c_char, *const Wish, *mut Facts) -> c_int;
+    /// Gets packets from a device: handles, first bytes, lengths, at most, and whether they may be
+    /// of several pools, in pieces, or shared.
+    receive = c"dunlin_dpdk_receive"
+        (u16, *mut *mut c_void, *mut *mut u8, *mut u32, u32, *mut u32) -> u32;
     /// Gets empty packets from a pool: all or none.
-    take = c"dunlin_dpdk_take"(*mut c_void, *mut *mut c_void, *mut *mut u8, u32) -> u32;
-    /// Hands packets to a device, which takes the first of them.
-    send = c"dunlin_dpdk_send"(u16, *const *mut c_void, *const u32, u32) -> u32;
-    /// Gives packets back to their pools.
-    free = c"dunlin_dpdk_free"(*const *mut c_void, u32);
+    take = c"dunlin_dpdk_take"(*mut c_void, *mut *mut c_void, u32) -> u32;
+    /// Hands packets to a device, which takes the first of them. Each has a tail, unless there is
+    /// no list of them.
+    send = c"dunlin_dpdk_send"(u16, *const *mut c_void, *const u32, *const Tail, u32) -> u32;
+    /// Lets a device read memory (1), or no more (0).
+    share = c"dunlin_dpdk_share"(u16, *mut c_void, usize, c_int) -> c_int;
+    /// Gives packets back to their pools. The last number is 0 only if all are of one pool, in one
+    /// piece, and not shared.
+    free = c"dunlin_dpdk_free"(*const *mut c_void, u32, u32);
     /// Makes a device give back packets that it has sent.
     ask = c"dunlin_dpdk_ask"(u16);
     /// Makes the bell of a device ring when a packet comes (1), or no more (0).
     listen = c"dunlin_dpdk_listen"(u16, c_int, c_int);
-    /// Packets that a device had to drop.
-    missed = c"dunlin_dpdk_missed"(u16) -> u64;
+    /// Packets that a device dropped, by cause, as `tally` names them.
+    drops = c"dunlin_dpdk_drops"(u16, *mut [u64; 4]);
+    /// Whether the link of a device is up.
+    is_up = c"dunlin_dpdk_is_up"(u16) -> c_int;
     /// Empty packets in a pool.
     empty = c"dunlin_dpdk_empty"(*const c_void) -> u32;
-}
-
-impl Functions {
-    /// Describes the error with this negative number, by the last words of DPDK.
-    pub(crate) fn error_of(&self, code: c_int) -> String {
-        let mut words = vec![0_u8; 2048];
-        // SAFETY: the function writes at most the given number of bytes.
-        let len = unsafe { (self.log)(words.as_mut_ptr().cast(), words.len()) };
-        let words = String::from_utf8_lossy(&words[..len]).into_owned();
-        let error = io::Error::from_raw_os_error(code.saturating_neg());
-        let lines: Vec<_> = words.lines().filter(|it| !it.trim().is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(4)..].join("; ");
-        match last.is_empty() {
-            true => error.to_string(),
-            false => format!("{error} ({last})"),
-        }
-    }
 }
 
 /// Loads a library by its path, or by its name in the system's folders.
@@ -216,6 +225,17 @@ fn processors_of(thread: libc::pid_t) -> Vec<usize> {
     // SAFETY: the number is below the size of the set.
     let may_run = |cpu: &usize| is_known && unsafe { libc::CPU_ISSET(*cpu, &set) };
     (0..size).filter(may_run).collect()
+}
+
+/// Makes a pipe, neither end of which ever waits: the end to read, and the end to write.
+pub(crate) fn pipe() -> io::Result<[OwnedFd; 2]> {
+    let mut ends = [-1; 2];
+    // SAFETY: the kernel writes two numbers.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened them for us.
+    Ok(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }))
 }
 
 /// A descriptor that one thread makes readable for another (`eventfd(2)`).

@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dunlin_packet::Home;
+use dunlin_packet::{Datagram, Home, Payload, Refused, Written};
 
 use crate::device::{Packet, Pool};
 use crate::ffi::Event;
@@ -22,14 +22,12 @@ pub(crate) struct Arrived {
     pub(crate) payload: Payload,
 }
 
-/// The payload of a packet.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Payload {
-    /// Its first byte, and its length.
-    pub(crate) start: usize,
-    pub(crate) len: usize,
-    /// The network marked it "congestion experienced".
-    pub(crate) congestion: bool,
+/// The payload of a datagram. No device without a network has only the sum of the pseudo header.
+pub(crate) fn payload_of(found: Datagram) -> Result<Payload, Refused> {
+    if found.sum == Written::Partial {
+        return Err(Refused::Sum);
+    }
+    Ok(found.into())
 }
 
 /// The room of all inboxes of a device together. Its limit leaves packets of the pool for endpoints

@@ -10,12 +10,16 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::port::Port;
+use crate::words;
 
 /// Time between two looks while a device is in use, and later.
 const BUSY: Duration = Duration::from_millis(1);
 const QUIET: Duration = Duration::from_millis(4);
 /// Time after the last use of a device.
 const QUIET_AFTER: Duration = Duration::from_millis(100);
+
+/// Looks between two at which the words of DPDK are read, which takes a call to the kernel.
+const TURNS: u32 = 64;
 
 /// The devices.
 static KEPT: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
@@ -33,7 +37,7 @@ pub(crate) fn keep(port: &'static Port) {
 /// Keeps devices for ever.
 pub(crate) fn run() {
     let begin = Instant::now();
-    let (mut ports, mut used) = (Vec::new(), Duration::ZERO);
+    let (mut ports, mut used, mut turns) = (Vec::new(), Duration::ZERO, 0_u32);
     loop {
         await_ports(&mut ports);
         let now = begin.elapsed();
@@ -42,6 +46,10 @@ pub(crate) fn run() {
             if port.on_time(now_ms) {
                 used = now;
             }
+        }
+        turns += 1;
+        if turns % TURNS == 0 {
+            words::collect();
         }
         let is_quiet = now - used >= QUIET_AFTER;
         std::thread::sleep(if is_quiet { QUIET } else { BUSY });

@@ -8,7 +8,9 @@
 //! questions of neighbours, and nothing else of IP; the control plane uses another interface.
 //!
 //! Packets are copied into and out of the device's pool, so a burst is done when it returns (rule
-//! S12). Unsafe code stands in `ffi`, `eal`, `device` and `transmit`.
+//! S12). If the operator wants it, and the device can say when it has sent packets, it reads the
+//! data of long packets where they lie. Unsafe code stands in `ffi`, `eal`, `device`, `leaving` and
+//! `transmit`.
 
 mod auto;
 mod bare;
@@ -18,7 +20,10 @@ mod eal;
 mod ffi;
 mod inbox;
 mod keeper;
+pub mod leaving;
+mod lend;
 pub mod library;
+mod link;
 mod neighbours;
 mod open;
 mod port;
@@ -29,6 +34,7 @@ mod sleep;
 mod tally;
 mod transmit;
 mod ways;
+mod words;
 
 pub use auto::{AutoDpdk, AutoOptions, open_auto};
 pub use bare::Bare;

@@ -104,6 +104,7 @@ pub(crate) fn device_of(site: &Site) -> io::Result<Parts> {
         mtu: site.mtu,
         around: u16::try_from(MAX_HEADER).expect("66"),
         groups: u8::from(site.ip.is_ipv6()),
+        lends: u8::from(site.lend > 0),
     };
     let functions = eal::start(&site.arguments, keeper::run)?;
     device::open(functions, &site.device, wish)

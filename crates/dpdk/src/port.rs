@@ -14,16 +14,18 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use dunlin_msgbuf::RegionId;
 use dunlin_packet::neighbours::{self as messages, MAX_MESSAGE, Message};
-use dunlin_packet::{Datagram, Home, Mac, Refused, Seen, Written, parse, port_of};
+use dunlin_packet::{Home, Mac, Refused, Seen, parse, port_of};
 
-use crate::device::{BATCH, Batch, Packet, Parts, Pool, RxQueue, TxQueue};
-use crate::inbox::{Arrived, Inbox, Payload, Room};
+use crate::device::{BATCH, Batch, Packet, Parts, Pool, RxQueue, Tails, TxQueue};
+use crate::inbox::{Arrived, Inbox, Room, payload_of};
+use crate::link::Link;
 use crate::neighbours::{Hold, Neighbours};
 use crate::seats::Seats;
 use crate::site::Site;
 use crate::sleep::Sleepers;
-use crate::tally::{NAMES, Tally};
+use crate::tally::{Event, NAMES, Tally};
 
 /// Most bursts that a thread receives for other endpoints at once.
 const MOST_BURSTS: usize = 8;
@@ -40,6 +42,8 @@ pub(crate) struct Port {
     bytes_per_second: u64,
     /// Whether it can be asked for packets that it has sent.
     answers: bool,
+    /// Whether it can read data of packets where it lies.
+    lends: bool,
     receiving: Mutex<RxQueue>,
     sending: Mutex<TxQueue>,
     neighbours: Mutex<Neighbours<Packet>>,
@@ -54,6 +58,7 @@ pub(crate) struct Port {
     is_polled: AtomicBool,
     sleepers: Sleepers,
     tally: Tally,
+    link: Link,
 }
 
 /// The packets of a burst.
@@ -87,6 +92,7 @@ impl Port {
             rx_descriptors: facts.rx_descriptors,
             bytes_per_second: facts.bytes_per_second,
             answers: facts.answers != 0,
+            lends: facts.lends != 0,
             receiving: Mutex::new(rx),
             sending: Mutex::new(tx),
             neighbours: Mutex::new(Neighbours::new(site.most_held())),
@@ -97,6 +103,7 @@ impl Port {
             is_polled: AtomicBool::new(false),
             sleepers: Sleepers::new(bell),
             tally: Tally::default(),
+            link: Link::default(),
             site,
         }
     }
@@ -153,17 +160,10 @@ impl Port {
         Ok(Seat { port: self, inbox })
     }
 
-    /// Adds received packets for `own` to a batch, as far as it has room. `show` gets the payload
-    /// of each with its number. The packets of others go to their inboxes. Does nothing if another
-    /// thread is receiving.
+    /// Adds the payloads of received packets for `own` to a batch, as far as it has room. The
+    /// packets of others go to their inboxes. Does nothing if another thread is receiving.
     #[inline]
-    pub(crate) fn receive(
-        &self,
-        own: &Home,
-        seen: &mut Seen,
-        batch: &mut Batch,
-        mut show: impl FnMut(usize, Payload),
-    ) -> Looked {
+    pub(crate) fn receive(&self, own: &Home, seen: &mut Seen, batch: &mut Batch) -> Looked {
         let mut rx = match self.receiving.try_lock() {
             Ok(rx) => rx,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -174,7 +174,13 @@ impl Port {
         let mut corrupt = 0;
         batch.sift(
             before,
-            |at, bytes| payload_of(seen.parse(bytes, own)?).map(|payload| show(at, payload)),
+            |bytes| match seen.again(bytes) {
+                Some(found) => Ok(found),
+                None => {
+                    let payload = payload_of(seen.parse(bytes, own)?)?;
+                    Ok((&bytes[payload.range()], payload.congestion))
+                }
+            },
             |packet, why| corrupt += u64::from(self.on_other(packet, why)),
         );
         Looked { packets, corrupt }
@@ -185,7 +191,7 @@ impl Port {
     pub(crate) fn look_for_all(&self) -> bool {
         let (mut batch, mut seen) = (Batch::default(), Seen::default());
         for burst in 0..MOST_BURSTS {
-            let looked = self.receive(&self.home, &mut seen, &mut batch, |_, _| {});
+            let looked = self.receive(&self.home, &mut seen, &mut batch);
             // No endpoint has port 0.
             self.pool.free(&mut batch);
             if looked.packets < BATCH {
@@ -233,9 +239,13 @@ impl Port {
             self.ask(ip, at);
         }
         let lost = due.lost.len() as u64;
-        self.tally.on_unanswered(lost);
+        self.tally.on(Event::Unanswered, lost);
         due.lost.into_iter().for_each(|it| self.pool.free_one(it));
         self.fill_reserve();
+        let is_up = || lock(&self.sending).is_up();
+        if self.link.on_time(now_ms, is_up) {
+            self.tally.on(Event::LinkDown, 1);
+        }
         is_used || must_ask
     }
 
@@ -290,14 +300,13 @@ impl Port {
         }
     }
 
-    /// Drops a packet for a port at which no endpoint is.
     fn drop_unknown(&self, packet: Packet) {
         self.pool.free_one(packet);
-        self.tally.on_unknown_port();
+        self.tally.on(Event::UnknownPort, 1);
     }
 
     fn on_message(&self, message: Message) {
-        self.tally.on_message();
+        self.tally.on(Event::Neighbours, 1);
         match message {
             Message::Question { from, mac } => {
                 self.answer(from, mac);
@@ -349,7 +358,7 @@ impl Port {
     fn send_message(&self, write: impl FnOnce(&mut [u8]) -> usize) {
         let taken = self.pool.take_one();
         let Some(mut packet) = taken.or_else(|| lock(&self.reserve).take()) else {
-            self.tally.on_unsent(1);
+            self.tally.on(Event::Unsent, 1);
             return;
         };
         let len = write(&mut packet.bytes_mut()[..MAX_MESSAGE]);
@@ -357,10 +366,9 @@ impl Port {
         let mut batch = Batch::default();
         batch.push(packet);
         let dropped = self.send(&mut batch) as u64;
-        self.tally.on_unsent(dropped);
+        self.tally.on(Event::Unsent, dropped);
     }
 
-    /// Fills the reserve again when it is empty.
     fn fill_reserve(&self) {
         let mut reserve = lock(&self.reserve);
         if reserve.len() == 0 {
@@ -370,9 +378,14 @@ impl Port {
 
     /// Sends all packets of a batch, and empties it. Returns the number of those that the device
     /// did not take.
-    #[inline]
     pub(crate) fn send(&self, batch: &mut Batch) -> usize {
-        lock(&self.sending).send(batch);
+        self.send_with(batch, None)
+    }
+
+    /// As [`Self::send`], for packets with tails.
+    #[inline]
+    pub(crate) fn send_with(&self, batch: &mut Batch, tails: Option<&Tails>) -> usize {
+        lock(&self.sending).send(batch, tails);
         let dropped = batch.len();
         self.pool.free(batch);
         dropped
@@ -383,6 +396,24 @@ impl Port {
         if self.answers {
             lock(&self.sending).ask();
         }
+    }
+
+    /// Fewest data bytes of packets which the device reads where they lie; `None`: it copies all.
+    pub(crate) fn lends_from(&self) -> Option<usize> {
+        self.lends.then_some(self.site.lend as usize)
+    }
+
+    /// Whether the device may read a region of msgbufs, which this makes so if it can be.
+    ///
+    /// # Safety
+    /// The region's bytes begin at `base`, and it lives during the call.
+    pub(crate) unsafe fn share(&self, region: RegionId, base: *const u8) -> bool {
+        // SAFETY: as the caller says.
+        unsafe { lock(&self.sending).share(region, base) }
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Adds one use of a neighbour, and asks for it if it is new.
@@ -438,25 +469,11 @@ impl Port {
     /// Shows the counters of the device with their names: packets that it dropped, and those that
     /// no endpoint got, by cause.
     pub(crate) fn show_counters(&self, show: &mut dyn FnMut(&'static str, u64)) {
-        let missed = lock(&self.receiving).missed();
-        for (name, count) in NAMES.into_iter().zip(self.tally.counts(missed)) {
+        let drops = lock(&self.receiving).drops();
+        for (name, count) in NAMES.into_iter().zip(self.tally.counts(drops)) {
             show(name, count);
         }
     }
-}
-
-/// The payload of a packet.
-#[inline]
-fn payload_of(found: Datagram) -> Result<Payload, Refused> {
-    // No device without a network has only the sum of the pseudo header.
-    if found.sum == Written::Partial {
-        return Err(Refused::Sum);
-    }
-    Ok(Payload {
-        start: found.start,
-        len: found.len,
-        congestion: found.congestion,
-    })
 }
 
 /// The place of an endpoint at a device. The endpoint leaves with it.

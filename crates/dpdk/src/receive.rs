@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use dunlin_core::transport::{Frame, RX_BURST, Rx};
+use dunlin_core::transport::{Frame, Rx};
 use dunlin_packet::{Home, Seen};
 use dunlin_transport::counters::Counters;
 
 use crate::device::Batch;
-use crate::inbox::{Arrived, Payload};
 use crate::port::{Port, Seat};
 
 /// The receiving half of a `dpdk` endpoint.
@@ -27,28 +26,11 @@ pub struct DpdkRx {
 }
 
 /// The packets of a burst.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shown {
     batch: Batch,
-    payloads: [Payload; RX_BURST],
     packets: u64,
     bytes: u64,
-}
-
-impl Shown {
-    /// Adds a packet from the inbox. The batch must have room.
-    fn add(&mut self, arrived: Arrived) {
-        self.payloads[self.batch.len()] = arrived.payload;
-        self.bytes += arrived.payload.len as u64;
-        self.batch.push(arrived.packet);
-    }
-
-    #[inline]
-    fn bytes(&self, index: usize) -> (&[u8], bool) {
-        let payload = self.payloads[index];
-        let bytes = &self.batch.bytes(index)[payload.start..payload.start + payload.len];
-        (bytes, payload.congestion)
-    }
 }
 
 impl DpdkRx {
@@ -57,12 +39,7 @@ impl DpdkRx {
             home: *seat.inbox.home(),
             seat,
             seen: Seen::default(),
-            shown: Shown {
-                batch: Batch::default(),
-                payloads: [Payload::default(); RX_BURST],
-                packets: 0,
-                bytes: 0,
-            },
+            shown: Shown::default(),
             corrupt: 0,
             is_asleep: false,
         }
@@ -127,36 +104,35 @@ impl Rx for DpdkRx {
         let shown = &mut self.shown;
         port.pool().free(&mut shown.batch);
         inbox.take(|arrived| {
-            shown.add(arrived);
+            shown.batch.push_payload(arrived.packet, arrived.payload);
             !shown.batch.is_full()
         });
         if !shown.batch.is_full() {
             port.on_poll();
-            let (payloads, bytes) = (&mut shown.payloads, &mut shown.bytes);
-            let looked = port.receive(
-                &self.home,
-                &mut self.seen,
-                &mut shown.batch,
-                |at, payload| {
-                    payloads[at] = payload;
-                    *bytes += payload.len as u64;
-                },
-            );
+            let looked = port.receive(&self.home, &mut self.seen, &mut shown.batch);
             self.corrupt += looked.corrupt;
         }
         let count = shown.batch.len();
         shown.packets += count as u64;
+        shown.bytes += shown.batch.total();
         count
     }
 
     #[inline]
     fn frame(&self, index: usize) -> Frame<'_> {
-        let (bytes, congestion) = self.shown.bytes(index);
+        let batch = &self.shown.batch;
         Frame {
-            bytes,
-            congestion,
+            bytes: batch.bytes(index),
+            congestion: batch.is_marked(index),
             elsewhere: None,
         }
+    }
+
+    #[inline]
+    fn whole(&self, index: usize) -> Option<&[u8]> {
+        let batch = &self.shown.batch;
+        let bytes = batch.bytes(index);
+        (!batch.is_marked(index)).then_some(bytes)
     }
 }
 

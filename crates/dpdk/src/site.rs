@@ -37,6 +37,9 @@ pub struct Site {
     pub mtu: u16,
     /// Packets in its pool, for all of its endpoints.
     pub packets: u32,
+    /// Fewest data bytes of a packet which the device reads in the msgbuf; 0: all are copied. So
+    /// are they with devices that cannot do so.
+    pub lend: u32,
     /// Arguments for DPDK itself. All devices of a process have the same.
     pub arguments: Vec<String>,
 }
@@ -68,18 +71,21 @@ const _: () = assert!(LONGEST as usize + MAX_HEADER <= 1 << 15);
 /// thread.
 const EACH: u32 = 64 + 96;
 
+/// Packets to which lent data of an endpoint belongs at most.
+const LENT: u32 = 512;
+const _: () = assert!(LENT as usize == crate::lend::MOST);
+
 /// Packets of the thread that keeps the device: 32 in reserve, and its cache.
 const KEEPER: u32 = 32 + 96;
 
 /// The form of the text.
 const FORM: &str = "DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
-                               [,packets=N][;ARGUMENTS OF DPDK]";
+                               [,packets=N][,lend=BYTES][;ARGUMENTS OF DPDK]";
 
 impl Site {
     /// The name of the device, without its arguments.
     pub(crate) fn name(&self) -> &str {
-        let device = self.device.as_str();
-        device.split_once(',').map_or(device, |(name, _)| name)
+        name_of(&self.device)
     }
 
     /// Whether an address is on the link of the device.
@@ -113,7 +119,8 @@ impl Site {
     /// # Errors
     /// The number of packets that would be enough.
     pub(crate) fn check_pool(&self, descriptors: u32, endpoints: u32) -> Result<(), String> {
-        let held = 2 * descriptors + KEEPER + EACH * endpoints;
+        let lent = if self.lend > 0 { LENT } else { 0 };
+        let held = 2 * descriptors + KEEPER + (EACH + lent) * endpoints;
         let needed = (held * 8).div_ceil(5);
         if needed <= self.packets {
             return Ok(());
@@ -142,10 +149,11 @@ impl Site {
             "gw" => self.gateway = Some(value.parse().map_err(|why| wrong(&why))?),
             "vlan" => self.vlan = value.parse().map_err(|why| wrong(&why))?,
             "mtu" => self.mtu = value.parse().map_err(|why| wrong(&why))?,
+            "lend" => self.lend = value.parse().map_err(|why| wrong(&why))?,
             "packets" => self.packets = value.parse().map_err(|why| wrong(&why))?,
             _ => {
                 return Err(format!(
-                    "`{key}` is not one of ip, gw, vlan, mtu and packets; the form is {FORM}"
+                    "{key} is none of ip, gw, vlan, mtu, packets and lend; the form is {FORM}"
                 ));
             }
         }
@@ -193,6 +201,11 @@ impl Site {
     }
 }
 
+/// The name of a device, without its arguments.
+pub(crate) fn name_of(device: &str) -> &str {
+    device.split_once(',').map_or(device, |(name, _)| name)
+}
+
 impl FromStr for Site {
     type Err = String;
 
@@ -218,6 +231,7 @@ impl FromStr for Site {
             vlan: 0,
             mtu: 0,
             packets: PACKETS,
+            lend: 0,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
         };
         for option in options {

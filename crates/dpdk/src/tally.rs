@@ -1,47 +1,84 @@
-//! Counters of packets of a device that concern no single endpoint. Owned by `port`.
+//! Counters of packets of a device that concern no single endpoint, or whose cause its counters do
+//! not tell. Owned by `port`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dunlin_packet::{REFUSALS, Refused};
 
+/// Names of the packets that the device dropped: no descriptor was free, the pool was empty, it
+/// found a fault, or it could not send.
+const DROPS: [&str; 4] = [
+    "rx_device_missed",
+    "rx_pool_empty",
+    "rx_device_faults",
+    "tx_device_faults",
+];
+
 /// Names of the counters that this file owns alone.
-const OWN: [&str; 4] = [
+const OWN: [&str; OWN_COUNT] = [
     "rx_unknown_port",
     "rx_neighbours",
     "tx_unanswered",
     "tx_neighbours_unsent",
+    "tx_neighbour_full",
+    "tx_pool_empty",
+    "tx_queue_full",
+    "tx_lent",
+    "link_downs",
 ];
 
-/// The name of the packets that the device dropped.
-const MISSED: &str = "rx_device_missed";
+const OWN_COUNT: usize = 9;
+
+const COUNT: usize = DROPS.len() + OWN.len() + REFUSALS.len();
 
 /// The names of all counters of a device.
-pub(crate) const NAMES: [&str; 1 + OWN.len() + REFUSALS.len()] = {
-    let mut names = [MISSED; 1 + OWN.len() + REFUSALS.len()];
+pub(crate) const NAMES: [&str; COUNT] = {
+    let mut names = [""; COUNT];
     let mut at = 0;
-    while at < OWN.len() {
-        names[1 + at] = OWN[at];
-        at += 1;
-    }
-    while at < OWN.len() + REFUSALS.len() {
-        names[1 + at] = REFUSALS[at - OWN.len()];
+    while at < COUNT {
+        names[at] = if at < DROPS.len() {
+            DROPS[at]
+        } else if at < DROPS.len() + OWN.len() {
+            OWN[at - DROPS.len()]
+        } else {
+            REFUSALS[at - DROPS.len() - OWN.len()]
+        };
         at += 1;
     }
     names
 };
 
+/// The events that this file counts alone, in the order of their names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Event {
+    /// A datagram came for no endpoint of this process.
+    UnknownPort,
+    /// A neighbour has asked or answered.
+    Neighbours,
+    /// A packet waited for a neighbour in vain.
+    Unanswered,
+    /// A question or an answer did not leave: no packet was empty, or the device took none.
+    Unsent,
+    /// A packet was dropped, because enough wait for its neighbour.
+    NeighbourFull,
+    /// A packet was dropped, because none was empty.
+    PoolEmpty,
+    /// A packet was dropped, because the device took no more.
+    QueueFull,
+    /// The device has read the data of a packet where it lies.
+    Lent,
+    /// The link went down.
+    LinkDown,
+}
+
+const _: () = assert!(Event::LinkDown as usize + 1 == OWN_COUNT);
+
 /// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    own: [AtomicU64; OWN_COUNT],
     refused: [AtomicU64; REFUSALS.len()],
-    /// Packets for a port at which no endpoint is.
-    unknown_port: AtomicU64,
-    /// Questions and answers of neighbours that were received.
-    neighbours: AtomicU64,
-    /// Packets that waited for a neighbour in vain.
-    unanswered: AtomicU64,
-    /// Questions and answers that did not leave: no packet was empty, or the device took none.
-    unsent: AtomicU64,
 }
 
 impl Tally {
@@ -50,37 +87,16 @@ impl Tally {
         add(&self.refused[why as usize], 1);
     }
 
-    /// Counts a packet for a port at which no endpoint is.
-    pub(crate) fn on_unknown_port(&self) {
-        add(&self.unknown_port, 1);
+    /// Counts what has happened this many times.
+    pub(crate) fn on(&self, event: Event, count: u64) {
+        add(&self.own[event as usize], count);
     }
 
-    /// Counts a question or an answer of a neighbour.
-    pub(crate) fn on_message(&self) {
-        add(&self.neighbours, 1);
-    }
-
-    /// Counts packets that waited for a neighbour in vain.
-    pub(crate) fn on_unanswered(&self, count: u64) {
-        add(&self.unanswered, count);
-    }
-
-    /// Counts questions and answers that did not leave.
-    pub(crate) fn on_unsent(&self, count: u64) {
-        add(&self.unsent, count);
-    }
-
-    /// The counters in the order of [`NAMES`]. `missed`: packets that the device had to drop.
-    pub(crate) fn counts(&self, missed: u64) -> impl Iterator<Item = u64> {
-        let own = [
-            &self.unknown_port,
-            &self.neighbours,
-            &self.unanswered,
-            &self.unsent,
-        ];
-        let all = own.into_iter().chain(&self.refused);
+    /// The counters in the order of [`NAMES`]. `drops`: those of the device.
+    pub(crate) fn counts(&self, drops: [u64; DROPS.len()]) -> impl Iterator<Item = u64> {
+        let all = self.own.iter().chain(&self.refused);
         let counts = all.map(|count| count.load(Ordering::Relaxed));
-        std::iter::once(missed).chain(counts)
+        drops.into_iter().chain(counts)
     }
 }
 

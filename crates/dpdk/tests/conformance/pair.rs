@@ -23,7 +23,7 @@ pub(crate) fn devices(network: u32, place: impl Fn(u32) -> String) -> (Socket, [
 }
 
 /// Arguments of DPDK that need no huge pages. A process can use only one set of them.
-pub(crate) const ARGUMENTS: &str = "--no-huge -m 900";
+pub(crate) const ARGUMENTS: &str = "--no-huge -m 1600";
 
 /// The socket at which two devices meet. Dropping this removes it.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A client and a server that echoes, over any two transports, in one thread.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{Halves, Transport};
 use dunlin_core::{Config, Done, Endpoint, EndpointNum, Request, Session, SessionOptions, Tag};
@@ -114,6 +114,45 @@ impl<A: Connect, B: Connect> Echo<A, B> {
             );
         }
         assert_eq!(self.client.app().wrong, 0, "calls of {len} bytes");
+    }
+
+    /// Makes one call of `len` bytes, and then no more. Returns the time from the last packet that
+    /// arrived until the call is complete and its msgbufs are back.
+    pub(crate) fn silence_after(&mut self, len: usize) -> Duration {
+        let (_, before) = self.client.pool_use();
+        let done = self.client.app().done;
+        let [mut request, response] = [(); 2].map(|()| self.client.buf(len).unwrap());
+        let bytes = request.data_mut().iter_mut().enumerate();
+        bytes.for_each(|(at, byte)| *byte = filling(0, at));
+        let session = self.session;
+        let (_, mut cx) = self.client.with();
+        cx.call(session, ECHO, request, response, Tag(0)).unwrap();
+        let (begin, mut arrived, mut last) = (Instant::now(), 0, Instant::now());
+        loop {
+            self.client.run_once();
+            self.server.run_once();
+            let packets: u64 = self.counters().map(|it| it.rx_packets).iter().sum();
+            if packets != arrived {
+                (arrived, last) = (packets, Instant::now());
+            }
+            let is_back = self.client.pool_use().1 == before;
+            if self.client.app().done > done && is_back {
+                assert_eq!(self.client.app().wrong, 0);
+                return last.elapsed();
+            }
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "a call of {len} bytes does not end"
+            );
+        }
+    }
+
+    /// Checks that large calls end soon after their last packet. The shortest time of a few counts,
+    /// because others use this processor, too.
+    pub(crate) fn ends_soon(&mut self) {
+        let times = (0..10).map(|_| self.silence_after(1_000_000));
+        let shortest = times.min().unwrap();
+        assert!(shortest <= Duration::from_millis(1), "{shortest:?}");
     }
 
     /// The counters of both sides.

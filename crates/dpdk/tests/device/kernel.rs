@@ -128,6 +128,45 @@ fn calls_survive_a_link_that_is_down_for_a_while() {
     echo.calls(3, 200_000);
 }
 
+#[test]
+#[ignore = "needs DPDK"]
+fn calls_survive_a_black_hole_and_a_neighbour_that_becomes_another() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let host = &network.right;
+    let prefix = "10.83.8.";
+    let (dpdk, interface) = at_tap(host, 8, prefix, 24);
+    let mut echo = Echo::<Dpdk, Udp>::new(dpdk, at_kernel(host, prefix));
+    echo.calls(10, 32);
+    // The kernel's packets go to an address that no host has.
+    let away =
+        format!("neigh replace {prefix}2 lladdr 02:00:00:00:00:99 nud permanent dev {interface}");
+    host.ip(&away).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            host.ip(&format!("neigh del {prefix}2 dev {interface}"))
+                .unwrap();
+        });
+        echo.calls(10, 32);
+    });
+    // The kernel's interface has another address from now on, and announces it.
+    host.run(|| {
+        std::fs::write(
+            format!("/proc/sys/net/ipv4/conf/{interface}/arp_notify"),
+            "1",
+        )
+    })
+    .unwrap();
+    host.ip(&format!("link set {interface} address 02:00:00:00:00:77"))
+        .unwrap();
+    host.ip(&format!("neigh flush dev {interface}")).unwrap();
+    echo.calls(10, 32);
+    echo.calls(3, 200_000);
+    echo.ends_soon();
+}
+
 /// Whether a descriptor becomes readable within this time.
 fn is_readable(fd: RawFd, within_ms: i32) -> bool {
     let mut waited = libc::pollfd {

@@ -7,13 +7,18 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dunlin_dpdk::{Dpdk, library};
+use dunlin_core::transport::Tx;
+use dunlin_dpdk::{Bare, Dpdk, DpdkRx, library};
 use dunlin_testkit::child::Child;
 use dunlin_testkit::user::STRANGER;
 use dunlin_testkit::wait::until;
 use dunlin_transport::connect::{Arm, Connect};
 
+use crate::memif::{packet_to, silent_peer};
 use crate::{open, options, pair};
+
+/// The role that reports frames at a socket, whose name follows.
+const REPORTS: &str = "reports at ";
 
 /// Plays the role of a child.
 pub(crate) fn play(role: &str) {
@@ -32,6 +37,7 @@ pub(crate) fn play(role: &str) {
             println!("#{id}");
             std::thread::sleep(Duration::from_secs(60));
         }
+        role if role.starts_with(REPORTS) => report_frames(&role[REPORTS.len()..]),
         "sleeps" => sleep(),
         "has rights of its file" => refuse_libraries(),
         _ => panic!("no such role"),
@@ -116,7 +122,7 @@ fn start_twice() {
     let device = format!("net_null0;ip=10.84.0.1/24;{}", pair::ARGUMENTS);
     let _halves = open(&device);
     for (other, parts) in [
-        ("net_null1;ip=10.84.0.1/24;--no-huge -m 64", ["900", "64"]),
+        ("net_null1;ip=10.84.0.1/24;--no-huge -m 64", ["1600", "64"]),
         (
             &device.replace("0.1/24", "0.2/24"),
             ["10.84.0.1", "10.84.0.2"],
@@ -166,6 +172,41 @@ fn sleep() {
     let used = processor_time() - before;
     assert!(used < Duration::from_millis(10), "{used:?}");
     println!("#{}", used.as_micros());
+}
+
+/// Reports the first frame that comes, and waits for its end.
+fn report_frames(socket: &str) {
+    let device = format!("net_memif1,role=server,socket={socket};ip=10.84.0.1/24");
+    let mut device = Bare::open(&format!("{device};{}", pair::ARGUMENTS)).unwrap();
+    println!("#ready");
+    until(|| device.receive(32, |_| {}) > 0);
+    println!("#came");
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+#[ignore = "needs DPDK"]
+fn a_peer_that_is_killed_takes_the_link_down() {
+    let socket = socket_of(format!("{}-killed", std::process::id()));
+    let child = Child::start(&format!("{REPORTS}{socket}"));
+    assert_eq!(child.line(), "ready");
+    let device = format!("net_memif90,role=client,socket={socket};ip=10.82.5.2/24");
+    let mut near = open(&format!("{device};{}", pair::ARGUMENTS));
+    let downs = |rx: &DpdkRx| {
+        let details = rx.details();
+        details.iter().find(|it| it.0 == "link_downs").unwrap().1
+    };
+    // The packet waits for its neighbour, for which the device asks.
+    let peer = silent_peer(&mut near);
+    near.tx.burst(&[packet_to(peer)]);
+    assert_eq!(child.line(), "came");
+    // The keeper looks four times in a second.
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(downs(&near.rx), 0);
+    child.kill();
+    until(|| downs(&near.rx) == 1);
+    // The endpoint lives: its packets are dropped, or wait for the neighbour.
+    near.tx.burst(&[packet_to(peer)]);
 }
 
 fn refuse_libraries() {

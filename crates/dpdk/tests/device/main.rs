@@ -9,6 +9,7 @@ mod life;
 mod memif;
 #[path = "../conformance/pair.rs"]
 mod pair;
+mod vhost;
 
 use dunlin_core::transport::Halves;
 use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx, Options};

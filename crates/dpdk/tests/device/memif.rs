@@ -41,6 +41,18 @@ fn dpdk_talks_to_dpdk_in_a_vlan() {
 
 #[test]
 #[ignore = "needs DPDK"]
+fn a_large_call_ends_soon_after_its_last_packet() {
+    let (_socket, devices) = pair::devices(10, |number| format!("ip=10.82.10.{number}/24"));
+    let [near, far] = devices.map(|device| open(&device));
+    Echo::<Dpdk, Dpdk>::new(near, far).ends_soon();
+    // Both at one device, which is not used then.
+    let device = format!("net_ring8;ip=10.82.11.1/24;{}", pair::ARGUMENTS);
+    let [near, far] = [(); 2].map(|()| open(&device));
+    Echo::<Dpdk, Dpdk>::new(near, far).ends_soon();
+}
+
+#[test]
+#[ignore = "needs DPDK"]
 fn auto_uses_the_device_for_a_peer_of_another_host() {
     let place = |number| format!("ip=10.82.8.{number}/24");
     let (_socket, [near, far]) = pair::devices(8, place);
@@ -155,7 +167,7 @@ fn endpoints_that_receive_nothing_leave_packets_to_the_others() {
 }
 
 /// A short packet.
-fn packet_to(peer: PeerId) -> TxItem {
+pub(crate) fn packet_to(peer: PeerId) -> TxItem {
     TxItem {
         peer,
         inline_len: 24,
@@ -165,7 +177,7 @@ fn packet_to(peer: PeerId) -> TxItem {
 }
 
 /// Adds a peer that says it is at an address that no host has.
-fn silent_peer(halves: &mut Halves<DpdkRx, DpdkTx>) -> PeerId {
+pub(crate) fn silent_peer(halves: &mut Halves<DpdkRx, DpdkTx>) -> PeerId {
     let mut absent = Udp::open(&udp::Options {
         advertise: Some([10, 82, 5, 9].into()),
         ..udp::Options::default()
@@ -188,6 +200,11 @@ fn packets_for_a_neighbour_that_does_not_answer_are_lost_and_come_back_to_the_po
     }
     let full = Dpdk::counters(&halves.rx, &halves.tx).tx_dropped_full;
     assert_eq!(full, 300 - 32);
+    let details = halves.rx.details();
+    assert!(
+        details.contains(&("tx_neighbour_full", full)),
+        "{details:?}"
+    );
     let unanswered = |rx: &DpdkRx| {
         rx.details()
             .iter()

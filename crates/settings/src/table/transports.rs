@@ -287,6 +287,6 @@ pub(super) const DPDK: &[Setting] = &[dpdk(
     Unit::Device,
     |dpdk| &mut dpdk.device,
     "device of DPDK and its address, `DEVICE;ip=ADDRESS/BITS[,gw=ADDRESS][,vlan=N][,mtu=BYTES]\
-     [,packets=N][;ARGUMENTS]`",
+     [,packets=N][,lend=BYTES][;ARGUMENTS]`",
 )
 .words(&["none"])];

@@ -24,7 +24,8 @@ fn library() -> Fact {
 fn untested() -> Fact {
     Fact::good(
         "dpdk: untested",
-        "network cards, and interrupts of other drivers than net_tap; only memif, net_ring, \
-         net_null and net_tap of DPDK 22.11 were tested. Not built: rte_flow, external buffers",
+        "network cards (also with lend=), and interrupts of other drivers than net_tap; only \
+         memif, net_ring, net_null, net_tap, net_vhost and net_virtio_user of DPDK 22.11 were \
+         tested. Not built: rte_flow; a device has one queue",
     )
 }

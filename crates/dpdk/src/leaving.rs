@@ -1,0 +1,414 @@
+//! Datagrams on their way to the device: those that are being filled, and those that leave with the
+//! next burst.
+//!
+//! A datagram to an endpoint of the same device goes to its inbox. One whose neighbour has not
+//! answered yet waits for that in `neighbours`. Owned by `transmit`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use dunlin_core::transport::{Lane, LanePacket, MAX_INLINE, TxSeq};
+use dunlin_msgbuf::{BufRef, RegionId};
+use dunlin_packet::{Payload, Sum};
+use dunlin_transport::counters::Counters;
+
+use crate::device::{BATCH, Batch, Packet, Tails};
+use crate::inbox::Arrived;
+use crate::lend::Lent;
+use crate::port::{Port, Seat};
+use crate::site::Hop;
+use crate::tally::Event;
+use crate::ways::{Open, Way};
+
+/// Datagrams on their way to the device.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) port: &'static Port,
+    /// The endpoint's place, which it has as long as it sends.
+    _seat: Arc<Seat>,
+    /// Empty packets.
+    spare: Batch,
+    /// Complete datagrams, and the packets and bytes of each and of all.
+    ready: Batch,
+    loads: [(u32, u32); BATCH],
+    load: (u32, u32),
+    /// Data that the device reads where it lies: the tails of the complete datagrams, and whether
+    /// there are any; the packets that have left so; fewest bytes.
+    tails: Tails,
+    has_tails: bool,
+    lent: Lent,
+    lend: usize,
+    /// The region of the last such data, and whether the device may read it.
+    region: (RegionId, bool),
+    /// Whether the device got any since it was last asked.
+    is_owed: bool,
+    pub(crate) counters: Counters,
+}
+
+impl Leaving {
+    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+        let port = seat.port;
+        Self {
+            port,
+            _seat: seat,
+            spare: Batch::default(),
+            ready: Batch::default(),
+            loads: [(0, 0); BATCH],
+            load: (0, 0),
+            tails: Tails::new(),
+            has_tails: false,
+            lent: Lent::new(),
+            lend: port.lends_from().unwrap_or(usize::MAX),
+            region: (RegionId::NONE, false),
+            is_owed: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Sends packets, each of which fits a line of the lane, in datagrams of their own: the first
+    /// one and those after it that have the same peer and length. Returns their number.
+    #[inline]
+    pub(crate) fn send_short(
+        &mut self,
+        way: &mut Way,
+        lane: &Lane,
+        first: LanePacket,
+        packets: &[LanePacket],
+    ) -> usize {
+        let stamp = way.stamp(first.size());
+        let (frame, payload) = (stamp.bytes() + stamp.payload(), stamp.payload());
+        let payload = u32::try_from(payload).expect("it fits a line");
+        let mut done = 0;
+        loop {
+            if self.ready.is_full() {
+                self.send();
+            }
+            self.fill_spare();
+            let at = self.ready.len();
+            let (spare, rest) = (&mut self.spare, &packets[done..]);
+            let count = self.ready.fill(spare, frame, rest, |bytes, packet| {
+                let is_alike = is_alike(*packet, first);
+                if is_alike {
+                    // Zeros follow a packet that is shorter than its line.
+                    stamp.fill(bytes, lane.line(*packet));
+                }
+                is_alike
+            });
+            self.loads[at..at + count].fill((1, payload));
+            let packets_now = u32::try_from(count).expect("32");
+            self.load.0 += packets_now;
+            self.load.1 += packets_now * payload;
+            done += count;
+            match packets.get(done) {
+                Some(next) if is_alike(*next, first) => {}
+                _ => return done,
+            }
+            if count == 0 {
+                self.on_pool_empty(1);
+                return done + 1;
+            }
+        }
+    }
+
+    /// Puts a packet into a datagram of its own, which is complete.
+    #[inline]
+    pub(crate) fn send_alone(&mut self, way: &mut Way, inline: &[u8], data: &[u8]) {
+        let len = inline.len() + data.len();
+        let stamp = way.stamp(len);
+        let Some(mut packet) = self.empty() else {
+            return self.on_pool_empty(1);
+        };
+        let (frame, start) = (packet.bytes_mut(), stamp.bytes());
+        stamp.begin(frame);
+        let (head, tail) = frame[start..start + len].split_at_mut(inline.len());
+        let mut sum = Sum::default();
+        sum.copy(inline, head);
+        if !data.is_empty() {
+            sum.copy(data, tail);
+        }
+        stamp.finish(frame, sum);
+        packet.truncate(start + len);
+        self.push(packet, 1, u32::try_from(len).expect("it fits a datagram"));
+    }
+
+    /// Whether the device is to read the data of a packet to a neighbour where it lies.
+    #[inline]
+    pub(crate) fn lends(&mut self, way: &Way, name: BufRef, data: &[u8]) -> bool {
+        data.len() >= self.lend && way.is_known && way.hop != Hop::Here && self.may_lend(name, data)
+    }
+
+    #[cold]
+    fn may_lend(&mut self, name: BufRef, data: &[u8]) -> bool {
+        let region = name.region();
+        if self.region.0 != region {
+            let base = data.as_ptr().wrapping_sub(name.offset() as usize);
+            // SAFETY: the bytes of the region begin there, and it lives, because `data` lies in it.
+            let may_read = unsafe { self.port.share(region, base) };
+            self.region = (region, may_read);
+        }
+        self.region.1 && self.lent.has_room()
+    }
+
+    /// Puts a packet into a datagram of its own, which is complete, but for the data: the device
+    /// reads that where it lies. `place` is the packet's in the sequence.
+    ///
+    /// # Safety
+    /// The data stays unchanged until [`Self::done`] has passed the place.
+    pub(crate) unsafe fn send_lent(
+        &mut self,
+        way: &mut Way,
+        inline: &[u8],
+        data: &[u8],
+        place: u64,
+    ) {
+        // Packets keep their order.
+        self.close(way);
+        let (mut packet, tail) = match (self.empty(), self.empty()) {
+            (Some(packet), Some(tail)) => (packet, tail),
+            (one, _) => {
+                one.into_iter().for_each(|it| self.port.pool().free_one(it));
+                return self.on_pool_empty(1);
+            }
+        };
+        let stamp = way.stamp(inline.len() + data.len());
+        let (frame, start) = (packet.bytes_mut(), stamp.bytes());
+        let end = start + inline.len();
+        stamp.begin(frame);
+        let mut sum = Sum::default();
+        sum.copy(inline, &mut frame[start..end]);
+        sum.add(data);
+        stamp.finish(frame, sum);
+        packet.truncate(end);
+        if self.ready.is_full() {
+            self.send();
+        }
+        let done = self.lent.lend(place);
+        // SAFETY: the caller vouches for the data, and `Lent` for its flag.
+        unsafe { self.tails.add(self.ready.len(), tail, data, done) };
+        self.has_tails = true;
+        let bytes = u32::try_from(stamp.payload()).expect("it fits a datagram");
+        self.push(packet, 1, bytes);
+    }
+
+    /// The place up to which the device needs no data of packets any more.
+    #[inline]
+    pub(crate) fn done(&mut self, given: TxSeq) -> TxSeq {
+        self.lent.done(given)
+    }
+
+    /// Whether the device has data of packets.
+    pub(crate) fn has_lent(&self) -> bool {
+        !self.lent.is_empty()
+    }
+
+    /// Asks the device to give back what it has sent.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if self.is_owed {
+            self.port.settle();
+            self.is_owed = self.lent.done(TxSeq(u64::MAX)) != TxSeq(u64::MAX);
+        }
+    }
+
+    /// Adds a packet to the open datagram of a way, or to a new one.
+    #[inline]
+    pub(crate) fn append(&mut self, way: &mut Way, inline: &[u8], data: &[u8]) {
+        if let Some(open) = self.open_for(way, inline.len() + data.len()) {
+            for part in [inline, data] {
+                let end = open.at + part.len();
+                open.sum
+                    .copy(part, &mut open.packet.bytes_mut()[open.at..end]);
+                open.at = end;
+            }
+        }
+    }
+
+    /// As [`Self::append`], for a packet of `len` bytes with zeros after it.
+    #[inline]
+    pub(crate) fn append_short(&mut self, way: &mut Way, len: usize, line: &[u8; MAX_INLINE]) {
+        if let Some(open) = self.open_for(way, len) {
+            let room = &mut open.packet.bytes_mut()[open.at..];
+            match room.first_chunk_mut() {
+                Some(room) => open.sum.copy_block(line, room, len),
+                None => open.sum.copy(&line[..len], &mut room[..len]),
+            }
+            open.at += len;
+        }
+    }
+
+    /// The datagram of a way with room for another `len` bytes, which count as added. `None` if the
+    /// pool is empty.
+    #[inline]
+    fn open_for<'a>(&mut self, way: &'a mut Way, len: usize) -> Option<&'a mut Open> {
+        let len = u32::try_from(len).expect("it fits a datagram");
+        let limit = way.limit;
+        if way.open.as_ref().is_some_and(|it| it.payload + len > limit) {
+            self.close(way);
+        }
+        if way.open.is_none() {
+            way.open = self.open(way.header.bytes());
+        }
+        let Some(open) = &mut way.open else {
+            self.on_pool_empty(1);
+            return None;
+        };
+        open.payload += len;
+        open.packets += 1;
+        Some(open)
+    }
+
+    /// An empty datagram; `None` if the pool has none.
+    #[inline]
+    fn open(&mut self, at: usize) -> Option<Open> {
+        Some(Open {
+            packet: self.empty()?,
+            at,
+            sum: Sum::default(),
+            packets: 0,
+            payload: 0,
+        })
+    }
+
+    /// An empty packet; `None` if the pool has none.
+    #[inline]
+    fn empty(&mut self) -> Option<Packet> {
+        self.fill_spare();
+        self.spare.take()
+    }
+
+    /// Takes empty packets from the pool if there are none here.
+    #[inline]
+    fn fill_spare(&mut self) {
+        if self.spare.len() == 0 {
+            self.port.pool().take(&mut self.spare);
+        }
+    }
+
+    /// Completes the open datagram of a way, if it has one.
+    #[inline]
+    pub(crate) fn close(&mut self, way: &mut Way) {
+        let Some(mut open) = way.open.take() else {
+            return;
+        };
+        open.packet.truncate(open.at);
+        let (payload, packets) = (open.payload, open.packets);
+        if let Hop::Here = way.hop {
+            return self.deliver(way, open);
+        }
+        let frame = open.packet.bytes_mut();
+        way.header.write(frame, payload as usize, open.sum);
+        if !way.is_known {
+            return self.hold(way.hop, open);
+        }
+        self.push(open.packet, packets, payload);
+    }
+
+    /// Adds a complete datagram to those that leave next.
+    #[inline]
+    fn push(&mut self, datagram: Packet, packets: u32, bytes: u32) {
+        if self.ready.is_full() {
+            self.send();
+        }
+        self.loads[self.ready.len()] = (packets, bytes);
+        self.load.0 += packets;
+        self.load.1 += bytes;
+        self.ready.push(datagram);
+    }
+
+    /// Gives a datagram to an endpoint of the same device.
+    fn deliver(&mut self, way: &Way, open: Open) {
+        let (packets, bytes) = (open.packets, open.payload);
+        let payload = Payload {
+            start: way.header.bytes(),
+            len: bytes as usize,
+            congestion: false,
+        };
+        let arrived = Arrived {
+            packet: open.packet,
+            payload,
+        };
+        let number = way.reach.address.port();
+        self.port.deliver(number, arrived);
+        self.count(true, packets, bytes);
+    }
+
+    /// Leaves a datagram until its neighbour has answered.
+    #[cold]
+    fn hold(&mut self, hop: Hop, open: Open) {
+        let (packets, bytes) = (open.packets, open.payload);
+        if let Hop::Neighbour(ip) = hop {
+            let is_held = self.port.hold(ip, open.packet);
+            self.count(is_held, packets, bytes);
+        }
+    }
+
+    /// Hands all complete datagrams to the device.
+    #[inline]
+    pub(crate) fn send(&mut self) {
+        let count = self.ready.len();
+        if count == 0 {
+            return;
+        }
+        let dropped = match self.has_tails {
+            false => self.port.send_with(&mut self.ready, None),
+            true => self.send_with_tails(count),
+        };
+        self.is_owed = true;
+        let (packets, bytes) = std::mem::take(&mut self.load);
+        self.count(true, packets, bytes);
+        if dropped > 0 {
+            self.on_dropped(count - dropped..count);
+        }
+    }
+
+    /// As `Port::send`, for datagrams of which some have tails.
+    #[cold]
+    fn send_with_tails(&mut self, count: usize) -> usize {
+        let dropped = self.port.send_with(&mut self.ready, Some(&self.tails));
+        let sent = self.tails.clear(count - dropped);
+        self.port.tally().on(Event::Lent, sent);
+        self.has_tails = false;
+        dropped
+    }
+
+    /// Notes that the device did not take some of the datagrams that were counted.
+    #[cold]
+    fn on_dropped(&mut self, places: Range<usize>) {
+        for (packets, bytes) in &self.loads[places] {
+            self.counters.tx_packets -= u64::from(*packets);
+            self.counters.tx_bytes -= u64::from(*bytes);
+            self.counters.tx_dropped_full += u64::from(*packets);
+            self.port.tally().on(Event::QueueFull, u64::from(*packets));
+        }
+    }
+
+    /// Notes packets that were dropped because none was empty.
+    #[cold]
+    fn on_pool_empty(&mut self, count: u64) {
+        self.counters.tx_dropped_full += count;
+        self.port.tally().on(Event::PoolEmpty, count);
+    }
+
+    fn count(&mut self, is_sent: bool, packets: u32, bytes: u32) {
+        if is_sent {
+            self.counters.tx_packets += u64::from(packets);
+            self.counters.tx_bytes += u64::from(bytes);
+        } else {
+            self.counters.tx_dropped_full += u64::from(packets);
+            let tally = self.port.tally();
+            tally.on(Event::NeighbourFull, u64::from(packets));
+        }
+    }
+}
+
+/// Whether two packets have one peer and one length.
+#[inline]
+fn is_alike(one: LanePacket, other: LanePacket) -> bool {
+    one.peer() == other.peer() && one.size() == other.size()
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.port.pool().free(&mut self.spare);
+    }
+}
