@@ -138,10 +138,6 @@ impl Sum {
 
     /// The sum as 16 bits in the order of this machine's bytes.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the upper half was shifted down"
-    )]
     pub(super) fn native(&self) -> u16 {
         // The upper half of a number plus the number with exchanged halves is the sum of both
         // halves, with the carry out of the lower one: the other half's.
