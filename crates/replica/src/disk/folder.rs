@@ -186,7 +186,7 @@ impl Folder {
         };
         let is_stranger = matches!(&beginning, Beginning::Seat(roster) if roster.get(id).is_none());
         if id == 0 || is_stranger {
-            return Err(broken("its number is none of its members"));
+            return Err(broken("its number is not one of its members'"));
         }
         self.id = id;
         Ok(beginning)
