@@ -38,8 +38,12 @@ struct Opened {
 /// spelling of its name; otherwise DPDK's words.
 pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> io::Result<Parts> {
     let string = |text: &str| {
-        CString::new(text)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a device's name has no zero"))
+        CString::new(text).map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a device's name has a zero byte",
+            )
+        })
     };
     let (name, all) = (string(name_of(device))?, string(device)?);
     let mut facts = Facts {
