@@ -1,5 +1,5 @@
-//! Reads any bytes as messages of the index, of the sequencer and of replicas, as files of the first
-//! two, as operations of an index, and as entries of a replica's log.
+//! Reads any bytes as messages of the index, of the sequencer and of replicas, as files of the
+//! first two, as operations of an index, and as entries of a replica's log.
 //! The properties are in the `check` of these crates; their own tests check them too.
 #![no_main]
 

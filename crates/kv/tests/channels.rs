@@ -34,7 +34,7 @@ struct Running {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the endpoints of a server do with operations on one key.
+/// The handlers that a server's endpoints have for operations on one key.
 type SetUp = fn(&mut Rpc<Auto, Partition>);
 
 impl Server {

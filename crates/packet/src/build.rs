@@ -6,11 +6,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::parse::pseudo_header;
-use super::sum::Sum;
-use super::{
+use super::layout::{
     ETHERNET, Home, IPV4, IPV6, Mac, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP,
 };
+use super::parse::pseudo_header;
+use super::sum::Sum;
 
 /// Bytes of the longest headers: with a tag, and IPv6.
 pub const MAX_HEADER: usize = ETHERNET + TAG + IPV6 + UDP;

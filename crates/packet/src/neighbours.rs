@@ -7,8 +7,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::layout::{ETHERNET, Home, IPV6, Mac, TAG, TYPE_IPV6, TYPE_TAG};
 use super::parse::{field, may_be_from, number, pseudo_header};
-use super::{ETHERNET, Home, IPV6, Mac, TAG, TYPE_IPV6, TYPE_TAG};
 
 /// Bytes of the longest message: with a tag, and IPv6.
 pub const MAX_MESSAGE: usize = ETHERNET + TAG + IPV6 + DISCOVERY;

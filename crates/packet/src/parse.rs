@@ -5,8 +5,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::layout::{
+    ETHERNET, Home, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP,
+};
 use super::sum::Sum;
-use super::{ETHERNET, Home, IPV4, IPV6, PROTOCOL_UDP, TAG, TYPE_IPV4, TYPE_IPV6, TYPE_TAG, UDP};
 
 /// Names of the counters of refused frames, in the order of [`Refused`].
 pub const REFUSALS: [&str; 11] = [

@@ -4,9 +4,9 @@
 //! Invariant: [`Seen`] accepts no frame that [`parse`] refuses. Used by transports, one value for
 //! each home.
 
+use super::layout::{ETHERNET, Home, IPV4, PROTOCOL_UDP, TYPE_IPV4, UDP};
 use super::parse::{Datagram, Refused, Written, parse};
 use super::sum::Sum;
-use super::{ETHERNET, Home, IPV4, PROTOCOL_UDP, TYPE_IPV4, UDP};
 
 /// The headers of the last plain frame that was accepted, up to the length of UDP. Frames of one
 /// peer with one length have the same ones, so the next frame is likely to need one comparison.

@@ -28,6 +28,7 @@ pub(crate) mod items;
 mod journal;
 mod lease;
 mod members;
+mod output;
 mod pace;
 mod persist;
 mod planted;
@@ -42,13 +43,13 @@ use slog::{Discard, Logger, o};
 use crate::log::Log;
 use crate::machine::Machine;
 use crate::options::Options;
-use crate::wire::{Answer, Events, Page, Request, Role};
-use crate::work::Work;
+use crate::wire::{Events, Page, Request, Role};
 use drawing::Drawing;
 pub use image::{Image, Restored};
 use journal::Journal;
 use lease::Lease;
 use members::Orders;
+pub use output::Output;
 use pace::Pace;
 use planted::{lease_of, plant};
 use waiting::Waiting;
@@ -74,33 +75,6 @@ pub struct Node<A> {
     /// Writes of this node itself, which the next run proposes before those of clients.
     own: Vec<Vec<u8>>,
     options: Options,
-}
-
-/// Messages and answers of a run.
-#[derive(Debug)]
-pub struct Output<A> {
-    /// Messages for other nodes.
-    pub messages: Vec<Message>,
-    /// Operations that have ended, each with its answer. [`Answer::Moved`] has no address: the
-    /// node does not know any.
-    pub answers: Vec<(A, Answer)>,
-    /// Reads that have ended, each with its bytes. Their answers are the items of [`Node::item`]
-    /// before the next run, so no value is copied before its answer is written.
-    pub gets: Vec<(A, Vec<u8>)>,
-    /// Work for the disk, in order. Nothing in the other fields has to wait for it. Empty if the
-    /// log is in memory.
-    pub work: Vec<Work>,
-}
-
-impl<A> Default for Output<A> {
-    fn default() -> Self {
-        Self {
-            messages: Vec::new(),
-            answers: Vec::new(),
-            gets: Vec::new(),
-            work: Vec::new(),
-        }
-    }
 }
 
 impl<A> Node<A> {

@@ -293,8 +293,8 @@ impl Replica {
     }
 
     /// Works on all that has come in since the last run, and on the time. The owner calls it after
-    /// each iteration of the endpoint. True: there may be messages and answers, which leave with the
-    /// next iteration, or before it if the owner has the endpoint send them.
+    /// each iteration of the endpoint. True: there may be messages and answers, which leave with
+    /// the next iteration, or before it if the owner has the endpoint send them.
     ///
     /// # Panics
     /// If the log has lost something that the cluster relies on, or the disk has failed. The

@@ -1,7 +1,7 @@
 //! The options of a nexus as one struct with fields, because the nexus's builder has no such
-//! struct. The options of channels, servers, sequencers, replicas and `xdp` are here as well, because
-//! their crates belong to features that a program may lack, and a file may set these options even
-//! then.
+//! struct. The options of channels, servers, sequencers, replicas and `xdp` are here as well,
+//! because their crates belong to features that a program may lack, and a file may set these
+//! options even then.
 
 use std::net::IpAddr;
 use std::time::Duration;

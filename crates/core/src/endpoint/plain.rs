@@ -299,15 +299,14 @@ fn run_packet<App>(
     place: (usize, usize),
     next: (usize, usize),
     cursor: &mut Cursor,
-    user: User<'_, App>,
-    cx: &mut Cx<'_>,
-) -> bool {
-    let User {
+    User {
         app,
         handlers,
         dispatched,
         batch,
-    } = user;
+    }: User<'_, App>,
+    cx: &mut Cx<'_>,
+) -> bool {
     let Some((words, data)) = words_of(bytes) else {
         return false;
     };
@@ -337,13 +336,11 @@ fn run_packet<App>(
         return false;
     };
     let Some(run) = handlers.fast(req_type) else {
-        let Some(max_response) = handlers.fast_batch(req_type) else {
-            return false;
-        };
         let asked = (req_type, place, data.len());
-        let kept = keep_for_batch(&words, asked, max_response, batch, cx.core);
-        cursor.declined += u64::from(!kept);
-        return kept;
+        return match handlers.fast_batch(req_type) {
+            Some(most) => keep_for_batch(&words, asked, most, (batch, cursor), cx.core),
+            None => false,
+        };
     };
     let accepted = core
         .requests
@@ -377,7 +374,7 @@ fn keep_for_batch(
     words: &Words,
     (req_type, (frame, offset), len): (ReqType, (usize, usize), usize),
     max_response: usize,
-    batch: &mut Vec<BatchEntry>,
+    (batch, cursor): (&mut Vec<BatchEntry>, &mut Cursor),
     core: &mut Core,
 ) -> bool {
     let Core {
@@ -387,6 +384,7 @@ fn keep_for_batch(
         ..
     } = core;
     let Some((session, inbound)) = requests.on_plain_request(words, sessions, context) else {
+        cursor.declined += 1;
         return false;
     };
     let response = requests.take_response(inbound, max_response, context);

@@ -1,3 +1,5 @@
+//! Lent data, until the device has read it.
+
 use super::*;
 
 /// The device sets a flag.

@@ -1,6 +1,6 @@
-//! RPCs between a device of vhost and one of virtio_user, which share memory. vhost can be asked for
-//! packets that it has sent, so it reads the data of long packets in the msgbufs; virtio_user cannot,
-//! and gets copies.
+//! RPCs between a device of vhost and one of virtio_user, which share memory. vhost can be asked
+//! for packets that it has sent, so it reads the data of long packets in the msgbufs; virtio_user
+//! cannot, and gets copies.
 
 use std::path::PathBuf;
 

@@ -8,7 +8,8 @@
 use raft::Storage;
 use raft::eraftpb::Snapshot;
 
-use super::{Node, Output, items};
+use super::output::Output;
+use super::{Node, items};
 use crate::machine::Budget;
 use crate::wire::Roster;
 use crate::work::{Items, Work};

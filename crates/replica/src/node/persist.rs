@@ -3,8 +3,9 @@
 use raft::Ready;
 use raft::eraftpb::{Entry, Snapshot};
 
+use super::Node;
 use super::journal::Journal;
-use super::{Node, Output};
+use super::output::Output;
 use crate::work::{Items, LogWrite, Saved, Work};
 
 impl<A> Node<A> {

@@ -7,8 +7,9 @@
 
 use raft::ProgressState;
 
+use super::Node;
 use super::journal::Journal;
-use super::{Node, Output};
+use super::output::Output;
 
 /// How many times the entries and bytes that a log keeps it may have, and while a follower catches
 /// up.

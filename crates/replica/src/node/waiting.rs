@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Output;
+use super::output::Output;
 use crate::wire::Answer;
 
 #[derive(Debug)]

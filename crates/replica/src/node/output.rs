@@ -1,0 +1,34 @@
+//! The messages, answers and work of a run of a node, for its caller.
+
+use raft::eraftpb::Message;
+
+use crate::wire::Answer;
+use crate::work::Work;
+
+/// Messages and answers of a run.
+#[derive(Debug)]
+pub struct Output<A> {
+    /// Messages for other nodes.
+    pub messages: Vec<Message>,
+    /// Operations that have ended, each with its answer. [`Answer::Moved`] has no address: the
+    /// node does not know any.
+    pub answers: Vec<(A, Answer)>,
+    /// Reads that have ended, each with its bytes. Their answers are the items of
+    /// [`Node::item`](super::Node::item) before the next run, so no value is copied before its
+    /// answer is written.
+    pub gets: Vec<(A, Vec<u8>)>,
+    /// Work for the disk, in order. Nothing in the other fields has to wait for it. Empty if the
+    /// log is in memory.
+    pub work: Vec<Work>,
+}
+
+impl<A> Default for Output<A> {
+    fn default() -> Self {
+        Self {
+            messages: Vec::new(),
+            answers: Vec::new(),
+            gets: Vec::new(),
+            work: Vec::new(),
+        }
+    }
+}
