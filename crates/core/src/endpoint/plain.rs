@@ -165,7 +165,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 batch,
             };
             let (place, next) = ((index, 0), (index + 1, 0));
-            if !run_packet(bytes, place, next, cursor, user, &mut cx) {
+            if !run_packet(bytes, (place, next), cursor, user, &mut cx) {
                 return index;
             }
         }
@@ -217,7 +217,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let next = (index, cursor.offset + packet.len());
         // Counted before it runs, because it counts even if a function of the user panics.
         cursor.plain += 1;
-        let ran = run_packet(packet, place, next, cursor, user, &mut cx);
+        let ran = run_packet(packet, (place, next), cursor, user, &mut cx);
         match ran {
             true => cursor.offset += packet.len(),
             false => cursor.plain -= 1,
@@ -296,8 +296,7 @@ struct User<'a, App> {
 #[inline(always)]
 fn run_packet<App>(
     bytes: &[u8],
-    place: (usize, usize),
-    next: (usize, usize),
+    (place, next): ((usize, usize), (usize, usize)),
     cursor: &mut Cursor,
     User {
         app,
@@ -307,12 +306,10 @@ fn run_packet<App>(
     }: User<'_, App>,
     cx: &mut Cx<'_>,
 ) -> bool {
-    let Some((words, data)) = words_of(bytes) else {
+    let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
+    let Some((words, data)) = words_of(bytes).filter(is_whole) else {
         return false;
     };
-    if data.len() != high(words[1]) as usize {
-        return false;
-    }
     let core = &mut *cx.core;
     if u64::from(low(words[0])) == PLAIN_RESPONSE {
         let ended = core

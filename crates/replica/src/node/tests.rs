@@ -8,8 +8,10 @@ mod members;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::wire::Answer;
 use crate::wire::{Member, Members, Name, Operation, Parcel, Request};
 use crate::work::Saved;
+use crate::work::Work;
 
 struct Stage {
     nodes: BTreeMap<u64, Node<u32>>,
