@@ -167,7 +167,7 @@ pub struct Unary<'a, L: Link, M: Method> {
     options: CallOptions,
     room: usize,
     /// `None`: the call has no metadata.
-    meta: Option<Box<Meta>>,
+    meta: Option<Meta>,
     call: Option<L::Call>,
 }
 

@@ -28,6 +28,9 @@ const RESERVED: &str = "dunlin.";
 /// Bytes of an entry before its key.
 const LENGTHS: usize = 3;
 
+/// Bytes that the first entry makes room for: two short entries and a trace, without growing again.
+const ROOM: usize = 96;
+
 /// Bytes of the entry of a trace.
 const TRACE_ENTRY: usize = LENGTHS + TRACE.len() + trace::LEN;
 
@@ -96,7 +99,12 @@ impl Meta {
         if key.starts_with(RESERVED) {
             return Err(MetaError::Reserved);
         }
-        let has_trace = self.view().trace_parent().is_some();
+        let (mut entries, mut has_trace, mut is_twice) = (0, false, false);
+        for (other, _) in self.view().entries() {
+            entries += 1;
+            has_trace |= other == TRACE.as_bytes();
+            is_twice |= other == key.as_bytes();
+        }
         let (count, room) = match has_trace {
             true => (MAX_KEYS, MAX_ENTRIES),
             false => (MAX_KEYS - 1, MAX_ENTRIES - TRACE_ENTRY),
@@ -104,12 +112,8 @@ impl Meta {
         if self.0.len() + LENGTHS + key.len() + value.len() > room {
             return Err(MetaError::TooLong);
         }
-        let mut entries = 0;
-        for (other, _) in self.view().entries() {
-            entries += 1;
-            if other == key {
-                return Err(MetaError::Twice);
-            }
+        if is_twice {
+            return Err(MetaError::Twice);
         }
         if entries >= count {
             return Err(MetaError::TooMany);
@@ -163,10 +167,14 @@ impl Meta {
     fn put(&mut self, key: &str, value: &[u8]) {
         let key_len = u8::try_from(key.len()).expect("a key is short");
         let value_len = u16::try_from(value.len()).expect("the room is checked");
-        self.0.push(key_len);
-        self.0.extend(value_len.to_le_bytes());
-        self.0.extend(key.as_bytes());
-        self.0.extend(value);
+        let [low, high] = value_len.to_le_bytes();
+        let needed = LENGTHS + key.len() + value.len();
+        if self.0.capacity() - self.0.len() < needed {
+            self.0.reserve(needed.max(ROOM));
+        }
+        self.0.extend_from_slice(&[key_len, low, high]);
+        self.0.extend_from_slice(key.as_bytes());
+        self.0.extend_from_slice(value);
     }
 }
 
@@ -174,20 +182,20 @@ impl<'a> Metadata<'a> {
     /// The value of this key, the first if a client has sent several. `None` for `traceparent`,
     /// whose value is binary: see [`Self::trace_parent`].
     pub fn get(&self, key: &str) -> Option<&'a str> {
-        let found = self.entries().find(|(other, _)| *other == key);
+        let found = self.entries().find(|(other, _)| *other == key.as_bytes());
         found.and_then(|(key, value)| text(key, value))
     }
 
     /// The trace that the request belongs to.
     pub fn trace_parent(&self) -> Option<TraceParent> {
-        let found = self.entries().find(|(key, _)| *key == TRACE)?.1;
+        let found = self.entries().find(|(key, _)| *key == TRACE.as_bytes())?.1;
         found.try_into().ok().map(TraceParent::from_bytes)
     }
 
     /// All entries but `traceparent`, in the client's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.entries()
-            .filter_map(|(key, value)| Some((key, text(key, value)?)))
+            .filter_map(|(key, value)| Some((std::str::from_utf8(key).ok()?, text(key, value)?)))
     }
 
     /// Whether there is no entry.
@@ -200,7 +208,7 @@ impl<'a> Metadata<'a> {
         Meta(self.0.to_vec())
     }
 
-    fn entries(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    fn entries(self) -> impl Iterator<Item = Entry<'a>> {
         let mut left = self.0;
         std::iter::from_fn(move || next(&mut left).ok().flatten())
     }
@@ -212,19 +220,23 @@ pub(crate) fn check(entries: &[u8]) -> Result<Metadata<'_>, DecodeError> {
     let mut count = 0;
     while let Some((key, value)) = next(&mut left)? {
         count += 1;
-        let is_value = match key == TRACE {
+        let is_value = match key == TRACE.as_bytes() {
             true => value.len() == trace::LEN,
-            false => std::str::from_utf8(value).is_ok(),
+            false => is_text(value),
         };
-        if !is_value || count > MAX_KEYS {
+        if !is_value || !is_key(key) || count > MAX_KEYS {
             return Err(DecodeError::Malformed);
         }
     }
     Ok(Metadata(entries))
 }
 
-/// Takes the next entry; `None` at the end.
-fn next<'a>(left: &mut &'a [u8]) -> Result<Option<(&'a str, &'a [u8])>, DecodeError> {
+/// The key and the value of an entry.
+type Entry<'a> = (&'a [u8], &'a [u8]);
+
+/// Takes the next entry, without a check of its key and its value; `None` at the end.
+#[inline]
+fn next<'a>(left: &mut &'a [u8]) -> Result<Option<Entry<'a>>, DecodeError> {
     let Some((lengths, rest)) = left.split_first_chunk::<LENGTHS>() else {
         let is_end = left.is_empty();
         return is_end.then_some(None).ok_or(DecodeError::Malformed);
@@ -236,19 +248,37 @@ fn next<'a>(left: &mut &'a [u8]) -> Result<Option<(&'a str, &'a [u8])>, DecodeEr
     let value = rest.split_at_checked(value_len);
     let (value, rest) = value.ok_or(DecodeError::Malformed)?;
     *left = rest;
-    let key = std::str::from_utf8(key).ok().filter(|_| is_key(key));
-    Ok(Some((key.ok_or(DecodeError::Malformed)?, value)))
+    Ok(Some((key, value)))
 }
 
-fn text<'a>(key: &str, value: &'a [u8]) -> Option<&'a str> {
+fn text<'a>(key: &[u8], value: &'a [u8]) -> Option<&'a str> {
     let value = std::str::from_utf8(value).ok();
-    value.filter(|_| key != TRACE)
+    value.filter(|_| key != TRACE.as_bytes())
 }
 
+/// Whether a value is UTF-8. Most values are ASCII, which is found out sooner.
+#[inline]
+fn is_text(value: &[u8]) -> bool {
+    value.is_ascii() || std::str::from_utf8(value).is_ok()
+}
+
+#[inline]
 fn is_key(key: &[u8]) -> bool {
-    let fits = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+    let fits = |byte: &u8| IN_KEYS[usize::from(*byte)];
     (1..=MAX_KEY).contains(&key.len()) && key.iter().all(fits)
 }
+
+/// Whether a key may contain a byte. A look-up is cheaper than five comparisons.
+const IN_KEYS: [bool; 256] = {
+    let mut all = [false; 256];
+    let fit = b"abcdefghijklmnopqrstuvwxyz0123456789._-";
+    let mut at = 0;
+    while at < fit.len() {
+        all[fit[at] as usize] = true;
+        at += 1;
+    }
+    all
+};
 
 impl fmt::Debug for Meta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
