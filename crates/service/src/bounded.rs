@@ -7,13 +7,18 @@
 //! one of them. The level is an argument, so the compiler computes it for types that do not contain
 //! themselves. Callers: `codec/postcard.rs` and `reflect/message.rs`.
 
+mod float;
+
 use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
+
+use float::Float;
+#[cfg(feature = "reflect")]
+pub(crate) use float::{fits_f32, not_finite};
 
 /// Most levels of options, lists, maps and enumerations in a message: the limit of serde_json.
 pub(crate) const LEVELS: u8 = 128;
@@ -48,9 +53,6 @@ struct Elements<'a, A> {
     /// Whether each element counts, because their number was not known at first.
     count: bool,
 }
-
-/// The visitor of an `f32`.
-struct Finite<V>(V);
 
 impl Watch {
     /// The limits of a message with this number of bytes. Each element that has bytes has one that
@@ -139,15 +141,6 @@ impl<'a, V> Counted<'a, V> {
     }
 }
 
-/// Whether a number stays finite as an `f32`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the question is what the cast makes of it"
-)]
-pub(crate) const fn fits_f32(value: f64) -> bool {
-    (value as f32).is_finite()
-}
-
 /// Functions for values without parts.
 macro_rules! forward {
     ($($function:ident)*) => {$(
@@ -164,14 +157,34 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Bounded<'_, D> {
     forward! {
         deserialize_any deserialize_bool deserialize_u8 deserialize_u16 deserialize_u32
         deserialize_u64 deserialize_u128 deserialize_i8 deserialize_i16 deserialize_i32
-        deserialize_i64 deserialize_i128 deserialize_f64 deserialize_char deserialize_str
+        deserialize_i64 deserialize_i128 deserialize_char deserialize_str
         deserialize_string deserialize_bytes deserialize_byte_buf deserialize_unit
         deserialize_identifier
     }
 
     #[inline]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_f32(Finite(visitor))
+        let visitor = Float {
+            inner: visitor,
+            is_narrow: true,
+        };
+        // In text, the number may be a string.
+        match self.inner.is_human_readable() {
+            true => self.inner.deserialize_any(visitor),
+            false => self.inner.deserialize_f32(visitor),
+        }
+    }
+
+    #[inline]
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        let visitor = Float {
+            inner: visitor,
+            is_narrow: false,
+        };
+        match self.inner.is_human_readable() {
+            true => self.inner.deserialize_any(visitor),
+            false => self.inner.deserialize_f64(visitor),
+        }
     }
 
     #[inline]
@@ -333,34 +346,6 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Counted<'_, V> {
         let len = access.size_hint();
         let access = self.elements(access, len)?;
         self.0.inner.visit_map(access)
-    }
-}
-
-impl<'de, V: Visitor<'de>> Visitor<'de> for Finite<V> {
-    type Value = V::Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.expecting(f)
-    }
-
-    #[inline]
-    fn visit_f32<E: Error>(self, value: f32) -> Result<V::Value, E> {
-        self.0.visit_f32(value)
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
-        match fits_f32(value) {
-            true => self.0.visit_f64(value),
-            false => Err(E::invalid_value(Unexpected::Float(value), &self)),
-        }
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<V::Value, E> {
-        self.0.visit_i64(value)
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<V::Value, E> {
-        self.0.visit_u64(value)
     }
 }
 

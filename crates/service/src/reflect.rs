@@ -20,6 +20,7 @@ mod probe;
 #[cfg(feature = "fixed")]
 mod shape;
 mod value;
+mod worded;
 
 use std::fmt;
 
@@ -29,7 +30,7 @@ use crate::outcome;
 
 pub use describe::description;
 pub use kind::{Content, Field, Kind, Parts, Types, Variant};
-pub use message::{InJson, from_json, kind_of};
+pub use message::{InJson, from_json, kind_of, to_json};
 pub use misfit::Misfit;
 /// Values of JSON, as `Shape` reads them.
 pub use serde_json::Value;
@@ -181,7 +182,7 @@ impl Conversion {
         Self {
             kind: T::kind,
             to_bytes: to_bytes::<C, T>,
-            to_json: to_json::<C, T>,
+            to_json: written::<C, T>,
         }
     }
 }
@@ -194,7 +195,7 @@ fn to_bytes<C: Codec<T>, T: InJson<C>>(json: &str) -> Result<Vec<u8>, Misfit> {
     Ok(bytes)
 }
 
-fn to_json<C: Codec<T>, T: InJson<C>>(bytes: &[u8]) -> Result<String, BadResponse> {
+fn written<C: Codec<T>, T: InJson<C>>(bytes: &[u8]) -> Result<String, BadResponse> {
     let view = C::decode(bytes).map_err(BadResponse::Undecodable)?;
     C::to_owned(view).to_json().ok_or(BadResponse::NoJson)
 }

@@ -1,12 +1,14 @@
 //! [`InJson`]: the messages of each codec as JSON. Types of serde decide themselves which JSON they
 //! accept; those of a fixed layout have a `Shape`.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::kind::{Kind, Types};
 use super::misfit::{Look, Misfit, compare};
 use super::probe;
 use super::value::{no_json, parse, refuse_empty};
+use super::worded::Worded;
 use crate::bounded::Watch;
 
 /// Most bytes of text that become a `Value`, which takes up to 80 times as many.
@@ -67,6 +69,15 @@ pub fn from_json<T: DeserializeOwned>(json: &str) -> Result<T, Misfit> {
     }
 }
 
+/// Writes a value of a type of serde's, for implementations of [`InJson`]. Numbers that JSON does
+/// not have are the strings `NaN`, `inf` and `-inf`.
+pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Option<String> {
+    let mut json = Vec::new();
+    let mut writer = serde_json::Serializer::new(&mut json);
+    value.serialize(Worded(&mut writer)).ok()?;
+    String::from_utf8(json).ok()
+}
+
 /// Finds the place at which JSON differs from `T`, because serde's errors seldom name the field. A
 /// type may accept other JSON than its fields show; if no difference is found, the reason is
 /// `otherwise`.
@@ -84,7 +95,7 @@ fn explain<T: DeserializeOwned>(json: &str, look: Look<'_>, otherwise: String) -
 }
 
 #[cfg(feature = "postcard")]
-impl<T: serde::Serialize + DeserializeOwned> InJson<crate::Postcard> for T {
+impl<T: Serialize + DeserializeOwned> InJson<crate::Postcard> for T {
     fn kind(types: &mut Types) -> Kind {
         kind_of::<T>(types)
     }
@@ -94,12 +105,12 @@ impl<T: serde::Serialize + DeserializeOwned> InJson<crate::Postcard> for T {
     }
 
     fn to_json(&self) -> Option<String> {
-        serde_json::to_string(self).ok()
+        to_json(self)
     }
 }
 
 #[cfg(feature = "prost")]
-impl<T: serde::Serialize + DeserializeOwned> InJson<crate::Prost> for T {
+impl<T: Serialize + DeserializeOwned> InJson<crate::Prost> for T {
     fn kind(types: &mut Types) -> Kind {
         kind_of::<T>(types)
     }
@@ -109,7 +120,7 @@ impl<T: serde::Serialize + DeserializeOwned> InJson<crate::Prost> for T {
     }
 
     fn to_json(&self) -> Option<String> {
-        serde_json::to_string(self).ok()
+        to_json(self)
     }
 }
 

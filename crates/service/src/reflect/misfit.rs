@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::kind::{Content, Field, Kind, Parts, Types, Variant};
-use crate::bounded::fits_f32;
+use crate::bounded::{fits_f32, not_finite};
 
 /// Why JSON is not a value of a type, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -232,7 +232,9 @@ fn is_finite(value: &Value) -> bool {
 
 /// Whether this is a string for a number that JSON does not have.
 fn is_not_finite(value: &Value) -> bool {
-    matches!(value.as_str(), Some("NaN" | "inf" | "-inf"))
+    value
+        .as_str()
+        .is_some_and(|word| not_finite(word).is_some())
 }
 
 fn found(value: &Value) -> String {

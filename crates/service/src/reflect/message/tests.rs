@@ -68,6 +68,86 @@ fn numbers_that_json_does_not_have_are_strings_in_a_fixed_layout() {
     assert!(<f32 as InJson<Fixed>>::from_json(r#""1.5""#).is_err());
 }
 
+/// A value with numbers at every kind of place.
+#[derive(Serialize, Deserialize, Debug)]
+struct Numbers {
+    one: f32,
+    pair: (f64, f64),
+    many: Vec<Option<f64>>,
+    none: Option<f32>,
+    either: Either,
+    by_name: std::collections::BTreeMap<u8, Wrapped>,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+enum Either {
+    Left(f32),
+    Right { a: f64 },
+    Both(f32, f64),
+    Neither,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+struct Wrapped(f64);
+
+#[test]
+fn numbers_that_json_does_not_have_are_strings_in_types_of_serde() {
+    let json = r#"{"one":"NaN","pair":["inf",1.5],"many":["-inf",null,2.0],"none":null,"either":EITHER,"by_name":{"7":"NaN"}}"#;
+    let eithers = [
+        r#"{"Left":"inf"}"#,
+        r#"{"Right":{"a":"-inf"}}"#,
+        r#"{"Both":[0.5,"NaN"]}"#,
+        r#""Neither""#,
+    ];
+    for either in eithers {
+        let json = json.replace("EITHER", either);
+        let numbers: Numbers = from_json(&json).unwrap_or_else(|misfit| panic!("{misfit}"));
+        assert!(numbers.one.is_nan() && numbers.by_name[&7].0.is_nan());
+        assert_eq!(numbers.pair, (f64::INFINITY, 1.5));
+        let bytes = postcard::to_stdvec(&numbers).unwrap();
+        let read = <Postcard as crate::Codec<Numbers>>::decode(&bytes).unwrap();
+        assert_eq!(InJson::<Postcard>::to_json(&read), Some(json));
+    }
+    let many = json.replace("EITHER", r#""Neither""#);
+    let wrong = many.replace(r#""pair":["inf""#, r#""pair":["one""#);
+    let misfit = from_json::<Numbers>(&wrong).unwrap_err().to_string();
+    assert_eq!(misfit, "field `pair[0]`: expected f64, found a string");
+}
+
+/// A number that can be the key of a map.
+#[derive(Serialize, Deserialize, Debug)]
+struct Ordered(f64);
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ordered {}
+
+#[test]
+fn numbers_may_be_keys_of_maps() {
+    let json = r#"{"-inf":0,"-1.5":1,"20.0":2,"NaN":3}"#;
+    let map: std::collections::BTreeMap<Ordered, u8> =
+        from_json(json).unwrap_or_else(|misfit| panic!("{misfit}"));
+    assert_eq!(InJson::<Postcard>::to_json(&map).as_deref(), Some(json));
+    assert!(from_json::<f64>(r#""1e400""#).is_err());
+    assert!(from_json::<f32>(r#""1e40""#).is_err());
+}
+
 #[derive(Shape, PartialEq, Debug)]
 #[shape(crate = crate)]
 struct Pair {
