@@ -204,3 +204,6 @@ fn patience(attempts: u8, line: &Line, context: &Context) -> Nanos {
     let most = Nanos(config.response_hold.0 / ASKS_PER_HOLD);
     grown.min(config.longest_backoff().max(measured.min(most)))
 }
+
+#[cfg(test)]
+mod tests;
