@@ -51,6 +51,8 @@ pub(crate) struct Loss {
     pub(crate) members: Vec<Member>,
     pub(crate) reason: CloseReason,
     pub(crate) error: AddressError,
+    /// The number of endpoints that serve, if the server has announced it.
+    pub(crate) endpoints: Option<u16>,
 }
 
 impl Trunks {
@@ -267,6 +269,7 @@ impl Trunks {
             return None;
         }
         let members = trunk.take_members();
+        let endpoints = trunk.said().map(|said| said.serving.endpoints);
         if self.by_place.get(trunk.place()) == Some(&id) {
             self.by_place.remove(trunk.place());
         }
@@ -277,6 +280,7 @@ impl Trunks {
             members,
             reason,
             error,
+            endpoints,
         })
     }
 

@@ -111,6 +111,27 @@ fn a_stuck_thread_makes_the_server_unhealthy_until_it_goes_on() {
 }
 
 #[test]
+fn a_channel_reaches_a_server_whose_first_thread_is_stuck() {
+    for way in WAYS {
+        let trapper = Trapper::default();
+        for server in with_traps(way, &trapper) {
+            let server = server.start(ANY).unwrap();
+            let trap = TrapClient::over(way.open(server.address()));
+            let trapped = std::thread::spawn(move || block_on(trap.enter(&()).endpoint(0)));
+            until(|| trapper.entered.load(Ordering::Relaxed) == 1);
+            // A hub of its own, which has no session with the server.
+            let channel = way.open(server.address());
+            block_on(channel.ready()).unwrap();
+            trapper.is_open.store(true, Ordering::Relaxed);
+            block_on(TrapClient::over(channel).enter(&())).unwrap();
+            trapped.join().unwrap().unwrap();
+            trapper.is_open.store(false, Ordering::Relaxed);
+            trapper.entered.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
 fn threads_without_requests_are_healthy() {
     let trapper = Trapper::default();
     let servers = with_traps(Way::Shm, &trapper).map(|server| {

@@ -32,6 +32,8 @@ struct Ends {
     count: u32,
     /// The reason for the last one.
     error: AddressError,
+    /// The number of endpoints that the server has announced last.
+    endpoints: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -112,11 +114,13 @@ impl Links {
             .and_then(|it| it.waiting.front().copied())
     }
 
-    fn on_error(&mut self, address: AddressId, error: AddressError) {
+    fn on_error(&mut self, address: AddressId, error: AddressError, endpoints: Option<u16>) {
+        let before = self.ends(address);
         let ends = Ends {
             address,
-            count: self.ends(address).map_or(1, |it| it.count.wrapping_add(1)),
+            count: before.map_or(1, |it| it.count.wrapping_add(1)),
             error,
+            endpoints: endpoints.or(before.and_then(|it| it.endpoints)),
         };
         put(&mut self.ends, address.index(), ends);
     }
@@ -190,7 +194,8 @@ impl Driver {
         let Some(link) = self.links.remove(id) else {
             return;
         };
-        self.links.on_error(link.address, loss.error);
+        self.links
+            .on_error(link.address, loss.error, loss.endpoints);
         self.machine.on_closed(id, loss.reason, around.now);
         self.end_waiting(link, loss.reason, around.now);
     }
@@ -238,21 +243,25 @@ impl Driver {
                     _ => None,
                 };
                 if let Some(error) = error {
-                    self.links.on_error(address, error);
+                    self.links.on_error(address, error, None);
                 }
                 self.machine.on_closed(id, CloseReason::Refused, around.now);
             }
         }
     }
 
-    /// The endpoint of a server for this channel's first link: the one that the channel names. If
-    /// it names none, and the server has announced how many serve, channels share them out, and a
+    /// The endpoint of a server for this channel's first link: the one that the channel names. If it
+    /// names none, and the server has announced how many serve, channels share them out, and a
     /// channel tries another one after each link that has ended; the first one serves in any case.
+    /// A server announces that even if the endpoint of the link does not answer, so a thread that
+    /// is stuck keeps no channel away from the others.
     fn any_endpoint(&self, address: AddressId, server: &str, around: &Around<'_>) -> u16 {
         if let Some(endpoint) = self.endpoint {
             return endpoint;
         }
-        let endpoints = around.trunks.endpoints_of(server).unwrap_or(1);
+        let announced = around.trunks.endpoints_of(server);
+        let endpoints = announced.or(self.links.ends(address).and_then(|it| it.endpoints));
+        let endpoints = endpoints.unwrap_or(1);
         let most = u16::try_from(self.endpoints_per_server).unwrap_or(u16::MAX);
         let endpoints = u32::from(endpoints.min(most).max(1));
         let turn = self.id.wrapping_add(self.links.failures(address));
