@@ -175,7 +175,7 @@ fn two_processes_with_one_number_both_end_and_the_cluster_goes_on() {
     let all = cluster.addresses().join(",");
     let victim = (cluster.leader() + 1) % 3;
     cluster.0[victim].kill();
-    copy(&folder.join(&victim.to_string()), &folder.join("copy"));
+    copy(&folder.join(victim.to_string()), &folder.join("copy"));
     cluster.restart(victim, &folder);
     let path = folder.path("copy");
     let mut twin = Replica::start_with(&free_port(), &["--disk", &path]);

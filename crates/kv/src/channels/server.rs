@@ -122,7 +122,7 @@ impl Server {
             channel.is_some_and(|it| matches!(it.state().state, State::Ready | State::Degraded))
         };
         let mut all = std::iter::once(&self.first).chain(known.channels.keys());
-        all.find(|endpoint| serves(*endpoint))
+        all.find(|endpoint| serves(endpoint))
             .copied()
             .unwrap_or(self.first)
     }

@@ -30,8 +30,8 @@ fn any_bytes_are_a_file_or_are_refused() {
             bytes.extend(name);
             bytes.extend(rng.next_u64().to_le_bytes());
         }
-        for at in 16..40 {
-            bytes[at] = rng.below(256).to_le_bytes()[0];
+        for byte in &mut bytes[16..40] {
+            *byte = rng.below(256).to_le_bytes()[0];
         }
         super::file(&bytes);
     }
