@@ -153,7 +153,7 @@ impl Site {
             "packets" => self.packets = value.parse().map_err(|why| wrong(&why))?,
             _ => {
                 return Err(format!(
-                    "{key} is none of ip, gw, vlan, mtu, packets and lend; the form is {FORM}"
+                    "`{key}` is not one of ip, gw, vlan, mtu, packets and lend; the form is {FORM}"
                 ));
             }
         }

@@ -33,7 +33,7 @@ use stage::run_seed;
 use sum::{Bug, Sum};
 
 /// The seeds of a run without bugs.
-const SEEDS: u64 = 80;
+const SEEDS: u64 = 75;
 /// The seeds among which a planted bug must show.
 #[cfg(feature = "mutants")]
 const BUG_SEEDS: usize = 400;
