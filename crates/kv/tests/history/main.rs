@@ -33,7 +33,7 @@ use stage::run_seed;
 const SEEDS: u64 = 80;
 /// The seeds among which a planted bug must show.
 #[cfg(feature = "mutants")]
-const BUG_SEEDS: u64 = 400;
+const BUG_SEEDS: u64 = 60;
 
 #[test]
 fn every_history_has_an_order() {

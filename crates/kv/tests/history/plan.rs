@@ -21,9 +21,6 @@ pub(crate) enum Bug {
     /// An expired item is returned.
     #[cfg(feature = "mutants")]
     Expired,
-    /// A client repeats a write that may have happened.
-    #[cfg(feature = "mutants")]
-    RepeatedWrite,
     /// A client never replaces its first map, and servers accept requests that it misroutes.
     #[cfg(feature = "mutants")]
     OldMap,
@@ -50,11 +47,10 @@ pub(crate) enum Bug {
 #[cfg(feature = "mutants")]
 impl Bug {
     /// Every bug, and a part of the message by which it must be found.
-    pub(crate) const PLANTED: [(Self, &str); 11] = [
+    pub(crate) const PLANTED: [(Self, &str); 10] = [
         (Self::Miss, "no order explains"),
         (Self::LostCompare, "no order explains"),
         (Self::Expired, "no order explains"),
-        (Self::RepeatedWrite, "no order explains"),
         (Self::OldMap, "no order explains"),
         (Self::OldRead, "no order explains"),
         (Self::HalfWrite, "no client has written"),
@@ -150,7 +146,6 @@ impl Plan {
         let options = FleetOptions {
             client: Options {
                 mutant: match self.bug {
-                    Bug::RepeatedWrite => Some(dunlin_kv::Mutant::RepeatedWrite),
                     Bug::OldMap if client == 0 => Some(dunlin_kv::Mutant::OldMap),
                     Bug::OldRead => Some(dunlin_kv::Mutant::OldRead),
                     Bug::OtherOwner => Some(dunlin_kv::Mutant::OtherOwner),
