@@ -141,15 +141,7 @@ fn a_leader_that_stops_for_a_while_answers_nothing_old() {
         let mut addresses = cluster.addresses();
         addresses.swap(0, old);
         let all = addresses.join(",");
-        let first = text(&[
-            "get",
-            "key",
-            "--cluster",
-            &all,
-            "--json",
-            "--timeout",
-            "30",
-        ]);
+        let first = text(&["get", "key", "--cluster", &all, "--json", "--timeout", "30"]);
         let first: Value = serde_json::from_str(&first).unwrap();
         let item = reader.get(b"key").unwrap().unwrap();
         assert_eq!(
