@@ -1,5 +1,5 @@
-//! Real faults: a full disk, a process that stops for a while, a network that is cut. Those of disks
-//! and networks need root.
+//! Real faults: a full disk, a process that stops for a while, a network that is cut. Those of
+//! disks and networks need root.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -250,8 +250,8 @@ impl Driver {
         }
     }
 
-    /// The endpoint of a server for this channel's first link: the one that the channel names. If it
-    /// names none, and the server has announced how many serve, channels share them out, and a
+    /// The endpoint of a server for this channel's first link: the one that the channel names. If
+    /// it names none, and the server has announced how many serve, channels share them out, and a
     /// channel tries another one after each link that has ended; the first one serves in any case.
     /// A server announces that even if the endpoint of the link does not answer, so a thread that
     /// is stuck keeps no channel away from the others.

@@ -1,5 +1,5 @@
-//! The visitor of a float: an `f32` must stay finite, and text has strings for the numbers that JSON
-//! does not have.
+//! The visitor of a float: an `f32` must stay finite, and text has strings for the numbers that
+//! JSON does not have.
 
 use std::fmt;
 

@@ -92,7 +92,10 @@ struct Wrapped(f64);
 
 #[test]
 fn numbers_that_json_does_not_have_are_strings_in_types_of_serde() {
-    let json = r#"{"one":"NaN","pair":["inf",1.5],"many":["-inf",null,2.0],"none":null,"either":EITHER,"by_name":{"7":"NaN"}}"#;
+    let json = concat!(
+        r#"{"one":"NaN","pair":["inf",1.5],"many":["-inf",null,2.0],"none":null,"#,
+        r#""either":EITHER,"by_name":{"7":"NaN"}}"#
+    );
     let eithers = [
         r#"{"Left":"inf"}"#,
         r#"{"Right":{"a":"-inf"}}"#,
