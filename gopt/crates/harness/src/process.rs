@@ -25,6 +25,9 @@ use crate::signal;
 /// How often a wait checks whether the user pressed Ctrl-C.
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// How long the parent waits for the last report of a child that no longer reads.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// One line that a child writes.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -100,7 +103,7 @@ impl Process {
     /// Sends one line of JSON to the child.
     ///
     /// # Errors
-    /// The child has ended.
+    /// The child has ended: the failure that it reported, or its status.
     pub fn send<T: Serialize>(&mut self, message: &T) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(message)?;
         line.push('\n');
@@ -109,9 +112,21 @@ impl Process {
             .stdin
             .as_mut()
             .context("the child's input is a pipe")?;
-        stdin
-            .write_all(line.as_bytes())
-            .with_context(|| format!("{} has ended", self.role))
+        match stdin.write_all(line.as_bytes()) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.why_it_ended()),
+        }
+    }
+
+    /// The reason why the child no longer reads: the failure that it reported, or the status with
+    /// which it ended.
+    fn why_it_ended(&mut self) -> anyhow::Error {
+        loop {
+            // Reports of before its end tell nothing about it.
+            if let Err(why) = self.receive::<serde_json::Value>(LAST_WORDS) {
+                return why;
+            }
+        }
     }
 
     /// The child's process number, for signals and `/proc`.
@@ -189,5 +204,39 @@ impl Drop for Process {
         // An error means that the child has already ended, as it should.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child that runs `script` instead of a role, and has ended.
+    fn ended(script: &str) -> Process {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script);
+        let role = Role::new("role", |_| Ok(()));
+        let mut process = Process::spawn_by(command, role, Seat::default(), &()).unwrap();
+        // `Child::wait` would close the input.
+        while process.child.try_wait().unwrap().is_none() {
+            std::thread::sleep(GLANCE);
+        }
+        process
+    }
+
+    #[test]
+    fn a_message_to_an_ended_child_fails_with_its_status() {
+        let error = ended("read params; exit 3").send(&1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "role ended without a report: exit status: 3"
+        );
+    }
+
+    #[test]
+    fn a_message_to_an_ended_child_fails_with_its_last_words() {
+        let script = r#"read params; echo '{"said":7}'; echo '{"failed":"no memory"}'"#;
+        let error = ended(script).send(&1).unwrap_err();
+        assert_eq!(error.to_string(), "role: no memory");
     }
 }
