@@ -93,7 +93,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 if slow {
                     self.core.server().announce_slow(inbound);
                 }
-                self.keep_for_batch(packet, place, inbound, max_response);
+                let len = packet.data.len();
+                let session = self.core.sessions.handle(packet.session);
+                let request = (packet.header.req_type(), inbound, session);
+                let at = (place.frame, place.offset + packet.len - len);
+                self.keep_for_batch(request, at, len, max_response);
             }
             Handler::Background { .. } => self.submit_job(packet, inbound),
         }
@@ -200,12 +204,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.handlers.set_slow(req_type, slow);
     }
 
+    /// Keeps an accepted request until its batch handler runs, after the burst. Its `len` bytes of
+    /// data begin at this frame and offset.
     #[inline(never)]
-    fn keep_for_batch(
+    pub(crate) fn keep_for_batch(
         &mut self,
-        packet: &Packet<'_>,
-        place: Position,
-        inbound: RequestIdx,
+        (req_type, inbound, session): (ReqType, RequestIdx, Session),
+        (frame, offset): (usize, usize),
+        len: usize,
         max_response: usize,
     ) {
         let context = &mut self.core.context;
@@ -216,13 +222,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if response.is_none() {
             return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
         }
-        let len = packet.data.len();
         self.batch.push(BatchEntry {
-            req_type: packet.header.req_type(),
+            req_type,
             inbound,
-            session: self.core.sessions.handle(packet.session),
-            frame: place.frame,
-            offset: place.offset + packet.len - len,
+            session,
+            frame,
+            offset,
             len,
             max_response,
             response,

@@ -20,12 +20,11 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use dunlin_wire::{ErrorCode, HEADER_LEN, PLAIN_RESPONSE, ReqType};
+use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
 
 use crate::endpoint::dispatch::{Dispatched, Position};
 use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::RequestIdx;
-use crate::handler::batch::{Answer, BatchEntry};
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
@@ -145,7 +144,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             handlers,
             dropped,
             dispatched,
-            batch,
             tap,
             ..
         } = self;
@@ -158,14 +156,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             let Some(bytes) = rx.whole(index) else {
                 return index;
             };
-            let user = User {
-                app,
-                handlers,
-                dispatched,
-                batch,
-            };
-            let (place, next) = ((index, 0), (index + 1, 0));
-            if !run_packet(bytes, (place, next), cursor, user, &mut cx) {
+            let user = (&mut *app, &*handlers, &mut *dispatched);
+            if !run_packet(bytes, (index + 1, 0), cursor, user, &mut cx) {
                 return index;
             }
         }
@@ -193,36 +185,60 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let Some(packet) = first_packet(rest).filter(|_| frame.whole().is_some()) else {
             return false;
         };
+        // Counted before it runs, because it counts even if a function of the user panics.
+        cursor.plain += 1;
         // A packet alone in its frame was tried already, unless a tap sees each frame.
-        if packet.len() == frame.bytes.len() && self.tap.is_none() {
-            return false;
+        let was_tried = packet.len() == frame.bytes.len() && self.tap.is_none();
+        let ran = !was_tried && self.run_in_frame(packet, cursor, index)
+            || self.accept_for_batch(packet, cursor, index);
+        match ran {
+            true => cursor.offset += packet.len(),
+            false => cursor.plain -= 1,
         }
+        ran
+    }
+
+    /// Handles this packet at the cursor's offset, if it is an ordinary one.
+    fn run_in_frame(&mut self, packet: &[u8], cursor: &mut Cursor, index: usize) -> bool {
         let Self {
             core,
             app,
             handlers,
             dropped,
             dispatched,
-            batch,
             ..
         } = self;
         let mut cx = Cx { core, dropped };
-        let user = User {
-            app,
-            handlers,
-            dispatched,
-            batch,
-        };
-        let place = (index, cursor.offset);
         let next = (index, cursor.offset + packet.len());
-        // Counted before it runs, because it counts even if a function of the user panics.
-        cursor.plain += 1;
-        let ran = run_packet(packet, (place, next), cursor, user, &mut cx);
-        match ran {
-            true => cursor.offset += packet.len(),
-            false => cursor.plain -= 1,
-        }
-        ran
+        run_packet(packet, next, cursor, (app, handlers, dispatched), &mut cx)
+    }
+
+    /// Accepts this packet at the cursor's offset, if it is an ordinary request whose batch handler
+    /// runs after the burst. The loop over other packets leaves such a request to this function: it
+    /// needs its registers for values that those packets use.
+    fn accept_for_batch(&mut self, packet: &[u8], cursor: &mut Cursor, index: usize) -> bool {
+        let Some((words, data)) = words_of(packet) else {
+            return false;
+        };
+        let Some(req_type) = plain_request_type(&words) else {
+            return false;
+        };
+        let Some(max_response) = self.handlers.fast_batch(req_type) else {
+            return false;
+        };
+        let Core {
+            requests,
+            sessions,
+            context,
+            ..
+        } = &mut self.core;
+        let Some((session, inbound)) = requests.on_plain_request(&words, sessions, context) else {
+            cursor.declined += 1;
+            return false;
+        };
+        let at = (index, cursor.offset + HEADER_LEN);
+        self.keep_for_batch((req_type, inbound, session), at, data.len(), max_response);
+        true
     }
 
     /// Handles the packet at the cursor's offset on the general path.
@@ -282,28 +298,16 @@ fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The user's state and functions, as far as ordinary packets need them.
-struct User<'a, App> {
-    app: &'a mut App,
-    handlers: &'a Handlers<App>,
-    dispatched: &'a mut Dispatched,
-    /// Requests whose batch handlers run after the burst.
-    batch: &'a mut Vec<BatchEntry>,
-}
+type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
 
-/// Handles a packet with these bytes if it is an ordinary one; false otherwise. `place`: frame and
-/// offset at which it begins; `next`: those with which the burst goes on if a function of the user
-/// panics.
+/// Handles a packet with these bytes if it is an ordinary one; false otherwise. `next`: frame and
+/// offset with which the burst goes on if a function of the user panics.
 #[inline(always)]
 fn run_packet<App>(
     bytes: &[u8],
-    (place, next): ((usize, usize), (usize, usize)),
+    next: (usize, usize),
     cursor: &mut Cursor,
-    User {
-        app,
-        handlers,
-        dispatched,
-        batch,
-    }: User<'_, App>,
+    (app, handlers, dispatched): User<'_, App>,
     cx: &mut Cx<'_>,
 ) -> bool {
     let is_whole = |(words, data): &(Words, &[u8])| data.len() == high(words[1]) as usize;
@@ -333,11 +337,7 @@ fn run_packet<App>(
         return false;
     };
     let Some(run) = handlers.fast(req_type) else {
-        let asked = (req_type, place, data.len());
-        return match handlers.fast_batch(req_type) {
-            Some(most) => keep_for_batch(&words, asked, most, (batch, cursor), cx.core),
-            None => false,
-        };
+        return false;
     };
     let accepted = core
         .requests
@@ -361,44 +361,5 @@ fn run_packet<App>(
     run(app, request, cx);
     blame.lift();
     cx.core.server().after_handler(inbound);
-    true
-}
-
-/// Accepts a request whose batch handler runs after the burst; false, if it is not an ordinary one.
-/// `asked`: its type, the frame and offset of its packet, and the bytes of its data.
-#[inline(never)]
-fn keep_for_batch(
-    words: &Words,
-    (req_type, (frame, offset), len): (ReqType, (usize, usize), usize),
-    max_response: usize,
-    (batch, cursor): (&mut Vec<BatchEntry>, &mut Cursor),
-    core: &mut Core,
-) -> bool {
-    let Core {
-        requests,
-        sessions,
-        context,
-        ..
-    } = core;
-    let Some((session, inbound)) = requests.on_plain_request(words, sessions, context) else {
-        cursor.declined += 1;
-        return false;
-    };
-    let response = requests.take_response(inbound, max_response, context);
-    if response.is_none() {
-        core.server().reject(inbound, ErrorCode::OVERLOADED);
-        return true;
-    }
-    batch.push(BatchEntry {
-        req_type,
-        inbound,
-        session,
-        frame,
-        offset: offset + HEADER_LEN,
-        len,
-        max_response,
-        response,
-        answer: Answer::None,
-    });
     true
 }
