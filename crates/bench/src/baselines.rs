@@ -1,5 +1,5 @@
-//! Baselines: the machine's figures without the library. No code here uses the library, but for the
-//! device of DPDK in `frames`.
+//! Baselines: the machine's figures without the library. No code here uses the library, except
+//! `frames`, which opens a DPDK device with it.
 
 mod cells;
 pub(crate) mod clock;

@@ -45,14 +45,14 @@ impl HeartbeatConfig {
     }
 
     /// The silence after which the peer has failed: seven tenths of the timeout. The rest allows
-    /// for a control thread that is scheduled late, and for the events to its endpoints.
+    /// for a control thread that is scheduled late, and for the way of the events to the endpoints.
     fn silence(&self) -> Nanos {
         Nanos((self.timeout.0 / 10).saturating_mul(7)).max(self.interval().times(2))
     }
 }
 
-/// At most two heartbeats are under way when a round trip takes less than an interval; a third one
-/// is the margin.
+/// Fewest heartbeats within a timeout; a silence then has 2.8 intervals. While a round trip takes
+/// less than an interval, at most two heartbeats are unacknowledged; the rest is the margin.
 const MIN_BEATS: u32 = 4;
 
 /// The shortest interval, which replaces a shorter one in the configuration.
@@ -88,7 +88,7 @@ pub struct Detector {
     /// Heartbeats sent so far.
     sent: u64,
     /// Counters of the heartbeats that the peer may still acknowledge, and when each was sent,
-    /// oldest first. There are never more than fit in a silence, because the peer then counts as
+    /// oldest first. Never more than the heartbeats of one silence, after which the peer counts as
     /// failed.
     asked_w: VecDeque<(u64, Nanos)>,
 }
@@ -169,8 +169,8 @@ impl Detector {
         self.next_beat = now + self.interval;
         self.sent += 1;
         let counter = self.secret.counter(self.sent);
-        // Counted from the time of the last poll, so that the proof counts as older, not as
-        // younger, than it is.
+        // `witnessed_w` is the time of the last poll, so an acknowledgement proves an older
+        // time than that of the heartbeat, never a later one.
         self.asked_w.push_back((counter, self.witnessed_w));
         Some(counter)
     }

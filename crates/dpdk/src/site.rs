@@ -33,12 +33,12 @@ pub struct Site {
     pub gateway: Option<IpAddr>,
     /// The number of its VLAN; 0 if frames have no tag.
     pub vlan: u16,
-    /// Bytes of the longest IP packet; 0: as the device has it.
+    /// Bytes of the longest IP packet; 0: the device's own limit.
     pub mtu: u16,
     /// Packets in its pool, for all of its endpoints.
     pub packets: u32,
-    /// Fewest data bytes of a packet which the device reads in the msgbuf; 0: all are copied. So
-    /// are they with devices that cannot do so.
+    /// Fewest data bytes of a packet that the device reads out of the msgbuf; those of a shorter
+    /// packet are copied. If 0, or if the device cannot read msgbufs, all are copied.
     pub lend: u32,
     /// Arguments for DPDK itself. All devices of a process have the same.
     pub arguments: Vec<String>,
@@ -60,18 +60,19 @@ const PACKETS: u32 = 8191;
 /// Fewest packets in a pool: enough for two endpoints.
 const FEWEST: u32 = 4095;
 
-/// Bytes of the longest IP packet: the shortest has room for a datagram of the least size, and the
-/// longest fits 32 KiB with its headers. A device that opened with another would keep it.
+/// The least and the greatest `mtu`: the least has room for a datagram of the least size; a frame
+/// with the greatest has 32 KiB or less. `Site` checks the range, because a device that is open
+/// keeps its `mtu`.
 const SHORTEST: u16 = 624;
 const LONGEST: u16 = 32_700;
 const _: () = assert!(SHORTEST as usize == MIN_DATAGRAM_BYTES as usize + IPV6 + UDP);
 const _: () = assert!(LONGEST as usize + MAX_HEADER <= 1 << 15);
 
-/// Packets that an endpoint holds at most: 64 that it shows and fills, and 96 in the cache of its
+/// Most packets that an endpoint holds: 64 that it receives and fills, and 96 in the cache of its
 /// thread.
 const EACH: u32 = 64 + 96;
 
-/// Packets to which lent data of an endpoint belongs at most.
+/// Most packets whose data an endpoint lends to its device at a time.
 const LENT: u32 = 512;
 const _: () = assert!(LENT as usize == crate::lend::MOST);
 
@@ -113,8 +114,9 @@ impl Site {
         self.packets as usize / 4
     }
 
-    /// Checks that the pool has packets for all holders: waiting ones have three eighths of it; the
-    /// rest is for the descriptors of both queues, for the reserve, and for the endpoints.
+    /// Checks that the pool has packets for all holders. Packets that wait for neighbours or in
+    /// inboxes may take three eighths of it; the rest is for the descriptors of both queues, for
+    /// the reserve, and for the endpoints.
     ///
     /// # Errors
     /// The number of packets that would be enough.

@@ -2,8 +2,8 @@
 //! attacks on another server, attacks on the watched one, and a storm of attacks on the watched
 //! one, until the time is over or a fault is found.
 //!
-//! Invariant: the watched server and the healthy client run from beginning to end, so lasting
-//! damage of an attack shows later.
+//! Invariant: the watched server and the healthy client run from beginning to end, so
+//! damage that outlasts an attack shows in a later phase.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +22,15 @@ use crate::words::{Ask, Counts, Deeds, Event, Orders, Rates, STEADY, Serve, Stat
 
 /// Longest time that a process takes to start, or to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time before the quiet phase, in which pools grow and pages are touched for the first time.
+/// Time before the quiet phase: pools grow, and pages are touched for the first time.
 const WARM: Duration = Duration::from_secs(2);
 /// Length of the quiet phase.
 const QUIET: Duration = Duration::from_secs(5);
-/// Length of an attack on either server and of a storm; the last storm may be longer.
+/// Length of the attacks on either server.
 const ATTACK: Duration = Duration::from_secs(7);
+/// Length of a storm. The last one is shorter if less time is left, but at least [`SHORT`].
 const STORM: Duration = Duration::from_secs(14);
+/// See [`STORM`].
 const SHORT: Duration = Duration::from_secs(3);
 /// Time between two checks of the servers.
 const LOOK: Duration = Duration::from_millis(250);
@@ -190,8 +192,8 @@ impl<'a> Stage<'a> {
 
     /// The healthy client's counts since they were last asked for.
     fn ask(&mut self) -> anyhow::Result<Stats> {
-        // If the client has ended, sending fails; the read below then returns the reason that it
-        // left.
+        // If the client has ended, sending fails, and the read below returns the client's last
+        // error.
         let _ = self.client.send(&Ask);
         self.client.receive(PATIENCE).context("the healthy client")
     }
@@ -232,7 +234,7 @@ impl Server {
     }
 }
 
-/// Sleeps.
+/// Sleeps for `span`, or until Ctrl-C.
 fn wait(span: Duration) -> Result<(), signal::Interrupted> {
     let end = Instant::now() + span;
     while Instant::now() < end {

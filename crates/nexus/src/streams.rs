@@ -12,22 +12,22 @@ use dunlin_core::ordered::Map;
 use crate::ffi::Epoll;
 use crate::stream::{Broken, MAX_WAITING, READ_TURN, Stream};
 
-/// Tokens of the epoll from this one on are links.
+/// The epoll token of link 0; that of link `n` is `n` more.
 pub(crate) const LINKS: u64 = 16;
 
 /// While more bytes than this wait over all connections, a connection is read only if at most
-/// [`SCARCE`] bytes wait on it. So peers that do not read cost together no more than this, and a
-/// little for each of them.
+/// [`SCARCE`] bytes wait on it. So all peers that do not read cost at most this much memory
+/// together, and a little more for each of them.
 const MAX_WAITING_IN_ALL: usize = 16 << 20;
 
 /// See [`MAX_WAITING_IN_ALL`]. One answer of the longest kind fits.
 const SCARCE: usize = 4 << 10;
 
-/// Bytes that a connection may read in its turn at such a time. The answers to a whole turn of
-/// questions would be 230 KiB for each connection; a turn of this length has at most two answers.
+/// Bytes that a connection may read in its turn while [`MAX_WAITING_IN_ALL`] is exceeded. If all
+/// bytes of a [`READ_TURN`] were questions, their answers would be 230 KiB for each connection; a
+/// turn of this length causes at most two answers.
 const SCARCE_TURN: usize = 32;
 
-/// The connections.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     streams: Map<LinkId, Stream>,

@@ -2,8 +2,8 @@
 //! neighbour discovery (RFC 4861) for IPv6. Only questions for one address and their answers.
 //!
 //! Invariants: a question that [`read`] returns asks for our address; an answer names another
-//! address than ours, and an Ethernet address of one interface. Whether the answer may be believed,
-//! the caller decides.
+//! address than ours, and an Ethernet address of one interface. The caller decides
+//! whether to believe it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -44,7 +44,7 @@ pub enum Message {
         /// Its Ethernet address.
         mac: Mac,
     },
-    /// A neighbour announces its Ethernet address by a question for itself (RFC 5227).
+    /// A neighbour announces its Ethernet address by asking for its own address (RFC 5227).
     Announcement {
         /// Its address.
         of: IpAddr,
@@ -83,7 +83,7 @@ pub fn read(frame: &[u8], home: &Home) -> Option<Message> {
 }
 
 /// Writes the question for the Ethernet address of `of`, and returns its length. It goes to `at`,
-/// where a known neighbour confirms its address, or to all neighbours.
+/// the known Ethernet address of a neighbour that shall confirm it, or to all neighbours.
 ///
 /// # Panics
 /// If `of` is not of the family of `home`, or `out` is shorter than [`MAX_MESSAGE`].
@@ -119,7 +119,7 @@ pub fn write_answer(home: &Home, to: IpAddr, mac: Mac, out: &mut [u8]) -> usize 
             write_arp(out, at, [0, 2], (home.mac, from), (mac, to))
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
-            // An asker without an address is reached as one of all nodes (RFC 4861, 7.2.4).
+            // The answer to an asker without an address goes to all nodes (RFC 4861, 7.2.4).
             let (to, mac, flags) = match to.is_unspecified() {
                 true => (ALL_NODES, [0x33, 0x33, 0, 0, 0, 1], REPLACES),
                 false => (to, mac, SOLICITED | REPLACES),
@@ -144,7 +144,7 @@ fn read_arp(arp: &[u8], own: Ipv4Addr) -> Option<Message> {
         return None;
     }
     match [arp[6], arp[7]] {
-        // A sender without an address looks whether it may use ours (RFC 5227).
+        // A sender without an address asks whether ours is free (RFC 5227).
         [0, 1] if of == own && (from.is_unspecified() || may_be_from(from.into())) => {
             let from = from.into();
             Some(Message::Question { from, mac })
@@ -180,7 +180,7 @@ fn read_discovery(packet: &[u8], own: Ipv6Addr, sender: Mac) -> Option<Message> 
     let options = message.get(24..)?;
     match (message[0], message[1]) {
         (SOLICITATION, 0) if of == own => {
-            // A sender without an address looks whether it may use ours (RFC 4862).
+            // A sender without an address asks whether ours is free (RFC 4862).
             if !from.is_unspecified() && !may_be_from(from.into()) {
                 return None;
             }

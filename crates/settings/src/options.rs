@@ -57,7 +57,7 @@ pub struct SequencerOptions {
     pub lease: Duration,
 }
 
-/// Options of a replica, except those of its command alone.
+/// Options of a replica, except those that only its command has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplicaOptions {
     /// The shortest time without a leader after which a replica asks for votes. Heartbeats come
@@ -75,7 +75,8 @@ pub struct ReplicaOptions {
     pub kept_bytes: u64,
     /// Whether a leader answers gets without a majority while no other can lead.
     pub lease_reads: bool,
-    /// Bytes of an image of the items that are made at a time.
+    /// Bytes of a snapshot, or of the items for the disk, that a replica makes before it looks for
+    /// other work.
     pub slice_bytes: usize,
     /// Bytes of a part of a snapshot.
     pub piece_bytes: usize,

@@ -20,15 +20,16 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// Copies of `size` bytes. Several pairs of buffers take turns, because bytes that are soon copied
-/// again may still be in a cache.
+/// The rate of copies of `size` bytes. The process copies between several pairs of buffers in turn:
+/// the bytes of a single pair might still be in a cache when it copies them again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) size: u32,
     pub(crate) pairs: u32,
 }
 
-/// More than the process needs to fill a pair of buffers, for each byte of one of them.
+/// Nanoseconds that the process takes at most to fill a pair of buffers, for each byte of one of
+/// them.
 const NANOS_PER_BYTE: u64 = 8;
 
 impl Probe for Copy {

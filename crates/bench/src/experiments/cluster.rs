@@ -25,9 +25,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     is_in_all: false,
     section: Some(Section {
         title: "Cluster",
-        text: "32-byte RPCs of everybody to everybody on 100 simulated hosts in five racks, with \
-               up to two million sides of sessions. The costs of work are calibrated on the \
-               paper's rate of one thread.",
+        text: "32-byte RPCs from all hosts to all others, 100 simulated hosts in five racks, with \
+               up to two million sides of sessions. The costs of the simulated CPU are set so that \
+               one thread reaches the rate of the paper.",
     }),
     charts,
     published: PUBLISHED,
@@ -76,7 +76,7 @@ const METRICS: [Metric; 6] = [
     Metric::alone("failed", ""),
 ];
 
-/// Every number of endpoints.
+/// One case for each number of endpoints.
 pub(crate) fn cases() -> Vec<Case> {
     let case = |(endpoints, seconds): (u32, u64)| {
         let params = [("endpoints", Value::from(endpoints))];

@@ -148,7 +148,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Polls the links: sends heartbeats, and ends connections whose time is over.
+    /// Polls the links: sends heartbeats, and ends connections whose deadline has passed.
     pub(super) fn poll_links(&mut self, now: Nanos) {
         for id in self.link_times.due(now) {
             match self.links.get_mut(&id).map(|link| link.poll(now)) {
@@ -170,7 +170,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Adds a link under its name.
+    /// Adds a link, and notes when the plane must poll it.
     pub(super) fn enter_link(&mut self, id: LinkId, link: Link) {
         self.links.insert(id, link);
         self.on_link_time(id);

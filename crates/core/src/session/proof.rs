@@ -12,8 +12,9 @@ use crate::session::terms::Template;
 use crate::time::Nanos;
 use crate::transport::PeerId;
 
-/// A packet with the token of an open session, as long as a whole message (rules W5, W6). Its slot
-/// checks whether it is the first packet of its message.
+/// The proof that a packet carries the token of an open session and has the length of a
+/// single-packet message (rules W5, W6). The slot checks whether it is the first packet of its
+/// message.
 pub(crate) struct Known<'a> {
     line: &'a mut Line,
     index: SessionIdx,
@@ -33,7 +34,8 @@ pub(crate) struct Left<'a> {
 }
 
 impl Sessions {
-    /// The session of a packet that is as long as its header says.
+    /// Returns the proof, if the header allows it. The caller has checked that the packet has the
+    /// length that its header names.
     #[inline(always)]
     pub(crate) fn known(&mut self, words: &Words) -> Option<Known<'_>> {
         let index = SessionIdx(high(words[0]));

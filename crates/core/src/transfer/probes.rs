@@ -6,27 +6,27 @@
 
 use crate::time::Nanos;
 
-/// After this number of probes in a row whose answers came sooner than any earlier answer, the
-/// scoreboard believes the last one.
+/// If this number of probes in a row were answered sooner than any packet before, the scoreboard
+/// believes the last answer.
 const EARLY_PROBES: u8 = 2;
 
 /// Probes with one packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     packet: u32,
-    /// When the packet had left before the first of them.
+    /// When the packet last left before the first of them.
     first: Nanos,
     /// When the last of them left.
     last: Nanos,
 }
 
 impl Probe {
-    /// When the packet had left before it was a probe.
+    /// When the packet last left before its first probe.
     pub(super) fn first_sent(&self) -> Nanos {
         self.first
     }
 
-    /// Whether the packet that left at `sent` was the last probe, and did not leave once more.
+    /// Whether the last probe is the newest copy of the packet, which left at `sent`.
     pub(super) fn is_last(&self, sent: Nanos) -> bool {
         self.last == sent
     }

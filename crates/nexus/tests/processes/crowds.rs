@@ -28,11 +28,11 @@ const DESCRIPTORS: u64 = 10_000;
 /// Timeout of processes with thousands of connections, which share two cores with other tests.
 const PATIENT: Duration = Duration::from_secs(10);
 
-/// The lock for one crowd at a time, for the same reason.
+/// Locked by the crowd that runs: two at once would be too much for two cores.
 static CROWDED: Mutex<()> = Mutex::new(());
 
-/// A crowd of clients, in one process and over TCP: a nexus makes a connection for each list of
-/// addresses.
+/// Many clients in one process, each with its own TCP connection: each names another list of
+/// addresses, and a nexus makes a connection for each list.
 struct Crowd {
     rpc: Rpc<Udp, App>,
     sessions: Vec<Session>,
@@ -117,7 +117,7 @@ fn greeted(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Connects a session among the crowd, and uses it.
+/// Connects one more session, uses it, and returns how long the connecting took.
 pub(super) fn visit(address: SocketAddr) -> Duration {
     let nexus = Nexus::bind("0.0.0.0:0").unwrap();
     let mut rpc = endpoint::<Udp>(&nexus);
@@ -232,7 +232,7 @@ fn five_hundred_floods_end_no_session() {
 }
 
 /// Acknowledges every heartbeat that has come over these connections, and does nothing else, until
-/// `over`. Returns the number of those that the server has sent away.
+/// `over`. Returns the number of connections that the server has sent away.
 fn idle_until(over: &AtomicBool, streams: &mut [TcpStream]) -> usize {
     let mut inputs = vec![Vec::new(); streams.len()];
     let mut sent_away = vec![false; streams.len()];

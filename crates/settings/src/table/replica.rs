@@ -1,4 +1,4 @@
-//! Rows of replicas.
+//! The settings of replicas.
 
 use crate::options::ReplicaOptions;
 use crate::setting::{FieldOf, HOUR, Lens, MILLIS, MS, Setting, US, Unit};
@@ -19,7 +19,7 @@ pub(super) const REPLICA: &[Setting] = &[
         |replica| &mut replica.election,
         "shortest time without a leader after which a replica asks for votes; the longest is \
          twice as long, and heartbeats come five times as often; all replicas of a cluster \
-         need the same",
+         need the same value",
     )
     .within(10 * MS..=HOUR),
     row(
@@ -48,16 +48,16 @@ pub(super) const REPLICA: &[Setting] = &[
         "replica.kept_entries",
         Unit::Count,
         |replica| &mut replica.kept_entries,
-        "entries that the log keeps after they were applied, for followers that lag: up to \
-         twice as many, and sixteen times while one catches up",
+        "applied entries that the log keeps, for followers that lag; it may keep up to twice as \
+         many, and while a follower catches up, up to sixteen times as many",
     )
     .within(1..=1 << 40),
     row(
         "replica.kept_bytes",
         Unit::Bytes,
         |replica| &mut replica.kept_bytes,
-        "bytes of entries that the log keeps, within the same bounds; the limit that is \
-         reached first counts",
+        "bytes of applied entries that the log keeps; as with `replica.kept_entries`, up to \
+         twice or sixteen times as many; the limit that is reached first counts",
     )
     .within(1024..=1 << 40),
     row(

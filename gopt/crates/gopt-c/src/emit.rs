@@ -72,7 +72,7 @@ impl Dispatch {
         }
     }
 
-    /// The `switch` to which these jumps lead; empty if they lead to the labels themselves.
+    /// The `switch` to which [`Self::jump`] leads; empty if that leads to the labels themselves.
     fn table(self, number: usize, marks: impl Iterator<Item = usize>) -> String {
         if self == Self::Computed {
             return String::new();
@@ -90,7 +90,8 @@ impl Dispatch {
     }
 }
 
-/// Makes the output. Keeps the names and the numbers that make names unique in the file.
+/// Makes the output. Counts the loops and the types of the file, so that each gets a name of its
+/// own.
 pub(crate) struct Emitter<'a> {
     pub(crate) source: &'a Source<'a>,
     pub(crate) edits: Edits,
@@ -293,7 +294,7 @@ impl<'a> Emitter<'a> {
         Some(start.into())
     }
 
-    /// The end of a lane that found no item, and of a loop that ends before its last item.
+    /// The code that ends a lane without an item, and a loop that stops before its last item.
     fn epilogue(
         &self,
         plan: &Plan<'_>,

@@ -56,8 +56,8 @@ pub struct Handled<V> {
 }
 
 /// 500 to 700 instructions for each item: checks of the packet before the look-up, and of the
-/// value after it. They form four chains of dependent instructions, so a core runs about three at a
-/// time.
+/// value after it. They form four chains of dependent instructions, so a core runs about three of
+/// them in a cycle.
 #[derive(Clone, Copy, Debug)]
 pub struct Handler;
 

@@ -1,4 +1,4 @@
-//! Each package counts once, and the check finds a second version of one.
+//! The check counts each package once, and reports a package that is compiled in two versions.
 
 use super::*;
 

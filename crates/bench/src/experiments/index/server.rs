@@ -40,7 +40,7 @@ struct Params {
     alone: Duration,
 }
 
-/// The first line of a server.
+/// The first message of a server to its parent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     pub(super) address: SocketAddr,
