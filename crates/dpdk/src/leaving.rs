@@ -1,8 +1,8 @@
 //! Datagrams on their way to the device: those that are being filled, and those that leave with the
 //! next burst.
 //!
-//! A datagram to an endpoint of the same device goes to its inbox. One whose neighbour has not
-//! answered yet waits for that in `neighbours`. Owned by `transmit`.
+//! A datagram to an endpoint of the same device goes to its inbox. While a
+//! neighbour has not answered, the datagrams to it wait in `neighbours`. Owned by `transmit`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,15 +32,17 @@ pub(crate) struct Leaving {
     ready: Batch,
     loads: [(u32, u32); BATCH],
     load: (u32, u32),
-    /// Data that the device reads where it lies: the tails of the complete datagrams, and whether
-    /// there are any; the packets that have left so; fewest bytes.
+    /// Data that the device reads in the msgbuf: the tails of the complete datagrams, and whether
+    /// there are any.
     tails: Tails,
     has_tails: bool,
+    /// The packets whose data the device may still read.
     lent: Lent,
+    /// Fewest data bytes of a packet that are lent.
     lend: usize,
     /// The region of the last such data, and whether the device may read it.
     region: (RegionId, bool),
-    /// Whether the device got any since it was last asked.
+    /// Whether the device may hold packets that it has not given back.
     is_owed: bool,
     pub(crate) counters: Counters,
 }
@@ -131,7 +133,8 @@ impl Leaving {
         self.push(packet, 1, u32::try_from(len).expect("it fits a datagram"));
     }
 
-    /// Whether the device is to read the data of a packet to a neighbour where it lies.
+    /// Whether the device can read the data of a packet in the msgbuf. Only a packet to a known
+    /// neighbour leaves through the device.
     #[inline]
     pub(crate) fn lends(&mut self, way: &Way, name: BufRef, data: &[u8]) -> bool {
         data.len() >= self.lend && way.is_known && way.hop != Hop::Here && self.may_lend(name, data)
@@ -149,8 +152,8 @@ impl Leaving {
         self.region.1 && self.lent.has_room()
     }
 
-    /// Puts a packet into a datagram of its own, which is complete, but for the data: the device
-    /// reads that where it lies. `place` is the packet's in the sequence.
+    /// Puts a packet into a datagram of its own, without the data: the device reads that in the
+    /// msgbuf. `place` is the packet's number in the sequence of all packets.
     ///
     /// # Safety
     /// The data stays unchanged until [`Self::done`] has passed the place.
@@ -190,13 +193,13 @@ impl Leaving {
         self.push(packet, 1, bytes);
     }
 
-    /// The place up to which the device needs no data of packets any more.
+    /// The place in the sequence up to which the device no longer needs the packets' data.
     #[inline]
     pub(crate) fn done(&mut self, given: TxSeq) -> TxSeq {
         self.lent.done(given)
     }
 
-    /// Whether the device has data of packets.
+    /// Whether the device may still read lent data.
     pub(crate) fn has_lent(&self) -> bool {
         !self.lent.is_empty()
     }
@@ -236,8 +239,8 @@ impl Leaving {
         }
     }
 
-    /// The datagram of a way with room for another `len` bytes, which count as added. `None` if the
-    /// pool is empty.
+    /// Counts `len` more bytes and one more packet in the open datagram of a way, and returns it;
+    /// the caller writes the bytes. Opens a new one if it has no room. `None` if the pool is empty.
     #[inline]
     fn open_for<'a>(&mut self, way: &'a mut Way, len: usize) -> Option<&'a mut Open> {
         let len = u32::try_from(len).expect("it fits a datagram");
@@ -332,7 +335,7 @@ impl Leaving {
         self.count(true, packets, bytes);
     }
 
-    /// Leaves a datagram until its neighbour has answered.
+    /// Keeps a datagram until its neighbour has answered.
     #[cold]
     fn hold(&mut self, hop: Hop, open: Open) {
         let (packets, bytes) = (open.packets, open.payload);
@@ -382,7 +385,7 @@ impl Leaving {
         }
     }
 
-    /// Notes packets that were dropped because none was empty.
+    /// Notes packets that were dropped because the pool had no empty one.
     #[cold]
     fn on_pool_empty(&mut self, count: u64) {
         self.counters.tx_dropped_full += count;

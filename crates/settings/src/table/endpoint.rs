@@ -1,4 +1,4 @@
-//! Rows of endpoints and of the sessions that they open.
+//! The settings of endpoints and of the sessions that they open.
 
 use dunlin_core::Config;
 use dunlin_core::config::{MAX_CREDITS, MAX_SESSIONS, MAX_WINDOW};
@@ -102,7 +102,8 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.rto_initial",
         MILLIS,
         |config| &mut config.rto_initial,
-        "retransmission timeout before the first round-trip sample, and the least on one machine",
+        "timeout of a retransmission before the first sample of a round trip; on one machine, \
+         also the smallest timeout",
     )
     .within(US..=HOUR),
     row(
@@ -152,7 +153,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.bypasses.timely",
         Unit::Switch,
         |config| &mut config.bypasses.timely,
-        "sessions at line rate measure few round trips, and small ones change no rate",
+        "sessions at line rate measure few round trips; short round trips leave the rate as it is",
     ),
     row(
         "endpoint.bypasses.limiter",

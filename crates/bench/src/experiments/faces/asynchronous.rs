@@ -81,8 +81,8 @@ pub(super) fn call<T: Medium>(
             None => Ok(client.completed.get()),
         }
     })?;
-    // If a `Local` is dropped, it cancels its calls, and the server sends a response that it has
-    // sent already again. Such a response must not count as a retransmission.
+    // If a `Local` is dropped, it cancels its calls, and the server repeats responses that it
+    // has already sent. Such a response must not count as a retransmission.
     client.is_over.set(true);
     let begin = Instant::now();
     while client.unanswered.get() > 0 && client.wrong.borrow().is_none() {

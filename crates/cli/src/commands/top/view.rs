@@ -200,7 +200,7 @@ fn draw_drops(frame: &mut Frame<'_>, area: Rect, chosen: &Between<'_>) {
     frame.render_widget(Paragraph::new(lines).block(framed(" drops ")), area);
 }
 
-/// The program's own figures: those that may fall, and then the counters that have counted.
+/// The program's own figures: its gauges, then those of its counters that are not 0.
 fn own_lines<'a>(chosen: &Between<'a>) -> Vec<Line<'a>> {
     let now = chosen.after.own_gauges.iter();
     let now = now.map(|(name, value)| Line::from(format!("{name:16}{:>10}", count(value))));
@@ -216,7 +216,7 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let width = usize::from(area.width.saturating_sub(2));
     let skip = model.history.len().saturating_sub(width);
     let rates: Vec<u64> = model.history.iter().skip(skip).copied().collect();
-    // Three digits are shown.
+    // The conversion may round: the title shows three digits.
     let last = rates.last().map_or(0.0, |rate| *rate as f64);
     let title = format!(" requests {}/s ", rate(last));
     let line = Sparkline::default()

@@ -41,7 +41,7 @@ pub(super) struct Jobs {
 #[derive(Debug)]
 struct State {
     now: Nanos,
-    /// The jobs with the times at which they are done, in the order of these.
+    /// The jobs, each with the time at which it is done; the earliest comes first.
     jobs: VecDeque<(Nanos, Job)>,
 }
 
@@ -85,6 +85,6 @@ impl Workers for Jobs {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No handler runs with a lock, so that a panic cannot leave half a change.
+    // No handler runs while the lock is held, so a panic cannot leave half a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
