@@ -8,7 +8,8 @@ use std::hash::Hash;
 
 use dunlin_core::Nanos;
 
-/// The most steps of one search. A history that needs more fails, because nothing is known of it.
+/// The most steps of one search. A history that needs more fails, because the search has decided
+/// nothing.
 const MOST_STEPS: u64 = 2_000_000;
 
 /// An operation of a history.
@@ -38,7 +39,7 @@ struct Search<'a, O: Operation> {
 /// Checks whether some order explains the operations, which begin with this state.
 ///
 /// # Errors
-/// In words: none does, or the search takes too long.
+/// A text: no order does, or the search takes too long.
 pub fn check<O: Operation>(operations: &[O], state: O::State) -> Result<(), String> {
     let mut sorted = operations.to_vec();
     sorted.sort_by_key(Operation::begin);

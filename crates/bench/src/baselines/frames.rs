@@ -2,8 +2,9 @@
 //! same link, and both sides write and check checksums.
 //!
 //! [`Side`] writes and reads these packets; `rtt`, `exchange`, `bulk` and `wake` measure. The
-//! addresses are made up, because the side takes every packet. Of the library, the sides over DPDK
-//! use [`Bare`] alone: DPDK's own functions for bursts, by way of one call in C for each.
+//! addresses are made up, because the side takes every packet. The sides over DPDK use one
+//! type of the library, [`Bare`], which calls DPDK's functions for bursts through one C function
+//! each.
 
 pub(crate) mod bulk;
 pub(crate) mod exchange;
@@ -29,7 +30,7 @@ pub(crate) const LIBRARY_HEADER: usize = 24;
 /// The port of both sides, which tells their packets from others on the link, such as those of ARP.
 const PORT: u16 = 7_771;
 
-/// How long a device that takes no packets may be without its peer.
+/// How long a side tries to send when the device takes no packets: its peer may have just opened.
 const ALONE: Duration = Duration::from_secs(2);
 
 /// The interface or the device of a side.
@@ -79,7 +80,7 @@ impl Port {
         }
     }
 
-    /// Sends.
+    /// Sends the packets that were written.
     #[inline]
     fn kick(&mut self) {
         match self {
@@ -169,7 +170,8 @@ impl Form {
 
 impl Side {
     /// Opens a side that sends and receives payloads of these numbers of bytes, and puts the thread
-    /// on its seat. DPDK has threads of its own, which go before it and run anywhere.
+    /// on its seat. DPDK starts its own threads before that, so they may run on any
+    /// processor.
     fn open(end: &End, seat: Seat, out: usize, into: usize) -> anyhow::Result<Self> {
         end.enter()?;
         seat.prepare()?;
@@ -198,8 +200,8 @@ impl Side {
         is_written
     }
 
-    /// Shows the payloads of up to `most` packets of one piece each to `take`, except those that
-    /// are wrong. Returns the number of packets that came.
+    /// Receives up to `most` packets, each in one piece, and calls `take` with the payload of each
+    /// right one. Returns the number of received packets.
     #[inline]
     fn receive(&mut self, most: u32, mut take: impl FnMut(&[u8])) -> u32 {
         let form = &self.into;

@@ -17,7 +17,7 @@ use harness::seat::Seats;
 /// Measures round trips.
 pub(crate) const PING: Role = Role::new("udp-ping", ping);
 
-/// Answers them.
+/// Answers the datagrams.
 pub(crate) const ECHO: Role = Role::new("udp-echo", echo);
 
 /// How long the client waits for one answer. Loopback does not lose a lone datagram, so a lost

@@ -139,7 +139,7 @@ impl Lanes {
         self.lanes.iter().any(is_open)
     }
 
-    /// Whether the server has no session with an endpoint of its map, and will soon have none.
+    /// Whether the client has no session with an endpoint of the map, and will not have one soon.
     pub(super) fn is_down(&self, endpoint: u16) -> bool {
         let mut lanes = self.lanes.iter();
         lanes.any(|lane| lane.endpoint == endpoint && lane.is_down)

@@ -18,11 +18,11 @@ pub enum Status {
     Exhausted = 5,
     /// There is no sequence with this name.
     NoSequence = 6,
-    /// The name has other characters or another length than [`super::Name`].
+    /// The name has characters, or a length, that [`super::Name`] does not allow.
     BadName = 7,
     /// The server has [`super::format::MAX_SEQUENCES`] sequences already.
     TooMany = 8,
-    /// As many requests as the server keeps wait for its disk already.
+    /// The server keeps no more requests: the most that it can keep already wait for its disk.
     Busy = 9,
 }
 
@@ -48,7 +48,7 @@ impl Status {
     /// The status with a number.
     ///
     /// # Errors
-    /// There is none.
+    /// No status has this number.
     pub fn from_number(number: u8) -> Result<Self, Malformed> {
         let is_it = |status: &Self| status.number() == number;
         Self::ALL.into_iter().find(is_it).ok_or(Malformed)

@@ -43,7 +43,8 @@ fn an_offer_that_may_have_been_granted_is_made_again_under_another_token() {
         assert_eq!(steps(&mut handshake), [asks_by(new), abandons(0)]);
         handshake.on_event(found_by(new, 1)).unwrap();
         assert_eq!(steps(&mut handshake).len(), 1);
-        // A nexus was there, although this attempt has not reached it.
+        // The first attempt reached a nexus, so the session has timed out, although the second
+        // attempt reached none.
         let failure = ConnectFailure::Unreachable;
         let key = new;
         handshake
@@ -152,7 +153,7 @@ fn an_end_that_takes_the_name_of_another_keeps_no_turn_of_that_one() {
         handshake.on_offered(key, VIA, Ok((u64::from(number), side(number))));
         steps(&mut handshake);
     }
-    // One end with two addresses, which the transport takes for one peer, leaves nothing either.
+    // An endpoint with two addresses, which the transport takes for one peer, keeps no turn either.
     for (number, host) in [(20, 1), (21, 2)] {
         let (peer, side) = (PeerId(4), side(number));
         handshake.on_answered(ConnectTicket(1), &at(host), Answer::Granted { peer, side });

@@ -40,7 +40,8 @@ fn an_endpoint_that_comes_late_makes_up_for_it_while_packets_wait() {
     let (_, at) = send(&mut egress, now);
     let (sent, next) = send(&mut egress, at + PACKET.times(7));
     assert_eq!((sent, next), (8, at + PACKET.times(8)));
-    // The rate over a long time is that of the cable, but a long absence is lost.
+    // Over a long time the rate is that of the cable, but at most `MOST_LATE` of an absence is
+    // made up for.
     let back = next + MOST_LATE.times(3);
     let (sent, _) = send(&mut egress, back);
     let made_up = MOST_LATE.0 / PACKET.0;
