@@ -1,5 +1,5 @@
 //! The answers to questions about the server's methods (rule C16), as bytes. The conversions run
-//! code of the services' messages; a panic in it is an answer.
+//! code of the services' messages; if it panics, the answer says so.
 
 mod client;
 mod converter;
@@ -152,8 +152,8 @@ fn are(what: &str, names: &[&str]) -> String {
     }
 }
 
-/// Whether two threads have reflected the same service. Each thread has all services, and no two
-/// methods of one number.
+/// Whether two threads have reflected the same service. Each thread has all services, and its
+/// methods have different numbers.
 fn are_same(one: &ServiceReflection, other: &ServiceReflection) -> bool {
     let numbers = |it: &ServiceReflection| {
         let methods = it.methods().iter();
