@@ -7,8 +7,8 @@ use crate::meta::Metadata;
 /// Facts about a request that a handler gets with the message.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The session that the request came on. It does not identify a client: channels share
-    /// sessions, and open others.
+    /// The session that the request came on. It does not identify a client: several channels
+    /// share a session, and a channel may open another one.
     pub session: Session,
     /// When the client stops waiting, on this endpoint's clock, if the request has a deadline. The
     /// time that the request spent on its way is not subtracted. A handler that calls other servers
@@ -18,7 +18,7 @@ pub struct Context<'a> {
     pub(crate) method: &'static str,
 }
 
-/// Names the peers of sessions: [`Cx`], and `dunlin::Caller`.
+/// Finds the peers of sessions. [`Cx`] and `dunlin::Caller` do.
 pub trait Peers {
     /// The other end of an open session.
     fn peer(&self, session: Session) -> Option<Peer>;

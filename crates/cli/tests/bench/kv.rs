@@ -116,7 +116,7 @@ fn memcacheds_clients_are_measured_against_memcached() {
         let found = params(&rows, "tcp", metric);
         assert_eq!(found, text.iter().collect::<Vec<_>>(), "{metric}");
     }
-    // As many gets under way as with these connections.
+    // These native clients have as many gets in flight as the text clients of the same `way`.
     let ways = [
         ("single", 1, 1),
         ("single", 16, 1),

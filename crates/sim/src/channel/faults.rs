@@ -15,7 +15,8 @@ pub(super) enum Fault {
     Stop(usize),
     Continue(usize),
     Drain(usize),
-    /// A server begins to drain, or the time that it had for draining is over.
+    /// Checks every millisecond whether a draining server has no more sessions, or its time is
+    /// over. If so, the server ends.
     Drained(usize, Nanos),
     List(usize, bool),
 }
