@@ -60,7 +60,7 @@ impl DpdkTx {
         self.leaving.counters
     }
 
-    /// Whether the device has data of packets, so that another [`Tx::settle`] must follow soon.
+    /// Whether the device may still read lent data. If so, another [`Tx::settle`] must follow soon.
     pub(crate) fn has_lent(&self) -> bool {
         self.leaving.has_lent()
     }
@@ -86,7 +86,7 @@ impl DpdkTx {
     }
 
     /// Adds a packet to the datagram of its peer, or sends it in one of its own. `place` is the
-    /// packet's in the sequence.
+    /// packet's number in the sequence of all packets.
     fn add(&mut self, peer: PeerId, inline: Option<&[u8]>, data: BufRef, place: u64) {
         let leaving = &mut self.leaving;
         let Some(way) = self.ways.get(peer) else {

@@ -69,7 +69,8 @@ fn batch(_: &mut App, mut batch: Batch<'_>, _: &mut Cx<'_>) {
     assert_eq!(unanswered(&mut batch).count(), 0);
 }
 
-/// The iterator borrows the batch, whatever the batch itself borrows.
+/// The iterator lives as long as its borrow of the batch; the lifetime of the batch's own contents
+/// does not limit it.
 fn unanswered<'b>(batch: &'b mut Batch<'_>) -> impl Iterator<Item = BatchItem<'b>> + use<'b> {
     batch.iter_mut()
 }

@@ -184,7 +184,7 @@ impl App {
         }
     }
 
-    /// The continuation of calls: echoes, and operations of the service.
+    /// Handles a call that has ended: an echo, or a call of the service.
     #[inline]
     pub(super) fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         let Some(done) = self.kv.on_done(done, cx) else {
