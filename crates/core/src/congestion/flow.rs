@@ -118,8 +118,8 @@ impl Flow {
         self.window
     }
 
-    /// Takes the next place for a packet of `bytes` bytes; returns its time, which is `now` or
-    /// later.
+    /// Reserves the next departure for a packet of `bytes` bytes; returns its time, which is `now`
+    /// or later.
     pub(crate) fn reserve(&mut self, bytes: u32, now: Nanos) -> Nanos {
         self.scheme().on_time(now);
         self.look();

@@ -155,7 +155,8 @@ impl Pacer {
         self.change(flow, way, |flow| flow.on_timeout(now))
     }
 
-    /// Takes the next place for `bytes` bytes; returns its time, or `None` if they may leave now.
+    /// Reserves the next departure for `bytes` bytes. Returns its time, or `None` if they may leave
+    /// now.
     pub(crate) fn reserve(
         &mut self,
         flow: FlowIdx,
@@ -169,7 +170,7 @@ impl Pacer {
         (at > now || limited).then_some(at)
     }
 
-    /// Charges the flow for `bytes` bytes that left in addition to those of the place.
+    /// Charges the flow for `bytes` bytes that left in addition to the reserved ones.
     pub(crate) fn charge(&mut self, flow: FlowIdx, way: Way, bytes: u32) {
         self.change(flow, way, |flow| flow.charge(bytes));
     }

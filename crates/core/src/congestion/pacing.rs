@@ -160,7 +160,7 @@ impl Pacer {
         }
     }
 
-    /// Takes the next place for `bytes` bytes of the session. `None` if they may leave now.
+    /// Reserves the next departure for `bytes` bytes of the session. `None` if they may leave now.
     pub(crate) fn take_place(
         &mut self,
         line: &mut Line,
