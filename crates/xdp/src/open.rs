@@ -40,8 +40,8 @@ pub struct Options {
     /// Its queue. Packets that the interface puts into another queue come through the kernel.
     pub queue: u32,
     /// The number of the VLAN whose tag frames have, or 0 for none. `None`: that of the interface,
-    /// if it is one of a VLAN. Only in the latter case have packets the tag that the kernel sends
-    /// for the endpoint.
+    /// if it is one of a VLAN. Packets that the kernel sends for the endpoint have the tag only in
+    /// the latter case.
     pub vlan: Option<u16>,
     /// Where the kernel runs the program that steers.
     pub mode: Mode,

@@ -1,5 +1,5 @@
 //! The handlers of a service, as the tower service below all layers. Their futures are kept in
-//! places, whose memory is used again.
+//! places; the memory of a place serves one request after the other.
 
 use std::cell::RefCell;
 use std::fmt;

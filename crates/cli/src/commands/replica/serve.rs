@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// The shortest time without a leader after which the replica asks for votes; the longest is
-    /// twice as long. All replicas of a cluster should have the same. Without it, what
+    /// twice as long. All replicas of a cluster should have the same value. Without it, what
     /// `replica.election` says
     #[arg(long, value_name = "TIME", value_parser = election)]
     election: Option<Duration>,
