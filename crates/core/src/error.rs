@@ -34,8 +34,8 @@ pub enum RpcError {
     },
 }
 
-/// Calls that end well store nothing of an error but that there is none, so what an error knows
-/// costs them nothing; a larger one would make every [`Done`](crate::Done) larger.
+/// A call that ends well stores only that it has no error, so the fields of an error cost it
+/// nothing. A larger error would make every [`Done`](crate::Done) larger.
 const _: () = assert!(size_of::<Result<(), RpcError>>() == 8);
 
 impl RpcError {

@@ -84,7 +84,7 @@ impl<K, V> Map<K, V> {
         entry
     }
 
-    /// Makes one of this run and the next, if both are short.
+    /// Joins this run and the next one, if both are short.
     fn join(&mut self, run: usize) {
         if let [one, next, ..] = &mut self.runs[run..]
             && one.len() + next.len() <= RUN / 2

@@ -96,7 +96,7 @@ pub trait Rx {
     /// Panics if there is no such frame; the event loop never asks for one.
     fn frame(&self, index: usize) -> Frame<'_>;
 
-    /// The bytes of that frame, if it is one of [`Frame::new`] and the transport finds them
+    /// The bytes of that frame, if the frame is made by [`Frame::new`] and the transport finds them
     /// quickly. `None` is always allowed: the event loop then calls [`Rx::frame`].
     #[inline]
     fn whole(&self, index: usize) -> Option<&[u8]> {

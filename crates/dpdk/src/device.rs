@@ -235,8 +235,8 @@ impl TxQueue {
         batch.first += sent as usize;
     }
 
-    /// Whether the device may read a region of msgbufs, which this makes so if it can be. Memory
-    /// that the program brings is copied, because it comes and goes with each message.
+    /// Lets the device read a region of msgbufs, if it can; returns whether it may. Memory that the
+    /// program brings is copied, because each message brings other memory.
     ///
     /// # Safety
     /// The region's bytes begin at `base`, and it lives during the call.

@@ -22,13 +22,13 @@ pub(crate) struct Wish {
     pub(crate) packets: u32,
     /// Descriptors of each queue.
     pub(crate) descriptors: u32,
-    /// Bytes of the longest IP packet; 0: as the device has it.
+    /// Bytes of the longest IP packet; 0: the device's own limit.
     pub(crate) mtu: u16,
     /// Bytes of Ethernet around a packet.
     pub(crate) around: u16,
     /// Whether packets to groups are wanted: 0 or 1.
     pub(crate) groups: u8,
-    /// Whether it may read bytes of packets where they lie: 0 or 1.
+    /// Whether it may read bytes of packets in the msgbufs: 0 or 1.
     pub(crate) lends: u8,
 }
 
@@ -56,8 +56,7 @@ pub(crate) struct Facts {
     pub(crate) lends: u8,
 }
 
-/// Bytes after those of a packet, which the device reads where they lie:
-/// `struct dunlin_dpdk_tail`.
+/// Bytes after those of a packet, which the device reads in the msgbuf: `struct dunlin_dpdk_tail`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Tail {
@@ -141,7 +140,7 @@ functions! {
 /// Loads a library by its path, or by its name in the system's folders.
 ///
 /// # Errors
-/// The linker's words; or that the library has other functions than these.
+/// The linker's message; or a message that the library has other functions than these.
 pub(crate) fn load(path: &CStr) -> Result<Functions, String> {
     // SAFETY: the name is a string; constructors of DPDK's libraries only register drivers.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -187,8 +186,8 @@ pub(crate) fn has_rights_of_its_file() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Blocks all signals for the calling thread but those that its own instructions raise, so that
-/// threads that it starts take no signal of the program.
+/// Blocks all signals for the calling thread except those that its own instructions raise. The
+/// threads that it starts then take no signal of the program.
 pub(crate) fn block_signals() {
     // SAFETY: the set is initialised before it is used; the rest concerns this thread alone.
     unsafe {

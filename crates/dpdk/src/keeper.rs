@@ -24,7 +24,7 @@ const TURNS: u32 = 64;
 
 /// The devices.
 static KEPT: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
-/// Notified when there is another one.
+/// Notified when [`keep`] has added a device.
 static ADDED: Condvar = Condvar::new();
 
 /// Keeps a device from now on.

@@ -1,6 +1,5 @@
-//! Bytes of msgbufs that the device reads where they lie, and the place in the sequence of packets
-//! up to which it needs none of them (rule S12). Devices finish in any order; places advance in
-//! order.
+//! Bytes that the device reads in the msgbufs, and the place in the sequence of packets up to which
+//! it needs none of them (rule S12). Devices finish in any order; places advance in order.
 //!
 //! Invariants: a flag belongs to the device from [`Lent::lend`] until it is 1, and is neither
 //! written nor freed here meanwhile. Owned by `transmit`, which keeps the bytes unchanged until

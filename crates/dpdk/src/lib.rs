@@ -9,7 +9,7 @@
 //!
 //! Packets are copied into and out of the device's pool, so a burst is done when it returns (rule
 //! S12). If the operator wants it, and the device can say when it has sent packets, it reads the
-//! data of long packets where they lie. Unsafe code stands in `ffi`, `eal`, `device`, `leaving` and
+//! data of long packets in the msgbufs. Unsafe code stands in `ffi`, `eal`, `device`, `leaving` and
 //! `transmit`.
 
 mod auto;

@@ -235,7 +235,7 @@ impl<P> Entry<P> {
         self.is_doubted = false;
     }
 
-    /// Notes a question, unless there was one just now, and returns whether there is one.
+    /// Returns whether the caller must ask again: not if it asked just now. Notes the question.
     fn ask_again(&mut self, now_ms: u64) -> bool {
         let is_due = now_ms - self.asked_ms >= SOON_MS;
         if is_due {

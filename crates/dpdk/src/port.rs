@@ -42,7 +42,7 @@ pub(crate) struct Port {
     bytes_per_second: u64,
     /// Whether it can be asked for packets that it has sent.
     answers: bool,
-    /// Whether it can read data of packets where it lies.
+    /// Whether it can read data of packets in the msgbufs.
     lends: bool,
     receiving: Mutex<RxQueue>,
     sending: Mutex<TxQueue>,
@@ -398,12 +398,12 @@ impl Port {
         }
     }
 
-    /// Fewest data bytes of packets which the device reads where they lie; `None`: it copies all.
+    /// Fewest data bytes of a packet that the device reads in the msgbuf; `None`: all are copied.
     pub(crate) fn lends_from(&self) -> Option<usize> {
         self.lends.then_some(self.site.lend as usize)
     }
 
-    /// Whether the device may read a region of msgbufs, which this makes so if it can be.
+    /// Lets the device read a region of msgbufs, if it can; returns whether it may.
     ///
     /// # Safety
     /// The region's bytes begin at `base`, and it lives during the call.

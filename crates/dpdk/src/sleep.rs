@@ -35,8 +35,8 @@ impl Sleepers {
         self.bell.fd()
     }
 
-    /// Notes that one of `endpoints` endpoints is going to sleep. After this it looks for packets
-    /// once more, because those that came before do not wake it.
+    /// Notes that one of `endpoints` endpoints is going to sleep. The endpoint must look for
+    /// packets once more after this call, because those that came before do not wake it.
     pub(crate) fn on_sleep(&self, endpoints: usize) {
         let mut state = self.state();
         state.asleep += 1;

@@ -66,7 +66,7 @@ pub(crate) enum Event {
     PoolEmpty,
     /// A packet was dropped, because the device took no more.
     QueueFull,
-    /// The device has read the data of a packet where it lies.
+    /// The device has read the data of a packet in the msgbuf.
     Lent,
     /// The link went down.
     LinkDown,

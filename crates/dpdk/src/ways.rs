@@ -1,8 +1,8 @@
 //! The ways to peers: the headers with which their packets leave, and the datagram that is being
 //! filled for each.
 //!
-//! Invariants: a way to a neighbour has one use of it. After [`Ways::refresh`], each way has the
-//! header that the neighbour's address requires. Owned by `transmit`.
+//! Invariants: each way counts as one use of its neighbour. After [`Ways::refresh`], each way has
+//! the header that the neighbour's address requires. Owned by `transmit`.
 
 use dunlin_core::transport::PeerId;
 use dunlin_packet::{Header, Home, Mac, Stamp, Sum};

@@ -46,7 +46,7 @@ pub(crate) const PERIOD: Duration = Duration::from_millis(50);
 /// The most clients that one look lets in at each door.
 const MOST_LET_IN: usize = 64;
 
-/// Clients that one look visits in the second's round over all of them.
+/// Clients that one look visits. Every second, the thread begins a round over all clients.
 const VISITED: usize = 64;
 
 /// How long no client is let in after the process has run out of descriptors.

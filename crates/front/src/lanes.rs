@@ -33,7 +33,8 @@ const MOST_OUT: usize = 8;
 /// Rooms for answers that a thread keeps from one burst to the next.
 const KEPT_ROOMS: usize = 2;
 
-/// The longest answer to a burst: the mark, and an item or a part of a list beyond it.
+/// The longest answer to a burst: an answer as long as the mark, then one more item or part of a
+/// list.
 const ANSWER: usize = OUTPUT_MARK + MAX_VALUE + OUTPUT_MARK;
 
 /// A server with several threads needs at least this `max_message`: no burst is longer than its
@@ -94,7 +95,8 @@ struct Rooms {
 struct Lane {
     endpoint: u16,
     state: State,
-    /// Places of clients that have errands for it, and whether a place stands there.
+    /// The places of clients that have errands for this lane, and for each place whether it is in
+    /// the queue.
     queue: VecDeque<usize>,
     is_queued: Vec<bool>,
     /// The errands under way, in order.

@@ -188,7 +188,7 @@ impl Calls {
     }
 
     /// Takes the result of a call that has ended. Returns the task to poll for it, unless that is
-    /// `MAIN`; `wake` gets any other future that waits for it.
+    /// `MAIN`. If a future outside the executor waits for the call, calls `wake` with it.
     #[inline]
     pub(super) fn end(
         &self,

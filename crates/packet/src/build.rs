@@ -37,7 +37,7 @@ impl Header {
     /// The headers of frames from `home` to the address `to` by way of the neighbour with `mac`.
     ///
     /// # Panics
-    /// If the addresses are of different families; `transmit` looks for a way in one of them.
+    /// If the addresses are of different families.
     pub fn new(home: &Home, to: SocketAddr, mac: Mac) -> Self {
         let mut bytes = Writer::default();
         bytes.add(&mac);

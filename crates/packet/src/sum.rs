@@ -118,8 +118,8 @@ impl Sum {
         u16::from_be(self.native())
     }
 
-    /// Whether a packet whose bytes, its checksum among them, have this sum arrived as it was sent:
-    /// whether [`Self::folded`] is 0xFFFF, with fewer instructions.
+    /// Whether a packet is undamaged: this is the sum of its bytes, including the checksum. The
+    /// same as whether [`Self::folded`] is 0xFFFF, with fewer instructions.
     ///
     /// ```
     /// use dunlin_packet::Sum;

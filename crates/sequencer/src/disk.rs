@@ -79,7 +79,8 @@ pub struct Job {
 pub(crate) enum Kind {
     /// Looks for higher epochs.
     Check,
-    /// Reads again what this epoch, and those that it has not read itself, have reserved.
+    /// Reads again the limits that this epoch has reserved, and those of the epochs before it that
+    /// it has not read.
     Inherit(u32),
     /// Writes and syncs a slot, then looks for higher epochs. If there is none above `clears`,
     /// removes the files of those below.
@@ -126,7 +127,7 @@ pub struct Claim {
 /// How a server takes its directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taking {
-    /// Only if no live process has it.
+    /// Only if no live process has the directory.
     Free,
     /// From a server that may be alive: it is deposed, and stops when its lease ends.
     Over,

@@ -39,7 +39,7 @@ pub enum Ending {
     Stopped,
     /// A server of this epoch has taken over.
     Deposed(u32),
-    /// The disk has failed, and it is unknown what it has.
+    /// The disk has failed, and it is unknown which writes it has kept.
     Failed(std::io::Error),
     /// The file of this epoch's server, which this one replaces, cannot be used.
     Damaged(u32, Damage),
@@ -257,7 +257,7 @@ impl Sequencer {
         self.epoch
     }
 
-    /// Why it gives no numbers any more, once that is so.
+    /// The reason why it no longer gives numbers; `None` while it does.
     pub(crate) const fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }

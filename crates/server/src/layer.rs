@@ -69,8 +69,8 @@ where
     }
 }
 
-/// Serves a typed service on an endpoint of the program's own, with a layer around its handlers as
-/// [`ServerBuilder::layer`](crate::ServerBuilder::layer) has it.
+/// Serves a typed service on the program's own endpoint, with a layer around its handlers. The
+/// layer is that of [`ServerBuilder::layer`](crate::ServerBuilder::layer).
 pub fn serve_layered<S, L>(local: &mut Local<Auto>, service: S, layer: impl FnOnce(Handlers) -> L)
 where
     S: AsyncService<OwnedRequest>,

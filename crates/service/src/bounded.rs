@@ -55,8 +55,8 @@ struct Elements<'a, A> {
 }
 
 impl Watch {
-    /// The limits of a message with this number of bytes. Each element that has bytes has one that
-    /// no other element of a list or a map has, so all others are elements without bytes.
+    /// The limits of a message with this number of bytes. Elements of lists and maps share no byte,
+    /// so at most `len` of them have bytes, and all others are elements without bytes.
     #[cfg(feature = "postcard")]
     pub(crate) const fn of_bytes(len: usize) -> Self {
         Self {

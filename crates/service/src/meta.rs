@@ -122,8 +122,8 @@ impl Meta {
         Ok(())
     }
 
-    /// Adds the trace of the request that `context` belongs to, unless there is one already, or
-    /// metadata that have arrived without a trace fill its room.
+    /// Adds the trace of the request that `context` belongs to. Adds none if there is one already,
+    /// or if these metadata have arrived, without a trace, and leave no room for one.
     pub fn under(&mut self, context: &Context<'_>) {
         let trace = context.metadata().trace_parent();
         let is_free = self.view().trace_parent().is_none() && self.room_for_trace().is_ok();

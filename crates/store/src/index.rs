@@ -41,7 +41,7 @@ pub(crate) struct Full;
 /// Where an entry probably is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Likely {
-    /// In this slot, and its item at this place.
+    /// The entry is in this slot, and its item is at this place.
     Here(Slot, Place),
     /// In this line of the bucket, if in any.
     Further(Line),

@@ -215,7 +215,7 @@ impl Shape {
     }
 }
 
-/// A value where it lies.
+/// A value in the memory of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'a> {
     memory: &'a Region,
@@ -302,7 +302,7 @@ impl<'a> Value<'a> {
         bytes
     }
 
-    /// The bytes where they lie, if they are in one part.
+    /// The bytes in the table's memory, if they are in one part.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> Option<&'a [u8]> {

@@ -67,8 +67,8 @@ pub(super) fn hostile(planted: &str) -> String {
 pub(super) enum Company {
     /// Nothing: the step measures time.
     Nothing,
-    /// Another step, on the processor time that this one leaves over: the step has limits of time,
-    /// and others may need what it makes.
+    /// Another step, which gets only the processor time that this one leaves over. This one has
+    /// limits of time, and other steps may need its results.
     Leftovers,
     /// Any step that allows company: this one measures no time, and does not depend on a clock.
     Any,

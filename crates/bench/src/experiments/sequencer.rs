@@ -130,7 +130,7 @@ impl Probe for Numbers {
             clients: self.clients,
             batch: self.batch,
             speculates: self.speculates,
-            // In turn, so that a slow moment of the machine does not meet one of both alone.
+            // In turn, so that a slow moment of the machine affects both kinds of steps.
             steps: [Step::Echo, Step::Take].repeat(2),
             span: span / 4,
         };

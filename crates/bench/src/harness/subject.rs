@@ -127,11 +127,11 @@ pub(crate) trait Medium: Open {
     /// Makes it lose frames, if it can.
     fn lose(_options: &mut Self::Options, _loss: Loss) {}
 
-    /// Makes it use the interface or the device of this end, if it uses one.
+    /// Sets the interface or the device of this end in the options, if the transport has one.
     #[cfg(feature = "full")]
     fn at(_options: &mut Self::Options, _end: &End, _jumbo: bool) {}
 
-    /// Lets this number of endpoints of the process share a queue, if it has queues.
+    /// Lets this number of endpoints of the process share a queue, if the transport has queues.
     #[cfg(feature = "full")]
     fn share(_options: &mut Self::Options, _endpoints: u32) {}
 }

@@ -125,8 +125,8 @@ impl Transport {
         false
     }
 
-    /// How much longer than others it takes to start in both processes: one after the other, each
-    /// starts DPDK.
+    /// How much longer two processes over this transport take to start than others: each starts
+    /// DPDK, one after the other.
     pub(crate) const fn start_takes(self) -> Duration {
         match self {
             #[cfg(feature = "full")]

@@ -124,12 +124,12 @@ pub enum Step<F, P> {
 /// The result of completing a granted session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
-    /// The session is open; the transport counts one use more of this peer.
+    /// The session is open; the transport counts one more use of this peer.
     Open(PeerId),
-    /// The transport took the answer and counts one use more of this peer, but the peer's numbers
+    /// The transport took the answer and counts one more use of this peer, but the peer's numbers
     /// do not fit the session that this side asked for (rule C5).
     Unfit(PeerId),
-    /// The transport took the answer and counts one use more of this peer, which must prove its
+    /// The transport took the answer and counts one more use of this peer, which must prove its
     /// address.
     Unproven {
         /// The peer.
@@ -144,21 +144,21 @@ pub enum Completion {
 /// The answer to a session that the peer asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer<F> {
-    /// The session is open; the transport counts one use more of this peer.
+    /// The session is open; the transport counts one more use of this peer.
     Granted {
         /// The peer.
         peer: PeerId,
         /// This side.
         side: Side<F>,
     },
-    /// The transport took the offer and counts one use more of this peer, but core has no room.
+    /// The transport took the offer and counts one more use of this peer, but core has no room.
     NoRoom {
         /// The peer.
         peer: PeerId,
         /// The reason for the other side.
         code: RefuseCode,
     },
-    /// The transport took the offer and counts one use more of this peer, which must prove its
+    /// The transport took the offer and counts one more use of this peer, which must prove its
     /// address.
     Unproven {
         /// The peer.

@@ -243,8 +243,8 @@ impl Agenda {
             .map(|(_, id)| id)
     }
 
-    /// Notes that the packets that clients have asked for may leave at `at`, and not earlier;
-    /// [`Nanos::MAX`]: there are none, or nothing must call for attention to them.
+    /// Notes that the packets that clients have asked for may leave at `at`, and not earlier.
+    /// [`Nanos::MAX`]: there are none, or the loop need not look at them because of the time.
     pub(crate) fn send_asked_at(&mut self, at: Nanos) {
         self.asked = at;
         self.at_latest(at);

@@ -329,7 +329,7 @@ impl Transfer {
         self.probes.asks()
     }
 
-    /// The probes with this packet, which has arrived, if it was one.
+    /// The probes that repeat this packet, which has arrived; `None` if there were none.
     pub(crate) fn take_probe(&mut self, packet: u32) -> Option<Probe> {
         self.probes.take_probe(packet)
     }

@@ -202,7 +202,7 @@ fn cancel_is_resent_until_it_is_answered() {
     pair.assert_clean();
 }
 
-/// A message that is too long to be copied: the transport reads it where it lies.
+/// A message that is too long to be copied: the transport reads it in the msgbuf.
 const LENT: &[u8] = &[7; 33];
 
 #[test]

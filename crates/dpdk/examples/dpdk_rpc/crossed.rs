@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 const RINGS: &CStr = c"librte_ring.so.23";
 const DRIVER: &CStr = c"librte_net_ring.so.23";
 
-/// Entries of a ring, and the memory of which node it has: of any.
+/// Entries of a ring, and the NUMA node of its memory: any.
 const ENTRIES: c_uint = 1024;
 const ANY_NODE: c_int = -1;
 

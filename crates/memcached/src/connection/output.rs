@@ -248,8 +248,8 @@ impl Output {
         self.errands.push_front(errand);
     }
 
-    /// Takes the answer to an errand; `None`: there will be none. The last one of its ticket makes
-    /// the answer whole, and [`Self::write`] takes it.
+    /// Takes the answer to an errand; `None` if the errand gets no answer. With the last answer of
+    /// a ticket, the whole answer to the client is complete, and [`Self::write`] takes it.
     pub(super) fn on_answer(&mut self, errand: &Errand, answer: Option<&[u8]>) -> Option<Whole> {
         let is_it =
             |piece: &Piece| matches!(piece, Piece::Due(due) if due.ticket == errand.ticket());

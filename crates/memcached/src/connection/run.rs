@@ -128,8 +128,8 @@ impl Connection {
         true
     }
 
-    /// If other lines have come with this one, which ends at `next`, brings the memory of the reads
-    /// at the front. Only if the keys of all of them are here: errands are not waited for.
+    /// If other lines have come with this one, which ends at `next`, prefetches the items of the
+    /// reads at the front. Only if this partition has all keys: errands are not waited for.
     fn announce(&mut self, next: usize, server: &mut impl Server) {
         if self.announced == 0 && next < self.input.len() && server.standing().of == 1 {
             let keys = first_keys(self.input.bytes()).take(BATCH);

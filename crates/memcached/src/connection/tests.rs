@@ -383,7 +383,7 @@ fn a_connection_waits_for_a_few_answers_at_most() {
     assert!(taken < 4 * 30_100, "{taken} bytes wait for another thread");
 }
 
-/// The client has taken all bytes that it can get, so it cannot help.
+/// The client has read all output, so only the answer can let the connection go on.
 #[test]
 fn bytes_after_an_answer_that_is_due_make_a_connection_wait_for_the_answer() {
     let (mut connection, mut server) = (Connection::new(None), threads());

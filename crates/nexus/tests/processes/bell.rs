@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(3);
 /// Half of the calls must be quicker: a receiver that cannot rely on its bell looks again after
 /// this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// If a call takes longer, the server has not noticed it when it came: then it sleeps for 50 ms.
+/// If a call takes longer, the server noticed it only at the end of its sleep, which lasts 50 ms.
 const SLOW: Duration = Duration::from_millis(5);
 
 #[test]

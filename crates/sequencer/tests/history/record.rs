@@ -27,8 +27,9 @@ pub(crate) struct Record {
 
 pub(crate) type Shared = Rc<RefCell<Record>>;
 
-/// The lines of a sequence's calls, for a checker in another language. Each has its rank by its
-/// first number: a counter gives numbers in this order alone, and a search needs to try no other.
+/// The lines of a sequence's calls, for a checker in another language. The rank of a call is the
+/// place of its first number: a counter gives numbers only in this order, so the checker need not
+/// search for another order.
 pub(crate) fn lines(taken: &[Taken], sequence: usize) -> Vec<Line> {
     let mut by_number: Vec<&Taken> = taken.iter().collect();
     by_number.sort_by_key(|it| it.numbers.start);

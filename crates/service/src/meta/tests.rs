@@ -46,7 +46,7 @@ fn metadata_that_are_full_have_room_for_a_trace() {
     assert_eq!(long.entries().len(), MAX_ENTRIES);
     assert_eq!(many.view().iter().count(), MAX_KEYS - 1);
     assert_eq!(many.add("another", ""), Err(MetaError::TooMany));
-    // A trace that comes first takes its own room alone.
+    // A trace that is added first takes only the room reserved for it.
     let mut first = Meta::new();
     first.add(TRACE, TRACE_TEXT).unwrap();
     first.add("k", &"x".repeat(most)).unwrap();

@@ -113,8 +113,8 @@ impl Types {
         found.map(|(_, kind)| kind)
     }
 
-    /// Begins to explore a type. If it contains itself, it is shown there by the name that this
-    /// reserves, if it has one, or else as `any`.
+    /// Begins to explore a type, and reserves its name. If the type contains itself, the inner one
+    /// is shown by this name, or as `any` if the type has no name.
     pub(crate) fn begin(&mut self, form: Form, name: Option<&str>) -> Begun {
         let kind = match name {
             Some(name) => Kind::Named(self.free_name(name)),
@@ -151,7 +151,7 @@ impl Types {
         Kind::Named(name)
     }
 
-    /// The name; with a number, if another type has it.
+    /// The name, with a number after it if another type has the same name.
     fn free_name(&self, name: &str) -> String {
         let is_taken = |name: &String| {
             let mut explored = self.explored.iter();

@@ -280,14 +280,14 @@ impl Driver {
         let before = self.model.get(bytes).cloned();
         let key = self.key(bytes);
         let touched = self.table.touch(&key, expiry, self.now);
-        // The item may have moved, and others may have left for it.
+        // The item may have moved, and others may have been removed to make room for it.
         self.take_gone(before.as_ref().map(|old| (bytes, old.version)))?;
         if let (Err(WriteError::NoMemory | WriteError::TooLong), Some(old)) = (touched, &before) {
             let is_narrow = old.expiry == 0 && old.flags == 0;
             return same("an item without room for its expiry", is_narrow, true);
         }
         if let (Ok(()), Some(old)) = (touched, before) {
-            // If it left while it moved, it came back at once.
+            // If the table removed it while it moved, the table added it again at once.
             self.model.put(bytes, old);
         }
         let expected = self.model.touch(bytes, expiry.map_or(0, |at| at.0));

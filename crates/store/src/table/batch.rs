@@ -8,8 +8,9 @@
 //! first, so such a get misses the value.
 //!
 //! A fetch of a line whose page the processor has forgotten holds up all instructions after it
-//! until the page is found. So each step fetches all of its lines in one short loop: then several
-//! pages are looked for at a time; with a look-up between two fetches, it is one after the other.
+//! until the page is found. So each step fetches all of its lines in one short loop: the processor
+//! then looks for several pages at a time. With a look-up between two fetches, it would look for
+//! one page after the other.
 //!
 //! Looking ahead also notes the slot of the entry that it has found. An operation looks there
 //! first, and searches the bucket only if an operation before it has changed that slot.

@@ -1,4 +1,4 @@
-//! Counters: values that are decimal numbers, changed where they lie (memcached's `incr`, `decr`).
+//! Counters: values that are decimal numbers, changed in place (memcached's `incr`, `decr`).
 
 use std::fmt;
 

@@ -8,7 +8,7 @@ use crate::mutant::Mutant;
 use crate::table::body::{Found, Table};
 use crate::table::key::Key;
 
-/// An item where it lies.
+/// An item in the memory of the table.
 #[derive(Clone, Copy)]
 pub struct Item<'a> {
     memory: &'a Region,

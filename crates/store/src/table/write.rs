@@ -233,7 +233,7 @@ impl Table {
     /// Changes when an item expires. It keeps its version.
     ///
     /// # Errors
-    /// [`WriteError::Absent`]; and those of [`Self::widen`], but not after it.
+    /// [`WriteError::Absent`], or an error of [`Self::widen`]. After that, nothing fails.
     pub fn touch(
         &mut self,
         key: &Key<'_>,

@@ -369,7 +369,7 @@ fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
     assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
 }
 
-/// The same endpoint may connect from two addresses, and only one is that of its packets.
+/// An endpoint may connect from two addresses, of which only one is the address of its packets.
 #[test]
 fn each_session_at_an_address_elsewhere_must_be_proven() {
     let allowing = Options {

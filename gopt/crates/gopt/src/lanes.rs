@@ -241,8 +241,8 @@ impl<F> Spare<F> {
     }
 }
 
-/// Drops every look-up of a ring where it lies. This happens only while a panic unwinds, and then
-/// a destructor that panics ends the process.
+/// Drops every look-up of a ring in place. This happens only while a panic unwinds, and then a
+/// destructor that panics ends the process.
 #[cold]
 #[inline(never)]
 fn drop_all<F>(at: *mut Lane<F>) {

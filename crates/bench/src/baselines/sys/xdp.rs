@@ -159,8 +159,8 @@ impl Port {
             let fd = self.fd.as_raw_fd();
             // SAFETY: no bytes and no address.
             let sent = unsafe { libc::sendto(fd, null_mut(), 0, DONT_WAIT, null_mut(), 0) };
-            // The kernel takes a limited number of packets in one call. It then fails, and the loop
-            // repeats it.
+            // The kernel takes a limited number of packets in one call. If more are left, the call
+            // fails, and the loop repeats it.
             if sent >= 0 || self.tx.is_empty() {
                 return;
             }

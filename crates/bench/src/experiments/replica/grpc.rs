@@ -33,7 +33,7 @@ const RECEIVED: u32 = 1 << 30;
 /// Bytes that the RFC permits to send before the first update.
 const SENT: i64 = 65_535;
 
-/// A connection that has come to no byte for this time has failed.
+/// A connection over which no byte has come for this time has failed.
 const STUCK: Duration = Duration::from_secs(10);
 
 /// A connection.
@@ -190,8 +190,8 @@ fn message_of(answer: &[u8]) -> Option<&[u8]> {
     (compressed == 0 && message.len() == len).then_some(message)
 }
 
-/// The fields of a call, without compression (RFC 7541): those with an index in its table of
-/// common ones by this index.
+/// The fields of a call, without compression. A field in the static table of RFC 7541 is encoded as
+/// its index there.
 fn fields_of(path: &str, authority: &str) -> Vec<u8> {
     const POST: u8 = 0x80 | 3;
     const HTTP: u8 = 0x80 | 6;

@@ -227,7 +227,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 
 /// Opens the endpoints, and gives each replica its seat.
 fn open<T: Medium>(setting: &Setting) -> anyhow::Result<Vec<Seated<T>>> {
-    // Numbers of other clusters are other ones: each has a process of its own.
+    // No other cluster has these numbers, because each cluster has a process of its own.
     let first = u64::from(std::process::id()) * REPLICAS;
     let nexuses = (0..REPLICAS).map(|_| setting.bind());
     let nexuses = nexuses.collect::<anyhow::Result<Vec<_>>>()?;

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Port of TCP
     #[arg(short = 'p', long, value_name = "PORT", default_value = "11211")]
     port: u16,
-    /// Path of a UNIX socket; without -l, the server has no other then
+    /// Path of a UNIX socket; without -l, clients can then use only this socket
     #[arg(short = 's', long = "unix-socket", value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Addresses, with or without a port; may be repeated, or have commas

@@ -71,7 +71,7 @@ pub(super) enum Command {
 /// The cluster, and how to reach it.
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
-    /// Addresses of its replicas; some are enough while the leader is one of them
+    /// Addresses of its replicas; a few are enough if the leader is among them
     #[arg(
         long,
         value_name = "HOST:PORT,…",
@@ -126,8 +126,8 @@ pub(super) struct WatchArgs {
     /// The beginning of the keys; without it, all keys
     #[arg(default_value = "")]
     prefix: String,
-    /// The index of the log entry from which on changes are shown: one more than the version of the
-    /// last change that is known. Without it, those that come from now on
+    /// The index of the first log entry whose changes are shown: one more than the version of the
+    /// last known change. Without it, shows changes from now on
     #[arg(long, value_name = "INDEX", default_value_t = 0)]
     from: u64,
     /// End after this number of changes

@@ -35,8 +35,8 @@ pub(crate) struct Args {
 ///
 /// # Errors
 /// A replica does not answer, belongs to another cluster, or has other restored items than the
-/// others, or these are no cluster. Replicas that
-/// have a seat by then keep it; the same command goes on where it failed.
+/// others, or their number makes no cluster. Replicas that got a seat before the error keep it, and
+/// the same command can be repeated.
 pub(crate) fn bootstrap(args: &Args) -> anyhow::Result<()> {
     let settings = args.endpoint.settings()?;
     over!(args.endpoint.transport, bootstrap_over(args, &settings))
@@ -89,7 +89,7 @@ fn bootstrap_over<T: Configurable>(args: &Args, settings: &Settings) -> anyhow::
     }
     let members = Members::new(members).map_err(|error| Misuse(error.to_string()))?;
     let members = members.begin_with(items.unwrap_or(0));
-    // Before any other replica has taken a seat.
+    // This check comes before any further replica gets a seat.
     for (address, roster) in seated {
         if roster.cluster() != members.cluster() {
             return Err(AskError::Taken).context(address.clone());

@@ -26,7 +26,7 @@ struct Written {
     grant: Vec<Entry>,
 }
 
-/// An entry of it.
+/// An entry of the table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {

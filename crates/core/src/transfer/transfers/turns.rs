@@ -172,11 +172,11 @@ impl Transfers {
         true
     }
 
-    /// The message of this way that sends before those of the other one, which has `rival` packets
-    /// in flight, and the number of packets that this way has fewer. `None` if it has as many, or
-    /// its own window or rate lets no packet leave. Both ways share the credits of the session.
-    /// Without this rule, an arrival would only let another packet of its own way leave, and the
-    /// way that has taken all credits first would keep them until it has nothing left to send.
+    /// If this way has fewer packets in flight than the other one, which has `rival`: the message
+    /// of this way that sends next, and the difference. `None` if it has as many, or its own window
+    /// or rate lets no packet leave. Both ways share the credits of the session. Without this rule,
+    /// an arrival would only let another packet of its own way leave, and the way that has taken
+    /// all credits first would keep them until it has nothing left to send.
     fn poorer(
         &self,
         lent: &Lent<'_>,
@@ -204,10 +204,10 @@ impl Transfers {
         }
     }
 
-    /// Whether the message rather sends two packets a little later than one now, although its
-    /// window has room for one: a CR, or an RFR, for every packet takes a twelfth of a cable whose
-    /// packets have 1 KB. An arrival of its own must be able to end the wait. Lost packets, and the
-    /// last one of a message or of its turn, leave at once.
+    /// Whether the message waits until its window has room for two packets, instead of sending one
+    /// now: a CR, or an RFR, for every packet takes a twelfth of a cable whose packets have 1 KB.
+    /// An arrival of the message itself must be able to end the wait. Lost packets, and the last
+    /// one of a message or of its turn, leave at once.
     fn waits_for_pair(&self, transfer: TransferIdx) -> bool {
         let message = self.at(transfer);
         message.outstanding() != 0

@@ -254,7 +254,7 @@ impl RxRing {
 /// Number of bursts between two that look at everything.
 pub(super) const HOUSEKEEPING: u32 = 32;
 
-/// The same number while the ring that plain bursts poll is all that there is to look at.
+/// The same number while plain bursts poll one ring and there is nothing else to look at.
 const HOUSEKEEPING_OF_ONE: u32 = 16 * HOUSEKEEPING;
 
 /// All state that a plain burst needs, apart from the doorbell.

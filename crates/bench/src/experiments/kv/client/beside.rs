@@ -1,6 +1,6 @@
-//! Work that goes on beside the operations of a step: new items, so that the index grows, which
-//! expire after a second, so that the sweep finds some; and values of 1 MiB, written and read in
-//! turn. One operation of each kind is under way at a time.
+//! Work that goes on during the operations of a step. It writes new items, which make the index
+//! grow and expire after a second, so the sweep has items to remove; and it writes and reads values
+//! of 1 MiB in turn. One operation of each kind is under way at a time.
 
 use dunlin::Cx;
 use dunlin::kv::store::MAX_VALUE;
@@ -108,7 +108,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Takes the end of an operation. False: it is not one of these.
+    /// Takes the end of an operation. False if the operation does not belong to this work.
     ///
     /// # Errors
     /// It has a wrong result.

@@ -14,8 +14,8 @@ use crate::harness::items::{Draws, Items, Mix, Operation};
 use crate::harness::rtt::Recorder;
 use crate::harness::ticks::{self, Stretch};
 
-/// Operations that are drawn before the first step. If a step has more, it begins with the first
-/// ones again; the items of all of them do not fit into any cache.
+/// Operations that are drawn before the first step. A step with more repeats them from the first
+/// one. Their items together do not fit into any cache.
 const DRAWN: usize = 1 << 21;
 
 /// The most operations under way, a power of two: the number of calls that may wait at a session.

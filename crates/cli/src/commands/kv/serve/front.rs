@@ -33,7 +33,7 @@ pub(in crate::commands::kv) struct FrontArgs {
     pub(in crate::commands::kv) no_flush_all: bool,
 }
 
-/// The doors of a server, until one of its threads takes them.
+/// The listening sockets of a server, until one of its threads takes them.
 pub(super) struct Doors {
     hall: Arc<Hall>,
     places: Vec<String>,
