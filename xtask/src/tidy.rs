@@ -44,11 +44,12 @@ Exit codes: 0, nothing found; 1, something found, or a check could not run; 2, w
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Refuses words in the lines that are younger than what REV and HEAD have in common. Without
-    /// it: than the commit at which these rules begin, or, in a clone that lacks it, than HEAD.
+    /// Refuses words in the lines written after the last commit that REV and HEAD have in common.
+    /// Without this option, REV is the commit at which these rules begin, or HEAD in a clone that
+    /// lacks that commit.
     #[arg(long, value_name = "REV")]
     since: Option<String>,
-    /// Checks only that the Rust code is that of REV, but for comments.
+    /// Checks only that the Rust code is that of REV, except for comments.
     #[arg(long, value_name = "REV", conflicts_with_all = ["since", "circles"])]
     same_code: Option<String>,
     /// Prints the circles of files as `xtask/circles.txt` lists them, and checks nothing.

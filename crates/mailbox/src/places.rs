@@ -30,7 +30,8 @@ pub struct Places {
     count: AtomicU64,
     most: u64,
     state: AtomicU32,
-    /// The tasks that wait, the first one first. The thread that set `BUSY` finds this lock free.
+    /// The tasks that wait, in the order in which they came. The thread that set `BUSY` finds this
+    /// lock free.
     waiting: Mutex<VecDeque<Waiting>>,
 }
 

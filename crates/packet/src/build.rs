@@ -159,7 +159,7 @@ impl Stamp {
         self.len
     }
 
-    /// Writes the headers to the start of `frame`, but for the checksum of UDP. The bytes after
+    /// Writes the headers to the start of `frame`, without the checksum of UDP. The bytes after
     /// them change too, up to [`MAX_HEADER`], so the payload comes later.
     ///
     /// # Panics

@@ -1,6 +1,6 @@
 //! Services of the poll API within limits. The endpoint's handlers are all one function, which
 //! finds the limits of the request's service, and then the program's own handler, by the type. So
-//! services without limits do not pay for this, and the endpoint knows nothing of it.
+//! services without limits pay nothing for this, and the endpoint itself has no code for it.
 //!
 //! Invariant: a request that is refused has not reached a handler, and its code proves that to the
 //! client (rule W13).
@@ -50,7 +50,7 @@ struct Guarded<A> {
 /// The limits of a service, and its calls on this thread.
 struct Gate {
     limits: Limits,
-    /// Calls that the service has kept, with the times at which they end, the first one first. Some
+    /// Calls that the service has kept, with the times at which they end, the earliest first. Some
     /// may have ended already.
     timed: VecDeque<(Ticket, Nanos)>,
     /// Calls that the service has kept and whose deadlines are the client's. Some may have ended
@@ -154,7 +154,8 @@ impl Gate {
         }
     }
 
-    /// Lets a request pass, until the returned time if its handler keeps it.
+    /// Lets a request pass. If the service has a time-out, returns when the request ends if its
+    /// handler keeps it.
     fn admit(&mut self, request: &Request<'_>, cx: &Cx<'_>) -> Result<Option<Nanos>, ErrorCode> {
         let Ok((context, message)) = poll::message_of(request, cx) else {
             return Err(ErrorCode::UNDECODABLE);
@@ -188,8 +189,8 @@ impl Gate {
         }
     }
 
-    /// Takes a call whose time is over, and forgets those that have ended before the first one
-    /// that has not.
+    /// Removes and returns the first call whose time is over. Also removes the calls before it,
+    /// which have ended.
     fn take_late(&mut self, cx: &Cx<'_>) -> Option<Ticket> {
         while let Some((ticket, end)) = self.timed.front().copied() {
             let is_kept = is_kept(ticket, cx);
@@ -229,7 +230,8 @@ impl<A> Guarded<A> {
         }
     }
 
-    /// Ends calls that take too long; the program learns of them as of those that clients give up.
+    /// Ends calls that take too long. The program gets them through the same function as the calls
+    /// that clients give up.
     fn end_late(&mut self, cx: &mut Cx<'_>) {
         for gate in &mut self.gates {
             while let Some(ticket) = gate.take_late(cx) {

@@ -143,7 +143,7 @@ fn accepted_header(header: &Header, bytes: &[u8]) {
     assert_eq!(
         Header::decode(&bytes[..extended]),
         Ok(*header),
-        "data has no say"
+        "only the header counts"
     );
     assert_eq!(
         Header::decode(&bytes[..extended - 1]),

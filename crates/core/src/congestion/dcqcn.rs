@@ -1,7 +1,7 @@
 //! DCQCN: the rate falls with the share of marked packets and comes back in steps (DCQCN, SIGCOMM
 //! 2015, §3.1). Answers carry the marks (rule W6); the paper has separate packets for them, CNPs.
 //!
-//! Invariant: least ≤ rate ≤ line rate, and rate ≤ target but for the last step to the line rate.
+//! Invariant: least ≤ rate ≤ line rate, and rate ≤ target except in the last step to the line rate.
 //! No timer is needed: with each answer, and before a packet is paced, the scheme makes the steps
 //! for which the paper has timers.
 

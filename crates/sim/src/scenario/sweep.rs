@@ -137,7 +137,7 @@ impl Alone {
 
 impl Row {
     /// The row of the same case and scheme with more switch memory, if this row implies it: more
-    /// memory changes nothing where every frame had room already, but for the marks of DCQCN.
+    /// memory changes nothing where every frame had room already, except the marks of DCQCN.
     pub fn with_more_memory(&self, case: Case, scheme: Scheme) -> Option<Self> {
         let same = Case {
             buffer_kb: self.case.buffer_kb,

@@ -22,7 +22,8 @@ pub enum Verb {
     Replace,
     /// Only if there is an item; the bytes go after its value. The item keeps flags and expiry.
     Append,
-    /// Only if there is an item; the bytes go before its value. The item keeps flags and expiry.
+    /// Puts the bytes before the value of the item; fails if there is no item. The item keeps flags
+    /// and expiry.
     Prepend,
 }
 

@@ -6,9 +6,9 @@
 //! executor a mark remembers that it has switched, and immediately wakes the task, because only
 //! tasks that were woken are polled again.
 //!
-//! So in a batch, marks that a look-up awaits at the same time, joined to one future, pass one in
-//! each turn; and after a pending future that is not a mark, the next mark passes immediately. Both
-//! cost time, and change no value.
+//! Two consequences in a batch cost time, and change no value. If a look-up awaits several marks at
+//! the same time, joined to one future, only one of them passes in each turn. After a pending
+//! future that is not a mark, the next mark passes immediately.
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -267,9 +267,9 @@ fn prefetch_value<T, H: Hint>(place: &T) {
     }
 }
 
-/// Whether a `T` may lie at a place, within its alignment, where it covers one more line than its
-/// size fills. The compiler knows the answer. If so, a line is sometimes prefetched twice, which
-/// costs less than computing the place.
+/// Whether a `T` covers one more line than its size fills, at some address that its alignment
+/// allows. The compiler knows the answer. If so, a line is sometimes prefetched twice, which costs
+/// less than computing the place.
 const fn may_cross<T>() -> bool {
     let most_offset = LINE_BYTES.saturating_sub(align_of::<T>());
     let most_lines = (most_offset + size_of::<T>()).div_ceil(LINE_BYTES);

@@ -102,7 +102,7 @@ pub(super) struct RangeArgs {
     /// The key after which the range begins
     #[arg(long, value_name = "KEY", conflicts_with = "from")]
     after: Option<String>,
-    /// The first key that is not in the range any more
+    /// The key at which the range ends; it does not belong to the range
     #[arg(long, value_name = "KEY")]
     to: Option<String>,
 }
@@ -196,7 +196,7 @@ fn run_over<T: Configurable>(
     operate(command, &mut index, server.endpoint.json).map_err(|error| advise(error, server))
 }
 
-/// Says what to do about an error, where there is something.
+/// Adds advice to an error, if the user can do something about it.
 fn advise(error: anyhow::Error, server: &ServerArgs) -> anyhow::Error {
     let at = &server.server;
     match error.downcast_ref::<Error>() {

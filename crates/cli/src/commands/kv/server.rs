@@ -106,7 +106,7 @@ impl ServerArgs {
         }
     }
 
-    /// Says what to do about an error, where there is something.
+    /// Adds advice to an error, if the user can do something about it.
     pub(super) fn advise(&self, error: anyhow::Error) -> anyhow::Error {
         let Some(failed) = error.downcast_ref::<ServerError>() else {
             return error;

@@ -119,7 +119,7 @@ fn next_over<T: Configurable>(args: &NextArgs, settings: &Settings) -> anyhow::R
     })
 }
 
-/// Says what to do about an error, where there is something.
+/// Adds advice to an error, if the user can do something about it.
 fn advise(error: Error, args: &NextArgs) -> anyhow::Error {
     let at = args.server.server.join(" or ");
     match error {

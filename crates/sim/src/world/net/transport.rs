@@ -18,7 +18,7 @@ use crate::world::net::fact::FrameFact;
 use crate::world::net::port::data_len;
 use crate::world::net::{CpuCosts, Event, NetHandle, PortId};
 
-/// The pair of types.
+/// The transport, whose halves are [`SimRx`] and [`SimTx`].
 #[derive(Clone, Copy, Debug)]
 pub struct SimTransport;
 
