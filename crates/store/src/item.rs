@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The form is the length of the value, and whether the item is wide. An item without expiry and
-//! flags is narrow, so one of 16 + 32 bytes fills one cache line. Both modes put items of 64 bytes
-//! on lines, so that a get reads one line of the index and one of the item (HERD §2.1).
+//! flags is narrow, so one of 16 + 32 bytes fills one cache line. Both modes align items of 64
+//! bytes to cache lines, so that a get reads one line of the index and one of the item (HERD §2.1).
 //!
 //! Only long values of the store mode are cut into pages. [`Shape`] computes where each part is
 //! from the lengths, the width and the mode. A stamp is the number of one write of this table: two

@@ -15,12 +15,12 @@ pub struct Misfit(String);
 /// The differences to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look<'a> {
-    /// Fields that their type does not have, which serde passes over: mostly, they are misspelled.
+    /// Fields that their type does not have, which serde ignores: usually, they are misspelled.
     Unknown,
-    /// Values of another type too, and the field that is missing if that is this error of serde's:
-    /// which fields may be missing does not show in a type.
+    /// Also values of another type, and the missing field that this error of serde names. A type
+    /// does not show which fields may be missing.
     Serde(&'a str),
-    /// Values of another type too, and all fields that are missing.
+    /// Also values of another type, and all missing fields.
     #[cfg(feature = "fixed")]
     All,
 }

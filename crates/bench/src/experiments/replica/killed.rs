@@ -1,6 +1,7 @@
 //! Leaders that are killed (SIGKILL), with three replicas and a client in processes of their own:
-//! the time until the client's next acknowledged put. A put that was acknowledged before is still
-//! there. They idle in the default way, because a machine has fewer processors than processes.
+//! the time until the client's next acknowledged put. The measurement fails if a put that was
+//! acknowledged before is lost. The processes idle in the default way, because a machine has fewer
+//! processors than processes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
@@ -140,8 +141,8 @@ fn leader(members: &mut [Process]) -> anyhow::Result<usize> {
     }
 }
 
-/// Runs a replica until the parent kills it. Each line from the parent is answered with whether it
-/// leads.
+/// Runs a replica until the parent kills it. Tells the parent, after each of its lines, whether the
+/// replica leads.
 ///
 /// # Errors
 /// The endpoint cannot be opened.
@@ -235,7 +236,8 @@ fn witness_over<T: Medium>(parent: &Parent, addresses: &[SocketAddr]) -> anyhow:
     parent.say(&killed)
 }
 
-/// The time until a put is acknowledged that was not under way.
+/// The time from the kill until a put is acknowledged. Puts that the dead leader may have answered
+/// do not count.
 fn after(
     killed: Duration,
     mut put: impl FnMut() -> anyhow::Result<Put>,

@@ -15,10 +15,10 @@ use serde::{Deserialize, Deserializer};
 
 use crate::misuse::Misuse;
 
-/// Permission bits of users other than the owner to write.
+/// Permission bits that let other users than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The file.
+/// The content of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
