@@ -44,8 +44,8 @@ pub(crate) struct Args {
     /// Connections that the flood makes in a second of a storm.
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     pub(crate) connection_rate: u32,
-    /// Ends the run once the server has read 10⁸ packets and answered 10⁶ connections, and finds
-    /// fault with one that does not get there in its time.
+    /// Ends the run once the server has read 10⁸ packets and answered 10⁶ connections. A run that
+    /// does not reach this in its time fails.
     #[arg(long)]
     pub(crate) reach: bool,
     /// Prints one JSON object with all observations.

@@ -37,8 +37,8 @@ impl Build {
         }
     }
 
-    /// Why this program cannot run on this machine; `None` if it can. Where a test that skips
-    /// itself fails, so does a program that cannot run.
+    /// Why this program cannot run on this machine; `None` if it can. In runs in which a skipped
+    /// test counts as failed, a program that cannot run does, too.
     pub(super) fn missing(self) -> Option<&'static str> {
         let exists = || {
             let status = Command::new("pkg-config")

@@ -18,7 +18,7 @@ use harness::seat::{Seat, Seats};
 /// Sends packets to a process that sleeps.
 pub(crate) const PING: Role = Role::new("frame-wake-ping", ping);
 
-/// Sleeps, and answers them.
+/// Sleeps until a packet comes, and answers it.
 pub(crate) const ECHO: Role = Role::new("frame-wake-echo", echo);
 
 /// Bytes of a message.

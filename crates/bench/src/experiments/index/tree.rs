@@ -57,7 +57,7 @@ impl SharedCosts {
     }
 }
 
-/// The key of an item: random, and another one for each number.
+/// The key of an item: random, and different for each number.
 #[inline]
 pub(super) fn key_of(number: u32) -> [u8; KEY] {
     let mixed = u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -87,7 +87,8 @@ pub(super) fn rate(index: &Index, span: Duration) -> anyhow::Result<f64> {
     Ok(1.0 / cost(index, span, get)?.as_secs_f64())
 }
 
-/// The time of an operation on a random key. As for the service, drawing the key counts.
+/// The time of an operation on a random key, including the drawing of the key, which the service
+/// also pays.
 fn cost(
     index: &Index,
     span: Duration,

@@ -1,4 +1,4 @@
-//! `dunlin index serve`: a thread and an endpoint each, all on one index, until Ctrl-C.
+//! `dunlin index serve`: threads with an endpoint each, which serve one index until Ctrl-C.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
