@@ -313,7 +313,7 @@ impl<F, P> Handshake<F, P> {
             let peer = remote.peer;
             let last = self.channels.on_ended(peer);
             let failed = matches!(reason, CloseReason::PeerFailed | CloseReason::Reset);
-            // A session whose peer has still to prove its address also uses the peer.
+            // A session whose peer must still prove its address also uses the peer.
             let last = last && failed && !self.unproven().any(|other| other == peer);
             // A dead peer gives back nothing of the shared resources.
             self.steps.push_back(match last {

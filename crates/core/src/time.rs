@@ -1,4 +1,4 @@
-//! Time as an argument. Core never reads a clock except through [`Clock`], at the two places that
+//! Time as an argument. Core never reads a clock except through [`Clock`], at the places that
 //! `endpoint/event_loop.rs` names, so the same code runs in simulated time.
 
 use std::ops::{Add, AddAssign, Sub};

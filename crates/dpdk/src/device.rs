@@ -35,7 +35,7 @@ struct Opened {
 ///
 /// # Errors
 /// `InvalidInput` for a name with a zero; `ResourceBusy` if the device is open, perhaps by another
-/// spelling of its name; otherwise DPDK's words.
+/// spelling of its name; otherwise the last lines of DPDK's log.
 pub(crate) fn open(functions: &'static Functions, device: &str, wish: Wish) -> io::Result<Parts> {
     let string = |text: &str| {
         CString::new(text).map_err(|_| {

@@ -19,7 +19,8 @@ const QUIET: Duration = Duration::from_millis(10);
 /// Part of the time since the last use of a device for which the thread sleeps.
 const SHARE: u32 = 32;
 
-/// Looks between two at which the words of DPDK are read, which takes a call to the kernel.
+/// The thread reads the log of DPDK at one of this number of looks, because reading takes a call to
+/// the kernel.
 const TURNS: u32 = 64;
 
 /// The devices.

@@ -49,7 +49,7 @@ impl Dpdk {
     /// # Errors
     /// `InvalidInput` without a device, or if the device is open with other settings; `NotFound`
     /// without `libdunlin_dpdk.so`; `OutOfMemory` without huge pages; `AddrInUse` if the port is
-    /// taken; otherwise DPDK's words.
+    /// taken; otherwise the last lines of DPDK's log.
     pub fn open(options: &Options) -> io::Result<Halves<DpdkRx, DpdkTx>> {
         let site = site_of(&options.device)?;
         let port = port_of(&site)?;

@@ -1,5 +1,5 @@
-//! The words of DPDK, its log, of which errors show the last ones. DPDK writes them to a pipe; the
-//! keeper empties that, so there is room for new ones.
+//! The log of DPDK, whose last lines errors show. DPDK writes it to a pipe; the keeper empties
+//! that, so there is room for new ones.
 //!
 //! Owned by the process, as DPDK is. Called by `eal`, `device` and `keeper`.
 
@@ -41,7 +41,7 @@ pub(crate) fn collect() {
     words.collect();
 }
 
-/// Describes the error with this negative number, by the last words of DPDK.
+/// Describes the error with this negative number, with the last lines of DPDK's log.
 pub(crate) fn error_of(code: i32) -> String {
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     words.collect();

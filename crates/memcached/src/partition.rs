@@ -87,8 +87,8 @@ impl Partition<'_> {
         }
     }
 
-    /// Brings the memory that reads of these keys need into the cache. With fewer than two keys,
-    /// there is nothing to bring meanwhile.
+    /// Prefetches the memory that reads of these keys need. With fewer than two keys, this gains
+    /// nothing.
     pub fn ahead<'a>(&self, mut keys: impl Iterator<Item = &'a [u8]>) {
         let (Some(first), Some(second)) = (keys.next(), keys.next()) else {
             return;

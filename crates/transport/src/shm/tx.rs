@@ -37,7 +37,8 @@ pub struct ShmTx {
     unsettled: Vec<usize>,
     /// Number of bursts since the unsettled peers were checked.
     put_off: u32,
-    /// Longest packet that is staged: longer data goes by reference, or is copied only once.
+    /// Longest packet that is staged. The data of a longer one goes by reference, or is copied only
+    /// once.
     lane: usize,
     /// Copies of data in memory that cannot be shared.
     bounce: Bounce,

@@ -22,7 +22,7 @@ Examples:
   dunlin kv set name dunlin --ttl 60 --flags 7
   dunlin kv set page - < page.html           the value from the standard input
   dunlin kv add lock me --ttl 10             only if there is no item with this key
-  dunlin kv cas name 1042 other              only if the item has still this version
+  dunlin kv cas name 1042 other              only if the item still has this version
   dunlin kv incr visits 5                    adds 5; --down subtracts
   dunlin kv touch name 3600
   dunlin kv delete name page
@@ -53,7 +53,7 @@ pub(super) enum Command {
     /// Writes an item, if there is none
     #[command(after_help = EXAMPLES)]
     Add(WriteArgs),
-    /// Writes an item, if it has still the given version
+    /// Writes an item, if it still has the given version
     #[command(after_help = EXAMPLES)]
     Cas(CasArgs),
     /// Deletes items
@@ -138,7 +138,7 @@ pub(super) struct IncrArgs {
     /// By how much
     #[arg(default_value = "1")]
     by: u64,
-    /// Subtract, to 0 at least
+    /// Subtracts, but not below 0
     #[arg(long)]
     down: bool,
     #[command(flatten)]

@@ -23,7 +23,7 @@ Examples:
   dunlin replica put name dunlin --cluster 10.0.0.1:7101,10.0.0.2:7101,10.0.0.3:7101
   dunlin replica put page - < page.html       the value from the standard input
   dunlin replica get name --json              with its version
-  dunlin replica cas name 12 other            only if the item has still version 12
+  dunlin replica cas name 12 other            only if the item still has version 12
   dunlin replica cas lock 0 me                only if the key has no item
   dunlin replica put lock me --for 10s        goes after ten seconds
   dunlin replica list user/ --limit 10        keys that begin with user/, with versions and values
@@ -54,7 +54,7 @@ pub(super) enum Command {
     /// Removes a key
     #[command(after_help = EXAMPLES)]
     Delete(KeyArgs),
-    /// Writes a key, if its item has still the given version
+    /// Writes a key, if its item still has the given version
     #[command(after_help = EXAMPLES)]
     Cas(CasArgs),
     /// Shows the items whose keys begin with a prefix, in the order of their keys

@@ -68,7 +68,7 @@ enum Member {
 struct Server {
     rpc: Rpc<Partition>,
     clock: SimClock,
-    /// Operations whose time is spent.
+    /// Operations whose time the clock has already spent.
     spent: u64,
 }
 
