@@ -22,7 +22,8 @@ pub(crate) struct Arrived {
     pub(crate) payload: Payload,
 }
 
-/// The payload of a datagram. No device without a network has only the sum of the pseudo header.
+/// The payload of a datagram. Refuses one whose checksum covers only the pseudo header, because a
+/// packet from a network has a full one.
 pub(crate) fn payload_of(found: Datagram) -> Result<Payload, Refused> {
     if found.sum == Written::Partial {
         return Err(Refused::Sum);
@@ -71,7 +72,7 @@ pub(crate) struct Inbox {
     /// Shared with the other inboxes of the device.
     room: Arc<Room>,
     packets: Mutex<VecDeque<Arrived>>,
-    /// Their number.
+    /// The number of packets.
     count: AtomicUsize,
     asleep: AtomicBool,
     event: Event,

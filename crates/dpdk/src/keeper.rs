@@ -19,8 +19,8 @@ const QUIET: Duration = Duration::from_millis(10);
 /// Part of the time since the last use of a device for which the thread sleeps.
 const SHARE: u32 = 32;
 
-/// The thread reads the log of DPDK at one of this number of looks, because reading takes a call to
-/// the kernel.
+/// Once in this number of looks, the thread reads the log of DPDK, which takes a call to the
+/// kernel.
 const TURNS: u32 = 64;
 
 /// The devices.

@@ -164,8 +164,7 @@ impl Probe for Faces {
     }
 }
 
-/// A process that serves until the parent kills it. Each line from the parent is answered with a
-/// [`Side`].
+/// Serves until the parent kills the process. Answers each line from the parent with a [`Side`].
 ///
 /// # Errors
 /// The endpoint cannot be opened, or the parent has ended.

@@ -68,8 +68,8 @@ pub enum Parts {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Types {
     defined: Vec<(String, Content)>,
-    /// The types of serde's that were explored, and those that are being explored. A type of the
-    /// second kind that is found again contains itself.
+    /// The serde types whose exploration has ended, and those whose exploration has begun. If one
+    /// of the latter is found again, it contains itself.
     explored: Vec<(Form, Kind)>,
 }
 

@@ -118,8 +118,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Looks ahead at some keys, deletes some of their items, which moves entries of others, and
-    /// gets all with the same keys.
+    /// Looks ahead at some keys, deletes the items of some, which moves entries of the others, and
+    /// then gets all these keys, although the look-ahead is out of date.
     fn ahead(&mut self, from: u16) -> Result<(), Difference> {
         let bytes: Vec<Vec<u8>> = (from..from.saturating_add(40)).map(key_bytes).collect();
         let mut keys: Vec<Key<'_>> = bytes.iter().map(|key| self.key(key)).collect();

@@ -204,7 +204,7 @@ impl Measure<'_> {
     }
 }
 
-/// Look-ups per second of each cell. Before each sample, the places of the values hold `nothing`.
+/// Look-ups per second of each cell. At the start, the places of the values hold `nothing`.
 fn rates<I, O: Copy>(
     cells: &[Cell],
     nothing: O,
