@@ -42,8 +42,8 @@ const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
 ///
 /// # Errors
 /// `InvalidInput` if it was started with others, or for arguments that cannot be used; `NotFound`
-/// without the library; `OutOfMemory` without huge pages; otherwise DPDK's own words, and then no
-/// later attempt in this process can succeed.
+/// without the library; `OutOfMemory` without huge pages; otherwise the last lines of DPDK's log,
+/// and then no later attempt in this process can succeed.
 pub(crate) fn start(given: &[String], then: fn()) -> io::Result<&'static Functions> {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((earlier, outcome)) = &*started {

@@ -39,8 +39,8 @@ impl Lent {
         self.places.is_empty()
     }
 
-    /// Whether another packet may be lent. Looks for those that came back first, if there seem to
-    /// be too many.
+    /// Whether another packet may be lent. If too many seem to be lent, first collects those that
+    /// came back.
     pub(crate) fn has_room(&mut self) -> bool {
         if self.places.len() == MOST {
             self.collect();
@@ -79,7 +79,8 @@ impl Lent {
 }
 
 impl Drop for Lent {
-    /// The device writes to flags that it has not set, so these stay for ever.
+    /// The device may still write to flags that it has not set, so the memory of these is never
+    /// freed.
     fn drop(&mut self) {
         self.collect();
         if !self.is_empty() {

@@ -83,7 +83,7 @@ impl Drop for OwnEndpoint {
 }
 
 impl Answers {
-    /// Only those about health.
+    /// The answers of a server without reflection.
     pub(crate) const fn about_health(health: Health) -> Self {
         Self {
             health: Some(health),

@@ -2,12 +2,12 @@
 //! rule S15).
 //!
 //! REQ packets and RFRs are paced one by one; an RFR takes the time of the bytes that it asks for.
-//! A packet that could otherwise leave takes the next place of its session's rate, and waits for it
-//! in the timing wheel. When its time comes, pacing checks the packet (rule S8): its session, its
-//! request and its state must be as before. A message has at most one packet in the wheel. Packets
-//! take credits only when they leave, and a call that ends removes nothing from the wheel. If a
-//! scheme has a window instead of a rate, the window limits the large messages of each way
-//! together.
+//! A packet that could otherwise leave reserves the next departure at its session's rate, and waits
+//! for it in the timing wheel. When its time comes, pacing checks the packet (rule S8): its
+//! session, its request and its state must be as before. A message has at most one packet in the
+//! wheel. Packets take credits only when they leave, and a call that ends removes nothing from the
+//! wheel. If a scheme has a window instead of a rate, the window limits the large messages of each
+//! way together.
 //!
 //! Called by `client/calls.rs` and `transfer/transfers.rs` for sessions whose `paced` is set, and
 //! by the endpoint when a packet in the wheel is due.
