@@ -1,5 +1,5 @@
-//! Counters of packets of a device that concern no single endpoint, or whose cause its counters do
-//! not tell. Owned by `port`.
+//! Counters of packets of a device that belong to no single endpoint, or whose cause the counters
+//! of the endpoint do not show. Owned by `port`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,13 +56,14 @@ pub(crate) enum Event {
     UnknownPort,
     /// A neighbour has asked or answered.
     Neighbours,
-    /// A packet waited for a neighbour in vain.
+    /// A packet waited for a neighbour that did not answer.
     Unanswered,
-    /// A question or an answer did not leave: no packet was empty, or the device took none.
+    /// A question or an answer did not leave: the pool had no empty packet, or the device took
+    /// none.
     Unsent,
-    /// A packet was dropped, because enough wait for its neighbour.
+    /// A packet was dropped, because too many wait for its neighbour.
     NeighbourFull,
-    /// A packet was dropped, because none was empty.
+    /// A packet was dropped, because the pool had no empty one.
     PoolEmpty,
     /// A packet was dropped, because the device took no more.
     QueueFull,

@@ -83,7 +83,7 @@ pub(crate) enum Name {
     Unix,
     /// A TCP connection, with a length before each message
     Tcp,
-    /// UDP sockets without any protocol: nothing is sent again but after a silence
+    /// UDP sockets without any protocol: a request is sent again only after a silence
     Udp,
     /// tarpc with bincode over TCP
     Tarpc,

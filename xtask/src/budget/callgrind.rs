@@ -2,9 +2,9 @@
 //! in its functions, including those of the functions that they call.
 //!
 //! Callgrind collects only inside `counted`, so set-up and warm-up do not count. Its profile
-//! contains the cost of each call from there, so one run gives the costs of both sides. Of calls
-//! into an object that does not count, it also has the callers' callers, so that they can be
-//! subtracted from the side that they belong to.
+//! contains the cost of each call from there, so one run gives the costs of both sides. For calls
+//! into an object that does not count, the profile also names the callers' callers, so their cost
+//! can be subtracted from the side that made them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

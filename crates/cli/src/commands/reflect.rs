@@ -1,5 +1,5 @@
 //! The parts that `dunlin list` and `dunlin call` share: they open the server's reflection, and
-//! turn the reasons for which there is no answer into exit codes.
+//! turn the reasons why there is no answer into exit codes.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) fn open(
     Reflector::connect(from, to, patience).map_err(refuse)
 }
 
-/// Prints the reason for which there is no answer; its exit code.
+/// Prints the reason why there is no answer. Returns an error with its exit code.
 pub(crate) fn refuse(error: ReflectError) -> anyhow::Error {
     let code = match error {
         ReflectError::Misfit(misfit) => return Misuse(misfit).into(),

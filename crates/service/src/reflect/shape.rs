@@ -77,8 +77,8 @@ macro_rules! of_zerocopy {
     )*};
 }
 
-/// Integers that a double does not hold, as most readers of JSON keep numbers, are strings above 64
-/// bits.
+/// Integers that need more than 64 bits are strings: most readers of JSON keep numbers as doubles,
+/// which lose digits.
 macro_rules! wide {
     ($($number:ident $narrow:ident)*) => {$(
         impl Shape for $number {

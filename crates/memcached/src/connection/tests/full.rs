@@ -8,7 +8,7 @@ use crate::{Alone, Connection};
 
 const REFUSED: &str = "SERVER_ERROR out of memory storing object\r\n";
 
-/// A store without room for another item of eight bytes, however it is keyed by four digits.
+/// A store without room for another item of eight bytes with any key of four digits.
 fn full() -> (Connection, Alone) {
     let (mut connection, mut server) = (Connection::new(None), server(Mode::Store, 64 << 10));
     let mut set = |number: u32| {
@@ -31,7 +31,7 @@ fn a_full_store_refuses_an_expiry_and_keeps_the_item() {
     let found = "VALUE 0005 0 8\r\n12345678\r\n";
     let answer = ask(&mut connection, &mut server, b"get 0005\r\n");
     assert_eq!(answer, format!("{found}END\r\n"));
-    // The error cannot stand where an item was to come, so the connection ends.
+    // An error cannot take the place of an item, so the connection ends.
     let answer = ask(&mut connection, &mut server, b"gat 9 0005\r\nget 0005\r\n");
     assert_eq!(answer, REFUSED);
     assert!(connection.is_over());

@@ -26,7 +26,7 @@ pub enum Act {
     Plug(HostId),
     /// Every fault ends and every process runs.
     Heal,
-    /// The world must return to the scenario with this number, which the scenario chose.
+    /// Ends this run of the world, which returns the number to the scenario that chose it.
     Ask(u64),
 }
 
