@@ -124,7 +124,7 @@ impl Port {
         self.mtu
     }
 
-    /// Packets that wait in the device at most.
+    /// How many packets can wait in the device.
     pub(crate) fn rx_descriptors(&self) -> u32 {
         self.rx_descriptors
     }
@@ -275,7 +275,8 @@ impl Port {
         )
     }
 
-    /// Gives a packet to the endpoint to which it was sent; one that is refused is free again.
+    /// Gives a packet to the endpoint to which it was sent; one that is refused goes back to the
+    /// pool.
     fn hand_on(&self, packet: Packet) -> Result<(), Refused> {
         let found = port_of(packet.bytes(), &self.home).and_then(|number| {
             let Some(inbox) = self.seats.find(number) else {
@@ -350,7 +351,7 @@ impl Port {
         self.send_message(|room| messages::write_answer(&self.home, to, mac, room));
     }
 
-    /// Asks for the Ethernet address of a neighbour: the one at `at`, or all.
+    /// Asks for the Ethernet address of `of`: asks the neighbour at `at`, or all neighbours.
     fn ask(&self, of: IpAddr, at: Option<Mac>) {
         self.send_message(|room| messages::write_question(&self.home, of, at, room));
     }
@@ -476,7 +477,7 @@ impl Port {
     }
 }
 
-/// The place of an endpoint at a device. The endpoint leaves with it.
+/// The place of an endpoint at a device. The endpoint leaves the device when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) port: &'static Port,

@@ -152,7 +152,8 @@ impl Meta {
         &self.0
     }
 
-    /// Another client's library may keep no room for a trace in the metadata that have arrived.
+    /// Checks that there is room for a trace. Metadata that have arrived may lack it, because
+    /// another library may have written them.
     fn room_for_trace(&self) -> Result<(), MetaError> {
         if self.0.len() + TRACE_ENTRY > MAX_ENTRIES {
             return Err(MetaError::TooLong);

@@ -194,7 +194,7 @@ fn a_device_with_interrupts_wakes_an_endpoint_without_the_keeper() {
     let [_, bell] = fds[..] else {
         panic!("the device has no interrupts: {fds:?}")
     };
-    // In the moment before it is seen, the keeper may take the packet.
+    // The keeper may take the packet before `poll` looks, so further packets are sent.
     until(|| {
         until(|| {
             dpdk.rx.burst();

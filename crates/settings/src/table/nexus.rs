@@ -1,4 +1,4 @@
-//! Rows of the nexus: where it listens, its workers, and the control plane.
+//! Settings of the nexus: where it listens, its workers, and the control plane.
 
 use crate::options::NexusOptions;
 use crate::setting::{FieldOf, HOUR, Lens, MICROS, MILLIS, MS, S, SECONDS, Setting};
@@ -99,7 +99,7 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.backoff_max",
         MILLIS,
         |nexus| &mut nexus.plane.backoff_max,
-        "longest such wait",
+        "longest wait before a retry",
     )
     .within(US..=HOUR),
     row(

@@ -1,4 +1,4 @@
-//! The options and the doors of the memcached front end.
+//! The options and the listeners of the memcached front end.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::Args;
 use crate::misuse::Misuse;
 
-/// Descriptors that a server needs beside those of clients.
+/// Descriptors that a server needs in addition to those of clients.
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// The options of the front end.
@@ -46,14 +46,14 @@ impl Doors {
         self.places.clone()
     }
 
-    /// The front end of a thread. The first that asks gets the doors.
+    /// The front end of a thread. The first thread that asks gets the listeners.
     pub(super) fn front(&self, thread: u16) -> anyhow::Result<Front> {
         let doors = std::mem::take(&mut *self.doors.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(Front::new(Arc::clone(&self.hall), thread, doors)?)
     }
 }
 
-/// Opens the doors; `None` if memcached's clients are not served.
+/// Opens the listeners; `None` if memcached's clients are not served.
 ///
 /// # Errors
 /// An option is wrong, or another server listens there.
