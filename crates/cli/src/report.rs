@@ -47,10 +47,11 @@ pub(crate) struct Args {
         required_unless_present = "picture"
     )]
     output: Option<PathBuf>,
-    /// The first chart of each experiment as a picture, or all charts of one alone
+    /// A picture of the first chart of each experiment; if there is only one experiment, of all its
+    /// charts
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
-    /// How long the experiments take, about; without --from
+    /// About how long the experiments take; not with --from
     #[arg(long, value_name = "S", value_parser = bench::seconds, conflicts_with = "from")]
     seconds: Option<std::time::Duration>,
 }
@@ -94,7 +95,8 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
-/// The first chart of each experiment, which shows its main result. Of a single one, all.
+/// The first chart of each experiment, which shows its main result. If there is only one
+/// experiment, all its charts.
 fn charts(rows: &[Row]) -> Vec<draw::Picture> {
     let mut charts: Vec<Vec<draw::Picture>> =
         experiments::ALL.iter().map(|it| it.charts(rows)).collect();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::inbox::Inbox;
 
-/// Ports from which those of endpoints are chosen (RFC 6335).
+/// The first of the ports that are chosen for endpoints (RFC 6335).
 const FIRST_PORT: u16 = 49_152;
 
 /// The endpoints.
@@ -68,7 +68,7 @@ impl Seats {
         self.inboxes().len()
     }
 
-    /// The ports to choose from. Each choice begins after the last.
+    /// The ports to choose from. Each call begins one port further than the call before.
     fn free_ports(&self) -> impl Iterator<Item = u16> {
         let count = u32::from(u16::MAX - FIRST_PORT) + 1;
         let first = self.next.fetch_add(1, Ordering::Relaxed);

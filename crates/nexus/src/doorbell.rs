@@ -1,4 +1,5 @@
-//! A bell by which one thread makes another, which may spin or sleep, fetch something (design §10).
+//! A bell: one thread rings it so that another, which may spin or sleep, fetches something (design
+//! §10).
 //!
 //! The owner calls [`Doorbell::take`] once per iteration, which costs one relaxed load if there was
 //! no ring. A ring costs a system call only while the owner sleeps.

@@ -124,7 +124,7 @@ impl DerefMut for Region {
 }
 
 /// Maps huge pages that the administrator has set aside; else ordinary ones, which the kernel may
-/// join.
+/// join into huge pages.
 #[cfg(not(miri))]
 fn map(len: usize) -> io::Result<Bytes> {
     use memmap2::MmapOptions;

@@ -31,7 +31,7 @@ const STEP: Nanos = Nanos::from_micros(500);
 enum Event {
     Connect(PortId, ServerId, u16),
     Crash(usize),
-    /// A server starts that has stopped at this time.
+    /// A server that stopped at this time starts again.
     Start(usize, Nanos),
     Lost(PortId, Session),
     /// All servers are listed, except those whose bits are set.
@@ -55,7 +55,7 @@ struct Stage {
 
 /// The end of a run.
 pub(crate) struct Verdict {
-    /// The counts of the run, or in words its fault.
+    /// The counts of the run, or a description of its fault.
     pub(crate) result: Result<Sum, String>,
     /// No order explains the operations of some key.
     pub(crate) is_broken: bool,

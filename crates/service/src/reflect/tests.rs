@@ -1,4 +1,5 @@
-//! Types of every form as people and JSON know them, and JSON that fits and does not.
+//! Descriptions of types of every form, for people and for JSON; and JSON that fits a type or does
+//! not.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;

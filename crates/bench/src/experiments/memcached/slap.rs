@@ -37,7 +37,7 @@ pub(super) struct Report {
     pub(super) per_cpu_s: f64,
 }
 
-/// True if the path has a `memcaslap`.
+/// True if a folder of `PATH` has a `memcaslap`.
 pub(super) fn is_installed() -> bool {
     let version = Command::new("memcaslap")
         .arg("--version")
@@ -111,7 +111,8 @@ impl Lengths {
 
 impl Drop for Lengths {
     fn drop(&mut self) {
-        // It is in the folder for temporary files, which the system empties.
+        // If this fails, the file stays in the folder for temporary files, which the system
+        // empties.
         let _ = std::fs::remove_file(&self.0);
     }
 }

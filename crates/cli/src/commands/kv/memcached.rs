@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Path of a UNIX socket; without -l, clients can then use only this socket
     #[arg(short = 's', long = "unix-socket", value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Addresses, with or without a port; may be repeated, or have commas
+    /// Addresses, with or without a port, separated by commas; may be repeated
     #[arg(
         short = 'l',
         long = "listen",
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// The longest value, such as `512k`; at most 1m
     #[arg(short = 'I', long = "max-item-size", value_name = "SIZE")]
     longest: Option<String>,
-    /// Port of UDP: 0 alone, which is none
+    /// Port of UDP; must be 0, which means no UDP
     #[arg(
         short = 'U',
         long = "udp-port",
@@ -112,7 +112,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     })
 }
 
-/// Refuses a limit for values that the table does not have.
+/// Refuses a limit above the table's, and warns of one below, because the table does not keep it.
 fn check_longest(size: Option<&str>) -> Result<(), Misuse> {
     let Some(text) = size else { return Ok(()) };
     let size = serve::size(text).map_err(|why| Misuse(format!("-I {text}: {why}")))?;
