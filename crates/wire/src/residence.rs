@@ -8,8 +8,8 @@ mod tests;
 
 /// A duration in nanoseconds with 5 bits of exponent and 11 bits of mantissa.
 ///
-/// Values below 2048 ns are exact. Above, the encoded value is too small by less than 1 in 1024, so
-/// the corrected round trip is too short by at most the clock's error.
+/// Values below 2048 ns are exact. Above, the encoded value is too small by less than 1 in 1024. It
+/// is never too large, so encoding never makes the corrected round trip too short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Residence(pub u16);
 

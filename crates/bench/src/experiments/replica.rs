@@ -1,7 +1,7 @@
 //! `replica`: puts into a key-value store on three replicas in memory, with keys of 16 bytes and
 //! values of 64 (eRPC §7.1, table 6). One thread runs all replicas, another one the client.
 //!
-//! In the same measurement, the same processes exchange echoes of the lengths of puts, which wait
+//! In the same measurement, the same processes exchange echoes, which are as long as puts and wait
 //! as long for their turn, and three `RawNode`s of TiKV's `raft` take the same puts on one thread.
 //! A put that costs two round trips and the work of Raft takes the time of two echoes and of a put
 //! through Raft alone.
@@ -67,8 +67,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
                memory. One thread runs all three in turns, another one the client. The baseline \
                of one put at a time is the time of two echoes of the same lengths between the \
                same processes and of a put through Raft alone, all nodes of which run on one \
-               thread. The baseline of 32 puts under way is etcd: three members with their files \
-               in memory, which run on all processors, and the same number under way. Simulated \
+               thread. The baseline of 32 puts under way is etcd with the same number under way: \
+               three members with their files in memory, which run on all processors. Simulated \
                rows have the paper's network, where each step of Raft costs 300 ns. A killed \
                leader's row shows the time until the client's next acknowledged put.",
     }),

@@ -62,7 +62,7 @@ fn every_row_over_xdp_names_mode_and_packing_and_has_a_baseline_of_the_same_link
     assert_eq!(bandwidth[0]["baseline_name"], "raw AF_XDP transfer");
     assert_eq!(bandwidth[0]["params"]["mode"], "generic");
     let once = ["--transport", "xdp", "--seconds", "4"];
-    // The row of the idle server takes long, and has a number of sessions.
+    // `sessions=0` leaves out the row of the idle server, which has 100 sessions and takes long.
     let idle = ["idle", "--only", "silence_ms=1", "--only", "sessions=0"];
     let (idle, _) = rows(&[&idle[..], &once[..]].concat());
     let woken = idle.iter().find(|row| row["metric"] == "rtt_first");

@@ -28,7 +28,7 @@ struct Stage {
     opened: u64,
     /// The last write of each node that its disk has not saved.
     unsaved: BTreeMap<u64, u64>,
-    /// Nodes whose disks do not come to an end.
+    /// Nodes whose disks never finish a write.
     busy: Vec<u64>,
     /// A snapshot that a test delays, if it does.
     delayed: Option<Vec<Message>>,
@@ -257,7 +257,7 @@ fn a_leader_without_majority_answers_nothing_and_then_that_it_has_moved() {
     stage.tick(3 * Options::ELECTION_TICKS);
     let moved = |asker| (old, asker, Answer::Moved(Vec::new()));
     assert_eq!(stage.answers, [moved(1), moved(9)]);
-    // The client repeats the write, which was never committed, and another that is.
+    // The client repeats the write, which was never committed, twice. Both have the same answer.
     stage.answers.clear();
     stage.put(new, client, 1);
     stage.put(new, client, 1);

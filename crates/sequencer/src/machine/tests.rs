@@ -234,7 +234,7 @@ fn a_server_that_takes_over_waits_and_then_inherits() {
     let job = sequencer.next_job(Nanos(910)).expect("the lease has ended");
     assert_eq!(job.kind, Kind::Inherit(6));
     assert_eq!(sequencer.take(&take(1)), Taken::Refused(Status::NotServing));
-    // The server before has raised a limit, and made a sequence.
+    // The previous server has raised a limit, and made a sequence.
     let mut last = claim(0, &[("b", 9), ("a", 150)]).state;
     last.epoch = 6;
     sequencer.on_outcome(outcome(Done::Inherited(last)));

@@ -64,7 +64,7 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.heartbeat.timeout",
         MILLIS,
         |nexus| &mut nexus.plane.heartbeat.timeout,
-        "time from a peer's failure until its sessions fail, at the latest",
+        "longest time from a peer's failure until its sessions fail",
     )
     .within(MS..=HOUR),
     row(

@@ -35,7 +35,7 @@ pub(super) const CHANNEL: &[Setting] = &[
         "channel.listen",
         Unit::Address,
         |channel| &mut channel.listen,
-        "where the hub listens, to which servers send their answers; port 0: any",
+        "address at which the hub listens and to which servers send their answers; port 0: any",
     ),
     channel(
         "channel.threads",
@@ -103,7 +103,7 @@ pub(super) const SERVER: &[Setting] = &[
         "server.health",
         Unit::Switch,
         |server| &mut server.health,
-        "an endpoint of its own answers whether the server serves",
+        "a separate endpoint answers whether the server serves",
     ),
     server(
         "server.health_stuck",

@@ -237,8 +237,8 @@ pub(super) const XDP: &[Setting] = &[
         "xdp.mode",
         Unit::Word,
         |xdp| &mut xdp.mode,
-        "where the kernel runs the program that steers packets: after the driver or in it, for \
-         which some drivers reset the link",
+        "where the kernel runs the program that steers packets: after the driver, or in it; \
+         some drivers reset the link for the latter",
     )
     .words(&["generic", "native"]),
     xdp(

@@ -46,7 +46,7 @@ impl Mix {
         gets: 95,
     };
 
-    /// Gets alone, equally popular.
+    /// Gets alone, of items that are equally popular.
     pub(crate) const ALL_GETS: Self = Self {
         gets: 100,
         ..Self::USUAL
