@@ -119,6 +119,23 @@ static int attach(const char *name, const char *arguments, uint16_t *port, int *
     return error;
 }
 
+/* Sets up the queue of packets to send. Many cards report what they have sent only for 32
+ * descriptors at once, and the last packets before a pause with the next ones; a call whose data
+ * one of them has would wait for ever. So each packet is reported, or none is lent. */
+static int set_sending_queue(uint16_t port, uint16_t descriptors, unsigned node,
+                             struct dunlin_dpdk_device *device) {
+    struct rte_eth_dev_info info;
+    if (device->lends && rte_eth_dev_info_get(port, &info) == 0 &&
+        info.default_txconf.tx_rs_thresh > 1) {
+        struct rte_eth_txconf conf = info.default_txconf;
+        conf.tx_rs_thresh = 1;
+        if (rte_eth_tx_queue_setup(port, QUEUE, descriptors, node, &conf) == 0)
+            return 0;
+        device->lends = 0;
+    }
+    return rte_eth_tx_queue_setup(port, QUEUE, descriptors, node, NULL);
+}
+
 static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
                       struct dunlin_dpdk_device *device, int interrupts) {
     struct rte_eth_conf conf = {.rxmode.mtu = device->mtu, .intr_conf.rxq = interrupts != 0};
@@ -131,9 +148,9 @@ static int set_queues(uint16_t port, const struct dunlin_dpdk_wish *wish,
     if (error != 0)
         return error;
     device->rx_descriptors = rx;
-    int node = rte_eth_dev_socket_id(port);
-    error = rte_eth_rx_queue_setup(port, QUEUE, rx, (unsigned)node, NULL, device->pool);
-    return error != 0 ? error : rte_eth_tx_queue_setup(port, QUEUE, tx, (unsigned)node, NULL);
+    unsigned node = (unsigned)rte_eth_dev_socket_id(port);
+    error = rte_eth_rx_queue_setup(port, QUEUE, rx, node, NULL, device->pool);
+    return error != 0 ? error : set_sending_queue(port, tx, node, device);
 }
 
 static int is_virtual(const struct rte_eth_dev_info *info) {
@@ -352,13 +369,15 @@ uint32_t dunlin_dpdk_send(uint16_t port, struct rte_mbuf **packets, const uint32
     return rte_eth_tx_burst(port, QUEUE, packets, (uint16_t)count);
 }
 
-/* Lets a device read whole pages of memory, or no more. */
+/* Lets a device read the pages of some memory, or no more. */
 int dunlin_dpdk_share(uint16_t port, void *memory, size_t bytes, int on) {
     struct rte_eth_dev_info info;
     int error = rte_eth_dev_info_get(port, &info);
     if (error != 0 || is_virtual(&info))
         return error; /* virtual devices read by addresses of the process */
-    if (on && rte_extmem_register(memory, bytes, NULL, 0, (size_t)getpagesize()) != 0)
+    size_t page = (size_t)getpagesize();
+    bytes = RTE_ALIGN_CEIL(bytes, page); /* DPDK refuses a part of a page */
+    if (on && rte_extmem_register(memory, bytes, NULL, 0, page) != 0)
         return -rte_errno;
     if (on && rte_dev_dma_map(info.device, memory, (uintptr_t)memory, bytes) == 0)
         return 0;

@@ -6,18 +6,20 @@
 //! process.
 //! Called by `port`, `receive` and `transmit`.
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU8;
 
-use dunlin_msgbuf::{RegionId, regions};
+use dunlin_msgbuf::RegionId;
 
 use crate::ffi::{Facts, Functions, Tail, Wish};
 use crate::site::name_of;
 use crate::words;
+use shared::{Memory, Shared};
 
 mod batch;
+mod shared;
 
 pub(crate) use batch::{BATCH, Batch, Packet};
 
@@ -107,7 +109,7 @@ impl Parts {
         Self {
             facts: opened.facts,
             rx: RxQueue(opened),
-            tx: TxQueue(opened, Vec::new()),
+            tx: TxQueue(opened, Shared::default()),
             pool: Pool(opened),
             bell: Bell(opened),
         }
@@ -204,14 +206,7 @@ impl RxQueue {
 
 /// The queue of packets to send, and the memory that the device may read for them.
 #[derive(Debug)]
-pub(crate) struct TxQueue(&'static Opened, Vec<Memory>);
-
-/// Address and length of memory.
-#[derive(Debug)]
-struct Memory(*mut c_void, usize);
-
-// SAFETY: the address is only handed to DPDK.
-unsafe impl Send for Memory {}
+pub(crate) struct TxQueue(&'static Opened, Shared);
 
 impl TxQueue {
     /// Hands packets to the device, which takes the first of them. The others stay in the batch,
@@ -235,32 +230,23 @@ impl TxQueue {
         batch.first += sent as usize;
     }
 
-    /// Lets the device read a region of msgbufs, if it can; returns whether it may. Memory that the
-    /// program brings is copied, because each message brings other memory.
+    /// Lets the device read a region of msgbufs, if it can; returns whether it may.
     ///
     /// # Safety
     /// The region's bytes begin at `base`, and it lives during the call.
     pub(crate) unsafe fn share(&mut self, region: RegionId, base: *const u8) -> bool {
-        let Some(info) = regions::info(region).filter(|info| info.extent.is_some()) else {
-            return false;
-        };
-        let (opened, base) = (self.0, base.cast_mut().cast::<c_void>());
-        let share = |base, len, on: bool| {
+        let Self(opened, shared) = self;
+        let share = |Memory(base, len): Memory, on: bool| {
             // SAFETY: the device is open. Memory to share is mapped; that of earlier regions is
             // not, and no packet names it any more.
             unsafe { (opened.functions.share)(opened.facts.port, base, len, on.into()) == 0 }
         };
-        // Earlier regions, which have gone, may have been at these addresses.
-        let range = base.addr()..base.addr() + info.len;
-        self.1.retain(|&Memory(old, len)| {
-            let is_elsewhere = old.addr() >= range.end || range.start >= old.addr() + len;
-            is_elsewhere || !share(old, len, false)
-        });
-        let can = share(base, info.len, true);
-        if can {
-            self.1.push(Memory(base, info.len));
-        }
-        can
+        shared.may_read(region, base.cast_mut().cast(), share)
+    }
+
+    /// Notes that an endpoint has gone before the device gave all of its packets back.
+    pub(crate) fn on_owed(&mut self) {
+        self.1.on_owed();
     }
 
     /// Whether the link is up.

@@ -412,6 +412,9 @@ fn is_alike(one: LanePacket, other: LanePacket) -> bool {
 
 impl Drop for Leaving {
     fn drop(&mut self) {
+        if self.has_lent() {
+            self.port.on_owed();
+        }
         self.port.pool().free(&mut self.spare);
     }
 }

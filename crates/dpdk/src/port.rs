@@ -377,8 +377,7 @@ impl Port {
         }
     }
 
-    /// Sends all packets of a batch, and empties it. Returns the number of those that the device
-    /// did not take.
+    /// Sends and empties a batch. Returns the number of packets that the device did not take.
     pub(crate) fn send(&self, batch: &mut Batch) -> usize {
         self.send_with(batch, None)
     }
@@ -413,6 +412,11 @@ impl Port {
         unsafe { lock(&self.sending).share(region, base) }
     }
 
+    /// Notes that an endpoint has gone before the device gave all of its packets back.
+    pub(crate) fn on_owed(&self) {
+        lock(&self.sending).on_owed();
+    }
+
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -441,8 +445,7 @@ impl Port {
         lock(&self.neighbours).find(ip)
     }
 
-    /// Sends a complete packet when its neighbour has answered. False if too many wait, and this
-    /// one is lost.
+    /// Sends a complete packet when its neighbour has answered. False: too many wait; it is lost.
     pub(crate) fn hold(&self, ip: IpAddr, packet: Packet) -> bool {
         let hold = lock(&self.neighbours).hold(ip, packet);
         match hold {
@@ -467,8 +470,7 @@ impl Port {
         }
     }
 
-    /// Shows the counters of the device with their names: packets that it dropped, and those that
-    /// no endpoint got, by cause.
+    /// Shows the counters of the device: packets that it dropped or no endpoint got, by cause.
     pub(crate) fn show_counters(&self, show: &mut dyn FnMut(&'static str, u64)) {
         let drops = lock(&self.receiving).drops();
         for (name, count) in NAMES.into_iter().zip(self.tally.counts(drops)) {
