@@ -16,6 +16,7 @@
 
 mod connect;
 mod offer;
+mod released;
 mod remote;
 mod rx;
 mod tx;

@@ -2,11 +2,12 @@
 //!
 //! Invariants: packets to one peer keep their order, and UDP gets one burst for each burst of ours.
 //! A position in the sequence counts as done when both transports are done with all packets that
-//! they got before it. Called by the event loop, and by `connect`.
+//! they got before it (`released`). Called by the event loop, and by `connect`.
 
 use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
 
 use super::offer::Offered;
+use super::released::{Place, Released};
 use super::remote::Remote;
 use super::uses::{Uses, is_remote};
 use crate::shm::ShmTx;
@@ -26,11 +27,9 @@ pub struct AutoTx<R: Remote = Udp> {
     mixed: Vec<TxItem>,
     /// The packets over UDP that a mixed lane contains.
     mixed_staged: Vec<LanePacket>,
-    given: TxSeq,
-    done: TxSeq,
-    /// The position of each transport in its sequence after its last burst.
-    shm_given: TxSeq,
-    remote_given: TxSeq,
+    /// The position after the last burst, and that of each transport in its own sequence.
+    given: Place,
+    released: Released,
 }
 
 impl<R: Remote> AutoTx<R> {
@@ -42,10 +41,8 @@ impl<R: Remote> AutoTx<R> {
             uses: Uses::default(),
             mixed: Vec::with_capacity(MIXED),
             mixed_staged: Vec::with_capacity(LANE_LINES),
-            given: TxSeq(0),
-            done: TxSeq(0),
-            shm_given: TxSeq(0),
-            remote_given: TxSeq(0),
+            given: Place::default(),
+            released: Released::default(),
         }
     }
 
@@ -62,10 +59,10 @@ impl<R: Remote> AutoTx<R> {
                 if is_remote(run[0].peer) {
                     self.mixed.extend_from_slice(run);
                 } else if let Some(shm) = &mut self.shm {
-                    self.shm_given = shm.burst(run);
+                    self.given.shm = shm.burst(run);
                 }
             }
-            self.remote_given = self.remote.burst(&self.mixed);
+            self.given.remote = self.remote.burst(&self.mixed);
         }
     }
 }
@@ -79,11 +76,11 @@ impl<R: Remote> AutoTx<R> {
             if is_remote(run[0].peer()) {
                 self.mixed_staged.extend_from_slice(run);
             } else if let Some(shm) = &mut self.shm {
-                self.shm_given = shm.send_staged(lane, run, &[]);
+                self.given.shm = shm.send_staged(lane, run, &[]);
             }
         }
         if !self.mixed_staged.is_empty() {
-            self.remote_given = R::send_staged(&mut self.remote, lane, &self.mixed_staged);
+            self.given.remote = R::send_staged(&mut self.remote, lane, &self.mixed_staged);
         }
         self.send_mixed(items);
     }
@@ -92,29 +89,26 @@ impl<R: Remote> AutoTx<R> {
 impl<R: Remote> Tx for AutoTx<R> {
     #[inline]
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
-        self.given.0 += items.len() as u64;
+        self.given.own.0 += items.len() as u64;
         match &mut self.shm {
             Some(shm) if items.iter().all(|item| !is_remote(item.peer)) => {
-                self.shm_given = shm.burst(items);
+                self.given.shm = shm.burst(items);
             }
             // Without shared memory, `udp` gets its packets too, and counts them as packets for
             // unknown peers.
-            None => self.remote_given = self.remote.burst(items),
+            None => self.given.remote = self.remote.burst(items),
             Some(_) => self.send_mixed(items),
         }
-        self.given
+        self.given.own
     }
 
     #[inline]
     fn done(&mut self) -> TxSeq {
-        let shm_done = self
-            .shm
-            .as_mut()
-            .is_none_or(|shm| shm.done() >= self.shm_given);
-        if shm_done && self.remote.done() >= self.remote_given {
-            self.done = self.given;
-        }
-        self.done
+        let shm = match &mut self.shm {
+            Some(shm) => shm.done(),
+            None => self.given.shm,
+        };
+        self.released.look(self.given, shm, self.remote.done())
     }
 
     fn lane(&self) -> usize {
@@ -124,17 +118,17 @@ impl<R: Remote> Tx for AutoTx<R> {
 
     #[inline]
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        self.given.0 += (lane.len() + items.len()) as u64;
+        self.given.own.0 += (lane.len() + items.len()) as u64;
         let mut peers = lane.packets().iter().map(|packet| packet.peer());
         let others = items.iter().any(|item| is_remote(item.peer));
         match &mut self.shm {
             Some(shm) if !others && !peers.any(is_remote) => {
-                self.shm_given = shm.send(lane, items);
+                self.given.shm = shm.send(lane, items);
             }
-            None => self.remote_given = self.remote.send(lane, items),
+            None => self.given.remote = self.remote.send(lane, items),
             Some(_) => self.send_mixed_lane(lane, items),
         }
-        self.given
+        self.given.own
     }
 
     /// The path of the transport that was chosen for the peer.
