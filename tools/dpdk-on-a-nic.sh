@@ -16,6 +16,8 @@ usage() {
 }
 [ $# -ge 4 ] || usage
 role=$1 device=$2 data=$3 address=$4 dunlin=${5:-dunlin}
+# Any address that a peer names and has proven to be its own.
+peers="nexus.allow_peers=0.0.0.0/0, ::/0"
 
 # The counters of the device, of which some must not count.
 show() {
@@ -26,16 +28,18 @@ for lend in 0 512; do
     over="dpdk:$device;ip=$data,lend=$lend"
     case $role in
     server)
+        # Ctrl-C ends this part, and not the script.
+        trap : INT
         echo "serving with lend=$lend; Ctrl-C when the client has finished this part"
         "$dunlin" echo-server "$address:31850" --transport "$over" \
-            --set "nexus.allow_peers=$data" || true
+            --set "$peers" || true
         ;;
     client)
         echo "lend=$lend; Enter when the server says that it serves with it"
         read -r _
         for size in 32 1400 100000 8000000; do
             "$dunlin" ping "$address:31850" -c 1000 -i 1ms -s "$size" --transport "$over" \
-                --set "nexus.allow_peers=$data" &
+                --set "$peers" &
             sleep 1
             show "$!" || true
             wait "$!"
