@@ -284,7 +284,7 @@ impl Rooms {
 }
 
 impl Lane {
-    /// Fills the burst from the clients in the queue, unless the last burst has not left.
+    /// Fills the burst from the clients in the queue. A burst that still has to leave gets nothing.
     fn load(&mut self, mut next: impl FnMut(usize) -> Option<(Asker, Errand)>) {
         let mut bytes = match self.burst.is_empty() {
             true => 0,

@@ -19,15 +19,15 @@ pub struct Sum {
     odd: bool,
 }
 
-/// Bytes from which on many are added at once, without carries between them. That takes some time
-/// to set up.
+/// From this many bytes on, blocks of 64 bytes are added without carries between words. That takes
+/// some time to set up, so shorter runs of whole words are added word by word.
 const MANY: usize = 192;
 
 impl Sum {
     /// The sum of an even number of bytes that is known when this is compiled.
     #[inline]
     pub fn of<const N: usize>(bytes: &[u8; N]) -> Self {
-        const { assert!(N.is_multiple_of(2), "half of a word has a place, too") };
+        const { assert!(N.is_multiple_of(2), "the number of bytes is even") };
         let (_, rest) = bytes.as_chunks::<8>();
         let (pairs, _) = rest.as_chunks::<2>();
         let pairs = pairs
@@ -129,8 +129,9 @@ impl Sum {
     /// ```
     #[inline]
     pub fn is_right(&self) -> bool {
-        // The total and its 16-bit sum have the same remainder by 65 535, and a product with the
-        // inverse of a divisor is at most the greatest quotient if the division leaves none.
+        // The 16-bit sum is 0xFFFF if the total is not 0 and 65 535 divides it. An odd number
+        // divides another one exactly if the product with its inverse is at most the greatest
+        // quotient.
         const INVERSE: u64 = 0x0001_0001_0001_0001_u64.wrapping_neg();
         const _: () = assert!(INVERSE.wrapping_mul(0xFFFF) == 1);
         self.total != 0 && self.total.wrapping_mul(INVERSE) <= u64::MAX / 0xFFFF
@@ -139,14 +140,14 @@ impl Sum {
     /// The sum as 16 bits in the order of this machine's bytes.
     #[inline]
     pub(super) fn native(&self) -> u16 {
-        // The upper half of a number plus the number with exchanged halves is the sum of both
-        // halves, with the carry out of the lower one: the other half's.
+        // Adding a number to itself with its halves exchanged leaves, in the upper half, the sum of
+        // both halves. The lower half has the same sum, so its carry is the one to add again.
         let half = (self.total.wrapping_add(self.total.rotate_left(32)) >> 32) as u32;
         (half.wrapping_add(half.rotate_left(16)) >> 16) as u16
     }
 
-    /// Adds the sum of `len` bytes. Bytes after half of a word are in the other half of each word,
-    /// as if their sum were turned by a byte.
+    /// Adds the sum of `len` bytes. If they begin in the middle of a 16-bit word, each byte belongs
+    /// to the other half of its word, so their sum is rotated by a byte.
     #[inline]
     fn add_part(&mut self, part: u64, len: usize) {
         let part = if self.odd { part.rotate_left(8) } else { part };
@@ -167,7 +168,7 @@ fn around(one: u64, other: u64) -> u64 {
     sum + u64::from(carry)
 }
 
-/// Whether bytes are few whole words.
+/// Whether these are whole words of 64 bits, and so few that they are added word by word.
 #[inline]
 fn is_short(bytes: &[u8]) -> bool {
     bytes.len() < MANY && bytes.len().is_multiple_of(8)

@@ -43,7 +43,7 @@ const NEAR: u64 = 8 << 10;
 const SIZES: [usize; 4] = [32, 200, 4_000, 60_000];
 /// Each request is filled with this, so that the scribbler finds it again.
 const MARK: [u8; 16] = *b"\xD1not-yours-only!";
-/// The names of memory that is shared.
+/// The names of all shared memory begin with this.
 const SHARED: &str = "/memfd:dunlin";
 
 /// Memory that is shared with the server.

@@ -52,7 +52,7 @@ pub(crate) fn number_of(key: usize, value: &[u8]) -> u64 {
         let first = value.get(..value.len().min(16))?;
         let number = std::str::from_utf8(first).ok()?.trim().parse().ok()?;
         let is_it = match kind(key) {
-            // One that was counted down may have spaces after it.
+            // A counter that was counted down may have spaces after it.
             Kind::Counter => value.len() <= 20,
             _ => value == value_of(key, number),
         };
@@ -125,7 +125,7 @@ impl Record {
     /// A number that no other write of the run has.
     pub(crate) fn number(&mut self) -> u64 {
         self.numbers += 1;
-        // Counters go up from it without reaching the next.
+        // A counter can go up from this number without reaching the next one.
         self.numbers * 10_007
     }
 

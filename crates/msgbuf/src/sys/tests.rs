@@ -46,7 +46,7 @@ pub(crate) mod descriptor {
             .fd()
             .expect("shared memory has a descriptor")
             .as_raw_fd();
-        // SAFETY: a new mapping over nothing of ours.
+        // SAFETY: a new mapping, which replaces none.
         unsafe {
             libc::mmap(
                 std::ptr::null_mut(),

@@ -1,8 +1,8 @@
 //! Election time-outs from the caller's generator.
 //!
-//! Raft draws one whenever it resets its clock, and does that whenever its term or its part in it
-//! changes. `Pace` draws another at each such change, and puts it back if Raft has drawn since. So
-//! the time-out depends on the generator alone. Called by `node` after each step of Raft.
+//! Raft draws a time-out whenever it resets its clock, which it also does when its term or its part
+//! changes. `Pace` draws another at each such change, and sets it again whenever Raft has drawn its
+//! own. So the time-out depends on the generator alone. Called by `node` after each step of Raft.
 
 use dunlin_core::Rng;
 use raft::{Raft, StateRole, Storage};

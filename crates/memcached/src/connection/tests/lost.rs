@@ -54,8 +54,8 @@ fn an_error_after_the_begin_of_a_long_answer_ends_the_connection() {
     assert!(connection.output().is_empty() && connection.is_over());
 }
 
-/// Of a list that is lost, answers that come later are thrown away, and keys that were not read yet
-/// are not asked for.
+/// After one answer of a list is lost, the connection throws later answers of the list away, and
+/// does not ask for keys that it has not read yet.
 #[test]
 fn a_list_that_is_lost_has_one_error_whenever_that_comes() {
     let lost = format!("{LOST}\r\n");
