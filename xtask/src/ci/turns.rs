@@ -1,13 +1,13 @@
 //! Runs the steps in order, in two lanes. Called by `ci`.
 //!
-//! A step that allows no company has the machine to itself. Among others, the first lane runs those
-//! which have company on leftovers (the tests), in order. Meanwhile the second lane runs the other
-//! steps, on the processor time that the first one leaves over: many tests wait, or keep only one
-//! processor busy. After that both lanes share the rest, as equals.
+//! A step that allows no company has the machine to itself. The others run in two lanes. The first
+//! lane begins with the steps of [`Company::Leftovers`] (the tests), in order. Meanwhile the second
+//! lane runs the other steps, on the processor time that the first one leaves over: many tests
+//! wait, or keep only one processor busy. After that both lanes share the rest, as equals.
 //!
-//! Few tests that fail run again. If they then pass, the run goes on, and the summary names them
-//! with their faults: a test that depends on the scheduler is to be mended, but says nothing about
-//! the change under test.
+//! If only a few tests of a step fail, they run again. If they then pass, the run goes on, and the
+//! summary names them with their faults: a test that depends on the scheduler is to be mended, but
+//! says nothing about the change under test.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,7 +22,7 @@ use anyhow::Context;
 use super::step::{Company, Outcome, Share, Step};
 use crate::workspaces;
 
-/// More failed tests than these in a step do not run again.
+/// If more tests than this fail in a step, they do not run again.
 const MOST_AGAIN: usize = 3;
 
 /// A step that has run.

@@ -30,7 +30,7 @@ pub struct Selection {
     #[arg(long, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(1..=LARGEST_ITEMS))]
     items_mib: Option<u32>,
-    /// Keep, of the cases with this parameter, only those with these values; can be repeated
+    /// Leave out cases in which this parameter has none of these values; can be repeated
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]
     only: Vec<Only>,
     /// The two ends of the link for `xdp`, each as NAMESPACE/INTERFACE/ADDRESS; without them, the

@@ -55,9 +55,9 @@ impl<'a> Request<'a> {
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         let core = &mut *cx.core;
-        // The common path does not compare endpoints. If a handler of another endpoint calls this,
-        // the endpoint of `cx` is between two iterations. Then none of its own requests can be
-        // answered here by mistake: none is plainly dispatched, because requests that wait for slow
+        // The common path does not compare endpoints, and still answers no request of another one.
+        // If a handler of another endpoint calls this, the endpoint of `cx` is between two
+        // iterations, so it has no request that `reply_plain` answers: those that wait for slow
         // handlers carry a mark. docs/decisions/handles.md has the exception.
         let plain = core
             .requests

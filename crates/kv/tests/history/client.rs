@@ -18,7 +18,7 @@ use crate::record::{
     Action, KEYS, Kind, Operation, Outcome, Shared, TORN, key_bytes, kind, number_of, value_of,
 };
 
-/// Operations of clients begin until then.
+/// No client begins a random operation after this time.
 pub(crate) const BUSY: Nanos = Nanos::from_millis(3500);
 /// When each client reads all keys once more.
 const LAST: Nanos = Nanos::from_millis(4900);
