@@ -107,18 +107,18 @@ macro_rules! functions {
 functions! {
     /// The version of the functions.
     version = c"dunlin_dpdk_version"() -> u32;
-    /// Starts DPDK on the calling thread. It writes its words to a descriptor.
+    /// Starts DPDK on the calling thread. DPDK writes its messages to a descriptor.
     start = c"dunlin_dpdk_start"(c_int, *mut *mut c_char, c_int) -> c_int;
     /// Opens a device by its name, and by its arguments, which begin with the name.
     open = c"dunlin_dpdk_open"(*const c_char, *const c_char, *const Wish, *mut Facts) -> c_int;
-    /// Gets packets from a device: handles, first bytes, lengths, at most, and whether they may be
-    /// of several pools, in pieces, or shared.
+    /// Gets up to a number of packets from a device. Writes their handles, first bytes and lengths,
+    /// and a last number, which is 0 only if all are of one pool, in one piece, and not shared.
     receive = c"dunlin_dpdk_receive"
         (u16, *mut *mut c_void, *mut *mut u8, *mut u32, u32, *mut u32) -> u32;
     /// Gets empty packets from a pool: all or none.
     take = c"dunlin_dpdk_take"(*mut c_void, *mut *mut c_void, u32) -> u32;
-    /// Hands packets to a device, which takes the first of them. Each has a tail, unless there is
-    /// no list of them.
+    /// Hands packets to a device, which takes the first of them. The list of tails has one for each
+    /// packet, or is null.
     send = c"dunlin_dpdk_send"(u16, *const *mut c_void, *const u32, *const Tail, u32) -> u32;
     /// Lets a device read memory (1), or no more (0).
     share = c"dunlin_dpdk_share"(u16, *mut c_void, usize, c_int) -> c_int;

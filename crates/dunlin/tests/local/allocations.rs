@@ -53,7 +53,7 @@ fn watching_sessions_needs_no_memory_afterwards() {
     local(&nexus).block_on(|cx| async move {
         drop(cx.events());
         let count = allocations_in(|| (0..CALLS).for_each(|_| drop(cx.events())));
-        // The queue of each, and no list of all queues that grows.
+        // Each allocates its queue, and the list of all queues does not grow.
         assert_eq!(count, CALLS as u64);
         let _ = first_allocation();
     });
