@@ -42,7 +42,7 @@ enum Chore {
     /// Attacks a server beside which a healthy client works; `hostile --help` says more.
     #[command(disable_help_flag = true)]
     Hostile(hostile::Args),
-    /// Runs the tests of the receive path and says what of it they do not reach.
+    /// Runs the tests of the receive path and reports the parts of it that they do not reach.
     Coverage,
     /// Runs the steps of continuous integration, with the time each takes.
     Ci(ci::Args),

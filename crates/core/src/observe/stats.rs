@@ -163,14 +163,14 @@ impl Stats {
 
 /// Round trips.
 impl Stats {
-    /// A round trip was measured, of a request with one packet.
+    /// The round trip of a request with one packet was measured.
     #[inline]
     pub(crate) fn on_rtt(&mut self, rtt: Nanos) {
         self.on_rtt_of_part(rtt);
         self.histograms.rtt.record(rtt);
     }
 
-    /// A round trip was measured, of a packet of a large message.
+    /// The round trip of a packet of a large message was measured.
     pub(crate) fn on_rtt_of_part(&mut self, rtt: Nanos) {
         self.counters.rtt_samples += 1;
         self.rtts.note(rtt);

@@ -74,7 +74,7 @@ fn keys_that_only_grow_fill_their_runs() {
         assert!(!set.insert(key));
     }
     assert_eq!(set.0.runs.len(), 320 / RUN);
-    // Oldest first, as attempts wait.
+    // Removes the smallest key first, as a route does with attempts that wait.
     for key in 0..320 {
         assert_eq!(set.first(), Some(&key));
         assert!(set.contains(&key));

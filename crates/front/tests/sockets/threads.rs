@@ -78,7 +78,7 @@ fn each_client_reaches_the_keys_of_each_thread() {
     assert!(figures.iter().all(|it| it.writes >= 50), "{figures:?}");
 }
 
-/// A thread has bursts for a few of the others under way at a time, but all of them answer.
+/// A thread has bursts under way to only a few other threads at a time, but all of them answer.
 #[test]
 fn many_threads_answer_although_few_bursts_are_under_way_at_a_time() {
     let server = start(12);

@@ -10,7 +10,7 @@ use gopt_c::{DEFAULT_LANES, transform};
 use programs::{Folder, compilers};
 
 /// Processor time that a compiler may take, in seconds: about fifty times its usual time. When the
-/// output had computed `goto` only, clang took 33 s for 40 loops, and minutes for a hundred.
+/// output jumped by computed `goto` alone, clang took 33 s for 40 loops, and minutes for a hundred.
 const LIMIT: u32 = 90;
 
 /// A program with this number of loops. Some of them end early.
