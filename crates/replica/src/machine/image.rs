@@ -68,7 +68,8 @@ impl Machine {
         self.draft.as_ref().map(|draft| draft.bytes.len())
     }
 
-    /// Gives up the image that is under way, and returns its bytes: to free many takes long.
+    /// Gives up the image that is under way, and returns its bytes, because to free many takes
+    /// long.
     pub(crate) fn give_up_image(&mut self) -> Option<Vec<u8>> {
         self.items.thaw();
         self.clients.thaw();

@@ -105,7 +105,8 @@ impl Dump {
         Ok(Some(Self::at(file, Sum::default(), Mark::start(tag))))
     }
 
-    /// Goes on after the last mark of a file, whose later lines it cuts off. `None`: it is whole.
+    /// Opens a file to go on after its last mark, and cuts off the lines after that mark. `None`:
+    /// the dump in the file is whole.
     fn reopen(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         let (mut lines, mut reader) = (Lines::new(BufReader::new(&file)), Reader::default());

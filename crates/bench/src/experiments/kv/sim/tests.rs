@@ -1,4 +1,4 @@
-//! The simulated machine is the paper's, as far as two of its rates tell.
+//! Two rates of the simulated machine are those of the paper's machine.
 
 use super::*;
 
