@@ -330,7 +330,7 @@ impl Probe for Slap {
     }
 
     fn overhead(&self) -> Duration {
-        // Of a span below a second, the rest of the second.
+        // `memcaslap` runs for whole seconds, so a run may be up to a second longer than its span.
         subject::SET_UP + Duration::from_secs(1)
     }
 

@@ -1,5 +1,5 @@
-//! A server for native clients alone, and 10 000 idle connections of memcached's clients to one
-//! that has them too: the cost of the front end for native clients.
+//! The cost of the front end for native clients: one server has native clients alone, and another
+//! one also has 10 000 idle connections of memcached's clients.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
