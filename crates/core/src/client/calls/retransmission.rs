@@ -5,7 +5,7 @@ use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, PacketType};
 
 use super::{CallState, Calls};
-use crate::config::ASKS_PER_HOLD;
+use crate::config::{ASKS_PER_HOLD, SCAN_LIMIT};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
@@ -89,6 +89,9 @@ impl Calls {
         let (config, now) = (&context.config, context.moment.present_now());
         let grace = config.scan_interval.times(GRACE_INTERVALS);
         let grace = grace.max(line.rtt().patience().unwrap_or_default());
+        // A scan looks at a part of a long table.
+        let scans = u64::try_from(self.len().div_ceil(SCAN_LIMIT)).unwrap_or(u64::MAX);
+        let between = config.scan_interval.times(scans);
         let call = self.at_mut(idx);
         if call.state != CallState::Sent || call.attempts != 0 {
             return false;
@@ -99,7 +102,7 @@ impl Calls {
         }
         let answered = heard_since(call.sent, line, context);
         let is_answered = line.asks() || answered.is_some_and(|ago| ago < grace);
-        let most = grace.0.div_ceil(config.scan_interval.0.max(1));
+        let most = grace.0.div_ceil(between.0.max(1));
         if !is_answered || u64::from(call.excuses) >= most.min(u8::MAX.into()) {
             return false;
         }
