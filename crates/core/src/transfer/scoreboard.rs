@@ -125,6 +125,8 @@ pub(crate) struct Transfer {
     /// The message's place in the order of its session's turns.
     turn: u64,
     turn_left: u32,
+    /// When its turn has begun.
+    turn_since: Nanos,
     packets: u32,
     base: u32,
     next: u32,
@@ -159,6 +161,7 @@ impl Transfer {
             live: false,
             turn: 0,
             turn_left: 0,
+            turn_since: Nanos::ZERO,
             packets: 0,
             base: 0,
             next: 0,
@@ -272,10 +275,14 @@ impl Transfer {
         self.turn
     }
 
-    /// Counts `sent` packets of its turn. True if the turn is over.
-    pub(super) fn spend_turn(&mut self, sent: u32) -> bool {
+    /// Counts `sent` packets of its turn, which lasts for `longest` at most. True if the turn is
+    /// over.
+    pub(super) fn spend_turn(&mut self, sent: u32, now: Nanos, longest: Nanos) -> bool {
+        if self.turn_left == QUANTUM {
+            self.turn_since = now;
+        }
         self.turn_left -= sent;
-        self.turn_left == 0
+        self.turn_left == 0 || now.since(self.turn_since) >= longest
     }
 
     /// Begins a new turn, after those with lower numbers.

@@ -13,6 +13,7 @@ mod turns;
 use std::collections::VecDeque;
 
 use crate::client::calls::Calls;
+use crate::config::{ASKS_PER_HOLD, Config};
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
 use crate::handle::{CallIdx, SessionIdx, TransferIdx};
@@ -82,11 +83,11 @@ impl Transfers {
         index
     }
 
-    /// Counts `sent` packets of the message's turn. After the last packet of its turn, other
-    /// messages send.
-    fn on_turn(&mut self, index: TransferIdx, sent: u32) {
+    /// Counts `sent` packets of the message's turn. After the last packet of its turn, or the
+    /// longest time, other messages send.
+    fn on_turn(&mut self, index: TransferIdx, sent: u32, now: Nanos, longest: Nanos) {
         let entry = self.all.at_mut(index);
-        if entry.spend_turn(sent) {
+        if entry.spend_turn(sent, now, longest) {
             self.turns += 1;
             entry.begin_turn(self.turns);
         }
@@ -145,6 +146,15 @@ impl Transfers {
     /// Whether at most one message of the session is on its way.
     fn is_alone(&self, session: SessionIdx) -> bool {
         self.sessions[session.0 as usize].live <= 1
+    }
+
+    /// Longest turn of a message of the session. The server gives up a message of which no packet
+    /// comes for its hold (rules S9, S14), and each has several turns in that time.
+    fn longest_turn(&self, session: SessionIdx, config: &Config) -> Nanos {
+        match u64::from(self.sessions[session.0 as usize].live) {
+            ..=1 => Nanos::MAX,
+            messages => Nanos(config.response_hold.0 / ASKS_PER_HOLD / messages),
+        }
     }
 
     /// The record of the peer's answers. The session must have had large messages.

@@ -6,10 +6,12 @@ use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum, ReqType, SessionNum
 use super::*;
 use crate::call::{CallOptions, Tag};
 use crate::client::calls::issue::{Started, Wish};
+use crate::congestion::{CongestionControl, Sample};
 use crate::handle::{CallIdx, Session};
+use crate::scheme::{BytesPerSec, Scheme};
 use crate::session::terms::Terms;
 use crate::tests::{TERMS, context, open_session};
-use crate::transport::TxSeq;
+use crate::transport::{Path, TxSeq};
 
 const DATA_SIZE: u32 = 1000;
 const CREDITS: u32 = 8;
@@ -291,4 +293,57 @@ fn a_response_that_the_server_keeps_is_probed_later_and_a_request_is_not() {
     });
     let of_response = after(&mut client, TransferIdx(0));
     assert_eq!(of_response, of_request + Nanos::from_micros(100));
+}
+
+/// A network that lets few packets through at a time.
+#[derive(Debug)]
+struct Narrow;
+
+impl CongestionControl for Narrow {
+    fn on_answer(&mut self, _: Sample) {}
+
+    fn window(&self) -> Option<u32> {
+        Some(2)
+    }
+
+    fn on_timeout(&mut self, _: Nanos) {}
+
+    fn rate(&self) -> Option<BytesPerSec> {
+        None
+    }
+}
+
+/// The server gives a message up of which no packet comes (rules S9, S14).
+#[test]
+fn a_message_waits_for_those_of_others_for_a_part_of_the_hold_at_most() {
+    let mut client = Client::new();
+    let path = Path {
+        line_rate: 1_000_000_000,
+        base_rtt: Nanos::ZERO,
+        scheme: Scheme::None,
+    };
+    let line = client.sessions.at_mut(SessionIdx(0));
+    let (pacer, context) = (&mut client.pacer, &mut client.context);
+    pacer.set_own_scheme(line, Box::new(Narrow), &path, context);
+    let calls: [CallIdx; 3] = std::array::from_fn(|_| client.send(400));
+    let hold = client.context.config.response_hold;
+    let (mut arrived, mut now) = ([0; 3], client.context.moment.now());
+    let mut last = [now; 3];
+    for _ in 0..600 {
+        now += Nanos::from_millis(10);
+        client.context.moment.advance(now);
+        client.left();
+        let Some(at) = (0..3).find(|at| client.in_flight(calls[*at]) > 0) else {
+            panic!("nothing is on its way after {arrived:?}");
+        };
+        arrived[at] += 1;
+        client.arrive(calls[at], arrived[at]);
+        assert!(now.since(last[at]) < hold, "{at} waits after {arrived:?}");
+        last[at] = now;
+    }
+    let (least, most) = (arrived.iter().min(), arrived.iter().max());
+    assert!(
+        most.zip(least)
+            .is_some_and(|(most, least)| most - least < 64)
+    );
 }

@@ -1,7 +1,8 @@
 //! Turns of large messages: which message of a session sends next, and how many packets.
 //!
 //! A session has credits, and a window and a rate for each way. The messages of one way share these
-//! in turns of [`QUANTUM`] packets, so that messages of the same size take about the same time.
+//! in turns of [`QUANTUM`] packets, so that messages of the same size take about the same time. A
+//! turn is shorter if the path is so slow that the server would give up those that wait.
 //! Called by `transfers/sending.rs` for its queue and when a message ends, and by
 //! `congestion/pacing.rs` when a packet's time has come.
 
@@ -220,7 +221,9 @@ impl Transfers {
     fn send_in_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, most: u32) -> u32 {
         let most = most.min(self.at(transfer).turn_left());
         let sent = self.send_some(lent, transfer, most);
-        self.on_turn(transfer, sent);
+        let (now, config) = (lent.context.moment.now(), &lent.context.config);
+        let session = lent.calls.session_of(self.at(transfer).call);
+        self.on_turn(transfer, sent, now, self.longest_turn(session, config));
         self.after_turn(lent, transfer, sent);
         sent
     }
