@@ -68,7 +68,7 @@ pub use handle::{CallId, EndpointNum, Session, Ticket, TimerToken};
 pub use handler::background::{BackgroundRequest, Job, Workers};
 pub use handler::batch::{Batch, BatchItem};
 pub use handler::context::Cx;
-pub use handler::refusal::Refuse;
+pub use handler::refusal::{Refuse, of_handler};
 pub use handler::request::{DeferredRequest, Request};
 pub use handler::table::{BatchFn, CompletionFn, DispatchFn, GivenUpFn, SessionFn, TimerFn};
 pub use law::{Check, Law};

@@ -138,6 +138,13 @@ pub mod channel {
     pub use dunlin_hub::{Through, ThroughCall, ThroughError};
 }
 
+/// Spans of calls and requests, and their connection to a library that exports them.
+#[cfg(feature = "tracing")]
+pub mod spans {
+    pub use dunlin_service::TraceParent;
+    pub use dunlin_service::spans::{Traces, TracesSet, set_traces};
+}
+
 /// Options of the transports.
 pub mod transport {
     #[cfg(feature = "dpdk")]

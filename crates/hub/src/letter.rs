@@ -5,6 +5,7 @@ use dunlin_channel::Terms;
 use dunlin_core::Nanos;
 use dunlin_mailbox::{Place, Slot};
 use dunlin_msgbuf::MsgBuf;
+use dunlin_service::spans::Hops;
 use dunlin_service::{Context, Front, Meta, MetaError};
 use dunlin_wire::ReqType;
 
@@ -39,6 +40,7 @@ pub(crate) struct Letter {
     has_front: bool,
     /// The call is a notification: no caller waits for its end.
     pub(crate) is_notice: bool,
+    pub(crate) hops: Hops,
     pub(crate) end: Option<Result<MsgBuf, ChannelError>>,
     /// The place of the call, unless an attempt has taken it.
     place: Option<Place>,
@@ -58,6 +60,7 @@ impl Default for Letter {
             meta: Meta::default(),
             has_front: false,
             is_notice: false,
+            hops: Hops::default(),
             end: None,
             place: None,
         }
@@ -74,6 +77,7 @@ impl Letter {
         self.terms = Terms::default();
         self.end = None;
         self.is_notice = false;
+        self.hops = Hops::default();
         self.meta.clear();
     }
 
@@ -139,6 +143,12 @@ impl Letter {
             self.meta.under(context);
             self.has_front |= !self.meta.is_empty();
         }
+    }
+
+    /// The metadata of the request, unless their place would change its type, which the program has
+    /// chosen.
+    pub(crate) fn metadata(&mut self) -> Option<&mut Meta> {
+        self.has_front.then_some(&mut self.meta)
     }
 
     /// The request of an attempt that has the time `left`, with its type. A request with a front

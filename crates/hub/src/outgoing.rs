@@ -1,5 +1,6 @@
 //! A call over a channel, as a future that any thread may poll.
 
+use std::fmt::Display;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +10,8 @@ use dunlin_core::{Clock, Nanos};
 use dunlin_mailbox::{Place, Slot};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::TscClock;
-use dunlin_service::{Context as Served, MetaError};
+use dunlin_service::spans::{CallSpan, Hops};
+use dunlin_service::{CallFailure, Context as Served, MetaError};
 use dunlin_wire::ReqType;
 use dunlin_wire::control::EndpointIndex;
 
@@ -35,6 +37,7 @@ pub struct Outgoing {
     permit: Option<Permit>,
     deadline: Option<Duration>,
     stage: Stage,
+    span: CallSpan,
 }
 
 /// Room for one call of a channel, reserved by [`Channel::permit`](crate::Channel::permit).
@@ -102,10 +105,18 @@ impl Outgoing {
             permit: None,
             stage,
             channel,
+            span: CallSpan::new(),
         };
         // An encoder may panic, so it runs only now that `outgoing` owns the slot.
         outgoing.write(write);
         outgoing
+    }
+
+    /// Names the method, for the span of the call.
+    #[inline(always)]
+    pub(crate) fn of_method(mut self, name: &'static str) -> Self {
+        self.span.on_method(name);
+        self
     }
 
     /// Ends the call if it has no answer this long after its first poll, repeats included.
@@ -148,9 +159,10 @@ impl Outgoing {
     ///
     /// # Errors
     /// See [`MetaError`].
-    pub fn meta(self, key: &str, value: &str) -> Result<Self, MetaError> {
+    pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
         let mut added = Ok(());
         self.write(|letter| added = letter.on_meta(key, value));
+        self.span.on_meta(key);
         added.map(|()| self)
     }
 
@@ -197,6 +209,7 @@ impl Outgoing {
                 permit: None,
                 deadline: self.deadline,
                 stage: Stage::Refused(why),
+                span: self.span.of_copy(),
             });
         }
         let slot = self.slot()?;
@@ -206,6 +219,7 @@ impl Outgoing {
             })
         });
         copied.deadline = self.deadline;
+        copied.span = self.span.of_copy();
         Some(copied)
     }
 
@@ -213,18 +227,19 @@ impl Outgoing {
     pub(crate) fn notify(mut self) -> Result<(), ChannelError> {
         self.seat();
         let slot = match self.stage {
-            Stage::Refused(why) => return Err(why.into()),
+            Stage::Refused(why) => return self.end_refused(why),
             Stage::New(slot) => slot,
             Stage::Posted(_) | Stage::Over => panic!("{OVER}"),
         };
-        self.write(|letter| {
+        let mailbox = self.channel.mailbox();
+        mailbox.with(slot, |letter| {
             letter.is_notice = true;
             letter.terms.once = true;
+            self.span.begin(Some(letter.req_type), letter.metadata());
             letter.on_sent(None);
         });
         // From here on the slot belongs to the thread.
         self.stage = Stage::Over;
-        let mailbox = self.channel.mailbox();
         mailbox.post(slot, &Context::from_waker(Waker::noop()));
         Ok(())
     }
@@ -262,9 +277,13 @@ impl Outgoing {
     fn post(&mut self, slot: Slot, context: &Context<'_>) -> Poll<Result<Answer, ChannelError>> {
         let end = |span: Duration| TscClock::new().now() + span.into();
         let deadline = self.deadline.map(end).filter(|end| *end != Nanos::MAX);
-        self.write(|letter| self.channel.note_gap(letter.on_sent(deadline)));
+        let mailbox = self.channel.mailbox();
+        mailbox.with(slot, |letter| {
+            self.span.begin(Some(letter.req_type), letter.metadata());
+            self.channel.note_gap(letter.on_sent(deadline));
+        });
         self.stage = Stage::Posted(slot);
-        self.channel.mailbox().post(slot, context);
+        mailbox.post(slot, context);
         self.poll_end(slot, context)
     }
 
@@ -277,10 +296,29 @@ impl Outgoing {
         if mailbox.poll_end(slot, context).is_pending() {
             return Poll::Pending;
         }
-        let end = mailbox.with(slot, Letter::on_seen);
+        let (hops, end) = mailbox.with(slot, |letter| (letter.hops, letter.on_seen()));
         mailbox.release(slot);
         self.stage = Stage::Over;
-        Poll::Ready(end.expect("a call that has ended says how").map(Answer))
+        let end = end.expect("a call that has ended says how").map(Answer);
+        self.end_span(hops, end.as_ref());
+        Poll::Ready(end)
+    }
+
+    /// Ends a call that is not sent.
+    fn end_refused<T>(&mut self, why: Refusal) -> Result<T, ChannelError> {
+        self.stage = Stage::Over;
+        let refused = Err(why.into());
+        self.span.begin(None, None);
+        self.end_span(Hops::default(), refused.as_ref());
+        refused
+    }
+
+    #[inline]
+    fn end_span<T>(&self, hops: Hops, end: Result<T, &ChannelError>) {
+        let end = end
+            .map(drop)
+            .map_err(|error| (error as &dyn Display, error.code()));
+        self.span.on_end(hops, end);
     }
 }
 
@@ -302,10 +340,7 @@ impl Future for Outgoing {
         }
         match self.stage {
             Stage::New(slot) => self.post(slot, context),
-            Stage::Refused(why) => {
-                self.stage = Stage::Over;
-                Poll::Ready(Err(why.into()))
-            }
+            Stage::Refused(why) => Poll::Ready(self.end_refused(why)),
             Stage::Posted(slot) => self.poll_end(slot, context),
             Stage::Over => panic!("{OVER}"),
         }
@@ -317,7 +352,10 @@ impl Drop for Outgoing {
     fn drop(&mut self) {
         match self.stage {
             Stage::New(slot) => self.channel.take_back(slot),
-            Stage::Posted(slot) => self.channel.mailbox().give_up(slot),
+            Stage::Posted(slot) => {
+                self.span.on_drop();
+                self.channel.mailbox().give_up(slot);
+            }
             Stage::Refused(_) | Stage::Over => {}
         }
     }

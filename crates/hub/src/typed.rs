@@ -94,13 +94,9 @@ pub(crate) fn outgoing<M: Method>(channel: &Channel, value: &M::Request) -> Opti
     let len = M::Codec::size(value).ok()?;
     let (req_type, room) = (ReqType(M::NUMBER), M::Outcome::ROOM);
     let write = |out: &mut [u8]| M::Codec::encode(value, out);
-    Some(Outgoing::typed(
-        channel.handle.clone(),
-        req_type,
-        room,
-        len,
-        write,
-    ))
+    let handle = channel.handle.clone();
+    let call = Outgoing::typed(handle, req_type, room, len, write);
+    Some(call.of_method(M::NAME))
 }
 
 impl<M: Method> Future for TypedCall<M> {

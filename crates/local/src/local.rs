@@ -82,6 +82,20 @@ impl<T: Open> Local<T> {
         H: FnMut(OwnedRequest, Caller) -> F + 'static,
         F: Future<Output = Result<(), Error>> + 'static,
     {
+        self.serve_method(req_type, "", handler);
+    }
+
+    /// Like [`Self::serve`], with the name that the spans of these requests have, such as `Kv.get`.
+    pub fn serve_method<H, F>(&mut self, req_type: ReqType, name: &'static str, mut handler: H)
+    where
+        H: FnMut(OwnedRequest, Caller) -> F + 'static,
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let handler = move |mut request: OwnedRequest, caller| {
+            let span = request.begin_span(name);
+            let future = span.run(|| handler(request, caller));
+            span.around(future)
+        };
         self.endpoint(|endpoint| {
             let handlers = Box::new(Serving::new(handler));
             endpoint.app_mut().executor.serve(req_type, handlers);
@@ -94,10 +108,11 @@ impl<T: Open> Local<T> {
     pub fn serve_typed<S: AsyncService<OwnedRequest>>(&mut self, service: S) {
         self.add_service::<S>();
         let service = Rc::new(service);
-        for number in S::METHODS {
+        for (place, number) in S::METHODS.iter().enumerate() {
+            let name = S::NAMES.get(place).copied().unwrap_or_default();
             for req_type in [*number, *number | META] {
                 let service = Rc::clone(&service);
-                self.serve(ReqType(req_type), move |request, _| {
+                self.serve_method(ReqType(req_type), name, move |request, _| {
                     Rc::clone(&service).answer(request)
                 });
             }

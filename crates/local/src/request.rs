@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use dunlin_core::{Cx, Nanos, Refuse, Request, Session, Ticket};
 use dunlin_msgbuf::{AllocError, MsgBuf};
+use dunlin_service::spans::RequestSpan;
 use dunlin_service::{Error, IncomingRequest, Refusal};
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -32,6 +33,7 @@ pub(super) struct Parts {
     req_type: ReqType,
     /// Present until the request is answered.
     ticket: Option<Ticket>,
+    span: RequestSpan,
 }
 
 impl Parts {
@@ -39,6 +41,7 @@ impl Parts {
     #[inline]
     fn keep(mut self: Box<Self>) -> Option<Rc<State>> {
         let state = self.state.take()?;
+        drop(std::mem::take(&mut self.span));
         if let Some(body) = &self.body
             && body.capacity() > KEPT
         {
@@ -85,7 +88,18 @@ impl OwnedRequest {
             session: request.session(),
             req_type: request.req_type(),
             ticket: None,
+            span: RequestSpan::default(),
         })
+    }
+
+    /// Begins the span of a request of this method.
+    #[inline]
+    pub(super) fn begin_span(&mut self, method: &'static str) -> RequestSpan {
+        let session = self.session();
+        let peer = || self.state().with(|cx| cx.peer(session)).flatten();
+        let span = RequestSpan::begin(method, self.req_type(), self.data(), peer);
+        self.parts_mut().span = span.clone();
+        span
     }
 
     /// The request's bytes.
@@ -160,6 +174,7 @@ impl OwnedRequest {
         if replied.is_none() {
             return Err(Error::Unavailable);
         }
+        parts.span.on_response();
         self.end();
         Ok(())
     }
@@ -182,6 +197,7 @@ impl OwnedRequest {
     /// # Errors
     /// If the endpoint is gone.
     pub fn reject(self, code: ErrorCode) -> Result<(), Error> {
+        self.parts().span.on_reject(code);
         self.end_by(|cx, ticket| {
             let _ = cx.reject(ticket, code);
         })
@@ -233,10 +249,11 @@ impl OwnedRequest {
     #[inline(never)]
     fn abandon(mut parts: Box<Parts>) {
         let ticket = parts.ticket.take();
+        let span = std::mem::take(&mut parts.span);
         let Some(state) = parts.keep() else { return };
         let done = state.with(|cx| {
             if let Some(ticket) = ticket {
-                state.end_dropped(ticket, cx);
+                state.end_dropped(ticket, &span, cx);
             }
         });
         if let (None, Some(ticket)) = (done, ticket) {
@@ -281,6 +298,7 @@ impl IncomingRequest for OwnedRequest {
     }
 
     fn refuse(self, why: Refusal) -> Result<(), Error> {
+        self.parts().span.on_refuse(why.code());
         self.end_by(|cx, ticket| ticket.refuse(cx, why.code()))
     }
 }

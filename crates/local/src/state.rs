@@ -16,6 +16,7 @@ use std::task::{Context, Waker};
 use dunlin_core::{Cx, Nanos, Refuse, Session, SessionEvent, Ticket};
 use dunlin_nexus::{ConnectError, FailedConnect};
 use dunlin_service::Error;
+use dunlin_service::spans::RequestSpan;
 use dunlin_wire::ErrorCode;
 
 use crate::calls::Calls;
@@ -130,11 +131,17 @@ impl State {
     }
 
     /// Ends a request that was dropped without an answer.
-    pub(super) fn end_dropped(&self, ticket: Ticket, cx: &mut Cx<'_>) {
+    pub(super) fn end_dropped(&self, ticket: Ticket, span: &RequestSpan, cx: &mut Cx<'_>) {
         match self.dropped_with.get() {
-            Some(code) => ticket.refuse(cx, code),
-            // The client may have gone.
-            None => drop(cx.abandon(ticket)),
+            Some(code) => {
+                span.on_refuse(code);
+                ticket.refuse(cx, code);
+            }
+            None => {
+                span.on_drop(|| cx.is_cancelled(ticket) != Ok(false));
+                // The client may have gone.
+                let _ = cx.abandon(ticket);
+            }
         }
     }
 

@@ -63,11 +63,12 @@ impl<S: SendService<OffloadedRequest>, E: Spawn> Dispatcher<S, E> {
         let owner = Arc::clone(&self.owner);
         let arrived = owner.desk().mailbox().with(slot, |it| it.take_request());
         let arrived = arrived.expect("a posted slot has a request");
+        let span = arrived.span.clone();
         let request = OffloadedRequest::new(owner, slot, Arc::clone(&lease), arrived);
         let handler = handler::run(Arc::clone(&self.service), request, lease);
         // A panic of the executor must not unwind through `take`, which would free slots that
         // handlers still use. The panic drops the request, which is thereby refused.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.spawn.spawn(handler)));
+        let _ = catch_unwind(AssertUnwindSafe(|| self.spawn.spawn(span.around(handler))));
     }
 
     /// A lease for a call, in the memory of the slot's last lease if no handler uses that any more.

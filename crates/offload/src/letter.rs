@@ -4,6 +4,7 @@ use dunlin_core::{Nanos, Session};
 use dunlin_mailbox as mailbox;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_service::Refusal;
+use dunlin_service::spans::RequestSpan;
 use dunlin_wire::{ErrorCode, ReqType};
 
 /// A slot keeps the memory of a long response for the next one if it has at most this many bytes.
@@ -17,6 +18,7 @@ pub(crate) struct Arrived {
     /// The time at which the endpoint passes it on; zero if it cannot have a deadline.
     pub(crate) at: Nanos,
     pub(crate) body: MsgBuf,
+    pub(crate) span: RequestSpan,
 }
 
 /// The end of a request.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use dunlin_core::{Facts, Nanos};
 use dunlin_local::OwnedRequest;
+use dunlin_service::spans::RequestSpan;
 use dunlin_service::{AsyncService, Error, IncomingRequest, META, Refusal, SendService};
 
 use crate::call::Call;
@@ -92,5 +93,7 @@ fn arrived(request: &mut OwnedRequest) -> Result<Arrived, Error> {
         req_type,
         at,
         body: request.take_buf()?,
+        // The endpoint polls this within the span of the request.
+        span: RequestSpan::current(),
     })
 }

@@ -93,9 +93,11 @@ where
             let (req_type, layered) = (ReqType(req_type), layered.clone());
             match gate.map(Arc::clone) {
                 None => {
-                    local.serve(req_type, move |request, _| through(&layered, request, name));
+                    local.serve_method(req_type, name, move |request, _| {
+                        through(&layered, request, name)
+                    });
                 }
-                Some(gate) => local.serve(req_type, move |request, caller| {
+                Some(gate) => local.serve_method(req_type, name, move |request, caller| {
                     let layered = layered.clone();
                     let answer = move |request| through(&layered, request, name);
                     Arc::clone(&gate).pass(request, caller, answer)

@@ -165,10 +165,11 @@ pub(crate) fn serve<S: AsyncService<OwnedRequest>>(
     };
     local.add_service::<S>();
     let service = Rc::new(service);
-    for number in S::METHODS {
+    for (place, number) in S::METHODS.iter().enumerate() {
+        let name = S::NAMES.get(place).copied().unwrap_or_default();
         for req_type in [*number, *number | META] {
             let (gate, service) = (Arc::clone(gate), Rc::clone(&service));
-            local.serve(ReqType(req_type), move |request, caller| {
+            local.serve_method(ReqType(req_type), name, move |request, caller| {
                 let service = Rc::clone(&service);
                 Arc::clone(&gate).pass(request, caller, |request| service.answer(request))
             });

@@ -36,6 +36,7 @@
 //! | `outcome.rs` | the content of a response: a value, or the method's own error |
 //! | `frame.rs` | the front of a request: deadline and metadata |
 //! | `meta.rs`, `trace.rs` | metadata, and the trace among them |
+//! | `spans.rs`, `spans/` | spans of calls and requests |
 //! | `context.rs` | facts about a request, for its handler |
 //! | `error.rs` | how typed calls fail |
 //! | `poll.rs` | stubs and glue on `Cx` |
@@ -63,6 +64,7 @@ mod outcome;
 pub mod poll;
 #[cfg(feature = "reflect")]
 pub mod reflect;
+pub mod spans;
 mod trace;
 
 pub use carrier::Carrier;

@@ -16,7 +16,7 @@ use crate::codec::{Codec, DecodeError};
 use crate::context::Context;
 use crate::error::{Error, Failure};
 use crate::frame::Front;
-use crate::meta::{Meta, MetaError};
+use crate::meta::{self, Meta, MetaError};
 use crate::method::{Method, ViewOf};
 use crate::outcome::{ErrorOf, Outcome, SuccessOf, ValueOf};
 use crate::poll;
@@ -219,7 +219,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
     /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
     pub fn under(mut self, context: &Context<'_>) -> Self {
         self.options.deadline = context.shorten(self.options.deadline, self.link.now());
-        if context.metadata().trace_parent().is_some() {
+        if meta::trace_under(context).is_some() {
             self.meta.get_or_insert_default().under(context);
         }
         self

@@ -5,9 +5,11 @@
 //! Invariant: the entries of either are valid, since [`Meta::add`] and [`check`] refuse others.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::codec::DecodeError;
 use crate::context::Context;
+use crate::spans;
 use crate::trace::{self, TraceParent};
 
 /// Most entries of a request.
@@ -123,13 +125,37 @@ impl Meta {
     }
 
     /// Adds the trace of the request that `context` belongs to. Adds none if there is one already,
-    /// or if these metadata have arrived, without a trace, and leave no room for one.
+    /// or if these metadata have arrived, without a trace, and leave no room for one. With the
+    /// feature `tracing`, the trace continues with the request's own span, if that is entered.
     pub fn under(&mut self, context: &Context<'_>) {
-        let trace = context.metadata().trace_parent();
-        let is_free = self.view().trace_parent().is_none() && self.room_for_trace().is_ok();
-        if let Some(trace) = trace.filter(|_| is_free) {
+        if let Some(trace) = trace_under(context) {
+            self.add_trace(trace);
+        }
+    }
+
+    /// Adds a trace, or replaces the one that is there. If metadata that have arrived without a
+    /// trace fill its room, there is none.
+    pub fn set_trace(&mut self, trace: TraceParent) {
+        match self.trace_range() {
+            Some(range) => self.0[range].copy_from_slice(trace.bytes()),
+            None => self.add_trace(trace),
+        }
+    }
+
+    fn add_trace(&mut self, trace: TraceParent) {
+        if self.view().trace_parent().is_none() && self.room_for_trace().is_ok() {
             self.put(TRACE, trace.bytes());
         }
+    }
+
+    /// Where the value of the trace is.
+    fn trace_range(&self) -> Option<Range<usize>> {
+        let mut end = 0;
+        let is_trace = |(key, value): (&[u8], &[u8])| {
+            end += LENGTHS + key.len() + value.len();
+            (key == TRACE.as_bytes()).then_some(end - value.len()..end)
+        };
+        self.view().entries().find_map(is_trace)
     }
 
     /// Whether there is no entry.
@@ -213,6 +239,11 @@ impl<'a> Metadata<'a> {
         let mut left = self.0;
         std::iter::from_fn(move || next(&mut left).ok().flatten())
     }
+}
+
+/// The trace for a call that is made to serve the request of `context`.
+pub(crate) fn trace_under(context: &Context<'_>) -> Option<TraceParent> {
+    spans::current_or(context.metadata().trace_parent())
 }
 
 /// Checks entries that have arrived.

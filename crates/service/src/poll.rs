@@ -17,6 +17,7 @@ use crate::frame::{self, Front, META};
 use crate::meta::{Meta, Metadata};
 use crate::method::{Method, ViewOf};
 use crate::outcome::{ErrorOf, Outcome, ValueOf};
+use crate::spans::RequestSpan;
 
 /// The result of a call: the value, in the form in which the client gets it, or a failure.
 pub type Response<'a, M, C = Error> = Result<
@@ -81,12 +82,18 @@ pub fn serve<M: Method, App>(
     cx: &mut Cx<'_>,
     run: impl FnOnce(&mut App, ViewOf<'_, M>, &mut Cx<'_>, Context<'_>) -> ValueOf<M>,
 ) {
+    let (session, req_type) = (request.session(), request.req_type());
+    let span = RequestSpan::begin(M::NAME, req_type, request.data(), || cx.peer(session));
     match open::<M>(&request, cx) {
         Ok((view, context)) => {
-            let value = run(app, view, cx, context);
+            let value = span.run(|| run(app, view, cx, context));
+            span.on_response();
             reply::<M>(request, cx, &value);
         }
-        Err(_) => reject_undecodable(request, cx),
+        Err(_) => {
+            span.on_refuse(ErrorCode::UNDECODABLE);
+            reject_undecodable(request, cx);
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl Refuse for Ticket {
 }
 
 /// The code that the client gets if a handler rejects a request with `code` (rule W13).
-pub(crate) const fn of_handler(code: ErrorCode) -> ErrorCode {
+pub const fn of_handler(code: ErrorCode) -> ErrorCode {
     match code {
         ErrorCode::OVERLOADED => ErrorCode::REFUSED,
         code if code.is_protocols() => ErrorCode::HANDLER_FAILED,

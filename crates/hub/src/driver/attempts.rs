@@ -76,6 +76,7 @@ impl Driver {
         let rpc = &mut *around.rpc;
         let hedges = self.hedges;
         let (request, room) = around.mailbox.with(slot, |letter| {
+            letter.hops.on_attempt(|| rpc.cx_again().peer(session));
             let request = letter.request(left, hedges, |len| rpc.buf(len));
             (request, letter.room)
         });

@@ -139,6 +139,7 @@ pub(super) const RULES: &[Rule] = &[
             "prost",
             "serde",
             "serde_json",
+            "tracing",
             "zerocopy",
         ],
         ..rule(
@@ -325,6 +326,7 @@ pub(super) const RULES: &[Rule] = &[
         ..rule("dunlin-tokio", &["dunlin"])
     },
     rule("dunlin-proto-example", &["dunlin"]),
+    rule("dunlin-otel-example", &["dunlin"]),
     // `peers` starts a program of another workspace, which uses `dunlin`.
     rule("peers", &[]),
     Rule {
