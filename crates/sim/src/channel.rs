@@ -10,12 +10,14 @@
 //! | `client.rs`, `server.rs` | the processes |
 //! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |
 //! | `run.rs` | the run of a seed |
+//! | `drill.rs` | drains under load, again and again |
 //!
 //! The stage decides when sessions begin and end: `cluster` tests the handshake. The endpoint
 //! itself handles requests, answers, deadlines and cancellations.
 
 mod client;
 mod desk;
+mod drill;
 mod faults;
 mod ledger;
 mod plan;
@@ -23,6 +25,7 @@ mod run;
 mod server;
 mod stage;
 
+pub use drill::{Drains, Drill, run_drains};
 pub use dunlin_channel::Counters;
 #[cfg(feature = "mutants")]
 pub use dunlin_channel::mutant::Mutant;

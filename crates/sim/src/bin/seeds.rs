@@ -7,6 +7,8 @@
 mod channel;
 #[path = "seeds/differential.rs"]
 mod differential;
+#[path = "seeds/drains.rs"]
+mod drains;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,7 +18,7 @@ use dunlin_sim::{Failure, Mutant, Options, Report, run_seed};
 const USAGE: &str = "\
 Runs simulated clusters, one per seed: faults first, then a sound network; checkers throughout.
 
-usage: seeds [--differential | --channel] [--count N | --minutes M | --seed N | --mutants]
+usage: seeds [--differential | --channel | --drains] [--count N | --minutes M | --seed N | --mutants]
              [--from N] [--threads N] [--mutant NAME] [--lines N] [--json]
 
   --count N      run N seeds (default 1000)
@@ -29,6 +31,8 @@ usage: seeds [--differential | --channel] [--count N | --minutes M | --seed N | 
                  --count seeds (default 500) until each planted difference is found
   --channel      run seeds of channels against servers that fail; with --mutants, run up to
                  --count seeds (default 200) until each planted bug of a channel is found
+  --drains       run the four drills of servers that drain under load: ten drains for each of
+                 --count seeds (default 10)
   --threads N    threads that run seeds of channels (default 1)
   --from N       first seed (default 1)
   --mutant NAME  plant this bug in every endpoint
@@ -41,7 +45,8 @@ examples:
   cargo xtask seeds --mutants
   cargo xtask seeds --differential --count 1000
   cargo xtask seeds --differential --mutants
-  cargo xtask seeds --channel --count 10000 --threads 2";
+  cargo xtask seeds --channel --count 10000 --threads 2
+  cargo xtask seeds --drains --count 100";
 
 #[derive(Clone, Debug, Default)]
 struct Arguments {
@@ -52,6 +57,7 @@ struct Arguments {
     mutants: bool,
     differential: bool,
     channel: bool,
+    drains: bool,
     /// Threads that run seeds of channels.
     threads: u64,
     /// The name of a planted bug; each kind of run has its own bugs.
@@ -74,7 +80,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let fine = if arguments.channel {
+    let fine = if arguments.drains {
+        drains::run(&arguments)
+    } else if arguments.channel {
         channel::run(&arguments)
     } else if arguments.differential {
         differential::run(&arguments)
@@ -110,6 +118,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
             "--mutant" => out.planted = Some(value()?),
             "--differential" => out.differential = true,
             "--channel" => out.channel = true,
+            "--drains" => out.drains = true,
             "--threads" => out.threads = number(&value()?)?,
             "--mutants" => out.mutants = true,
             "--lines" => out.lines = number(&value()?)?,

@@ -25,6 +25,9 @@ use crate::world::clock::SimClock;
 use crate::world::net::{NetHandle, PortId, SimTransport};
 use crate::world::rng::Rng;
 
+/// The longest time after which a client asks for late answers while a server drains.
+const HURRY: Nanos = Nanos::from_millis(20);
+
 /// Completions that the machine has not received yet.
 #[derive(Default)]
 pub(super) struct Inbox {
@@ -58,6 +61,9 @@ pub(super) struct Client {
     connecting: BTreeMap<LinkId, usize>,
     links: BTreeMap<LinkId, Link>,
     listed: Vec<String>,
+    /// The longest time after which the endpoint asks for late answers, while a server drains and
+    /// it asks more often.
+    calm: Option<Nanos>,
     /// The time since which there has been an open link to a server that is listed and not
     /// draining.
     ready: Option<Nanos>,
@@ -102,6 +108,7 @@ impl Client {
             is_closed: false,
             connecting: BTreeMap::new(),
             listed: Vec::new(),
+            calm: None,
             ready: None,
             again: VecDeque::new(),
             links: BTreeMap::new(),
@@ -150,7 +157,10 @@ impl Client {
 
     pub(super) fn next_wakeup(&mut self) -> Nanos {
         let machine = self.machine.next_wakeup();
-        let begin = self.begin.front().copied();
+        let begin = match self.names.len() < self.plan.in_flight {
+            true => Some(self.now),
+            false => self.begin.front().copied(),
+        };
         let cancel = self.cancel.first().map(|(at, ..)| *at);
         let own = machine.into_iter().chain(begin).chain(cancel).min();
         self.rpc.next_wakeup().min(own.unwrap_or(Nanos::MAX))
@@ -170,6 +180,23 @@ impl Client {
         let is_ill = |state| matches!(state, State::Connecting | State::Gone);
         let ill = views.find(|view| is_ill(view.state));
         ill.map(|view| format!("port {}: all is well, and {view:?}", self.port.0))
+    }
+
+    /// Whether calls may go to this server.
+    pub(super) fn is_ready(&self, server: usize) -> bool {
+        let mut links = self.links.values();
+        links.any(|link| link.server == server && self.may_be_picked(link))
+    }
+
+    /// Begins no further calls.
+    pub(super) fn stop(&mut self) {
+        self.plan.in_flight = 0;
+        self.begin.clear();
+    }
+
+    /// Number of calls that have not ended.
+    pub(super) fn calls(&self) -> usize {
+        self.names.len()
     }
 
     /// Number of attempts that have not ended.
@@ -200,6 +227,7 @@ impl Client {
         if let Some(entry) = self.links.remove(&link) {
             self.rpc.lifecycle().close(entry.session, reason);
         }
+        self.hurry();
         self.machine.on_closed(link, reason, self.now);
     }
 
@@ -207,7 +235,21 @@ impl Client {
         if let Some(entry) = self.links.get_mut(&link) {
             entry.is_draining = true;
         }
+        self.hurry();
         self.machine.on_serving(link, true, 1, self.now);
+    }
+
+    /// Has the endpoint ask for late answers more often while a server drains, as a hub does.
+    fn hurry(&mut self) {
+        let drains = self.links.values().any(|link| link.is_draining);
+        match (drains, self.calm) {
+            (true, None) => self.calm = Some(self.rpc.cx().ask_within(HURRY)),
+            (false, Some(calm)) => {
+                self.rpc.cx().ask_within(calm);
+                self.calm = None;
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn on_names(&mut self, names: Option<&[String]>) {
@@ -233,6 +275,9 @@ impl Client {
             self.begin.pop_front();
             self.begin_call();
         }
+        while self.names.len() < self.plan.in_flight {
+            self.begin_call();
+        }
     }
 
     fn begin_call(&mut self) {
@@ -243,7 +288,7 @@ impl Client {
         let key = rng.next_u64();
         let terms = Terms {
             idempotent: rng.chance(plan.idempotent),
-            once: key.is_multiple_of(4),
+            once: plan.notices && key.is_multiple_of(4),
             deadline: own.or(plan.channel.deadline.map(|span| now + span)),
             key: Some(key),
             endpoint: None,
@@ -324,6 +369,7 @@ impl Client {
         let Some(Link { session, .. }) = self.links.remove(&link) else {
             return;
         };
+        self.hurry();
         let is_used = self.attempts.values().any(|attempt| attempt.link == link);
         if is_used && !self.is_closed {
             self.violate(format!("{link:?} is disconnected with calls under way"));

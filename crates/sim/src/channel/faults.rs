@@ -79,11 +79,32 @@ impl Stage {
             return;
         };
         rpc.app_mut().drain();
+        self.tell_drain(server, 50_000);
+        self.schedule(now, Event::Strike(Fault::Drained(server, limit)));
+    }
+
+    /// Begins a drain that lasts until no client has a session. Clients learn of it as soon as a
+    /// control connection tells them.
+    pub(super) fn drain_in_order(&mut self, server: usize) {
+        if let Some(rpc) = self.server(server) {
+            rpc.app_mut().drain();
+        }
+        self.tell_drain(server, 500);
+    }
+
+    /// Tells each client of a server within a time that the server drains.
+    fn tell_drain(&mut self, server: usize, most_us: u64) {
+        let now = self.world.now();
         for at in self.open_at(server) {
-            let after = Nanos::from_micros(self.rng.log_between(10, 50_000));
+            let after = Nanos::from_micros(self.rng.log_between(10, most_us));
             self.schedule(now + after, Event::Draining(at));
         }
-        self.schedule(now, Event::Strike(Fault::Drained(server, limit)));
+    }
+
+    /// Ends a server whose drain is over, and starts it again at this time.
+    pub(super) fn replace(&mut self, server: usize, at: Nanos) {
+        self.world.act(Act::Crash(PortId(server)));
+        self.schedule(at, Event::Strike(Fault::Start(server)));
     }
 
     fn drained(&mut self, server: usize, limit: Nanos) {

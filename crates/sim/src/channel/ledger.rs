@@ -194,6 +194,22 @@ impl Ledger {
         }
     }
 
+    /// Number of calls that have ended.
+    pub(super) fn ended(&self) -> usize {
+        self.calls.iter().filter(|call| call.end.is_some()).count()
+    }
+
+    /// Checks that every call has ended with an answer, and has run once.
+    pub(super) fn check_answered(&mut self) {
+        let is_right =
+            |call: &Call| matches!(call.end, Some(CallEnd::Answered(_))) && call.runs == 1;
+        let mut calls = self.calls.iter().enumerate();
+        if let Some((name, call)) = calls.find(|(_, call)| !is_right(call)) {
+            let what = format!("call {name} has no answer, or has not run once: {call:?}");
+            self.violate(what);
+        }
+    }
+
     /// Checks the ends of all calls after the run.
     pub(super) fn check_all(&mut self) {
         for (name, call) in self.calls.iter().enumerate() {

@@ -12,8 +12,16 @@ pub(super) struct Plan {
     pub(super) channel: Config,
     pub(super) servers: Vec<ServerPlan>,
     pub(super) clients: usize,
-    /// Calls of each client.
+    /// Calls of each client that begin at random times.
     pub(super) calls: u32,
+    /// Calls that each client keeps under way besides those: for each that ends, another begins.
+    pub(super) in_flight: usize,
+    /// Whether some calls are notifications.
+    pub(super) notices: bool,
+    /// Whether a server may come back as another version of the program.
+    pub(super) versions: bool,
+    /// The window of each session.
+    pub(super) window: u32,
     /// Mean time between two calls of a client.
     pub(super) gap: Nanos,
     pub(super) idempotent: Ppm,
@@ -26,14 +34,23 @@ pub(super) struct Plan {
 /// The behaviour of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerPlan {
-    /// Mean time from a request to its answer.
-    pub(super) takes: Nanos,
+    /// Time from a request to its answer.
+    pub(super) takes: Takes,
     /// How often it refuses a request, before or after it ran.
     pub(super) refuses: Ppm,
     /// How often a handler answers with an application error.
     pub(super) fails: Ppm,
     /// Whether its error codes tell, as the protocol says, if the request ran.
     pub(super) precise: bool,
+}
+
+/// A random time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Takes {
+    /// Exponentially distributed, with this mean.
+    Mean(Nanos),
+    /// Equally distributed from zero to this.
+    UpTo(Nanos),
 }
 
 /// The options of every endpoint.
@@ -77,6 +94,10 @@ impl Plan {
             servers: servers.collect(),
             clients: 1 + rng.index(2),
             calls: if storm { 250 } else { 60 },
+            in_flight: 0,
+            notices: true,
+            versions: true,
+            window: 8,
             gap: if storm {
                 Nanos::from_micros(500)
             } else {
@@ -95,10 +116,19 @@ impl ServerPlan {
     fn draw(rng: &mut Rng, storm: bool) -> Self {
         let refuses = if storm { 90 } else { *rng.pick(&[0, 0, 5]) };
         Self {
-            takes: Nanos::from_micros(*rng.pick(&[1, 100, 10_000, 100_000])),
+            takes: Takes::Mean(Nanos::from_micros(*rng.pick(&[1, 100, 10_000, 100_000]))),
             refuses: Ppm::percent(refuses),
             fails: *rng.pick(&[Ppm::NEVER, Ppm::percent(5)]),
             precise: !rng.one_in(4),
         }
+    }
+}
+
+impl Takes {
+    pub(super) fn draw(self, rng: &mut Rng) -> Nanos {
+        Nanos(match self {
+            Self::Mean(mean) => rng.exponential(mean.0),
+            Self::UpTo(most) => rng.below(most.0 + 1),
+        })
     }
 }

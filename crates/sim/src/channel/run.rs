@@ -44,6 +44,8 @@ pub struct Report {
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
+    /// The option of `seeds` that repeats it.
+    pub option: &'static str,
     /// A description of the fault.
     pub what: String,
 }
@@ -53,8 +55,8 @@ impl fmt::Display for Failure {
         writeln!(f, "seed {} failed: {}", self.seed, self.what)?;
         write!(
             f,
-            "replay it with: cargo xtask seeds --channel --seed {}",
-            self.seed
+            "replay it with: cargo xtask seeds {} --seed {}",
+            self.option, self.seed
         )
     }
 }
@@ -69,14 +71,21 @@ pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
     let mut run = Run::new(seed, options);
     match run.go() {
         Ok(()) => Ok(run.report()),
-        Err(what) => Err(Failure { seed, what }),
+        Err(what) => Err(Failure {
+            seed,
+            option: "--channel",
+            what,
+        }),
     }
 }
 
-struct Run {
+/// A world under way.
+pub(super) struct Run {
     seed: u64,
     plan: Plan,
     stage: Stage,
+    /// Faults strike until this time.
+    chaos: Nanos,
 }
 
 /// The stage takes clients' orders at least this often.
@@ -96,6 +105,11 @@ impl Run {
         };
         #[cfg(not(feature = "mutants"))]
         let Options {} = options;
+        Self::of(seed, plan, CHAOS, rng)
+    }
+
+    /// A run of this plan. The world takes orders, and faults strike until the time `chaos`.
+    pub(super) fn of(seed: u64, plan: Plan, chaos: Nanos, mut rng: Rng) -> Self {
         let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
         net.borrow_mut().set_rates(plan.rates);
         let members = Members {
@@ -111,7 +125,12 @@ impl Run {
             world.act(Act::Boot(port));
         }
         let stage = Stage::new(world, plan.servers.len(), rng);
-        Self { seed, plan, stage }
+        Self {
+            seed,
+            plan,
+            stage,
+            chaos,
+        }
     }
 
     fn go(&mut self) -> Result<(), String> {
@@ -151,6 +170,11 @@ impl Run {
         (servers..servers + self.plan.clients).map(PortId)
     }
 
+    /// The world, between two steps.
+    pub(super) fn stage(&mut self) -> &mut Stage {
+        &mut self.stage
+    }
+
     fn each(
         &mut self,
         mut visit: impl FnMut(&mut super::client::Client) -> Result<(), String>,
@@ -163,7 +187,7 @@ impl Run {
         Ok(())
     }
 
-    fn run_until(&mut self, end: Nanos) -> Result<(), String> {
+    pub(super) fn run_until(&mut self, end: Nanos) -> Result<(), String> {
         while self.stage.world.now() < end {
             let now = self.stage.world.now();
             let next = self.stage.next().unwrap_or(end).max(now);
@@ -185,7 +209,7 @@ impl Run {
     fn on_event(&mut self, event: Event) {
         let stage = &mut self.stage;
         match event {
-            Event::Strike(fault) if stage.world.now() < CHAOS => stage.strike(fault),
+            Event::Strike(fault) if stage.world.now() < self.chaos => stage.strike(fault),
             // The world is sound now, so no fault strikes.
             Event::Strike(_) => {}
             Event::Connect(client, link, server) => stage.connect(client, link, server),
@@ -202,7 +226,7 @@ impl Run {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         if let Some(what) = self.stage.world.net().borrow().violation() {
             return Err(what.to_owned());
         }
@@ -210,7 +234,7 @@ impl Run {
         ledger.take_violation().map_or(Ok(()), Err)
     }
 
-    fn report(&mut self) -> Report {
+    pub(super) fn report(&mut self) -> Report {
         let mut counters = Counters::default();
         for port in self.clients() {
             if let Some(client) = self.stage.client(port) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_core::{Cx, DeferredRequest, Endpoint, Nanos, Refuse, Request, TimerToken};
+use dunlin_core::{Cx, DeferredRequest, Endpoint, Refuse, Request, TimerToken};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use super::ledger::Shared;
@@ -101,7 +101,7 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
         // No code with which a handler rejects may claim that the handler did not run.
         return req.reject(cx, *app.rng.pick(&codes));
     }
-    let takes = Nanos(app.rng.exponential(app.plan.takes.0));
+    let takes = app.plan.takes.draw(&mut app.rng);
     app.timers += 1;
     cx.timer(cx.now() + takes, TimerToken(app.timers));
     let later = req.defer(cx);

@@ -55,9 +55,10 @@ impl Cluster for Members {
     fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Member {
         let (port, rng) = (process.port, self.rng.fork());
         let ledger = self.ledger.clone();
+        let versions = self.plan.versions;
         match self.plan.servers.get_mut(port.0) {
             Some(plan) => {
-                if process.life > 1 {
+                if process.life > 1 && versions {
                     // The server restarts as another version of the program.
                     *plan = ServerPlan {
                         precise: self.rng.one_in(2),
@@ -221,7 +222,7 @@ impl Stage {
                     server: server as u64 | u64::from(life) << 32,
                     endpoint: 0,
                     endpoints: 1,
-                    window: 8,
+                    window: self.world.cluster.plan.window,
                     draining: false,
                 };
                 if let Some(client) = self.client(client) {
@@ -242,7 +243,7 @@ impl Stage {
             return None;
         }
         let peer = |port: usize| PeerId(u32::try_from(port).expect("a world has few ports"));
-        let options = SessionOptions::default();
+        let options = SessionOptions::DEFAULT.with_window(self.world.cluster.plan.window);
         let mut near = self.client(client)?.rpc().lifecycle();
         let session = near.open(&options).ok()?;
         let offer = near.offer_of(session)?;

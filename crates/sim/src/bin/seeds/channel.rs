@@ -109,7 +109,7 @@ fn run_mutants(arguments: &Arguments) -> bool {
         let mut seeds = arguments.from..arguments.from.saturating_add(count);
         let found = seeds.find_map(|seed| run_seed(seed, options).err());
         match &found {
-            Some(Failure { seed, what }) => {
+            Some(Failure { seed, what, .. }) => {
                 let seeds = seed - arguments.from + 1;
                 println!("{:<26} found after {seeds:>4} seeds: {what}", mutant.name());
             }
