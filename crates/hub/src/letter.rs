@@ -6,7 +6,7 @@ use dunlin_core::Nanos;
 use dunlin_mailbox::{Place, Slot};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_service::spans::Hops;
-use dunlin_service::{Context, Front, Meta, MetaError};
+use dunlin_service::{Context, Front, Key, Meta, MetaError};
 use dunlin_wire::ReqType;
 
 use crate::body::Body;
@@ -127,11 +127,11 @@ impl Letter {
     }
 
     /// Adds metadata to the request.
-    pub(crate) fn on_meta(&mut self, key: &str, value: &str) -> Result<(), MetaError> {
+    pub(crate) fn on_meta(&mut self, key: Key<'_>, value: &str) -> Result<(), MetaError> {
         if self.req_type.0 > MAX_TYPE {
             return Err(MetaError::Type);
         }
-        self.meta.add(key, value)?;
+        self.meta.add_at(key, value)?;
         self.has_front = true;
         Ok(())
     }

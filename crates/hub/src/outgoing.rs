@@ -11,7 +11,7 @@ use dunlin_mailbox::{Place, Slot};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_nexus::TscClock;
 use dunlin_service::spans::{CallSpan, Hops};
-use dunlin_service::{CallFailure, Context as Served, MetaError};
+use dunlin_service::{CallFailure, Context as Served, Key, MetaError};
 use dunlin_wire::ReqType;
 use dunlin_wire::control::EndpointIndex;
 
@@ -159,10 +159,15 @@ impl Outgoing {
     ///
     /// # Errors
     /// See [`MetaError`].
-    pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
+    #[inline]
+    pub fn meta(self, key: &str, value: &str) -> Result<Self, MetaError> {
+        self.meta_at(Key::new(key)?, value)
+    }
+
+    fn meta_at(mut self, key: Key<'_>, value: &str) -> Result<Self, MetaError> {
         let mut added = Ok(());
         self.write(|letter| added = letter.on_meta(key, value));
-        self.span.on_meta(key);
+        self.span.on_meta(key.text());
         added.map(|()| self)
     }
 

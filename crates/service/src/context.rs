@@ -2,7 +2,7 @@
 
 use dunlin_core::{Cx, Nanos, Peer, Session};
 
-use crate::meta::Metadata;
+use crate::metadata::Metadata;
 
 /// Facts about a request that a handler gets with the message.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,8 @@ use dunlin_core::Nanos;
 use dunlin_wire::ReqType;
 
 use crate::codec::DecodeError;
-use crate::meta::{self, MAX_ENTRIES, Meta, Metadata};
+use crate::meta::{MAX_ENTRIES, Meta};
+use crate::metadata::{self, Metadata};
 
 /// The bit of a request type that is set if a front comes first.
 pub const META: u16 = 0x8000;
@@ -135,7 +136,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Split<'_>, DecodeError> {
     let (entries, message) = split.ok_or(too_short(len))?;
     let left_us = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
     let left = (left_us != 0).then(|| Nanos::from_micros(left_us.into()));
-    Ok((left, meta::check(entries)?, message))
+    Ok((left, metadata::check(entries)?, message))
 }
 
 #[cfg(test)]

@@ -35,7 +35,9 @@
 //! | `bounded.rs` | limits for the bytes that serde's types are decoded from |
 //! | `outcome.rs` | the content of a response: a value, or the method's own error |
 //! | `frame.rs` | the front of a request: deadline and metadata |
-//! | `meta.rs`, `trace.rs` | metadata, and the trace among them |
+//! | `meta.rs`, `metadata.rs`, `trace.rs` | metadata to send, those that arrived, their trace |
+//! | `under.rs` | the trace of calls that are made to serve a request |
+//! | `short.rs` | work on short texts |
 //! | `spans.rs`, `spans/` | spans of calls and requests |
 //! | `context.rs` | facts about a request, for its handler |
 //! | `error.rs` | how typed calls fail |
@@ -59,13 +61,16 @@ mod error;
 mod frame;
 mod link;
 mod meta;
+mod metadata;
 mod method;
 mod outcome;
 pub mod poll;
 #[cfg(feature = "reflect")]
 pub mod reflect;
+mod short;
 pub mod spans;
 mod trace;
+mod under;
 
 pub use carrier::Carrier;
 #[cfg(feature = "fixed")]
@@ -84,7 +89,8 @@ pub use link::{
     AsyncService, IncomingRequest, Link, Refusal, SendService, Unary, answer, context_of,
     message_of, notify, open, open_owned,
 };
-pub use meta::{MAX_ENTRIES, MAX_KEY, MAX_KEYS, Meta, MetaError, Metadata};
+pub use meta::{Key, MAX_ENTRIES, MAX_KEY, MAX_KEYS, Meta, MetaError};
+pub use metadata::Metadata;
 pub use method::{Method, ViewOf};
 pub use outcome::{ErrorOf, Fallible, Outcome, Plain, SuccessOf, ValueOf};
 pub use trace::{NotATrace, TraceParent};

@@ -16,10 +16,11 @@ use crate::codec::{Codec, DecodeError};
 use crate::context::Context;
 use crate::error::{Error, Failure};
 use crate::frame::Front;
-use crate::meta::{self, Meta, MetaError};
+use crate::meta::{Meta, MetaError};
 use crate::method::{Method, ViewOf};
 use crate::outcome::{ErrorOf, Outcome, SuccessOf, ValueOf};
 use crate::poll;
+use crate::under::trace_under;
 
 /// A client stub's access to an endpoint: `dunlin::Caller`.
 pub trait Link {
@@ -210,6 +211,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
     ///
     /// # Errors
     /// See [`MetaError`].
+    #[inline]
     pub fn meta(mut self, key: &str, value: &str) -> Result<Self, MetaError> {
         self.meta.get_or_insert_default().add(key, value)?;
         Ok(self)
@@ -219,7 +221,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
     /// request stops waiting, if it has no earlier deadline, and belongs to the same trace.
     pub fn under(mut self, context: &Context<'_>) -> Self {
         self.options.deadline = context.shorten(self.options.deadline, self.link.now());
-        if meta::trace_under(context).is_some() {
+        if trace_under(context).is_some() {
             self.meta.get_or_insert_default().under(context);
         }
         self

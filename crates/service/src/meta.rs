@@ -2,14 +2,16 @@
 //! tenants and the like. A [`Meta`] is written, a [`Metadata`] read. Both hold the entries as they
 //! are sent: length of the key (1 byte), length of the value (2), key, value.
 //!
-//! Invariant: the entries of either are valid, since [`Meta::add`] and [`check`] refuse others.
+//! `metadata.rs` owns what is read.
+//!
+//! Invariant: the entries of either are valid, since [`Meta::add`] and
+//! `metadata::check` refuse others.
 
 use std::fmt;
 use std::ops::Range;
 
-use crate::codec::DecodeError;
-use crate::context::Context;
-use crate::spans;
+use crate::metadata::{Metadata, is_key, is_trace};
+use crate::short;
 use crate::trace::{self, TraceParent};
 
 /// Most entries of a request.
@@ -28,9 +30,9 @@ pub(crate) const TRACE: &str = "traceparent";
 const RESERVED: &str = "dunlin.";
 
 /// Bytes of an entry before its key.
-const LENGTHS: usize = 3;
+pub(crate) const LENGTHS: usize = 3;
 
-/// Bytes that the first entry makes room for: two short entries and a trace, without growing again.
+/// Bytes that the first entry makes room for: two short entries and a trace.
 const ROOM: usize = 96;
 
 /// Bytes of the entry of a trace.
@@ -49,12 +51,17 @@ const TRACE_ENTRY: usize = LENGTHS + TRACE.len() + trace::LEN;
 /// assert_eq!(meta.add("Tenant", "a"), Err(MetaError::Key));
 /// # Ok::<(), MetaError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Meta(Vec<u8>);
+#[derive(Default)]
+pub struct Meta {
+    /// The entries, and room for more. No byte is written twice when the memory is used again.
+    memory: Vec<u8>,
+    /// The bytes of the entries.
+    len: usize,
+}
 
-/// The metadata of a request that has arrived.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Metadata<'a>(&'a [u8]);
+/// A key that an entry may have. The check of a literal takes no instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Key<'a>(&'a str);
 
 /// Why metadata cannot be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,43 +82,71 @@ pub enum MetaError {
     Type,
 }
 
+impl<'a> Key<'a> {
+    /// Checks a key.
+    ///
+    /// # Errors
+    /// [`MetaError::Key`] or [`MetaError::Reserved`].
+    #[inline]
+    pub fn new(key: &'a str) -> Result<Self, MetaError> {
+        match (is_key(key.as_bytes()), key.starts_with(RESERVED)) {
+            (false, _) => Err(MetaError::Key),
+            (true, true) => Err(MetaError::Reserved),
+            (true, false) => Ok(Self(key)),
+        }
+    }
+
+    /// The key's text.
+    pub const fn text(&self) -> &'a str {
+        self.0
+    }
+}
+
 impl Meta {
     /// Metadata without an entry.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self {
+            memory: Vec::new(),
+            len: 0,
+        }
+    }
+
+    /// Metadata with a copy of these entries, which are valid.
+    pub(crate) fn of(entries: &[u8]) -> Self {
+        Self {
+            memory: entries.to_vec(),
+            len: entries.len(),
+        }
     }
 
     /// Adds an entry. The value of the key `traceparent` is the text of a [`TraceParent`].
     ///
     /// # Errors
     /// See [`MetaError`].
+    #[inline]
     pub fn add(&mut self, key: &str, value: &str) -> Result<(), MetaError> {
-        if key == TRACE {
-            let trace = value.parse().map_err(|_| MetaError::Trace)?;
-            if self.view().trace_parent().is_some() {
-                return Err(MetaError::Twice);
-            }
-            self.room_for_trace()?;
-            self.put(key, TraceParent::bytes(&trace));
-            return Ok(());
-        }
-        if !is_key(key.as_bytes()) {
-            return Err(MetaError::Key);
-        }
-        if key.starts_with(RESERVED) {
-            return Err(MetaError::Reserved);
+        self.add_at(Key::new(key)?, value)
+    }
+
+    /// Like [`Self::add`], for a key that is checked already.
+    ///
+    /// # Errors
+    /// See [`MetaError`].
+    pub fn add_at(&mut self, Key(key): Key<'_>, value: &str) -> Result<(), MetaError> {
+        if is_trace(key.as_bytes()) {
+            return self.add_text_of_trace(value);
         }
         let (mut entries, mut has_trace, mut is_twice) = (0, false, false);
         for (other, _) in self.view().entries() {
             entries += 1;
-            has_trace |= other == TRACE.as_bytes();
-            is_twice |= other == key.as_bytes();
+            has_trace |= is_trace(other);
+            is_twice |= short::same(other, key.as_bytes());
         }
         let (count, room) = match has_trace {
             true => (MAX_KEYS, MAX_ENTRIES),
             false => (MAX_KEYS - 1, MAX_ENTRIES - TRACE_ENTRY),
         };
-        if self.0.len() + LENGTHS + key.len() + value.len() > room {
+        if self.len + LENGTHS + key.len() + value.len() > room {
             return Err(MetaError::TooLong);
         }
         if is_twice {
@@ -124,25 +159,29 @@ impl Meta {
         Ok(())
     }
 
-    /// Adds the trace of the request that `context` belongs to. Adds none if there is one already,
-    /// or if these metadata have arrived, without a trace, and leave no room for one. With the
-    /// feature `tracing`, the trace continues with the request's own span, if that is entered.
-    pub fn under(&mut self, context: &Context<'_>) {
-        if let Some(trace) = trace_under(context) {
-            self.add_trace(trace);
+    #[cold]
+    fn add_text_of_trace(&mut self, text: &str) -> Result<(), MetaError> {
+        let trace = text.parse().map_err(|_| MetaError::Trace)?;
+        if self.view().trace_parent().is_some() {
+            return Err(MetaError::Twice);
         }
+        self.room_for_trace()?;
+        self.put(TRACE, TraceParent::bytes(&trace));
+        Ok(())
     }
 
     /// Adds a trace, or replaces the one that is there. If metadata that have arrived without a
     /// trace fill its room, there is none.
     pub fn set_trace(&mut self, trace: TraceParent) {
         match self.trace_range() {
-            Some(range) => self.0[range].copy_from_slice(trace.bytes()),
+            Some(range) => self.memory[range].copy_from_slice(trace.bytes()),
             None => self.add_trace(trace),
         }
     }
 
-    fn add_trace(&mut self, trace: TraceParent) {
+    /// Adds a trace, unless there is one already, or metadata that have arrived without a trace
+    /// fill its room.
+    pub(crate) fn add_trace(&mut self, trace: TraceParent) {
         if self.view().trace_parent().is_none() && self.room_for_trace().is_ok() {
             self.put(TRACE, trace.bytes());
         }
@@ -151,37 +190,37 @@ impl Meta {
     /// Where the value of the trace is.
     fn trace_range(&self) -> Option<Range<usize>> {
         let mut end = 0;
-        let is_trace = |(key, value): (&[u8], &[u8])| {
+        let place = |(key, value): (&[u8], &[u8])| {
             end += LENGTHS + key.len() + value.len();
-            (key == TRACE.as_bytes()).then_some(end - value.len()..end)
+            is_trace(key).then_some(end - value.len()..end)
         };
-        self.view().entries().find_map(is_trace)
+        self.view().entries().find_map(place)
     }
 
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len == 0
     }
 
     /// Removes all entries, and keeps the memory.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.len = 0;
     }
 
     /// The metadata as the server will read them.
     pub fn view(&self) -> Metadata<'_> {
-        Metadata(&self.0)
+        Metadata::of(self.entries())
     }
 
     #[inline]
     pub(crate) fn entries(&self) -> &[u8] {
-        &self.0
+        &self.memory[..self.len]
     }
 
     /// Checks that there is room for a trace. Metadata that have arrived may lack it, because
     /// another library may have written them.
     fn room_for_trace(&self) -> Result<(), MetaError> {
-        if self.0.len() + TRACE_ENTRY > MAX_ENTRIES {
+        if self.len + TRACE_ENTRY > MAX_ENTRIES {
             return Err(MetaError::TooLong);
         }
         match self.view().entries().count() < MAX_KEYS {
@@ -191,137 +230,57 @@ impl Meta {
     }
 
     /// Appends an entry that is valid, and that there is room for.
+    #[inline]
     fn put(&mut self, key: &str, value: &[u8]) {
         let key_len = u8::try_from(key.len()).expect("a key is short");
         let value_len = u16::try_from(value.len()).expect("the room is checked");
         let [low, high] = value_len.to_le_bytes();
-        let needed = LENGTHS + key.len() + value.len();
-        if self.0.capacity() - self.0.len() < needed {
-            self.0.reserve(needed.max(ROOM));
+        let end = self.len + LENGTHS + key.len() + value.len();
+        if self.memory.len() < end {
+            self.grow(end);
         }
-        self.0.extend_from_slice(&[key_len, low, high]);
-        self.0.extend_from_slice(key.as_bytes());
-        self.0.extend_from_slice(value);
+        let entry = &mut self.memory[self.len..end];
+        let (lengths, texts) = entry.split_at_mut(LENGTHS);
+        lengths.copy_from_slice(&[key_len, low, high]);
+        let (key_place, value_place) = texts.split_at_mut(key.len());
+        short::copy(key.as_bytes(), key_place);
+        short::copy(value, value_place);
+        self.len = end;
+    }
+
+    /// Makes room for this number of bytes.
+    #[cold]
+    fn grow(&mut self, end: usize) {
+        let len = end.max(2 * self.memory.len()).max(ROOM);
+        self.memory.resize(len, 0);
     }
 }
 
-impl<'a> Metadata<'a> {
-    /// The value of this key, the first if a client has sent several. `None` for `traceparent`,
-    /// whose value is binary: see [`Self::trace_parent`].
-    pub fn get(&self, key: &str) -> Option<&'a str> {
-        let found = self.entries().find(|(other, _)| *other == key.as_bytes());
-        found.and_then(|(key, value)| text(key, value))
+impl Clone for Meta {
+    fn clone(&self) -> Self {
+        Self::of(self.entries())
     }
 
-    /// The trace that the request belongs to.
-    pub fn trace_parent(&self) -> Option<TraceParent> {
-        let found = self.entries().find(|(key, _)| *key == TRACE.as_bytes())?.1;
-        found.try_into().ok().map(TraceParent::from_bytes)
-    }
-
-    /// All entries but `traceparent`, in the client's order.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        self.entries()
-            .filter_map(|(key, value)| Some((std::str::from_utf8(key).ok()?, text(key, value)?)))
-    }
-
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The metadata with memory of their own, to pass them on or to keep them.
-    pub fn to_owned(&self) -> Meta {
-        Meta(self.0.to_vec())
-    }
-
-    fn entries(self) -> impl Iterator<Item = Entry<'a>> {
-        let mut left = self.0;
-        std::iter::from_fn(move || next(&mut left).ok().flatten())
-    }
-}
-
-/// The trace for a call that is made to serve the request of `context`.
-pub(crate) fn trace_under(context: &Context<'_>) -> Option<TraceParent> {
-    spans::current_or(context.metadata().trace_parent())
-}
-
-/// Checks entries that have arrived.
-pub(crate) fn check(entries: &[u8]) -> Result<Metadata<'_>, DecodeError> {
-    let mut left = entries;
-    let mut count = 0;
-    while let Some((key, value)) = next(&mut left)? {
-        count += 1;
-        let is_value = match key == TRACE.as_bytes() {
-            true => value.len() == trace::LEN,
-            false => is_text(value),
-        };
-        if !is_value || !is_key(key) || count > MAX_KEYS {
-            return Err(DecodeError::Malformed);
+    fn clone_from(&mut self, source: &Self) {
+        self.len = source.len;
+        if self.memory.len() < self.len {
+            self.grow(self.len);
         }
+        self.memory[..self.len].copy_from_slice(source.entries());
     }
-    Ok(Metadata(entries))
 }
 
-/// The key and the value of an entry.
-type Entry<'a> = (&'a [u8], &'a [u8]);
-
-/// Takes the next entry, without a check of its key and its value; `None` at the end.
-#[inline]
-fn next<'a>(left: &mut &'a [u8]) -> Result<Option<Entry<'a>>, DecodeError> {
-    let Some((lengths, rest)) = left.split_first_chunk::<LENGTHS>() else {
-        let is_end = left.is_empty();
-        return is_end.then_some(None).ok_or(DecodeError::Malformed);
-    };
-    let [key_len, low, high] = *lengths;
-    let value_len = usize::from(u16::from_le_bytes([low, high]));
-    let key = rest.split_at_checked(key_len.into());
-    let (key, rest) = key.ok_or(DecodeError::Malformed)?;
-    let value = rest.split_at_checked(value_len);
-    let (value, rest) = value.ok_or(DecodeError::Malformed)?;
-    *left = rest;
-    Ok(Some((key, value)))
-}
-
-fn text<'a>(key: &[u8], value: &'a [u8]) -> Option<&'a str> {
-    let value = std::str::from_utf8(value).ok();
-    value.filter(|_| key != TRACE.as_bytes())
-}
-
-/// Whether a value is UTF-8. Most values are ASCII, which is found out sooner.
-#[inline]
-fn is_text(value: &[u8]) -> bool {
-    value.is_ascii() || std::str::from_utf8(value).is_ok()
-}
-
-#[inline]
-fn is_key(key: &[u8]) -> bool {
-    let fits = |byte: &u8| IN_KEYS[usize::from(*byte)];
-    (1..=MAX_KEY).contains(&key.len()) && key.iter().all(fits)
-}
-
-/// Whether a key may contain a byte. A look-up is cheaper than five comparisons.
-const IN_KEYS: [bool; 256] = {
-    let mut all = [false; 256];
-    let fit = b"abcdefghijklmnopqrstuvwxyz0123456789._-";
-    let mut at = 0;
-    while at < fit.len() {
-        all[fit[at] as usize] = true;
-        at += 1;
+impl PartialEq for Meta {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries() == other.entries()
     }
-    all
-};
+}
+
+impl Eq for Meta {}
 
 impl fmt::Debug for Meta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.view().fmt(f)
-    }
-}
-
-impl fmt::Debug for Metadata<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let trace = self.trace_parent().map(|trace| (TRACE, trace.to_string()));
-        f.debug_map().entries(self.iter()).entries(trace).finish()
     }
 }
 

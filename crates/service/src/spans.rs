@@ -2,10 +2,10 @@
 //! each request of a server. Without the feature, the types here have no fields, and their
 //! functions do nothing.
 //!
-//! | target | span | begins | ends |
-//! |---|---|---|---|
-//! | `dunlin::client` | `call` | at the call's first poll | with the call |
-//! | `dunlin::server` | `request` | before layers and handler have the request | when it is answered, and its handler's future is gone |
+//! | target, span | begins | ends |
+//! |---|---|---|
+//! | `dunlin::client`, `call` | at the call's first poll | with the call |
+//! | `dunlin::server`, `request` | before layers and handler | when the handler's future is gone |
 //!
 //! A library that exports spans gives them numbers, by which spans of two processes find each
 //! other. Only that library knows the numbers, so the program tells Dunlin how to get them: by

@@ -73,7 +73,7 @@ fn metadata_stay_with_their_call_and_its_copies() {
     let mut letter = Letter::default();
     letter.on_call(0, ReqType(7), 0);
     letter.on_body(b"abc");
-    letter.on_meta("k", "v").unwrap();
+    letter.on_meta(Key::new("k").unwrap(), "v").unwrap();
     let front = [13, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, b'k', b'v'];
     let expected = (ReqType(7 | META), [&front[..], b"abc"].concat());
     assert_eq!(written(&mut letter, None), expected);
@@ -87,5 +87,8 @@ fn metadata_stay_with_their_call_and_its_copies() {
     assert_eq!(written(&mut letter, None), (ReqType(7), b"abc".to_vec()));
     // A type that has the bit itself cannot have metadata.
     letter.on_call(0, ReqType(7 | META), 0);
-    assert_eq!(letter.on_meta("k", "v"), Err(MetaError::Type));
+    assert_eq!(
+        letter.on_meta(Key::new("k").unwrap(), "v"),
+        Err(MetaError::Type)
+    );
 }

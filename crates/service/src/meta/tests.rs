@@ -4,6 +4,7 @@ use dunlin_core::Nanos;
 
 use super::*;
 use crate::frame::{self, Front};
+use crate::metadata::check;
 
 const TRACE_TEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 

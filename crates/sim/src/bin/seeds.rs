@@ -18,7 +18,8 @@ use dunlin_sim::{Failure, Mutant, Options, Report, run_seed};
 const USAGE: &str = "\
 Runs simulated clusters, one per seed: faults first, then a sound network; checkers throughout.
 
-usage: seeds [--differential | --channel | --drains] [--count N | --minutes M | --seed N | --mutants]
+usage: seeds [--differential | --channel | --drains]
+             [--count N | --minutes M | --seed N | --mutants]
              [--from N] [--threads N] [--mutant NAME] [--lines N] [--json]
 
   --count N      run N seeds (default 1000)

@@ -2,7 +2,9 @@
 //!
 //! Invariant: every attempt that the machine hands out is, until it ends, a call of the endpoint,
 //! whose tag is the attempt's number. Called by the world, and by `stage`, which stands in for a
-//! nexus.
+//! nexus. `client/load.rs` has the functions for drills.
+
+mod load;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,9 +26,6 @@ use super::stage::take_reports;
 use crate::world::clock::SimClock;
 use crate::world::net::{NetHandle, PortId, SimTransport};
 use crate::world::rng::Rng;
-
-/// The longest time after which a client asks for late answers while a server drains.
-const HURRY: Nanos = Nanos::from_millis(20);
 
 /// Completions that the machine has not received yet.
 #[derive(Default)]
@@ -182,23 +181,6 @@ impl Client {
         ill.map(|view| format!("port {}: all is well, and {view:?}", self.port.0))
     }
 
-    /// Whether calls may go to this server.
-    pub(super) fn is_ready(&self, server: usize) -> bool {
-        let mut links = self.links.values();
-        links.any(|link| link.server == server && self.may_be_picked(link))
-    }
-
-    /// Begins no further calls.
-    pub(super) fn stop(&mut self) {
-        self.plan.in_flight = 0;
-        self.begin.clear();
-    }
-
-    /// Number of calls that have not ended.
-    pub(super) fn calls(&self) -> usize {
-        self.names.len()
-    }
-
     /// Number of attempts that have not ended.
     pub(super) fn under_way(&self) -> usize {
         self.attempts.len()
@@ -237,19 +219,6 @@ impl Client {
         }
         self.hurry();
         self.machine.on_serving(link, true, 1, self.now);
-    }
-
-    /// Has the endpoint ask for late answers more often while a server drains, as a hub does.
-    fn hurry(&mut self) {
-        let drains = self.links.values().any(|link| link.is_draining);
-        match (drains, self.calm) {
-            (true, None) => self.calm = Some(self.rpc.cx().ask_within(HURRY)),
-            (false, Some(calm)) => {
-                self.rpc.cx().ask_within(calm);
-                self.calm = None;
-            }
-            _ => {}
-        }
     }
 
     pub(super) fn on_names(&mut self, names: Option<&[String]>) {

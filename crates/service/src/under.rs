@@ -1,0 +1,23 @@
+//! The trace that a call passes on: one that is made to serve a request belongs to the request's
+//! trace.
+
+use crate::context::Context;
+use crate::meta::Meta;
+use crate::spans;
+use crate::trace::TraceParent;
+
+impl Meta {
+    /// Adds the trace of the request that `context` belongs to, unless there is one already, or
+    /// metadata that have arrived without a trace fill its room. With the feature `tracing`, the
+    /// request's own span continues the trace if it is entered.
+    pub fn under(&mut self, context: &Context<'_>) {
+        if let Some(trace) = trace_under(context) {
+            self.add_trace(trace);
+        }
+    }
+}
+
+/// The trace for a call that is made to serve the request of `context`.
+pub(crate) fn trace_under(context: &Context<'_>) -> Option<TraceParent> {
+    spans::current_or(context.metadata().trace_parent())
+}
