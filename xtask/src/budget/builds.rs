@@ -14,17 +14,20 @@ pub(super) enum Build {
     Measured,
     /// Outside the workspace: cargo's default release profile, like a user's program.
     Plain,
+    /// Typed calls with metadata, built like `Measured`.
+    Typed,
     /// RPCs over DPDK, built like `Measured`; it counts the transport alone, without the driver.
     Dpdk,
 }
 
 impl Build {
-    pub(super) const ALL: [Self; 3] = [Self::Measured, Self::Plain, Self::Dpdk];
+    pub(super) const ALL: [Self; 4] = [Self::Measured, Self::Plain, Self::Typed, Self::Dpdk];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Measured => "measured",
             Self::Plain => "plain",
+            Self::Typed => "typed",
             Self::Dpdk => "dpdk",
         }
     }
@@ -33,6 +36,7 @@ impl Build {
         match self {
             Self::Measured => "the workspace's profile `lto`: fat LTO, x86-64-v3",
             Self::Plain => "a program outside the workspace, cargo's default release profile",
+            Self::Typed => "typed calls on the poll API, built like [measured]",
             Self::Dpdk => "the transport `dpdk` over net_ring, without the driver",
         }
     }
@@ -54,7 +58,7 @@ impl Build {
     /// The functions to count in its profile.
     pub(super) const fn counted(self) -> Counted {
         match self {
-            Self::Measured | Self::Plain => Counted {
+            Self::Measured | Self::Plain | Self::Typed => Counted {
                 sides: ["::client_turn", "::server_turn"],
                 without: None,
             },
@@ -83,6 +87,14 @@ impl Build {
                     "--example=shm_rpc",
                 ]);
                 target.join("lto/examples/shm_rpc")
+            }
+            Self::Typed => {
+                cargo.args([
+                    "--profile=lto",
+                    "--package=dunlin-local",
+                    "--example=meta_rpc",
+                ]);
+                target.join("lto/examples/meta_rpc")
             }
             Self::Dpdk => {
                 cargo.args([

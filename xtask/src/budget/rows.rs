@@ -10,37 +10,53 @@ const COUNT: u64 = 6000;
 /// Requests in flight of the rows `batch`.
 const BATCH: u32 = 32;
 
+/// Most keys of metadata that the typed program adds to a call.
+const KEYS: u32 = 2;
+
 /// One situation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Row {
     pub(super) name: String,
-    size: u32,
-    /// Requests in flight; 0 if the endpoints are idle.
-    in_flight: u32,
-    sessions: u32,
-    has_deadline: bool,
+    load: Load,
+}
+
+/// The work of a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Load {
+    /// Messages of one length.
+    Plain {
+        size: u32,
+        /// Requests in flight; 0 if the endpoints are idle.
+        in_flight: u32,
+        sessions: u32,
+        has_deadline: bool,
+    },
+    /// Typed calls with this number of keys of metadata.
+    Typed { keys: u32 },
 }
 
 impl Row {
     /// Arguments of the example.
     pub(super) fn args(&self) -> Vec<String> {
-        let numbers = [
-            u64::from(self.size),
-            self.in_flight.into(),
-            self.sessions.into(),
-            COUNT,
-        ];
-        let deadline = self.has_deadline.then(|| "deadline".to_owned());
-        let numbers = numbers.iter().map(u64::to_string);
-        numbers.chain(deadline).collect()
+        let (numbers, has_deadline) = match self.load {
+            Load::Plain {
+                size,
+                in_flight,
+                sessions,
+                has_deadline,
+            } => (vec![size, in_flight, sessions], has_deadline),
+            Load::Typed { keys } => (vec![keys], false),
+        };
+        let numbers = numbers.into_iter().map(u64::from).chain([COUNT]);
+        let deadline = has_deadline.then(|| "deadline".to_owned());
+        numbers.map(|it| it.to_string()).chain(deadline).collect()
     }
 
     /// The unit of work that its numbers refer to: an RPC or an iteration.
     pub(super) fn per(&self) -> &'static str {
-        if self.in_flight == 0 {
-            "iteration"
-        } else {
-            "RPC"
+        match self.load {
+            Load::Plain { in_flight: 0, .. } => "iteration",
+            Load::Plain { .. } | Load::Typed { .. } => "RPC",
         }
     }
 }
@@ -49,6 +65,7 @@ impl Row {
 pub(super) fn of(build: Build) -> Vec<Row> {
     match build {
         Build::Measured | Build::Plain => over_shm(),
+        Build::Typed => (0..=KEYS).map(with_metadata).collect(),
         Build::Dpdk => {
             let mut rows = over_shm();
             rows.retain(|row| row.name == "batch-32");
@@ -57,28 +74,35 @@ pub(super) fn of(build: Build) -> Vec<Row> {
     }
 }
 
+fn with_metadata(keys: u32) -> Row {
+    Row {
+        name: format!("meta-{keys}"),
+        load: Load::Typed { keys },
+    }
+}
+
 fn over_shm() -> Vec<Row> {
-    let row = |name: String, size, in_flight, sessions| Row {
+    let row = |name: String, (size, in_flight, sessions), has_deadline| Row {
         name,
-        size,
-        in_flight,
-        sessions,
-        has_deadline: false,
+        load: Load::Plain {
+            size,
+            in_flight,
+            sessions,
+            has_deadline,
+        },
     };
     let mut rows = Vec::new();
     for (mode, in_flight) in [("batch", BATCH), ("one", 1)] {
         for size in [8, 32, 56, 200, 1000] {
-            rows.push(row(format!("{mode}-{size}"), size, in_flight, 4));
+            rows.push(row(format!("{mode}-{size}"), (size, in_flight, 4), false));
         }
-        rows.push(Row {
-            has_deadline: true,
-            ..row(format!("{mode}-deadline"), 32, in_flight, 4)
-        });
+        rows.push(row(format!("{mode}-deadline"), (32, in_flight, 4), true));
     }
     for sessions in [1, 2, 8] {
-        rows.push(row(format!("sessions-{sessions}"), 32, BATCH, sessions));
+        let name = format!("sessions-{sessions}");
+        rows.push(row(name, (32, BATCH, sessions), false));
     }
-    rows.push(row("idle".to_owned(), 32, 0, 4));
+    rows.push(row("idle".to_owned(), (32, 0, 4), false));
     rows
 }
 

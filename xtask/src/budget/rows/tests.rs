@@ -26,6 +26,13 @@ fn the_arguments_are_those_that_the_example_documents() {
 }
 
 #[test]
+fn the_typed_program_runs_with_each_number_of_keys() {
+    let rows = of(Build::Typed);
+    let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
+    assert_eq!(runs, ["0 6000", "1 6000", "2 6000"]);
+}
+
+#[test]
 fn the_program_over_dpdk_runs_messages_of_32_bytes_in_batches() {
     let rows = of(Build::Dpdk);
     let runs: Vec<_> = rows.iter().map(|row| row.args().join(" ")).collect();
