@@ -170,8 +170,8 @@ impl Meta {
         Ok(())
     }
 
-    /// Adds a trace, or replaces the one that is there. If metadata that have arrived without a
-    /// trace fill its room, there is none.
+    /// Adds a trace, or replaces the one that is there. Adds none to metadata that have arrived,
+    /// without a trace, and leave no room for one.
     pub fn set_trace(&mut self, trace: TraceParent) {
         match self.trace_range() {
             Some(range) => self.memory[range].copy_from_slice(trace.bytes()),
@@ -179,8 +179,8 @@ impl Meta {
         }
     }
 
-    /// Adds a trace, unless there is one already, or metadata that have arrived without a trace
-    /// fill its room.
+    /// Adds a trace. Adds none if there is one already, or if these metadata have arrived, without a
+    /// trace, and leave no room for one.
     pub(crate) fn add_trace(&mut self, trace: TraceParent) {
         if self.view().trace_parent().is_none() && self.room_for_trace().is_ok() {
             self.put(TRACE, trace.bytes());
