@@ -92,6 +92,11 @@ impl Client {
         self.waiting.len() < before
     }
 
+    /// Whether the session with the endpoint of a key's partition is down.
+    pub(crate) fn is_key_down(&self, key: &[u8]) -> bool {
+        self.is_stuck(Route::Key(dunlin_store::route(key)))
+    }
+
     /// Whether the session with the endpoint of a partition is down.
     fn is_stuck(&self, route: Route) -> bool {
         let endpoint = self

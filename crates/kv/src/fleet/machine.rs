@@ -84,6 +84,15 @@ impl Fleet {
         server.is_some_and(Server::is_down)
     }
 
+    /// Whether a server is down, or the partition of it that has this key: the last session with
+    /// it was lost, or none could be made. Operations on the key at this server end at once, unless
+    /// the program wants them to wait.
+    #[must_use]
+    pub fn is_key_down(&self, server: ServerId, key: &[u8]) -> bool {
+        let server = self.servers.get(server);
+        server.is_some_and(|it| it.is_down() || it.client().is_key_down(key))
+    }
+
     /// The map of a server, as soon as it is known.
     #[must_use]
     pub fn map(&self, server: ServerId) -> Option<&Map> {

@@ -37,9 +37,10 @@ pub(crate) fn name_of(server: usize) -> String {
 #[derive(Clone, Copy)]
 struct Asked {
     key: usize,
-    /// The server that owns it.
+    /// The server that owns it, and the fleet's name for it.
     owner: usize,
-    /// The owner was down at some time since the operation began.
+    id: ServerId,
+    /// The owner, or its partition with the key, was down at some time since the operation began.
     was_down: bool,
 }
 
@@ -151,18 +152,20 @@ impl ClientNode {
         self.rpc.next_wakeup().min(own)
     }
 
-    /// The server that owns a key.
-    fn owner(&self, key: usize) -> usize {
+    /// The server that owns a key, and the fleet's name for it.
+    fn owner(&self, key: usize) -> (usize, ServerId) {
         let fleet = self.rpc.app();
-        let owner = fleet.owner(&key_bytes(key)).expect("a server is listed");
-        let name = fleet.name(owner).expect("it is listed");
-        name.trim_start_matches("server-").parse().unwrap()
+        let id = fleet.owner(&key_bytes(key)).expect("a server is listed");
+        let name = fleet.name(id).expect("it is listed");
+        (name.trim_start_matches("server-").parse().unwrap(), id)
     }
 
-    fn is_down(&self, server: usize) -> bool {
-        let (name, fleet) = (name_of(server), self.rpc.app());
+    /// Whether a get of this key may end without the server.
+    fn is_down(&self, asked: &Asked) -> bool {
+        let (name, fleet) = (name_of(asked.owner), self.rpc.app());
         let mut all = fleet.addresses();
-        all.any(|address| address.name == name && address.state == ServerState::Gone)
+        fleet.is_key_down(asked.id, &key_bytes(asked.key))
+            || all.any(|address| address.name == name && address.state == ServerState::Gone)
     }
 
     /// Whether the fleet has no session with any partition of the server.
@@ -248,7 +251,7 @@ impl ClientNode {
                 ..Store::set(&bytes, &value)
             }),
         };
-        let owner = self.owner(key);
+        let (owner, _) = self.owner(key);
         let must_end = self.when_down != WhenDown::Wait && self.has_no_session(owner);
         let token = self.note(&[key], action, now);
         let deadline = now + Nanos::from_millis(self.rng.log_between(5, 1500));
@@ -279,11 +282,12 @@ impl ClientNode {
     fn note(&mut self, keys: &[usize], action: Action, begin: Nanos) -> Token {
         self.tokens += 1;
         let asked = keys.iter().map(|key| {
-            let owner = self.owner(*key);
+            let (owner, id) = self.owner(*key);
             Asked {
                 key: *key,
                 owner,
-                was_down: self.is_down(owner),
+                id,
+                was_down: false,
             }
         });
         let begun = Begun {
@@ -292,14 +296,15 @@ impl ClientNode {
             begin,
         };
         self.begun.insert(self.tokens, begun);
+        self.note_down();
         Token(self.tokens)
     }
 
-    /// Notes which of the servers that are asked are down now.
+    /// Notes which of the keys that are asked for are down now.
     fn note_down(&mut self) {
         let mut begun = std::mem::take(&mut self.begun);
         for asked in begun.values_mut().flat_map(|begun| &mut begun.keys) {
-            asked.was_down |= self.is_down(asked.owner);
+            asked.was_down = asked.was_down || self.is_down(asked);
         }
         self.begun = begun;
     }

@@ -1,5 +1,5 @@
-//! Histories of many simulated clients under loss and restarts, of one server and of several that
-//! come and go, and whether each key behaves like a register that one operation at a time changes
+//! Histories of many simulated clients under loss, cuts of the network, and restarts, of one server
+//! and of several that come and go, and whether each key behaves like a register that one operation at a time changes
 //! (linearizability). Planted bugs must be found. A run with real processes has a history too.
 //!
 //! | file | what it owns |
@@ -12,6 +12,7 @@
 //! | `nodes.rs`, `client.rs`, `members.rs` | the simulated processes |
 //! | `processes.rs` | real processes: servers that are killed, and clients |
 //! | `stage.rs` | sessions, restarts, lists, and the run of a seed |
+//! | `stage/cuts.rs` | cuts of the network, by which sessions end |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -52,6 +53,7 @@ fn every_history_has_an_order() {
         sum.restarts > SEEDS && sum.operations > 100 * SEEDS,
         "{sum:?}"
     );
+    assert!(sum.cuts > 2 * SEEDS && sum.cut_off > 5 * SEEDS, "{sum:?}");
     assert!(sum.unknown > SEEDS / 4 && sum.found > 20 * SEEDS, "{sum:?}");
     assert!(sum.expired > SEEDS && sum.differs > SEEDS, "{sum:?}");
     assert!(sum.evicted > SEEDS && sum.refused > SEEDS, "{sum:?}");

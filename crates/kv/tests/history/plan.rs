@@ -21,6 +21,9 @@ pub(crate) enum Bug {
     /// An expired item is returned.
     #[cfg(feature = "mutants")]
     Expired,
+    /// A client repeats a write that may have happened.
+    #[cfg(feature = "mutants")]
+    RepeatedWrite,
     /// A client never replaces its first map, and servers accept requests that it misroutes.
     #[cfg(feature = "mutants")]
     OldMap,
@@ -47,10 +50,11 @@ pub(crate) enum Bug {
 #[cfg(feature = "mutants")]
 impl Bug {
     /// Every bug, and a part of the message by which it must be found.
-    pub(crate) const PLANTED: [(Self, &str); 10] = [
+    pub(crate) const PLANTED: [(Self, &str); 11] = [
         (Self::Miss, "no order explains"),
         (Self::LostCompare, "no order explains"),
         (Self::Expired, "no order explains"),
+        (Self::RepeatedWrite, "no order explains"),
         (Self::OldMap, "no order explains"),
         (Self::OldRead, "no order explains"),
         (Self::HalfWrite, "no client has written"),
@@ -89,6 +93,8 @@ pub(crate) struct Plan {
     pub(crate) ports: usize,
     pub(crate) when_down: WhenDown,
     pub(crate) crashes: u64,
+    /// Times at which the network is cut between some clients and servers.
+    pub(crate) cuts: u64,
     /// Changes of the list.
     pub(crate) lists: u64,
 }
@@ -112,6 +118,7 @@ impl Plan {
                 ports: MOST_PORTS,
                 when_down: WhenDown::Wait,
                 crashes: rng.between(1, 4),
+                cuts: rng.between(1, 6),
                 lists: 0,
             };
         }
@@ -127,6 +134,7 @@ impl Plan {
                 false => WhenDown::Miss,
             },
             crashes: rng.between(1, 2 + servers as u64),
+            cuts: rng.between(1, 6),
             lists: rng.below(4),
         }
     }
@@ -146,6 +154,7 @@ impl Plan {
         let options = FleetOptions {
             client: Options {
                 mutant: match self.bug {
+                    Bug::RepeatedWrite => Some(dunlin_kv::Mutant::RepeatedWrite),
                     Bug::OldMap if client == 0 => Some(dunlin_kv::Mutant::OldMap),
                     Bug::OldRead => Some(dunlin_kv::Mutant::OldRead),
                     Bug::OtherOwner => Some(dunlin_kv::Mutant::OtherOwner),
@@ -182,6 +191,9 @@ pub(crate) struct Sum {
     pub(crate) expired: u64,
     pub(crate) evicted: u64,
     pub(crate) restarts: u64,
+    /// Cuts of the network, and sessions that ended because of them.
+    pub(crate) cuts: u64,
+    pub(crate) cut_off: u64,
     /// Operations that ended because a server was down.
     pub(crate) refused: u64,
     /// Servers, over all runs.
@@ -200,6 +212,8 @@ impl Sum {
             expired: self.expired + other.expired,
             evicted: self.evicted + other.evicted,
             restarts: self.restarts + other.restarts,
+            cuts: self.cuts + other.cuts,
+            cut_off: self.cut_off + other.cut_off,
             refused: self.refused + other.refused,
             servers: self.servers + other.servers,
             lists: self.lists + other.lists,

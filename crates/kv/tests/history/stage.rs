@@ -2,6 +2,8 @@
 //! restart with another number of partitions, lists that change, and the check of what the clients
 //! have seen.
 
+mod cuts;
+
 use std::collections::BTreeMap;
 
 use dunlin_core::transport::PeerId;
@@ -20,7 +22,7 @@ use crate::plan::{Bug, Plan, Sum};
 use crate::record::{Action, KEYS, Operation, Outcome, Record};
 use crate::search;
 
-/// No server restarts, and no list changes, after this time.
+/// No server stops, no list changes, and no network is cut after this time.
 const CHAOS: Nanos = Nanos::from_millis(3000);
 /// Every operation must have ended at this time.
 const END: Nanos = Nanos::from_millis(6500);
@@ -33,10 +35,20 @@ enum Event {
     Crash(usize),
     /// A server that stopped at this time starts again.
     Start(usize, Nanos),
-    Lost(PortId, Session),
+    /// Clients and servers cannot reach each other for a while.
+    Cut,
+    Act(Act),
+    /// The process of this life, and its session.
+    Lost(PortId, u32, Session),
     /// All servers are listed, except those whose bits are set.
     List(u32),
     ListAt(PortId, u32),
+}
+
+/// A session, and the lives of the processes at its ends: those of the client and of the server.
+#[derive(Clone, Copy)]
+struct Tie {
+    ends: [(PortId, u32, Session); 2],
 }
 
 struct Stage {
@@ -46,8 +58,8 @@ struct Stage {
     rng: Rng,
     events: BTreeMap<(Nanos, u64), Event>,
     sequence: u64,
-    /// The sessions of clients with a server since its last start.
-    sessions: Vec<(PortId, usize, Session)>,
+    /// The sessions of clients with servers since the last start of each.
+    ties: Vec<Tie>,
     is_up: Vec<bool>,
     is_broken: bool,
     sum: Sum,
@@ -93,7 +105,7 @@ impl Stage {
             rng,
             events: BTreeMap::new(),
             sequence: 0,
-            sessions: Vec::new(),
+            ties: Vec::new(),
             is_up: vec![true; plan.servers],
             is_broken: false,
             sum: Sum {
@@ -110,6 +122,10 @@ impl Stage {
             let at = Nanos(self.rng.below(CHAOS.0));
             let server = self.rng.index(self.plan.servers);
             self.schedule(at, Event::Crash(server));
+        }
+        for _ in 0..self.plan.cuts {
+            let at = Nanos(self.rng.below(CHAOS.0));
+            self.schedule(at, Event::Cut);
         }
         for _ in 0..self.plan.lists {
             let at = Nanos(self.rng.below(CHAOS.0));
@@ -181,13 +197,12 @@ impl Stage {
             Event::Connect(client, server, endpoint) => self.connect(client, server, endpoint),
             Event::Crash(server) => self.crash(server),
             Event::Start(server, since) => self.start(server, since),
-            Event::Lost(port, session) => {
-                let client = self.client(port);
-                client
-                    .rpc
-                    .lifecycle()
-                    .close(session, CloseReason::PeerFailed);
-                self.world.poke(port);
+            Event::Cut => self.cut(),
+            Event::Act(act) => self.world.act(act),
+            Event::Lost(port, life, session) => {
+                if self.world.life(port) == life {
+                    self.lose(port, session);
+                }
             }
             Event::List(missing) => {
                 for port in self.clients() {
@@ -208,11 +223,7 @@ impl Stage {
     fn connect(&mut self, client: PortId, server: ServerId, endpoint: u16) {
         let name = self.client(client).rpc.app().name(server);
         let number = name.map(|name| name.trim_start_matches("server-").parse().unwrap());
-        let made = number.and_then(|number| {
-            let session = self.make(client, number, usize::from(endpoint))?;
-            self.sessions.push((client, number, session));
-            Some(session)
-        });
+        let made = number.and_then(|number| self.make(client, number, usize::from(endpoint)));
         let (fleet, mut cx) = self.client(client).rpc.with();
         match made {
             Some(session) => fleet.on_connecting(server, endpoint, session),
@@ -225,7 +236,7 @@ impl Stage {
     fn make(&mut self, client: PortId, server: usize, endpoint: usize) -> Option<Session> {
         let peer = |port: PortId| PeerId(u32::try_from(port.0).unwrap());
         let there = self.ports_of(server).nth(endpoint)?;
-        if !self.is_up[server] {
+        if !self.is_up[server] || !self.is_whole(client, there) {
             return None;
         }
         let mut near = self.client(client).rpc.lifecycle();
@@ -236,10 +247,25 @@ impl Stage {
             Some(Member::Idle(rpc)) => rpc.lifecycle().accept(peer(client), &offer),
             _ => return None,
         };
-        let (_, answer) = accepted.ok()?;
+        let (far, answer) = accepted.ok()?;
         let mut near = self.client(client).rpc.lifecycle();
         near.opened(session, peer(there), &answer).ok()?;
+        let end = |port, session| (port, self.world.life(port), session);
+        let ends = [end(client, session), end(there, far)];
+        self.ties.push(Tie { ends });
         Some(session)
+    }
+
+    /// A process notices that its peer does not answer any more.
+    fn lose(&mut self, port: PortId, session: Session) {
+        let reason = CloseReason::PeerFailed;
+        match self.world.node(port) {
+            Some(Member::Server(server)) => server.rpc.lifecycle().close(session, reason),
+            Some(Member::Idle(rpc)) => rpc.lifecycle().close(session, reason),
+            Some(Member::Client(client)) => client.rpc.lifecycle().close(session, reason),
+            None => false,
+        };
+        self.world.poke(port);
     }
 
     fn crash(&mut self, server: usize) {
@@ -247,18 +273,17 @@ impl Stage {
             return;
         }
         let now = self.world.now();
-        for port in self.ports_of(server) {
+        let ports: Vec<PortId> = self.ports_of(server).collect();
+        for port in ports.iter().copied() {
             self.note_figures(port);
             self.world.act(Act::Crash(port));
         }
-        let (lost, kept) = std::mem::take(&mut self.sessions)
-            .into_iter()
-            .partition(|(_, of, _)| *of == server);
-        self.sessions = kept;
-        let lost: Vec<(PortId, usize, Session)> = lost;
-        for (client, _, session) in lost {
+        let is_lost = |tie: &mut Tie| ports.contains(&tie.ends[1].0);
+        let lost: Vec<Tie> = self.ties.extract_if(.., is_lost).collect();
+        for tie in lost {
+            let [(client, life, session), _] = tie.ends;
             let at = now + Nanos(self.rng.below(5_000_000));
-            self.schedule(at, Event::Lost(client, session));
+            self.schedule(at, Event::Lost(client, life, session));
         }
         let down = Nanos::from_micros(self.rng.log_between(100, 300_000));
         self.schedule(now + down, Event::Start(server, now));
