@@ -24,6 +24,7 @@ pub fn message(bytes: &[u8]) {
         let mut again = vec![0xff; request.size()];
         request.encode(tag, &mut again);
         assert!(request.is_in_range() && again == bytes, "{request:?}");
+        assert_eq!(Request::find_key(bytes), Ok(request.key()));
     }
     if let Ok((tag, keys)) = Keys::decode(bytes) {
         let mut again = vec![0xff; Keys::size(keys.iter())];

@@ -72,63 +72,62 @@ fn on_map<App: Host>(app: &mut App, request: Incoming<'_>, cx: &mut Cx<'_>) {
     request.reply(cx, map.size(), |out| map.encode(own, out));
 }
 
-/// A request of a batch that was read.
-struct Asked<'a> {
-    item: BatchItem<'a>,
-    tag: u32,
-    request: Request<'a>,
-}
-
 fn on_keyed<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
     let partition = app.partition();
     partition.on_batch(batch.len(), cx.now());
     let mut items = batch.iter_mut();
     loop {
-        let mut asked: [Option<Asked<'_>>; BATCH] = [const { None }; BATCH];
+        let mut asked: [Option<BatchItem<'_>>; BATCH] = [const { None }; BATCH];
+        let mut keys = [Key::default(); BATCH];
         let mut count = 0;
         for item in items.by_ref() {
-            match Request::decode(item.data()) {
-                Ok((tag, request)) => {
-                    asked[count] = Some(Asked { item, tag, request });
+            match Request::find_key(item.data()) {
+                Ok(key) => {
+                    keys[count] = partition.key(key);
+                    asked[count] = Some(item);
                     count += 1;
                 }
-                Err(_) => {
-                    partition.on_malformed();
-                    item.refuse(cx, ErrorCode::UNDECODABLE);
-                }
+                Err(_) => refuse(partition, item, cx),
             }
             if count == BATCH {
                 break;
             }
         }
-        run_together(partition, &mut asked[..count], cx);
+        run_together(partition, &mut asked[..count], &mut keys[..count], cx);
         if count < BATCH {
             return;
         }
     }
 }
 
-/// Runs up to [`BATCH`] requests, whose memory is fetched together.
-fn run_together(partition: &mut Partition, asked: &mut [Option<Asked<'_>>], cx: &mut Cx<'_>) {
-    let Some(Some(first)) = asked.first() else {
-        return;
-    };
-    let first = partition.key(first.request.key());
-    let mut keys: [Key<'_>; BATCH] = [first; BATCH];
-    for (key, asked) in keys.iter_mut().zip(asked.iter()).skip(1) {
-        if let Some(asked) = asked {
-            *key = partition.key(asked.request.key());
-        }
-    }
+/// Runs up to [`BATCH`] requests, whose memory is fetched together. Each is read as a whole only
+/// now: what is read is too large to be kept for all of them.
+fn run_together(
+    partition: &mut Partition,
+    asked: &mut [Option<BatchItem<'_>>],
+    keys: &mut [Key<'_>],
+    cx: &mut Cx<'_>,
+) {
     if asked.len() > 1 {
-        partition.ahead(&mut keys[..asked.len()]);
+        partition.ahead(keys);
     }
-    for (key, asked) in keys.iter().zip(asked) {
-        if let Some(Asked { item, tag, request }) = asked.take() {
-            let now = cx.now();
-            partition.run((tag, &request), key, now, |reply| answer(item, &reply, cx));
+    for (key, item) in keys.iter().zip(asked) {
+        let Some(item) = item.take() else { continue };
+        match Request::decode(item.data()) {
+            Ok((tag, request)) => {
+                debug_assert_eq!(key.bytes(), request.key(), "`find_key` finds the key");
+                let now = cx.now();
+                partition.run((tag, &request), key, now, |reply| answer(item, &reply, cx));
+            }
+            Err(_) => refuse(partition, item, cx),
         }
     }
+}
+
+#[cold]
+fn refuse(partition: &mut Partition, item: BatchItem<'_>, cx: &mut Cx<'_>) {
+    partition.on_malformed();
+    item.refuse(cx, ErrorCode::UNDECODABLE);
 }
 
 #[inline]

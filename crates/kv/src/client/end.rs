@@ -5,7 +5,7 @@ use dunlin_msgbuf::MsgBuf;
 
 use super::options::Token;
 use crate::error::Error;
-use crate::wire::{Answer, Figures, HotKeys};
+use crate::wire::{Figures, HotKeys};
 
 /// The end of an operation.
 #[derive(Debug)]
@@ -69,19 +69,21 @@ pub struct Item {
 }
 
 impl Found {
-    /// An item of a message that begins with it. `None`: the message has none.
-    pub(super) fn new(message: MsgBuf) -> Option<Self> {
-        let Ok(Answer::Found(item)) = Answer::decode(message.data()) else {
-            return None;
-        };
-        let (flags, version, lifetime) = (item.flags, item.version, item.lifetime);
-        let start = message.len() - item.value.len();
-        Some(Self {
+    /// An item of a message that ends with its value.
+    #[inline]
+    pub(super) fn in_message(
+        message: MsgBuf,
+        [flags, lifetime]: [u32; 2],
+        version: u64,
+        value_len: usize,
+    ) -> Self {
+        let start = message.len() - value_len;
+        Self {
             flags,
             version,
             lifetime,
             content: Content::Message(message, start),
-        })
+        }
     }
 
     /// An item that came in slices.

@@ -70,8 +70,10 @@ impl Client {
                 cx.recycle([response]);
                 return self.on_long(place, long, cx);
             }
-            Ok(Answer::Found(_)) => {
-                let found = Found::new(response).expect("it was just decoded");
+            Ok(Answer::Found(item)) => {
+                let (version, len) = (item.version, item.value.len());
+                let found = [item.flags, item.lifetime];
+                let found = Found::in_message(response, found, version, len);
                 #[cfg(feature = "mutants")]
                 let found = self.old_read(place, found);
                 return self.succeed(place, Reply::Found(found), cx);

@@ -59,6 +59,7 @@ impl Status {
         Self::Alone,
     ];
 
+    #[inline]
     pub(super) fn read(byte: u8) -> Result<Self, Malformed> {
         let found = Self::ALL.into_iter().find(|it| *it as u8 == byte);
         found.ok_or(Malformed)
@@ -185,6 +186,7 @@ impl<'a> Answer<'a> {
 }
 
 impl<'a> FoundItem<'a> {
+    #[inline]
     fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         cursor.zeros::<3>()?;
         let (flags, version) = (cursor.u32()?, cursor.u64()?);

@@ -7,28 +7,34 @@ use super::format::Malformed;
 pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
 
 impl<'a> Cursor<'a> {
+    #[inline]
     pub(super) fn take<const LEN: usize>(&mut self) -> Result<[u8; LEN], Malformed> {
         let (head, rest) = self.0.split_first_chunk().ok_or(Malformed)?;
         self.0 = rest;
         Ok(*head)
     }
 
+    #[inline]
     pub(super) fn u8(&mut self) -> Result<u8, Malformed> {
         self.take::<1>().map(|[byte]| byte)
     }
 
+    #[inline]
     pub(super) fn u16(&mut self) -> Result<u16, Malformed> {
         self.take().map(u16::from_le_bytes)
     }
 
+    #[inline]
     pub(super) fn u32(&mut self) -> Result<u32, Malformed> {
         self.take().map(u32::from_le_bytes)
     }
 
+    #[inline]
     pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
         self.take().map(u64::from_le_bytes)
     }
 
+    #[inline]
     pub(super) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (head, rest) = self.0.split_at_checked(len).ok_or(Malformed)?;
         self.0 = rest;
@@ -36,12 +42,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Bytes that must be zero, so that a later version can use them.
+    #[inline]
     pub(super) fn zeros<const LEN: usize>(&mut self) -> Result<(), Malformed> {
         (self.take::<LEN>()? == [0; LEN])
             .then_some(())
             .ok_or(Malformed)
     }
 
+    #[inline]
     pub(super) fn end(self) -> Result<(), Malformed> {
         self.0.is_empty().then_some(()).ok_or(Malformed)
     }
@@ -54,6 +62,7 @@ pub(super) struct Pen<'a> {
 }
 
 impl<'a> Pen<'a> {
+    #[inline]
     pub(super) fn new(out: &'a mut [u8]) -> Self {
         Self { out, at: 0 }
     }

@@ -30,6 +30,15 @@ mod code {
     pub(super) const DOWN: u8 = 9;
     pub(super) const DELETE: u8 = 10;
     pub(super) const TOUCH: u8 = 11;
+
+    /// Bytes between the header and the key. No request has another code.
+    pub(super) const fn fields_len(code: u8) -> usize {
+        match code {
+            SLICE..=DOWN => 16,
+            DELETE | TOUCH => 8,
+            _ => 0,
+        }
+    }
 }
 
 /// An operation on one key.
@@ -226,6 +235,19 @@ impl<'a> Request<'a> {
             true => Err(Malformed),
             false => Ok((tag, request)),
         }
+    }
+
+    /// The key of a request, of which nothing else is checked: where all of it is read later.
+    ///
+    /// # Errors
+    /// If the bytes have no key at the place that their first ones say.
+    #[inline]
+    pub(crate) fn find_key(bytes: &'a [u8]) -> Result<&'a [u8], Malformed> {
+        let [_, code, key_len, ..] = *bytes.first_chunk::<HEADER>().ok_or(Malformed)?;
+        let start = HEADER + code::fields_len(code);
+        let key = bytes.get(start..start + usize::from(key_len));
+        let key = key.filter(|key| (1..=MAX_KEY).contains(&key.len()));
+        key.ok_or(Malformed)
     }
 
     #[inline]

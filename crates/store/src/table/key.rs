@@ -2,8 +2,8 @@
 
 use crate::index::Slot;
 
-/// A key of one table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A key of one table. The default is an empty one, for arrays that are filled later.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Key<'a> {
     bytes: &'a [u8],
     hash: u64,
