@@ -229,6 +229,25 @@ fn a_server_that_is_down_fails_at_once_and_comes_back_with_another_map() {
     });
 }
 
+#[test]
+fn nothing_is_a_miss_if_no_server_was_reached() {
+    let mut all = servers(Mode::Cache);
+    all.iter_mut().for_each(|server| server.threads.clear());
+    let missing = open(&all, WhenDown::Miss);
+    let keys: Vec<Vec<u8>> = (0..30_u32).map(|it| it.to_le_bytes().to_vec()).collect();
+    let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    block_on(async {
+        let error = missing.get(asked[0]).await.unwrap_err();
+        assert_eq!(error.error(), Error::Unavailable);
+        let error = missing.get_many(&asked).await.unwrap_err();
+        assert_eq!(error.error(), Error::Unavailable);
+    });
+    // One of them is a cache, so the others are taken for caches too.
+    let address = all[0].address.to_string();
+    let _first = Server::start(&address, Mode::Cache, 2, 9);
+    wait::until(|| block_on(missing.get_many(&asked)).is_ok());
+}
+
 /// A key of this partition.
 fn key_of(map: &Map, partition: u16) -> Vec<u8> {
     let mut keys = (0..1000_u32).map(|number| number.to_le_bytes().to_vec());
