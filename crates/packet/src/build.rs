@@ -15,6 +15,11 @@ use super::sum::Sum;
 /// Bytes of the longest headers: with a tag, and IPv6.
 pub const MAX_HEADER: usize = ETHERNET + TAG + IPV6 + UDP;
 
+/// Bytes of headers with IPv4, and without a tag.
+const PLAIN: usize = ETHERNET + IPV4 + UDP;
+
+const ROOM: &str = "a frame has room for headers and a block";
+
 /// "ECN-capable transport (0)" (RFC 3168).
 const ECT_0: u8 = 0b10;
 /// Routers that a frame may pass.
@@ -131,7 +136,7 @@ impl Header {
             bytes,
             len: self.len,
             payload,
-            sum,
+            sum: sum.small(),
         }
     }
 }
@@ -190,12 +195,26 @@ impl Stamp {
     /// If `frame` is shorter than the headers and the block, or than [`MAX_HEADER`].
     #[inline]
     pub fn fill<const N: usize>(&self, frame: &mut [u8], block: &[u8; N]) {
+        // Most headers have this length, and then the place of each byte is known.
+        if self.len == PLAIN {
+            return self.fill_plain(frame, block);
+        }
         self.begin(frame);
         let (head, rest) = frame.split_at_mut(self.len);
         *rest.first_chunk_mut().expect("there is room") = *block;
         if let Some(place) = head.last_chunk_mut() {
             *place = checksum_of(self.sum.with(block));
         }
+    }
+
+    #[inline]
+    fn fill_plain<const N: usize>(&self, frame: &mut [u8], block: &[u8; N]) {
+        let (head, rest) = frame.split_first_chunk_mut::<PLAIN>().expect(ROOM);
+        *rest.first_chunk_mut().expect(ROOM) = *block;
+        let (bytes, _) = self.bytes.split_at(PLAIN);
+        head.copy_from_slice(bytes);
+        let [.., high, low] = head;
+        [*high, *low] = checksum_of(self.sum.with(block));
     }
 }
 

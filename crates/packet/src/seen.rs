@@ -21,6 +21,8 @@ pub struct Seen {
     end: usize,
     /// Bytes of its datagram.
     datagram: usize,
+    /// Whether that is [`SHORT`], and the frame ends with it.
+    is_short: bool,
     /// Whether the network marked it.
     congestion: bool,
     found: Option<Datagram>,
@@ -36,6 +38,9 @@ pub struct Payload {
     /// The network marked it "congestion experienced" (ECN).
     pub congestion: bool,
 }
+
+/// Where a plain frame's datagram begins.
+const START: usize = ETHERNET + IPV4;
 
 /// Bytes of a datagram whose length is known when this is compiled: that of the packet which fills
 /// one line of a lane.
@@ -54,6 +59,7 @@ impl Default for Seen {
             pseudo: Sum::default(),
             end: usize::MAX,
             datagram: 0,
+            is_short: false,
             congestion: false,
             found: None,
         }
@@ -116,32 +122,47 @@ impl Seen {
     /// ```
     #[inline]
     pub fn again<'a>(&self, frame: &'a [u8]) -> Option<(&'a [u8], bool)> {
+        let payload = self.payload(frame)?;
+        Some((payload, self.congestion))
+    }
+
+    /// As [`Self::again`], without the mark.
+    #[inline]
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
+        if self.is_short {
+            return self.short_payload(frame);
+        }
         let head = frame.first_chunk::<HEAD>()?;
         // Before the first accepted frame, none is that long.
         if *head != self.head.0 || frame.len() < self.end {
             return None;
         }
-        let rest = &frame[ETHERNET + IPV4..];
-        let (datagram, sum) = match self.datagram {
-            SHORT => {
-                let short = rest.first_chunk::<SHORT>()?;
-                (&short[..], self.pseudo.with(short))
-            }
-            len => {
-                let (datagram, mut sum) = (rest.get(..len)?, self.pseudo);
-                sum.add(datagram);
-                (datagram, sum)
-            }
-        };
-        let (header, payload) = datagram.split_first_chunk::<UDP>()?;
-        let is_right = sum.is_right() && header[6..] != [0, 0];
-        is_right.then_some((payload, self.congestion))
+        let (datagram, mut sum) = (frame[START..].get(..self.datagram)?, self.pseudo);
+        sum.add(datagram);
+        payload_of(datagram, sum)
+    }
+
+    /// As [`Self::payload`], if the datagram has a length that is known.
+    #[inline]
+    fn short_payload<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
+        let frame = frame.first_chunk::<{ START + SHORT }>()?;
+        if *frame.first_chunk()? != self.head.0 {
+            return None;
+        }
+        let short: &[u8; SHORT] = frame.last_chunk()?;
+        payload_of(short, self.pseudo.with(short))
+    }
+
+    /// The frame whose headers it knows, if it knows any. Frames that [`Self::again`] recognizes
+    /// have the same length, and the same mark.
+    #[inline]
+    pub fn last(&self) -> Option<Datagram> {
+        self.found
     }
 
     /// Keeps the headers of a plain frame.
     #[cold]
     fn note(&mut self, frame: &[u8], found: &Datagram) {
-        const START: usize = ETHERNET + IPV4;
         let head = frame.first_chunk();
         let is_plain = frame.get(12..14) == Some(&TYPE_IPV4.to_be_bytes());
         let (true, Some(head), Written::Whole) = (is_plain, head, found.sum) else {
@@ -151,10 +172,22 @@ impl Seen {
         self.pseudo = Sum::default();
         self.pseudo.add(&head[START - 8..START]);
         self.pseudo.add(&[0, PROTOCOL_UDP, high, low]);
+        self.pseudo = self.pseudo.small();
         self.head = Head(*head);
         self.end = ETHERNET + usize::from(u16::from_be_bytes([head[16], head[17]]));
         self.datagram = UDP + found.len;
+        self.is_short = self.datagram == SHORT && self.end == START + SHORT;
         self.congestion = found.congestion;
         self.found = Some(*found);
     }
+}
+
+/// The payload of a datagram whose sum is this, if that is right and written.
+#[inline]
+fn payload_of(datagram: &[u8], sum: Sum) -> Option<&[u8]> {
+    let (header, payload) = datagram.split_first_chunk::<UDP>()?;
+    if sum.is_right() && header[6..] != [0, 0] {
+        return Some(payload);
+    }
+    None
 }

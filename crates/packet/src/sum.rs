@@ -93,13 +93,27 @@ impl Sum {
         self.add_part(sum_of_block(0, from), len);
     }
 
-    /// This sum, with a block of whole words after it. It must have an even number of bytes.
+    /// The same sum with few bits, for [`Self::with`].
+    #[inline]
+    pub(super) fn small(self) -> Self {
+        Self {
+            total: (self.total >> 32) + (self.total & 0xFFFF_FFFF),
+            odd: self.odd,
+        }
+    }
+
+    /// This sum, which is [`Self::small`] and has an even number of bytes, with a block of whole
+    /// words after it.
     #[inline]
     pub(super) fn with<const N: usize>(self, block: &[u8; N]) -> Self {
         const { assert!(N.is_multiple_of(8), "a block has whole words") };
         debug_assert!(!self.odd, "a block is added at a whole word");
+        debug_assert!(self.total >> 33 == 0, "the last carry is lost");
+        let (sum, carry) = words_of_block(0, block);
+        // If this has a carry, what is left is small, and the carry has room in it.
+        let (total, carry) = sum.carrying_add(self.total, carry);
         Self {
-            total: sum_of_block(self.total, block),
+            total: total.wrapping_add(u64::from(carry)),
             odd: false,
         }
     }
@@ -134,7 +148,8 @@ impl Sum {
         // quotient.
         const INVERSE: u64 = 0x0001_0001_0001_0001_u64.wrapping_neg();
         const _: () = assert!(INVERSE.wrapping_mul(0xFFFF) == 1);
-        self.total != 0 && self.total.wrapping_mul(INVERSE) <= u64::MAX / 0xFFFF
+        // That of 0 is 0, which becomes the greatest number here.
+        self.total.wrapping_mul(INVERSE).wrapping_sub(1) < u64::MAX / 0xFFFF
     }
 
     /// The sum as 16 bits in the order of this machine's bytes.
@@ -178,12 +193,19 @@ fn is_short(bytes: &[u8]) -> bool {
 /// the one before it.
 #[inline]
 fn sum_of_block<const N: usize>(sum: u64, block: &[u8; N]) -> u64 {
+    let (sum, carry) = words_of_block(sum, block);
+    around(sum, u64::from(carry))
+}
+
+/// As [`sum_of_block`], with the last carry apart.
+#[inline]
+fn words_of_block<const N: usize>(sum: u64, block: &[u8; N]) -> (u64, bool) {
     let (words, _) = block.as_chunks::<8>();
     let (mut sum, mut carry) = (sum, false);
     for word in words {
         (sum, carry) = sum.carrying_add(number(*word), carry);
     }
-    around(sum, u64::from(carry))
+    (sum, carry)
 }
 
 /// The sum of few whole words.

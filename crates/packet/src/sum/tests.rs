@@ -51,3 +51,28 @@ fn long_sums_do_not_overflow() {
     sum.add(&bytes);
     assert_eq!(sum.folded(), slow(&bytes));
 }
+
+#[test]
+fn a_block_is_added_without_losing_a_carry() {
+    let sums = [0, 1, 0xFFFF, u64::MAX - 1, u64::MAX];
+    for total in sums {
+        let sum = Sum { total, odd: false };
+        assert_eq!(sum.small().folded() % 0xFFFF, sum.folded() % 0xFFFF);
+        for words in sums.iter().flat_map(|one| sums.map(|other| [*one, other])) {
+            let mut block = [0; 16];
+            let halves = block.as_chunks_mut::<8>().0.iter_mut();
+            halves
+                .zip(words)
+                .for_each(|(to, word)| *to = word.to_ne_bytes());
+            let mut wanted = sum;
+            wanted.add(&block);
+            let found = sum.small().with(&block);
+            assert_eq!(
+                found.folded() % 0xFFFF,
+                wanted.folded() % 0xFFFF,
+                "{total} {words:?}"
+            );
+            assert_eq!(found.folded() == 0, wanted.folded() == 0);
+        }
+    }
+}
