@@ -89,7 +89,7 @@ impl Leaving {
             let at = self.ready.len();
             let (spare, rest) = (&mut self.spare, &packets[done..]);
             let count = self.ready.fill(spare, frame, rest, |bytes, packet| {
-                let is_alike = is_alike(*packet, first);
+                let is_alike = packet.is_like(first);
                 if is_alike {
                     // Zeros follow a packet that is shorter than its line.
                     stamp.fill(bytes, lane.line(*packet));
@@ -102,7 +102,7 @@ impl Leaving {
             self.load.1 += packets_now * payload;
             done += count;
             match packets.get(done) {
-                Some(next) if is_alike(*next, first) => {}
+                Some(next) if next.is_like(first) => {}
                 _ => return done,
             }
             if count == 0 {
@@ -402,12 +402,6 @@ impl Leaving {
             tally.on(Event::NeighbourFull, u64::from(packets));
         }
     }
-}
-
-/// Whether two packets have one peer and one length.
-#[inline]
-fn is_alike(one: LanePacket, other: LanePacket) -> bool {
-    one.peer() == other.peer() && one.size() == other.size()
 }
 
 impl Drop for Leaving {

@@ -365,6 +365,13 @@ impl LanePacket {
         (self.0 >> 32 & 0xFFFF) as usize
     }
 
+    /// Whether the other packet has the same destination and size.
+    #[inline]
+    pub const fn is_like(self, other: Self) -> bool {
+        // The place of its first line is shifted out.
+        (self.0 ^ other.0) << 16 == 0
+    }
+
     #[inline]
     const fn line(self) -> usize {
         (self.0 >> 48) as usize

@@ -7,27 +7,25 @@
 //!     32 [IN_FLIGHT] [SESSIONS] [COUNT]
 //! ```
 //!
-//! Messages have 32 bytes each way, and each packet has a datagram of its own. Everything that the
-//! transport does for the client happens in `<Client as Turn>::transport`, and in that of `Server`
-//! for the server. The last printed line is the number of counted RPCs.
+//! Messages have 32 bytes each way, and each packet has a datagram of its own. The last printed
+//! line is the number of counted RPCs.
 
+#[path = "../../../transport/examples/rpc/apart.rs"]
+mod apart;
 #[path = "../../../transport/examples/rpc/mod.rs"]
 mod rpc;
 
 mod crossed;
 
-use std::hint::black_box;
-use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use dunlin_core::transport::{
-    Frame, Halves, Lane, MAX_INLINE, Path, PeerId, Rx, Transport, Tx, TxItem, TxSeq,
-};
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_dpdk::{Dpdk, DpdkRx, DpdkTx, Options};
 use dunlin_msgbuf::BufRef;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::udp;
 
+use apart::{Apart, Client, Server, apart};
 use rpc::{End, Plan, run};
 
 /// Arguments of DPDK that need no huge pages.
@@ -35,93 +33,6 @@ const ARGUMENTS: &str = "--no-huge -m 128";
 
 /// How long the neighbours may take to find each other, also under callgrind.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A side, as the profile names it.
-trait Turn {
-    /// Runs work of the transport.
-    fn transport<R>(work: impl FnOnce() -> R) -> R;
-}
-
-#[derive(Debug)]
-enum Client {}
-#[derive(Debug)]
-enum Server {}
-
-// The compiler merges functions that are alike, so these differ.
-impl Turn for Client {
-    #[inline(never)]
-    fn transport<R>(work: impl FnOnce() -> R) -> R {
-        black_box(1_u8);
-        work()
-    }
-}
-
-impl Turn for Server {
-    #[inline(never)]
-    fn transport<R>(work: impl FnOnce() -> R) -> R {
-        black_box(2_u8);
-        work()
-    }
-}
-
-/// `dpdk`, each of whose calls is a call of [`Turn::transport`].
-#[derive(Debug)]
-struct Apart<S>(PhantomData<S>);
-
-#[derive(Debug)]
-struct ApartRx<S>(DpdkRx, PhantomData<S>);
-
-#[derive(Debug)]
-struct ApartTx<S>(DpdkTx, PhantomData<S>);
-
-impl<S: Turn> Transport for Apart<S> {
-    type Rx = ApartRx<S>;
-    type Tx = ApartTx<S>;
-}
-
-impl<S: Turn> Rx for ApartRx<S> {
-    fn burst(&mut self) -> usize {
-        S::transport(|| self.0.burst())
-    }
-
-    fn frame(&self, index: usize) -> Frame<'_> {
-        S::transport(|| self.0.frame(index))
-    }
-
-    fn whole(&self, index: usize) -> Option<&[u8]> {
-        S::transport(|| self.0.whole(index))
-    }
-}
-
-impl<S: Turn> Tx for ApartTx<S> {
-    fn burst(&mut self, items: &[TxItem]) -> TxSeq {
-        S::transport(|| self.0.burst(items))
-    }
-
-    fn done(&mut self) -> TxSeq {
-        S::transport(|| self.0.done())
-    }
-
-    fn lane(&self) -> usize {
-        self.0.lane()
-    }
-
-    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
-        S::transport(|| self.0.send(lane, items))
-    }
-
-    fn path(&self, peer: PeerId) -> Option<Path> {
-        self.0.path(peer)
-    }
-
-    fn settle(&mut self) {
-        S::transport(|| self.0.settle());
-    }
-
-    fn flush(&mut self) {
-        self.0.flush();
-    }
-}
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -135,21 +46,12 @@ fn main() {
         sessions: usize::try_from(number(2, 4)).expect("few"),
         count: number(3, 100_000),
     };
-    let (near, far) = ends();
-    let ends = (apart(near), apart(far));
+    let ((near, to_far), (far, to_near)) = ends();
+    let ends = ((apart(near), to_far), (apart(far), to_near));
     println!(
         "{}",
-        run::<Apart<Client>, Apart<Server>, 32, false>(&plan, ends)
+        run::<Apart<Dpdk, Client>, Apart<Dpdk, Server>, 32, false>(&plan, ends)
     );
-}
-
-fn apart<S: Turn>((halves, peer): End<Dpdk>) -> End<Apart<S>> {
-    let halves = Halves {
-        rx: ApartRx(halves.rx, PhantomData),
-        tx: ApartTx(halves.tx, PhantomData),
-        limits: halves.limits,
-    };
-    (halves, peer)
 }
 
 /// Two endpoints, each at a device of its own, that know each other's Ethernet addresses.

@@ -1,0 +1,111 @@
+//! A transport whose work for the client is apart from that for the server in a profile: everything
+//! that it does for the client happens in `<Client as Turn>::transport`, and in that of `Server`
+//! for the server. Programs that count the transport alone wrap it in [`Apart`].
+
+use std::hint::black_box;
+use std::marker::PhantomData;
+
+use dunlin_core::transport::{Frame, Halves, Lane, Path, PeerId, Rx, Transport, Tx, TxItem, TxSeq};
+
+/// A side, as the profile names it.
+pub(crate) trait Turn {
+    /// Runs work of the transport.
+    fn transport<R>(work: impl FnOnce() -> R) -> R;
+}
+
+/// The side that calls.
+#[derive(Debug)]
+pub(crate) enum Client {}
+
+/// The side that answers.
+#[derive(Debug)]
+pub(crate) enum Server {}
+
+// The compiler merges functions that are alike, so these differ, in places that take no
+// instruction.
+impl Turn for Client {
+    #[inline(never)]
+    fn transport<R>(work: impl FnOnce() -> R) -> R {
+        black_box(());
+        work()
+    }
+}
+
+impl Turn for Server {
+    #[inline(never)]
+    fn transport<R>(work: impl FnOnce() -> R) -> R {
+        black_box(());
+        black_box(());
+        work()
+    }
+}
+
+/// The transport `T`, each of whose calls is a call of [`Turn::transport`] of `S`.
+#[derive(Debug)]
+pub(crate) struct Apart<T, S>(PhantomData<(T, S)>);
+
+/// Its receiving half.
+#[derive(Debug)]
+pub(crate) struct ApartRx<R, S>(R, PhantomData<S>);
+
+/// Its sending half.
+#[derive(Debug)]
+pub(crate) struct ApartTx<X, S>(X, PhantomData<S>);
+
+/// The same halves, with their calls apart.
+pub(crate) fn apart<R, X, S>(halves: Halves<R, X>) -> Halves<ApartRx<R, S>, ApartTx<X, S>> {
+    Halves {
+        rx: ApartRx(halves.rx, PhantomData),
+        tx: ApartTx(halves.tx, PhantomData),
+        limits: halves.limits,
+    }
+}
+
+impl<T: Transport, S: Turn> Transport for Apart<T, S> {
+    type Rx = ApartRx<T::Rx, S>;
+    type Tx = ApartTx<T::Tx, S>;
+}
+
+impl<R: Rx, S: Turn> Rx for ApartRx<R, S> {
+    fn burst(&mut self) -> usize {
+        S::transport(|| self.0.burst())
+    }
+
+    fn frame(&self, index: usize) -> Frame<'_> {
+        S::transport(|| self.0.frame(index))
+    }
+
+    fn whole(&self, index: usize) -> Option<&[u8]> {
+        S::transport(|| self.0.whole(index))
+    }
+}
+
+impl<X: Tx, S: Turn> Tx for ApartTx<X, S> {
+    fn burst(&mut self, items: &[TxItem]) -> TxSeq {
+        S::transport(|| self.0.burst(items))
+    }
+
+    fn done(&mut self) -> TxSeq {
+        S::transport(|| self.0.done())
+    }
+
+    fn lane(&self) -> usize {
+        self.0.lane()
+    }
+
+    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
+        S::transport(|| self.0.send(lane, items))
+    }
+
+    fn path(&self, peer: PeerId) -> Option<Path> {
+        self.0.path(peer)
+    }
+
+    fn settle(&mut self) {
+        S::transport(|| self.0.settle());
+    }
+
+    fn flush(&mut self) {
+        self.0.flush();
+    }
+}
